@@ -1,0 +1,106 @@
+//! Answers and errors in their one shape: `{"error": {"code", "message", "details"}, "request_id"}`.
+
+use axum::Json;
+use axum::body::Body;
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use domain::{Code, Refusal};
+use serde::de::DeserializeOwned;
+
+/// The id of the request at hand.
+#[derive(Clone)]
+pub(crate) struct RequestId(pub(crate) String);
+
+/// A refusal on its way out; the middleware that knows the request's id writes the body.
+#[derive(Debug)]
+pub(crate) struct Refused(Box<Refusal>);
+
+impl From<Refusal> for Refused {
+    fn from(refusal: Refusal) -> Self {
+        Refused(Box::new(refusal))
+    }
+}
+
+impl IntoResponse for Refused {
+    fn into_response(self) -> Response {
+        let mut response = status(self.0.code).into_response();
+        if self.0.code == Code::Unauthorized {
+            let scheme = header::HeaderValue::from_static("Bearer");
+            response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+        }
+        response.extensions_mut().insert(*self.0);
+        response
+    }
+}
+
+pub(crate) fn write_refusal(mut response: Response, request_id: &str) -> Response {
+    let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
+        return response;
+    };
+    let mut body = refusal.to_json();
+    body["request_id"] = request_id.into();
+    let (mut parts, _) = response.into_parts();
+    let (body_parts, body) = Json(body).into_response().into_parts();
+    parts.headers.extend(body_parts.headers);
+    Response::from_parts(parts, body)
+}
+
+/// JSON text that is ready to send.
+pub(crate) fn json(text: impl Into<Body>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text.into()).into_response()
+}
+
+fn status(code: Code) -> StatusCode {
+    match code {
+        Code::MissingIntent
+        | Code::MissingOperationType
+        | Code::InvalidOperationType
+        | Code::IntentMismatch
+        | Code::InvalidSensitivity
+        | Code::ReasonTooLong
+        | Code::ServerMismatch
+        | Code::InvalidArguments
+        | Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        Code::Unauthorized => StatusCode::UNAUTHORIZED,
+        Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
+        Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
+        Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+        Code::Cancelled => StatusCode::CONFLICT,
+        Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UpstreamError => StatusCode::BAD_GATEWAY,
+        Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {
+            StatusCode::SERVICE_UNAVAILABLE
+        }
+        Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
+    }
+}
+
+/// Query parameters; one that is unknown or malformed is told by name.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
+        let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
+        query.map(|query| Query(query.0)).map_err(|rejection| {
+            let words = rejection.body_text().replace("field", "parameter");
+            Refusal::new(Code::InvalidRequest, words).into()
+        })
+    }
+}
+
+/// Path parameters.
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<S: Send + Sync, T: DeserializeOwned + Send> FromRequestParts<S> for Path<T> {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Refused> {
+        let path = axum::extract::Path::<T>::from_request_parts(parts, state).await;
+        path.map(|path| Path(path.0))
+            .map_err(|rejection| Refusal::new(Code::InvalidRequest, rejection.body_text()).into())
+    }
+}

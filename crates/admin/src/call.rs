@@ -1,0 +1,112 @@
+//! `POST /tools/call`: a call by a person or a script, through the same pipeline as any other.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::{Request, State};
+use axum::http::header;
+use axum::response::Response;
+use domain::json::Object;
+use domain::tool::Class;
+use domain::{Caller, Code, Refusal};
+use gateway::intake;
+use mcp::message::{Raw, to_raw};
+use mcp::object::Members;
+use provider::{Call, CallContext, Declared, Gate, Outcome, Surface};
+use serde_json::json;
+
+use crate::answer::{self, Refused, RequestId};
+use crate::{Admin, SOURCE_HEADER};
+
+/// A request body; arguments larger than this belong in a file or a resource.
+const BODY_BYTES_MAX: usize = mcp::limits::FRAME_BYTES_MAX;
+
+pub(crate) async fn make(
+    State(admin): State<Admin>,
+    Extension(request_id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let surface = match request.headers().get(&SOURCE_HEADER) {
+        Some(source) if source == "cli" => Surface::Cli,
+        _ => Surface::Rest,
+    };
+    let body = read_body(request).await?;
+    let (class, parameters) = variant(&body)?;
+    let parsed = intake::two_key_call(&parameters)?;
+    let call = Call {
+        id: uuid::Uuid::now_v7().to_string(),
+        caller: Arc::new(Caller::admin()),
+        client: None,
+        session: None,
+        request_id: Some(request_id.0),
+        surface,
+        tool: parsed.tool,
+        arguments: parsed.arguments,
+        declared: Declared::Variant(class, Box::new(parsed.declaration)),
+        other: Vec::new(),
+    };
+    let id = call.id.clone();
+    let ctx = CallContext::within(admin.gateway.settings().call_timeout(&call.tool.server));
+    // The call goes on if the client hangs up: it may have taken effect, and is recorded.
+    let gateway = admin.gateway.clone();
+    let running = tokio::spawn(async move { gateway.call(call, &ctx).await });
+    let outcome = running.await.map_err(|_| {
+        Refusal::new(Code::Cancelled, "the call ended because the gate is shutting down")
+    })?;
+    answer(&id, outcome)
+}
+
+async fn read_body(request: Request) -> Result<Bytes, Refusal> {
+    let is_json = request
+        .headers()
+        .get(header::CONTENT_TYPE)
+        .and_then(|kind| kind.to_str().ok())
+        .is_some_and(|kind| {
+            kind.split(';').next().unwrap_or_default().trim() == "application/json"
+        });
+    if !is_json {
+        return Err(Refusal::new(
+            Code::InvalidRequest,
+            "the body must be JSON: send 'Content-Type: application/json'",
+        ));
+    }
+    axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
+        let message = format!("the body is over {BODY_BYTES_MAX} bytes, or did not arrive whole");
+        Refusal::new(Code::PayloadTooLarge, message)
+    })
+}
+
+/// Takes `tool_variant` out of the body; what is left are the parameters of a two-key call.
+fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
+    let invalid = |words: String| Refusal::new(Code::InvalidRequest, words);
+    let text =
+        std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8".to_owned()))?;
+    let object = Object::parse(text)
+        .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))?
+        .ok_or_else(|| invalid("the body must be a JSON object".to_owned()))?;
+    let mut members = Members::parse(object.text()).map_err(|error| invalid(error.to_string()))?;
+    let given = object.value().get("tool_variant").cloned().unwrap_or_default();
+    let class = given.as_str().and_then(Class::from_variant).ok_or_else(|| {
+        let valid = Class::ALL.map(Class::variant);
+        invalid(format!("tool_variant must be {}", valid.join(", ")))
+            .with(json!({"field": "tool_variant", "provided": given, "valid_values": valid}))
+    })?;
+    members.remove("tool_variant");
+    Ok((class, members.write()))
+}
+
+fn answer(id: &str, outcome: Outcome) -> Result<Response, Refused> {
+    match outcome {
+        Outcome::Replied { reply, warnings } => {
+            let mut body = Members::default();
+            body.set("id", mcp::object::quote(id));
+            body.set("result", reply.result.get());
+            if !warnings.is_empty() {
+                body.set("warnings", to_raw(&warnings).get().to_owned());
+            }
+            Ok(answer::json(body.write().get().to_owned()))
+        }
+        Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Err(refusal.into()),
+    }
+}

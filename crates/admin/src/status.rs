@@ -1,0 +1,33 @@
+//! `GET /status`: is all well?
+
+use std::collections::BTreeMap;
+
+use axum::Json;
+use axum::extract::State;
+use domain::policy::Lock;
+use serde_json::{Value, json};
+
+use crate::Admin;
+
+pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
+    let catalog = admin.gateway.catalog();
+    let mut upstreams: BTreeMap<&str, usize> = BTreeMap::new();
+    let mut tools: BTreeMap<&str, usize> = BTreeMap::new();
+    for server in catalog.servers() {
+        *upstreams.entry(server.state_word()).or_default() += 1;
+        for tool in &server.listing.tools {
+            let status = match server.lock(&tool.name) {
+                Lock::Callable => "callable",
+                Lock::Locked(status) => status.as_str(),
+            };
+            *tools.entry(status).or_default() += 1;
+        }
+    }
+    Json(json!({
+        "version": env!("CARGO_PKG_VERSION"),
+        "pid": std::process::id(),
+        "uptime_seconds": admin.started.elapsed().as_secs(),
+        "upstreams": upstreams,
+        "tools": tools,
+    }))
+}

@@ -1,0 +1,189 @@
+//! The words of the command line, and nothing of what they do.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+
+#[derive(Parser)]
+#[command(
+    name = "countersign",
+    version,
+    about = "The gate between AI agents and their tools",
+    after_help = "Examples:\n  \
+        countersign serve                      run the gate; it says how to connect an agent\n  \
+        countersign tools list                 what can be called\n  \
+        countersign call tool-read --tool-name=notes:list_notes\n\n\
+        Exit codes: 0 done, 1 wrong input, 2 wrong config, 3 a call failed, 4 the system failed"
+)]
+pub(crate) struct Cli {
+    #[command(flatten)]
+    pub(crate) place: Place,
+
+    /// How log lines look; they go to stderr
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    pub(crate) log_format: LogFormat,
+
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Where things are.
+#[derive(Args, Clone)]
+pub(crate) struct Place {
+    /// The config file [default: $XDG_CONFIG_HOME/countersign/config.json]
+    #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Keys, sockets and records [default: $XDG_DATA_HOME/countersign]
+    #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR")]
+    pub(crate) home: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LogFormat {
+    Text,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    Table,
+    Json,
+    Yaml,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Command {
+    /// Run the gate until it is told to stop
+    Serve(Serve),
+    /// Speak MCP on stdin and stdout: through a running `serve`, else with a gate of its own
+    Mcp,
+    /// Call a tool; the intent is filled in from the command
+    Call {
+        #[command(subcommand)]
+        variant: Call,
+    },
+    /// See the tools of all servers
+    Tools {
+        #[command(subcommand)]
+        verb: Tools,
+    },
+    /// See the servers behind the gate
+    Upstream {
+        #[command(subcommand)]
+        verb: Upstream,
+    },
+    /// See or check the configuration
+    Config {
+        #[command(subcommand)]
+        verb: Config,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Serve {
+    /// Address and port; port 0 takes a free one [default: 127.0.0.1:7420]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// json: one line on stdout once it is ready
+    #[arg(short, long, value_enum, default_value_t = ServeFormat::Text)]
+    pub(crate) output: ServeFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ServeFormat {
+    Text,
+    Json,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Call {
+    /// Call a tool that only reads
+    #[command(name = "tool-read")]
+    Read(CallArgs),
+    /// Call a tool that creates or changes something
+    #[command(name = "tool-write")]
+    Write(CallArgs),
+    /// Call a tool that can destroy something
+    #[command(name = "tool-destructive")]
+    Destructive(CallArgs),
+}
+
+#[derive(Args)]
+pub(crate) struct CallArgs {
+    /// The tool, as server:tool
+    #[arg(long, alias = "tool_name", value_name = "SERVER:TOOL")]
+    pub(crate) tool_name: String,
+
+    /// The tool's arguments: a JSON object, or @file
+    #[arg(long = "json_args", alias = "json-args", value_name = "JSON")]
+    pub(crate) json_args: Option<String>,
+
+    /// Why the call is made; it is recorded
+    #[arg(long, value_name = "TEXT")]
+    pub(crate) reason: Option<String>,
+
+    /// public, internal, private or unknown
+    #[arg(long, value_name = "LEVEL")]
+    pub(crate) sensitivity: Option<String>,
+
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub(crate) output: Format,
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Tools {
+    /// List every tool, with its class and whether it can be called
+    List {
+        /// Only tools of this server
+        #[arg(long)]
+        server: Option<String>,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show one tool with its whole definition
+    Show {
+        /// The tool, as server:tool
+        name: String,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Upstream {
+    /// List the servers and their state
+    List {
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show one server
+    Get {
+        name: String,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Config {
+    /// Print the configuration in force, defaults filled in and secrets left out
+    Show {
+        #[arg(short, long, value_enum, default_value_t = Format::Json)]
+        output: Format,
+    },
+    /// Check the config file and tell every fault at once
+    Check,
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_words_are_consistent() {
+        super::Cli::command().debug_assert();
+    }
+}

@@ -1,0 +1,7 @@
+//! What each command does.
+
+pub(crate) mod call;
+pub(crate) mod config;
+pub(crate) mod mcp;
+pub(crate) mod tools;
+pub(crate) mod upstream;

@@ -1,0 +1,80 @@
+//! `countersign call tool-read|tool-write|tool-destructive`: a call by a person, with the intent
+//! filled in from the command.
+
+use axum::http::Method;
+use domain::tool::Class;
+use serde_json::{Value, json};
+
+use crate::app::Servers;
+use crate::cli::{Call, CallArgs, Format, Place};
+use crate::control::{self, Control};
+use crate::exit::Failure;
+use crate::output;
+
+pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
+    let (class, args) = match call {
+        Call::Read(args) => (Class::Read, args),
+        Call::Write(args) => (Class::Write, args),
+        Call::Destructive(args) => (Class::Destructive, args),
+    };
+    let body = body(class, &args)?;
+    let server = args.tool_name.split(':').next().unwrap_or_default().trim();
+    let control = Control::open(place, Servers::Only(server)).await?;
+    let answer = control.request(Method::POST, "/api/v1/tools/call", Some(body)).await?;
+    let value: Value = serde_json::from_str(&answer.text)
+        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))?;
+    if !answer.status.is_success() {
+        return Err(Failure::call(control::words(&value)));
+    }
+    show(args.output, &value)
+}
+
+fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
+    let mut body = json!({
+        "tool_variant": class.variant(),
+        "name": args.tool_name,
+        "intent": {"operation_type": class.as_str()},
+    });
+    if let Some(text) = &args.json_args {
+        body["args_json"] = arguments(text)?.into();
+    }
+    if let Some(reason) = &args.reason {
+        body["intent"]["reason"] = reason.as_str().into();
+    }
+    if let Some(sensitivity) = &args.sensitivity {
+        body["intent"]["data_sensitivity"] = sensitivity.as_str().into();
+    }
+    Ok(body.to_string())
+}
+
+/// The text itself, or the content of `@file`.
+fn arguments(text: &str) -> Result<String, Failure> {
+    match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path)
+            .map_err(|error| Failure::input(format!("cannot read --json_args '{path}': {error}"))),
+        None => Ok(text.to_owned()),
+    }
+}
+
+fn show(format: Format, answer: &Value) -> Result<(), Failure> {
+    for warning in answer["warnings"].as_array().into_iter().flatten() {
+        tracing::warn!("{}", warning.as_str().unwrap_or_default());
+    }
+    output::print(format, &answer["result"], text_blocks)?;
+    if answer["result"]["isError"] == true {
+        return Err(Failure::call("the tool reported an error"));
+    }
+    Ok(())
+}
+
+/// Text as it is, for a person or a pipe; other blocks by their kind.
+fn text_blocks(result: &Value) -> String {
+    let block = |block: &Value| match block["text"].as_str() {
+        Some(text) => text.to_owned(),
+        None => format!("[{}]", block["type"].as_str().unwrap_or("block")),
+    };
+    match result["content"].as_array() {
+        Some(blocks) => blocks.iter().map(block).collect::<Vec<_>>().join("\n"),
+        None => result.to_string(),
+    }
+}

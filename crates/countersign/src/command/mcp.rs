@@ -1,0 +1,84 @@
+//! `countersign mcp`: MCP on stdin and stdout. A running `serve` does the work and this process
+//! only copies bytes; without one, it is a gate of its own.
+
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode, header};
+use domain::Caller;
+use gateway::front::stdio;
+use http_body_util::BodyExt;
+use hyper_util::rt::TokioIo;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+
+use crate::app::{self, Servers};
+use crate::cli::Place;
+use crate::control::{LINES_PATH, LINES_PROTOCOL};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::serve::StopSignal;
+use crate::source;
+
+pub(crate) async fn run(place: &Place) -> Result<(), Failure> {
+    let home = Home::of(place)?;
+    home.prepare()?;
+    match UnixStream::connect(home.control_socket()).await {
+        Ok(stream) => bridge(&home, stream).await,
+        Err(_) => in_process(place, &home).await,
+    }
+}
+
+async fn bridge(home: &Home, stream: UnixStream) -> Result<(), Failure> {
+    let lost = |error: &dyn std::fmt::Display| {
+        Failure::system(format!("the connection to the running gate failed: {error}"))
+    };
+    let token = home.agent_token()?;
+    let (mut sender, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .map_err(|error| lost(&error))?;
+    tokio::spawn(connection.with_upgrades());
+    let request = Request::get(LINES_PATH)
+        .header(header::HOST, "localhost")
+        .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
+        .header(header::CONNECTION, "upgrade")
+        .header(header::UPGRADE, LINES_PROTOCOL)
+        .body(Body::empty())
+        .map_err(|error| lost(&error))?;
+    let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let status = response.status();
+        let body = response.into_body().collect().await.map_err(|error| lost(&error))?.to_bytes();
+        let words = String::from_utf8_lossy(&body).into_owned();
+        return Err(Failure::system(format!("the running gate answered {status}: {words}")));
+    }
+    let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
+    let mut gate = TokioIo::new(upgraded);
+    let mut own = tokio::io::join(tokio::io::stdin(), tokio::io::stdout());
+    // Either side may go first; both ends of the copy mean that the conversation is over.
+    let _ = tokio::io::copy_bidirectional(&mut own, &mut gate).await;
+    Ok(())
+}
+
+async fn in_process(place: &Place, home: &Home) -> Result<(), Failure> {
+    let mut told = StopSignal::new()?;
+    let source = source::load(place)?;
+    for note in &source.notes {
+        tracing::warn!("{note}");
+    }
+    let app = app::build(home, &source.config, Servers::All)?;
+    let stop = CancellationToken::new();
+    let caller = Arc::new(Caller::agent("agent-token"));
+    let serving =
+        stdio::serve(&app.gateway, caller, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        () = told.received() => {
+            stop.cancel();
+            serving.await;
+        }
+    }
+    app.gateway.drain(source.config.shutdown_timeout).await;
+    Ok(())
+}

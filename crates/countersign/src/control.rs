@@ -1,0 +1,118 @@
+//! How the command line reaches the gate: over `control.sock` when `serve` runs, else through a
+//! gate in this process. Either way it is the same REST API.
+
+use axum::Router;
+use axum::body::Body;
+use axum::http::{Method, Request, StatusCode, header};
+use axum::response::Response;
+use http_body_util::BodyExt;
+use hyper_util::rt::TokioIo;
+use serde_json::Value;
+use tokio::net::UnixStream;
+use tower::ServiceExt;
+
+use crate::app::{self, Servers};
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::home::{Home, Secret};
+use crate::source;
+
+/// Where a connection on `control.sock` becomes a stream of MCP lines.
+pub(crate) const LINES_PATH: &str = "/mcp/lines";
+pub(crate) const LINES_PROTOCOL: &str = "mcp-lines";
+
+pub(crate) struct Control {
+    api_key: Secret,
+    door: Door,
+}
+
+enum Door {
+    Socket(Home),
+    Process(Router),
+}
+
+/// An answer of the API: JSON text and the status.
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) text: String,
+}
+
+impl Control {
+    /// `servers` matters only for a gate of our own: it connects to no more than is needed.
+    pub(crate) async fn open(place: &Place, servers: Servers<'_>) -> Result<Control, Failure> {
+        let home = Home::of(place)?;
+        home.prepare()?;
+        let api_key = home.api_key()?;
+        if UnixStream::connect(home.control_socket()).await.is_ok() {
+            return Ok(Control { api_key, door: Door::Socket(home) });
+        }
+        let source = source::load(place)?;
+        for note in &source.notes {
+            tracing::warn!("{note}");
+        }
+        let app = app::build(&home, &source.config, servers)?;
+        app.gateway.settled(source.config.connect_timeout).await;
+        Ok(Control { api_key, door: Door::Process(admin::routes(app.gateway, app.tokens)) })
+    }
+
+    /// A GET that must succeed.
+    pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
+        let answer = self.request(Method::GET, path, None).await?;
+        let value: Value = serde_json::from_str(&answer.text).map_err(|error| {
+            Failure::system(format!("the gate's answer makes no sense: {error}"))
+        })?;
+        if answer.status.is_success() {
+            return Ok(value);
+        }
+        Err(Failure::input(words(&value)))
+    }
+
+    pub(crate) async fn request(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<Answer, Failure> {
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, "localhost")
+            .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key.expose()))
+            .header(header::CONTENT_TYPE, "application/json")
+            .header(admin::SOURCE_HEADER, "cli")
+            .body(body.map_or_else(Body::empty, Body::from))
+            .map_err(|error| Failure::input(format!("cannot ask the gate: {error}")))?;
+        let response = match &self.door {
+            Door::Process(router) => {
+                let Ok(response) = router.clone().oneshot(request).await;
+                response
+            }
+            Door::Socket(home) => send(home, request).await?,
+        };
+        let status = response.status();
+        let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
+        Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
+    }
+}
+
+/// `CODE: message` of an error answer.
+pub(crate) fn words(answer: &Value) -> String {
+    let error = &answer["error"];
+    match (error["code"].as_str(), error["message"].as_str()) {
+        (Some(code), Some(message)) => format!("{code}: {message}"),
+        _ => format!("the gate answered {answer}"),
+    }
+}
+
+async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> {
+    let stream = UnixStream::connect(home.control_socket()).await.map_err(lost)?;
+    let (mut sender, connection) =
+        hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.map_err(lost)?;
+    tokio::spawn(connection);
+    let response = sender.send_request(request).await.map_err(lost)?;
+    Ok(response.map(Body::new))
+}
+
+fn lost(error: impl std::fmt::Display) -> Failure {
+    Failure::system(format!("the connection to the running gate failed: {error}"))
+}

@@ -1,0 +1,182 @@
+//! The home: a folder of the person's own that holds the two secrets, the sockets and the records.
+
+use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::cli::Place;
+use crate::exit::Failure;
+
+/// Bytes of randomness in a secret.
+const SECRET_BYTES: usize = 32;
+
+/// Overrides the admin key in the home.
+const API_KEY_VARIABLE: &str = "COUNTERSIGN_API_KEY";
+
+pub(crate) struct Home {
+    path: PathBuf,
+}
+
+/// A secret in memory: it cannot be printed by accident.
+#[derive(Clone)]
+pub(crate) struct Secret(String);
+
+impl Secret {
+    pub(crate) fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl Home {
+    pub(crate) fn of(place: &Place) -> Result<Home, Failure> {
+        let path = match &place.home {
+            Some(path) => path.clone(),
+            None => data_dir()
+                .ok_or_else(|| {
+                    Failure::system("no home directory: set HOME, or name a folder with --home")
+                })?
+                .join("countersign"),
+        };
+        let path = std::path::absolute(&path)
+            .map_err(|error| Failure::system(format!("home '{}': {error}", path.display())))?;
+        Ok(Home { path })
+    }
+
+    /// Makes the folder where it is missing, and closes it to others where it is open.
+    pub(crate) fn prepare(&self) -> Result<(), Failure> {
+        let fail = |what: &str, error: std::io::Error| {
+            Failure::system(format!("cannot {what} the home '{}': {error}", self.path.display()))
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(&self.path)
+            .map_err(|error| fail("create", error))?;
+        let mode = fs::metadata(&self.path).map_err(|error| fail("read", error))?.mode();
+        if mode & 0o077 != 0 {
+            fs::set_permissions(&self.path, Permissions::from_mode(0o700))
+                .map_err(|error| fail("close to others", error))?;
+        }
+        Ok(())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(crate) fn control_socket(&self) -> PathBuf {
+        self.path.join("control.sock")
+    }
+
+    pub(crate) fn api_key_file(&self) -> PathBuf {
+        self.path.join("api-key")
+    }
+
+    pub(crate) fn agent_token_file(&self) -> PathBuf {
+        self.path.join("agent-token")
+    }
+
+    /// The admin key: from the environment, else the home; made at the first start.
+    pub(crate) fn api_key(&self) -> Result<Secret, Failure> {
+        match std::env::var(API_KEY_VARIABLE) {
+            Ok(key) if !key.trim().is_empty() => Ok(Secret(key.trim().to_owned())),
+            _ => secret(&self.api_key_file(), "csk"),
+        }
+    }
+
+    pub(crate) fn agent_token(&self) -> Result<Secret, Failure> {
+        secret(&self.agent_token_file(), "cst")
+    }
+
+    /// Taken by `serve` for its life; a second one is told who holds it.
+    pub(crate) fn lock(&self) -> Result<File, Failure> {
+        let path = self.path.join("serve.lock");
+        let fail = |error: std::io::Error| {
+            Failure::system(format!("cannot lock '{}': {error}", path.display()))
+        };
+        let mut file = OpenOptions::new()
+            .read(true)
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .mode(0o600)
+            .open(&path)
+            .map_err(fail)?;
+        if file.try_lock().is_err() {
+            let mut pid = String::new();
+            let _ = file.read_to_string(&mut pid);
+            return Err(Failure::system(format!(
+                "another 'serve' (pid {}) runs in the home '{}': stop it, or use another --home",
+                pid.trim(),
+                self.path.display()
+            )));
+        }
+        file.set_len(0).map_err(fail)?;
+        writeln!(file, "{}", std::process::id()).map_err(fail)?;
+        Ok(file)
+    }
+}
+
+/// Reads a secret, or makes it. A file that others can read is refused: it is no secret any more.
+fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
+    let fail = |error: std::io::Error| {
+        Failure::system(format!("cannot use the key file '{}': {error}", path.display()))
+    };
+    match File::open(path) {
+        Ok(mut file) => {
+            let mode = file.metadata().map_err(fail)?.mode() & 0o777;
+            if mode & 0o077 != 0 {
+                return Err(Failure::system(format!(
+                    "others can read the key file '{}' (mode {mode:o}): run 'chmod 600' on it, or \
+                     delete it to have a new one made",
+                    path.display()
+                )));
+            }
+            let mut text = String::new();
+            file.read_to_string(&mut text).map_err(fail)?;
+            if text.trim().is_empty() {
+                return Err(Failure::system(format!(
+                    "the key file '{}' is empty: delete it to have a new one made",
+                    path.display()
+                )));
+            }
+            Ok(Secret(text.trim().to_owned()))
+        }
+        Err(error) if error.kind() == ErrorKind::NotFound => make(path, prefix),
+        Err(error) => Err(fail(error)),
+    }
+}
+
+fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
+    let mut random = [0; SECRET_BYTES];
+    getrandom::fill(&mut random)
+        .map_err(|error| Failure::system(format!("no randomness for a key: {error}")))?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    let key = format!("{prefix}_{digits}");
+    let written = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)
+        .and_then(|mut file| writeln!(file, "{key}"));
+    match written {
+        Ok(()) => Ok(Secret(key)),
+        // Another process made it a moment ago.
+        Err(error) if error.kind() == ErrorKind::AlreadyExists => secret(path, prefix),
+        Err(error) => Err(Failure::system(format!("cannot write '{}': {error}", path.display()))),
+    }
+}
+
+fn data_dir() -> Option<PathBuf> {
+    directory("XDG_DATA_HOME", ".local/share")
+}
+
+pub(crate) fn config_dir() -> Option<PathBuf> {
+    directory("XDG_CONFIG_HOME", ".config")
+}
+
+fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
+    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
+    set(variable).or_else(|| Some(set("HOME")?.join(below_home)))
+}

@@ -1,0 +1,56 @@
+//! The program: words in, wiring, exit codes out.
+
+mod app;
+mod cli;
+mod command;
+mod control;
+mod demo;
+mod exit;
+mod home;
+mod listen;
+mod logging;
+mod output;
+mod serve;
+mod source;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::cli::{Cli, Command};
+use crate::exit::{Exit, Failure};
+
+fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) => return exit::usage(&error),
+    };
+    match run(cli) {
+        Ok(()) => Exit::Done.into(),
+        Err(failure) => failure.report(),
+    }
+}
+
+fn run(cli: Cli) -> Result<(), Failure> {
+    logging::start(&cli);
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(dispatch(cli));
+    // A thread may be blocked reading stdin for ever; it must not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn dispatch(cli: Cli) -> Result<(), Failure> {
+    let place = cli.place;
+    match cli.command {
+        Command::Serve(args) => serve::run(&place, args).await,
+        Command::Mcp => command::mcp::run(&place).await,
+        Command::Call { variant } => command::call::run(&place, variant).await,
+        Command::Tools { verb } => command::tools::run(&place, verb).await,
+        Command::Upstream { verb } => command::upstream::run(&place, verb).await,
+        Command::Config { verb } => command::config::run(&place, verb),
+    }
+}

@@ -1,0 +1,229 @@
+//! `countersign serve`: parse, build, spawn, drain.
+
+use std::io::Write;
+use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use domain::config::Config;
+use gateway::Gateway;
+use gateway::auth::Tokens;
+use gateway::front::http::{Front, guarded, unauthorized};
+use gateway::front::stdio;
+use hyper_util::rt::TokioIo;
+use mcp::http::guard::Guard;
+use serde_json::json;
+use tokio::net::{TcpListener, UnixListener};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::app::{self, App, Servers};
+use crate::cli::{Place, Serve, ServeFormat};
+use crate::control::{LINES_PATH, LINES_PROTOCOL};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::{listen, source};
+
+pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
+    let mut stop = StopSignal::new()?;
+    let source = source::load(place)?;
+    for note in &source.notes {
+        tracing::warn!("{note}");
+    }
+    let home = Home::of(place)?;
+    home.prepare()?;
+    let _lock = home.lock()?;
+    let tcp = bind_tcp(args.listen.unwrap_or(source.config.listen)).await?;
+    let address = tcp
+        .local_addr()
+        .map_err(|error| Failure::system(format!("cannot read the address: {error}")))?;
+    let socket = bind_socket(&home.control_socket())?;
+    let app = app::build(&home, &source.config, Servers::All)?;
+    let serving = Serving::spawn(&app, &source.config, tcp, socket);
+    announce(&args.output, &home, address, &source.config)?;
+    stop.received().await;
+    tracing::info!("stopping");
+    serving.drain(&app.gateway, &source.config).await;
+    let _ = std::fs::remove_file(home.control_socket());
+    Ok(())
+}
+
+async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
+    TcpListener::bind(address).await.map_err(|error| {
+        let hint = match error.kind() {
+            std::io::ErrorKind::AddrInUse => {
+                "; another program listens there: stop it, or use --listen 127.0.0.1:0"
+            }
+            _ => "",
+        };
+        Failure::system(format!("cannot listen on {address}: {error}{hint}"))
+    })
+}
+
+/// The lock on the home is held, so a socket that lies there is a leftover.
+fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
+    let fail = |error: std::io::Error| {
+        Failure::system(format!("cannot listen on '{}': {error}", path.display()))
+    };
+    match std::fs::remove_file(path) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => return Err(fail(error)),
+        _ => {}
+    }
+    let listener = UnixListener::bind(path).map_err(fail)?;
+    std::fs::set_permissions(path, std::fs::Permissions::from_mode(0o600)).map_err(fail)?;
+    Ok(listener)
+}
+
+/// What runs while the gate serves.
+struct Serving {
+    front: Front,
+    connections: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Serving {
+    fn spawn(app: &App, config: &Config, tcp: TcpListener, socket: UnixListener) -> Serving {
+        let front = Front::new(app.gateway.clone(), app.tokens.clone());
+        let stop = CancellationToken::new();
+        let connections = TaskTracker::new();
+        let routes = front.routes().merge(admin::routes(app.gateway.clone(), app.tokens.clone()));
+        let port = tcp.local_addr().map_or(config.listen.port(), |address| address.port());
+        let guard = Guard::new(config.hosts(port), config.origins(port));
+        let public = guarded(routes.clone(), guard);
+        let lines = Lines {
+            gateway: app.gateway.clone(),
+            tokens: app.tokens.clone(),
+            connections: connections.clone(),
+            stop: stop.clone(),
+        };
+        let local = routes.merge(Router::new().route(LINES_PATH, get(upgrade)).with_state(lines));
+        let local = guarded(local, Guard::local());
+        connections.spawn(listen::serve(tcp, public, connections.clone(), stop.clone()));
+        connections.spawn(listen::serve(socket, local, connections.clone(), stop.clone()));
+        Serving { front, connections, stop }
+    }
+
+    /// No new calls; running ones get their time; then the connections end.
+    async fn drain(self, gateway: &Gateway, config: &Config) {
+        gateway.drain(config.shutdown_timeout).await;
+        self.front.close().await;
+        self.stop.cancel();
+        self.connections.close();
+        let _ = tokio::time::timeout(config.shutdown_timeout, self.connections.wait()).await;
+    }
+}
+
+/// What an upgraded connection needs.
+#[derive(Clone)]
+struct Lines {
+    gateway: Gateway,
+    tokens: Arc<Tokens>,
+    connections: TaskTracker,
+    stop: CancellationToken,
+}
+
+/// Turns a connection on `control.sock` into a plain stream of MCP lines: what `countersign mcp`
+/// copies its stdin and stdout to.
+async fn upgrade(State(lines): State<Lines>, mut request: Request) -> Response {
+    let Some(caller) = lines.tokens.bearer(request.headers()) else {
+        return unauthorized();
+    };
+    let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == LINES_PROTOCOL);
+    if !asked {
+        let upgrade = [(header::UPGRADE, LINES_PROTOCOL)];
+        return (StatusCode::UPGRADE_REQUIRED, upgrade).into_response();
+    }
+    let upgrading = hyper::upgrade::on(&mut request);
+    lines.connections.clone().spawn(async move {
+        if let Ok(upgraded) = upgrading.await {
+            let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
+            stdio::serve(&lines.gateway, caller, reader, writer, lines.stop).await;
+        }
+    });
+    let headers = [(header::UPGRADE, LINES_PROTOCOL), (header::CONNECTION, "upgrade")];
+    (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
+}
+
+/// Being told to stop, from the moment that this is made.
+pub(crate) struct StopSignal {
+    terminate: Signal,
+    interrupt: Signal,
+}
+
+impl StopSignal {
+    pub(crate) fn new() -> Result<StopSignal, Failure> {
+        let listen = |kind| {
+            signal(kind)
+                .map_err(|error| Failure::system(format!("cannot wait for signals: {error}")))
+        };
+        Ok(StopSignal {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+        })
+    }
+
+    pub(crate) async fn received(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+fn announce(
+    format: &ServeFormat,
+    home: &Home,
+    address: SocketAddr,
+    config: &Config,
+) -> Result<(), Failure> {
+    let text = match format {
+        ServeFormat::Json => json!({
+            "event": "ready",
+            "listen": address.to_string(),
+            "home": home.path(),
+            "api_key_file": home.api_key_file(),
+            "agent_token_file": home.agent_token_file(),
+        })
+        .to_string(),
+        ServeFormat::Text => welcome(home, address, config),
+    };
+    let mut stdout = std::io::stdout().lock();
+    writeln!(stdout, "{text}")
+        .and_then(|()| stdout.flush())
+        .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
+}
+
+fn welcome(home: &Home, address: SocketAddr, config: &Config) -> String {
+    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    let (servers, example) = match names.as_slice() {
+        [] => (
+            "notes, clock (demo servers: nothing is configured yet)".to_owned(),
+            "countersign call tool-read --tool-name=clock:current_time",
+        ),
+        names => (names.join(", "), "countersign tools list"),
+    };
+    let program = std::env::current_exe()
+        .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
+    format!(
+        "Countersign {version} is ready on http://{address}\n\n\
+         \x20 servers  {servers}\n\
+         \x20 home     {home}\n\n\
+         Connect an agent, by stdio:\n\
+         \x20 claude mcp add countersign -- {program} mcp\n\
+         or any MCP client, by streamable HTTP:\n\
+         \x20 url      http://{address}/mcp\n\
+         \x20 header   Authorization: Bearer $(cat {token})\n\n\
+         Try it:    {example}\n\
+         Stop it:   Ctrl+C",
+        version = env!("CARGO_PKG_VERSION"),
+        home = home.path().display(),
+        token = home.agent_token_file().display(),
+    )
+}

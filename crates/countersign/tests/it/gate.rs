@@ -1,0 +1,236 @@
+//! A running `countersign serve` in a home of its own, and the ways in.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp::http::client::Endpoint;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::client::{Answers, Client, PATIENCE};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+pub(crate) struct Gate {
+    pub(crate) dir: TempDir,
+    pub(crate) address: String,
+    child: Child,
+}
+
+/// A program that writes nothing into the person's own folders and inherits no setting.
+pub(crate) fn program(home: &Path) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command
+        .env_remove("COUNTERSIGN_CONFIG")
+        .env_remove("COUNTERSIGN_API_KEY")
+        .env("COUNTERSIGN_HOME", home.join("home"))
+        .env("XDG_CONFIG_HOME", home.join("xdg-config"))
+        .env("HOME", home)
+        .current_dir(home)
+        .kill_on_drop(true);
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) async fn run(dir: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
+    let running = program(dir).args(args).stdin(Stdio::null()).output();
+    tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
+}
+
+pub(crate) fn stdout(output: &Output) -> String {
+    String::from_utf8(output.stdout.clone()).expect("stdout is UTF-8")
+}
+
+pub(crate) fn stderr(output: &Output) -> String {
+    String::from_utf8(output.stderr.clone()).expect("stderr is UTF-8")
+}
+
+/// The scripted server's program, which cargo builds beside the tests.
+pub(crate) fn scripted_upstream() -> PathBuf {
+    let deps = std::env::current_exe().expect("the test has a path");
+    let target = deps.ancestors().nth(2).expect("target/<profile>/deps/it");
+    target.join("examples/scripted_upstream")
+}
+
+/// A config entry for a scripted stdio server with these tools.
+pub(crate) fn scripted(dir: &Path, name: &str, tools: &Value) -> Value {
+    let file = dir.join(format!("{name}.tools.json"));
+    std::fs::write(&file, tools.to_string()).expect("the tools can be written");
+    json!({"command": scripted_upstream(), "args": [file]})
+}
+
+impl Gate {
+    /// Starts with the servers that `servers` makes, and other keys of the config.
+    pub(crate) async fn start(servers: impl FnOnce(&Path) -> Value, mut config: Value) -> Gate {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        config["mcpServers"] = servers(dir.path());
+        let file = dir.path().join("config.json");
+        std::fs::write(&file, config.to_string()).expect("the config can be written");
+        let file = file.to_str().expect("the path is UTF-8").to_owned();
+        let (child, ready) = serve(dir.path(), &["--config", &file]).await;
+        let address = ready["listen"].as_str().expect("the ready line has an address").to_owned();
+        Gate { dir, address, child }
+    }
+
+    /// Starts with one scripted server named `s`.
+    pub(crate) async fn scripted(tools: Value) -> Gate {
+        Gate::start(|dir| json!({"s": scripted(dir, "s", &tools)}), json!({})).await
+    }
+
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    pub(crate) fn secret(&self, name: &str) -> String {
+        let text = std::fs::read_to_string(self.home().join(name)).expect("the secret is there");
+        text.trim().to_owned()
+    }
+
+    /// A client over streamable HTTP.
+    pub(crate) async fn http(&self) -> Client {
+        self.http_with(json!({}), vec![]).await
+    }
+
+    pub(crate) async fn http_with(&self, capabilities: Value, answers: Answers) -> Client {
+        let mut endpoint = Endpoint::new(format!("http://{}/mcp", self.address));
+        let bearer = format!("Bearer {}", self.secret("agent-token"));
+        let value = reqwest::header::HeaderValue::from_str(&bearer).expect("a plain header");
+        endpoint.headers.push((reqwest::header::AUTHORIZATION, value));
+        Client::greet(capabilities, answers, |service| {
+            mcp::http::client::connect(endpoint, service).expect("a plain url")
+        })
+        .await
+    }
+
+    /// A client of `countersign mcp`, which finds the running gate.
+    pub(crate) async fn stdio(&self) -> Client {
+        self.stdio_with(json!({}), vec![]).await
+    }
+
+    pub(crate) async fn stdio_with(&self, capabilities: Value, answers: Answers) -> Client {
+        stdio_client(self.dir.path(), &[], capabilities, answers).await
+    }
+
+    pub(crate) async fn rest(
+        &self,
+        method: reqwest::Method,
+        path: &str,
+        body: Option<Value>,
+    ) -> (u16, Value) {
+        let token = self.secret("api-key");
+        rest(&self.address, &token, method, path, body).await
+    }
+
+    pub(crate) async fn cli(&self, args: &[&str]) -> Output {
+        run(self.dir.path(), args).await
+    }
+
+    /// Asks the gate to stop, and gives its exit code.
+    pub(crate) async fn stop(mut self) -> Option<i32> {
+        let pid = self.child.id().expect("it runs").cast_signed();
+        let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends");
+        status.expect("it has a status").code()
+    }
+}
+
+pub(crate) async fn rest(
+    address: &str,
+    token: &str,
+    method: reqwest::Method,
+    path: &str,
+    body: Option<Value>,
+) -> (u16, Value) {
+    let mut request = http_client().request(method, format!("http://{address}{path}"));
+    request = request.bearer_auth(token);
+    if let Some(body) = body {
+        request = request.header("content-type", "application/json").body(body.to_string());
+    }
+    let response = request.send().await.expect("the gate answers");
+    let status = response.status().as_u16();
+    let text = response.text().await.expect("the answer is text");
+    (status, serde_json::from_str(&text).unwrap_or(Value::String(text)))
+}
+
+pub(crate) fn http_client() -> reqwest::Client {
+    // reqwest is built without a TLS provider of its own; none is needed on loopback.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    reqwest::Client::builder().no_proxy().build().expect("a client")
+}
+
+/// Starts `serve` on a free port and waits for its ready line.
+pub(crate) async fn serve(dir: &Path, args: &[&str]) -> (Child, Value) {
+    let mut child = program(dir)
+        .args(["serve", "--listen", "127.0.0.1:0", "-o", "json"])
+        .args(args)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut errors = child.stderr.take().expect("stderr is piped");
+    let mut line = String::new();
+    let reading = stdout.read_line(&mut line);
+    tokio::time::timeout(PATIENCE, reading).await.expect("it gets ready").expect("a line");
+    if line.is_empty() {
+        let mut words = String::new();
+        let _ = errors.read_to_string(&mut words).await;
+        panic!("serve ended: {words}");
+    }
+    // A full pipe would stop the program.
+    tokio::spawn(async move {
+        let _ = tokio::io::copy(&mut errors, &mut tokio::io::sink()).await;
+    });
+    (child, serde_json::from_str(&line).expect("the ready line is JSON"))
+}
+
+/// A client of `countersign mcp` in this folder.
+pub(crate) async fn stdio_client(
+    dir: &Path,
+    args: &[&str],
+    capabilities: Value,
+    answers: Answers,
+) -> Client {
+    let mut child = program(dir)
+        .arg("mcp")
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("the program starts");
+    let stdout = child.stdout.take().expect("stdout is piped");
+    let stdin = child.stdin.take().expect("stdin is piped");
+    Client::greet(capabilities, answers, |service| {
+        let peer = mcp::lines::connect(stdout, stdin, service);
+        let ending = peer.clone();
+        tokio::spawn(async move {
+            ending.closed().await;
+            drop(child);
+        });
+        peer
+    })
+    .await
+}
+
+/// Asks again until the answer fits; for things that happen soon, without a notification.
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F) -> T {
+    let looking = async {
+        loop {
+            if let Some(found) = look().await {
+                return found;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, looking).await.expect("it happens in time")
+}
+
+/// Both ways in, so that a behaviour is shown on each.
+pub(crate) async fn both(gate: &Gate) -> [(&'static str, Arc<Client>); 2] {
+    [("stdio", Arc::new(gate.stdio().await)), ("http", Arc::new(gate.http().await))]
+}

@@ -1,0 +1,260 @@
+//! The two-key call: every row of the matrix and every code, over stdio and over HTTP.
+
+use serde_json::{Value, json};
+use testkit::client::{Client, text};
+
+use crate::gate::{Gate, both, eventually, scripted};
+
+fn tools() -> Value {
+    json!([
+        {"name": "read", "description": "Reads", "annotations": {"readOnlyHint": true}},
+        {"name": "delete", "description": "Deletes", "annotations": {"destructiveHint": true}},
+        {"name": "both", "description": "Contradicts itself",
+         "annotations": {"destructiveHint": true, "readOnlyHint": true}},
+        {"name": "plain", "description": "Says nothing of itself"},
+        {"name": "mild", "description": "Writes", "annotations": {"destructiveHint": false}},
+    ])
+}
+
+/// `ok`, or the code of the refusal; its message must be the text block too.
+fn outcome(result: &Value) -> String {
+    if result["isError"] != true {
+        return "ok".to_owned();
+    }
+    let error = &result["structuredContent"]["error"];
+    assert_eq!(text(result), error["message"].as_str().unwrap(), "{result}");
+    error["code"].as_str().unwrap().to_owned()
+}
+
+async fn call(client: &Client, variant: &str, tool: &str, intent: Value) -> Value {
+    client.call(variant, json!({"name": format!("s:{tool}"), "intent": intent})).await
+}
+
+#[tokio::test]
+async fn the_matrix_of_variants_and_annotations_holds() {
+    let gate = Gate::scripted(tools()).await;
+    for (door, client) in both(&gate).await {
+        for (variant, expected) in [
+            ("read", ["ok", "SERVER_MISMATCH", "SERVER_MISMATCH", "ok", "ok"]),
+            ("write", ["ok", "SERVER_MISMATCH", "SERVER_MISMATCH", "ok", "ok"]),
+            ("destructive", ["ok", "ok", "ok", "ok", "ok"]),
+        ] {
+            for (tool, expected) in ["read", "delete", "both", "plain", "mild"].iter().zip(expected)
+            {
+                let variant_name = format!("call_tool_{variant}");
+                let intent = json!({"operation_type": variant});
+                let nested = call(&client, &variant_name, tool, intent).await;
+                assert_eq!(outcome(&nested), expected, "{door} {variant} {tool}");
+                let flat = json!({"name": format!("s:{tool}"), "intent_operation_type": variant});
+                let flat = client.call(&variant_name, flat).await;
+                assert_eq!(outcome(&flat), expected, "{door} {variant} {tool}, flat");
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn every_code_comes_with_its_exact_message_and_details() {
+    let gate = Gate::scripted(tools()).await;
+    let long = "x".repeat(1001);
+    let cases = [
+        (
+            json!({}),
+            "MISSING_INTENT",
+            "intent parameter is required for call_tool_read",
+            json!({"tool_variant": "call_tool_read", "expected": "read"}),
+        ),
+        (
+            json!({"intent": {}}),
+            "MISSING_OPERATION_TYPE",
+            "intent.operation_type is required",
+            json!({"valid_values": ["read", "write", "destructive"]}),
+        ),
+        (
+            json!({"intent": {"operation_type": "unknown"}}),
+            "INVALID_OPERATION_TYPE",
+            "Invalid intent.operation_type 'unknown': must be read, write, or destructive",
+            json!({"provided": "unknown", "valid_values": ["read", "write", "destructive"]}),
+        ),
+        (
+            json!({"intent": {"operation_type": "write"}}),
+            "INTENT_MISMATCH",
+            "Intent mismatch: tool is call_tool_read but intent declares write",
+            json!({"tool_variant": "call_tool_read", "declared": "write", "expected": "read"}),
+        ),
+        (
+            json!({"intent": {"operation_type": "read"}, "intent_operation_type": "write"}),
+            "INTENT_MISMATCH",
+            "Intent mismatch: intent.operation_type is 'read' but intent_operation_type is 'write'",
+            json!({"tool_variant": "call_tool_read", "declared": "write", "expected": "read"}),
+        ),
+        (
+            json!({"intent": {"operation_type": "read", "data_sensitivity": "secret"}}),
+            "INVALID_SENSITIVITY",
+            "Invalid intent.data_sensitivity 'secret': must be public, internal, private, or unknown",
+            json!({"provided": "secret", "valid_values": ["public", "internal", "private", "unknown"]}),
+        ),
+        (
+            json!({"intent": {"operation_type": "read", "reason": long}}),
+            "REASON_TOO_LONG",
+            "intent.reason exceeds maximum length of 1000 characters",
+            json!({"provided_length": 1001, "max_length": 1000}),
+        ),
+    ];
+    for (door, client) in both(&gate).await {
+        for (arguments, code, message, details) in &cases {
+            let mut arguments = arguments.clone();
+            arguments["name"] = "s:read".into();
+            let result = client.call("call_tool_read", arguments).await;
+            let expected = json!({"error": {"code": code, "message": message, "details": details}});
+            assert_eq!(result["structuredContent"], expected, "{door}");
+            assert_eq!(outcome(&result), *code, "{door}");
+        }
+        let result =
+            call(&client, "call_tool_write", "delete", json!({"operation_type": "write"})).await;
+        let expected = json!({"error": {
+            "code": "SERVER_MISMATCH",
+            "message": "Tool 's:delete' is marked destructive by server, use call_tool_destructive",
+            "details": {"server_tool": "s:delete", "destructive_hint": true,
+                        "tool_variant": "call_tool_write", "recommended": "call_tool_destructive"},
+        }});
+        assert_eq!(result["structuredContent"], expected, "{door}");
+    }
+}
+
+#[tokio::test]
+async fn call_tool_without_a_variant_says_what_to_use() {
+    let gate = Gate::scripted(tools()).await;
+    for (door, client) in both(&gate).await {
+        let result = client.call("call_tool", json!({"name": "s:read"})).await;
+        assert_eq!(outcome(&result), "TOOL_NOT_FOUND", "{door}");
+        assert_eq!(
+            text(&result),
+            "Tool 'call_tool' not found. Use call_tool_read, call_tool_write, or \
+             call_tool_destructive with matching intent.operation_type. See retrieve_tools for \
+             annotations and recommendations."
+        );
+    }
+}
+
+#[tokio::test]
+async fn annotations_count_as_they_are_at_the_call_not_at_discovery() {
+    let harmless = json!({"name": "t", "annotations": {"readOnlyHint": true}});
+    let harmful = json!({"name": "t", "annotations": {"destructiveHint": true}});
+    let change = json!({"name": "change", "x-do": {"become": [harmful]}});
+    let gate = Gate::scripted(json!([harmless, change])).await;
+    let client = gate.http().await;
+    let found = client.document("retrieve_tools", json!({"query": "t"})).await;
+    assert!(
+        found["tools"].as_array().unwrap().iter().any(|tool| tool["call_with"] == "call_tool_read")
+    );
+    let read = json!({"operation_type": "read"});
+    assert_eq!(outcome(&call(&client, "call_tool_read", "t", read.clone()).await), "ok");
+    call(&client, "call_tool_write", "change", json!({"operation_type": "write"})).await;
+    eventually(|| async {
+        let result = call(&client, "call_tool_read", "t", read.clone()).await;
+        (outcome(&result) == "SERVER_MISMATCH").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn without_strictness_the_call_goes_through_with_a_warning() {
+    let config = json!({"intent_declaration": {"strict_server_validation": false}});
+    let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &tools())}), config).await;
+    for (door, client) in both(&gate).await {
+        let result =
+            call(&client, "call_tool_read", "delete", json!({"operation_type": "read"})).await;
+        assert_eq!(outcome(&result), "ok", "{door}");
+        assert_eq!(
+            result["_meta"]["countersign/warnings"],
+            json!(["Tool 's:delete' is marked destructive by server, use call_tool_destructive"])
+        );
+        assert_eq!(result["_meta"]["x-meta"], json!({"kept": 1.0}), "the server's own _meta stays");
+    }
+}
+
+#[tokio::test]
+async fn a_refused_call_never_reaches_the_server() {
+    let marker = tempfile::tempdir().unwrap();
+    let file = marker.path().join("called");
+    let tools = json!([{"name": "delete", "x-do": {"hang": file}, "annotations": {"destructiveHint": true}}]);
+    let gate = Gate::scripted(tools).await;
+    let client = gate.http().await;
+    let result =
+        call(&client, "call_tool_write", "delete", json!({"operation_type": "write"})).await;
+    assert_eq!(outcome(&result), "SERVER_MISMATCH");
+    assert_eq!(gate.stop().await, Some(0));
+    assert!(!file.exists());
+}
+
+#[tokio::test]
+async fn the_gates_tools_are_seven_and_say_what_they_are() {
+    let gate = Gate::scripted(tools()).await;
+    for (door, client) in both(&gate).await {
+        let list = client.request("tools/list", json!({})).await.unwrap();
+        let names: Vec<&str> = list["tools"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|tool| tool["name"].as_str().unwrap())
+            .collect();
+        let expected = [
+            "retrieve_tools",
+            "describe_tool",
+            "call_tool_read",
+            "call_tool_write",
+            "call_tool_destructive",
+            "read_cache",
+            "upstream_servers",
+        ];
+        assert_eq!(names, expected, "{door}");
+        assert_eq!(list["tools"][3]["inputSchema"]["required"], json!(["name"]));
+    }
+}
+
+#[tokio::test]
+async fn retrieve_tools_answers_in_its_published_shape() {
+    let gate = Gate::scripted(json!([
+        {"name": "delete_repo", "description": "Delete a repository for good", "x-extra": 1,
+         "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}, "required": ["repo"]},
+         "annotations": {"readOnlyHint": false, "destructiveHint": true, "x-hint": 1}},
+        {"name": "list_repos", "description": "List repositories. Newest first."},
+    ]))
+    .await;
+    for (door, client) in both(&gate).await {
+        let found = client.document("retrieve_tools", json!({"query": "delete repository"})).await;
+        let first = &found["tools"][0];
+        let score = first["score"].as_f64().unwrap();
+        assert!((0.0..=1.0).contains(&score), "{door}: {score}");
+        let mut rest = first.clone();
+        rest.as_object_mut().unwrap().remove("score");
+        assert_eq!(
+            rest,
+            json!({
+                "name": "s:delete_repo", "description": "Delete a repository for good", "server": "s",
+                "inputSchema": {"type": "object", "properties": {"repo": {"type": "string"}}, "required": ["repo"]},
+                "annotations": {"readOnlyHint": false, "destructiveHint": true, "x-hint": 1},
+                "call_with": "call_tool_destructive",
+            })
+        );
+        assert_eq!(found["query"], "delete repository");
+        assert_eq!(found["total"], found["tools"].as_array().unwrap().len());
+        let other =
+            found["tools"].as_array().unwrap().iter().find(|tool| tool["name"] == "s:list_repos");
+        assert!(other.is_none_or(
+            |tool| tool.get("annotations").is_none() && tool["call_with"] == "call_tool_write"
+        ));
+        let none = client.document("retrieve_tools", json!({"query": "zzzzqqq"})).await;
+        assert_eq!(none["tools"], json!([]));
+        let compact = json!({"query": "delete repository", "detail": "compact", "limit": 1});
+        let compact = client.document("retrieve_tools", compact).await;
+        assert_eq!(compact["tools"][0]["signature"], "(repo*:str)");
+        assert_eq!(compact["tools"][0].get("inputSchema"), None);
+        assert_eq!(compact["total"], 1);
+        let described =
+            client.document("describe_tool", json!({"tool_ids": ["s:delete_repo"]})).await;
+        assert_eq!(described["tools"][0]["x-extra"], 1);
+        assert_eq!(described["tools"][0]["name"], "s:delete_repo");
+    }
+}

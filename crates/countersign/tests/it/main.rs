@@ -1,0 +1,12 @@
+//! The product, through its doors: the real program in a temporary home, used as an MCP client, an
+//! operator and a person at the command line.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+mod bad_input;
+mod cli;
+mod gate;
+mod http_edge;
+mod intent;
+mod results;
+mod start;
+mod upstreams;

@@ -1,0 +1,158 @@
+//! How the program starts and stops, and what it says when it cannot.
+
+use std::os::unix::fs::PermissionsExt;
+
+use serde_json::json;
+
+use crate::gate::{self, Gate, run, stderr, stdio_client, stdout};
+
+fn mode(path: &std::path::Path) -> u32 {
+    std::fs::metadata(path).unwrap().permissions().mode() & 0o777
+}
+
+#[tokio::test]
+async fn with_nothing_configured_it_serves_demo_servers() {
+    let dir = tempfile::tempdir().unwrap();
+    let (child, ready) = gate::serve(dir.path(), &[]).await;
+    assert_eq!(ready["event"], "ready");
+    let home = dir.path().join("home");
+    assert_eq!(ready["home"], home.to_str().unwrap());
+    assert_eq!(ready["api_key_file"], home.join("api-key").to_str().unwrap());
+    assert_eq!(ready["agent_token_file"], home.join("agent-token").to_str().unwrap());
+    assert_eq!(mode(&home), 0o700);
+    for name in ["api-key", "agent-token", "control.sock"] {
+        assert_eq!(mode(&home.join(name)), 0o600, "{name}");
+    }
+    let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
+    let found = client.document("retrieve_tools", json!({"query": "delete a note"})).await;
+    assert_eq!(found["tools"][0]["name"], "notes:delete_note");
+    drop(child);
+}
+
+#[tokio::test]
+async fn mcp_without_a_running_gate_is_a_gate_of_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
+    let intent = json!({"operation_type": "read"});
+    let result = client
+        .call("call_tool_read", json!({"name": "clock:current_time", "intent": intent}))
+        .await;
+    assert!(testkit::client::text(&result).starts_with("20"), "{result}");
+}
+
+#[tokio::test]
+async fn a_second_gate_in_the_same_home_names_the_first() {
+    let gate = Gate::scripted(json!([])).await;
+    let output = gate.cli(&["serve", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("another 'serve' (pid "), "{}", stderr(&output));
+}
+
+#[tokio::test]
+async fn a_taken_port_is_a_system_error() {
+    let gate = Gate::scripted(json!([])).await;
+    let other = tempfile::tempdir().unwrap();
+    let output = run(other.path(), ["serve", "--listen", &gate.address]).await;
+    assert_eq!(output.status.code(), Some(4));
+    assert!(
+        stderr(&output).contains(&format!("cannot listen on {}", gate.address)),
+        "{}",
+        stderr(&output)
+    );
+    assert_eq!(stdout(&output), "");
+}
+
+#[tokio::test]
+async fn a_config_that_is_not_there_or_wrong_in_five_places_is_told_at_once() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), ["serve", "--config", "nowhere.json"]).await;
+    assert_eq!(output.status.code(), Some(2));
+    assert!(stderr(&output).contains("nowhere.json"), "{}", stderr(&output));
+
+    let text = r#"{
+  "listen": 7420,
+  "tools_limit": "many",
+  "mcpSevers": {},
+  "mcpServers": {
+    "a": {"command": "x", "url": "http://127.0.0.1:1"},
+    "b": {"comand": "x"}
+  }
+}"#;
+    std::fs::write(dir.path().join("wrong.json"), text).unwrap();
+    for command in [&["serve"][..], &["config", "check"], &["mcp"], &["tools", "list"]] {
+        let args = command.iter().copied().chain(["--config", "wrong.json"]);
+        let output = run(dir.path(), args).await;
+        assert_eq!(output.status.code(), Some(2), "{command:?}");
+        let words = stderr(&output);
+        for place in ["line 2", "line 3", "line 4", "line 6", "line 7"] {
+            assert!(words.contains(place), "{command:?}: no {place} in {words}");
+        }
+        assert!(words.contains("mcpServers") && words.contains("command"), "{words}");
+    }
+}
+
+#[tokio::test]
+async fn a_key_file_that_others_can_read_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = dir.path().join("home");
+    std::fs::create_dir(&home).unwrap();
+    std::fs::write(home.join("api-key"), "csk_known\n").unwrap();
+    std::fs::set_permissions(home.join("api-key"), std::fs::Permissions::from_mode(0o644)).unwrap();
+    let output = run(dir.path(), ["serve", "--listen", "127.0.0.1:0"]).await;
+    assert_eq!(output.status.code(), Some(4));
+    assert!(stderr(&output).contains("chmod 600"), "{}", stderr(&output));
+    assert_eq!(mode(&home), 0o700, "an open home is closed");
+}
+
+#[tokio::test]
+async fn a_config_that_lies_in_the_folder_is_ignored_with_a_note() {
+    let dir = tempfile::tempdir().unwrap();
+    let marker = dir.path().join("ran");
+    let config = json!({"mcpServers": {"x": {"command": "touch", "args": [marker]}}});
+    std::fs::write(dir.path().join("countersign.json"), config.to_string()).unwrap();
+    let output = run(dir.path(), ["upstream", "list"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    assert!(
+        stderr(&output).contains("./countersign.json was found and ignored"),
+        "{}",
+        stderr(&output)
+    );
+    assert!(!stdout(&output).contains('x'), "{}", stdout(&output));
+    assert!(!marker.exists());
+}
+
+#[tokio::test]
+async fn on_sigterm_running_calls_finish_and_the_exit_is_clean() {
+    let marker = tempfile::tempdir().unwrap();
+    let file = marker.path().join("cancelled");
+    let gate = Gate::scripted(json!([{"name": "work", "x-do": {"progress": 3}}, {"name": "hang", "x-do": {"hang": file}}])).await;
+    let client = gate.http().await;
+    let write = json!({"operation_type": "write"});
+    client.call("call_tool_write", json!({"name": "s:work", "intent": write})).await;
+    let socket = gate.home().join("control.sock");
+    assert_eq!(gate.stop().await, Some(0));
+    assert!(!socket.exists());
+}
+
+#[tokio::test]
+async fn the_control_socket_wants_a_token_too() {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    let gate = Gate::scripted(json!([])).await;
+    for (path, token, expected) in [
+        ("/api/v1/status", "wrong".to_owned(), "401"),
+        ("/api/v1/status", gate.secret("agent-token"), "403"),
+        ("/api/v1/status", gate.secret("api-key"), "200"),
+        ("/mcp/lines", "wrong".to_owned(), "401"),
+        ("/mcp/lines", gate.secret("agent-token"), "426"),
+    ] {
+        let mut stream =
+            tokio::net::UnixStream::connect(gate.home().join("control.sock")).await.unwrap();
+        let request = format!(
+            "GET {path} HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\nConnection: close\r\n\r\n"
+        );
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).await.unwrap();
+        assert!(answer.starts_with(&format!("HTTP/1.1 {expected}")), "{path} {token}: {answer}");
+    }
+}

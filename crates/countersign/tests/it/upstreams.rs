@@ -1,0 +1,148 @@
+//! Servers behind the gate: each on its own, their state told as it is.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use testkit::client::text;
+
+use crate::gate::{Gate, eventually, scripted};
+
+fn states(answer: &Value) -> BTreeMap<String, String> {
+    let servers = answer["servers"].as_array().unwrap();
+    servers
+        .iter()
+        .map(|server| {
+            (
+                server["name"].as_str().unwrap().to_owned(),
+                server["state"].as_str().unwrap().to_owned(),
+            )
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn one_bad_server_never_spoils_the_rest() {
+    let servers = |dir: &std::path::Path| {
+        let mut off = scripted(dir, "off", &json!([{"name": "t"}]));
+        off["enabled"] = false.into();
+        let mut quarantined =
+            scripted(dir, "quarantined", &json!([{"name": "t", "description": "secret words"}]));
+        quarantined["quarantined"] = true.into();
+        let mut partly = scripted(dir, "partly", &json!([{"name": "a"}, {"name": "b"}]));
+        partly["disabled_tools"] = json!(["b"]);
+        json!({
+            "good": scripted(dir, "good", &json!([{"name": "t"}])),
+            "missing": {"command": "/does/not/exist"},
+            "quits": {"command": "sh", "args": ["-c", "echo 'no config' >&2; exit 3"]},
+            "refused": {"url": "http://127.0.0.1:1/mcp"},
+            "variable": {"command": "sh", "env": {"X": "${env:COUNTERSIGN_TEST_IS_NOT_SET}"}},
+            "off": off, "quarantined": quarantined, "partly": partly,
+        })
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    let list = eventually(|| async {
+        let list = client.document("upstream_servers", json!({})).await;
+        states(&list).values().all(|state| state != "connecting").then_some(list)
+    })
+    .await;
+    let expected = [
+        ("good", "ready"),
+        ("missing", "error"),
+        ("off", "disabled"),
+        ("partly", "ready"),
+        ("quarantined", "quarantined"),
+        ("quits", "error"),
+        ("refused", "error"),
+        ("variable", "error"),
+    ];
+    let expected = expected.map(|(name, state)| (name.to_owned(), state.to_owned()));
+    assert_eq!(states(&list), BTreeMap::from(expected));
+    let entry = |name: &str| {
+        list["servers"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|server| server["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    assert!(entry("missing")["error"].as_str().unwrap().contains("cannot start '/does/not/exist'"));
+    let quits = entry("quits")["error"].as_str().unwrap().to_owned();
+    assert!(quits.contains("exit status: 3") && quits.contains("no config"), "{quits}");
+    assert!(entry("variable")["error"].as_str().unwrap().contains("COUNTERSIGN_TEST_IS_NOT_SET"));
+    assert_eq!(entry("partly")["tools"], json!({"callable": 1, "disabled_by_config": 1}));
+    assert_eq!(entry("good").get("tools"), None, "a fully callable server gains no member");
+
+    let code = async |name: &str| {
+        let arguments = json!({"name": name, "intent": {"operation_type": "write"}});
+        let result = client.call("call_tool_write", arguments).await;
+        (
+            result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok").to_owned(),
+            text(&result).to_owned(),
+        )
+    };
+    assert_eq!(code("good:t").await.0, "ok");
+    assert_eq!(code("partly:a").await.0, "ok");
+    for name in ["missing:t", "quits:t", "refused:t", "variable:t"] {
+        assert_eq!(code(name).await.0, "UPSTREAM_UNAVAILABLE", "{name}");
+    }
+    for (name, status) in [
+        ("off:t", "server_disabled"),
+        ("quarantined:t", "server_quarantined"),
+        ("partly:b", "disabled_by_config"),
+    ] {
+        let (code, words) = code(name).await;
+        assert_eq!(code, "TOOL_BLOCKED", "{name}");
+        assert!(words.contains(status), "{words}");
+        assert!(!words.contains("secret words"));
+    }
+    let found = client.document("retrieve_tools", json!({"query": "secret words t a b"})).await;
+    let names: Vec<&str> =
+        found["tools"].as_array().unwrap().iter().map(|t| t["name"].as_str().unwrap()).collect();
+    assert!(
+        !names.iter().any(|name| name.starts_with("quarantined") || *name == "partly:b"),
+        "{names:?}"
+    );
+}
+
+#[tokio::test]
+async fn a_child_gets_the_environment_but_not_the_gates_own() {
+    let show = "env | grep -c '^COUNTERSIGN_' >&2; echo \"own=$OWN path=${PATH:+yes}\" >&2; exit 1";
+    let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", show], "env": {"OWN": "set"}}});
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    let error = eventually(|| async {
+        let list =
+            client.document("upstream_servers", json!({"operation": "get", "name": "s"})).await;
+        list["servers"][0]["error"].as_str().map(str::to_owned)
+    })
+    .await;
+    assert!(error.contains("own=set path=yes"), "{error}");
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_gate_stops() {
+    let dir = tempfile::tempdir().unwrap();
+    let pids = dir.path().join("pids");
+    // Ignores the end of stdin and SIGTERM, and has a child of its own.
+    let stubborn = format!(
+        "trap '' TERM; sleep 1000 & echo \"$$ $!\" > '{}'; while :; do sleep 1000; done",
+        pids.display()
+    );
+    let servers = |dir: &std::path::Path| json!({"stubborn": {"command": "sh", "args": ["-c", stubborn]}, "good": scripted(dir, "good", &json!([{"name": "t"}]))});
+    let gate =
+        Gate::start(servers, json!({"shutdown_timeout": "1s", "connect_timeout": "60s"})).await;
+    let pids = eventually(|| async {
+        let text = std::fs::read_to_string(&pids).ok()?;
+        let pids: Vec<i32> = text.split_whitespace().filter_map(|pid| pid.parse().ok()).collect();
+        (pids.len() == 2).then_some(pids)
+    })
+    .await;
+    assert_eq!(gate.stop().await, Some(0));
+    for pid in pids {
+        let pid = rustix::process::Pid::from_raw(pid).unwrap();
+        eventually(|| async { rustix::process::test_kill_process(pid).is_err().then_some(()) })
+            .await;
+    }
+}

@@ -1,0 +1,100 @@
+//! What search costs with ten thousand tools: building segments and index, and answering queries.
+
+use std::hint::black_box;
+use std::sync::Arc;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use domain::search::{Document, Index, Segment};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+const TOOLS: usize = 10_000;
+
+#[derive(Deserialize)]
+struct DataSet {
+    tools: Vec<Tool>,
+    queries: Vec<Labelled>,
+}
+
+#[derive(Clone, Deserialize)]
+struct Tool {
+    name: String,
+    description: String,
+    #[serde(rename = "inputSchema")]
+    input_schema: Option<Box<RawValue>>,
+}
+
+#[derive(Deserialize)]
+struct Labelled {
+    query: String,
+}
+
+struct Server {
+    name: String,
+    tools: Vec<Tool>,
+}
+
+/// The 527 tools of the scale set again and again under other names: each copy of a server has its
+/// own name, each copy of a tool too.
+fn catalog() -> Vec<Server> {
+    let set: DataSet =
+        serde_json::from_str(include_str!("../testdata/retrieval/scale-livemcptool.json"))
+            .expect("the scale set is in the repository");
+    let mut servers: Vec<Server> = Vec::new();
+    for (place, tool) in set.tools.iter().cycle().take(TOOLS).enumerate() {
+        let copy = place / set.tools.len();
+        let (server, name) = tool.name.split_once(':').unwrap_or(("server", &tool.name));
+        let server = format!("{server}-{copy}");
+        let tool = Tool { name: format!("{name}_{copy}"), ..tool.clone() };
+        match servers.last_mut() {
+            Some(last) if last.name == server => last.tools.push(tool),
+            _ => servers.push(Server { name: server, tools: vec![tool] }),
+        }
+    }
+    servers
+}
+
+fn segments(servers: &[Server]) -> Vec<Arc<Segment>> {
+    let segment = |server: &Server| {
+        let documents: Vec<_> = server.tools.iter().map(document).collect();
+        Arc::new(Segment::build(&documents))
+    };
+    servers.iter().map(segment).collect()
+}
+
+fn document(tool: &Tool) -> Document<'_> {
+    Document {
+        name: &tool.name,
+        description: &tool.description,
+        input_schema: tool.input_schema.as_deref().map(RawValue::get),
+    }
+}
+
+fn index(servers: &[Server], segments: &[Arc<Segment>]) -> Index {
+    let names = servers.iter().map(|server| server.name.as_str().into());
+    Index::build(names.zip(segments.iter().cloned()).collect())
+}
+
+fn search(criterion: &mut Criterion) {
+    let servers = catalog();
+    let built = segments(&servers);
+    let index_of_all = index(&servers, &built);
+    criterion.bench_function("segments_10k", |bencher| bencher.iter(|| segments(&servers)));
+    criterion.bench_function("index_10k", |bencher| bencher.iter(|| index(&servers, &built)));
+    for (name, text) in [
+        ("queries_bfcl_10k", include_str!("../testdata/retrieval/dev-bfcl.json")),
+        ("queries_metatool_10k", include_str!("../testdata/retrieval/dev-metatool.json")),
+    ] {
+        let set: DataSet = serde_json::from_str(text).expect("the data set is in the repository");
+        let mut queries = set.queries.iter().cycle();
+        criterion.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                let query = queries.next().map_or("", |labelled| &labelled.query);
+                black_box(index_of_all.search(query, 15, |_, _| true))
+            });
+        });
+    }
+}
+
+criterion_group!(benches, search);
+criterion_main!(benches);

@@ -1,0 +1,124 @@
+//! The public list of error codes. They are stable: programs match on them, and `docs/errors.md`
+//! holds the same list (a test keeps the two equal).
+
+use std::fmt;
+
+/// Whose move it is after an error.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// The caller must send something else.
+    Caller,
+    /// A person must change a permission, a setting or a file.
+    Operator,
+    /// The tool's server failed; the same call may work later.
+    Upstream,
+    /// Countersign itself could not do its work.
+    Gate,
+}
+
+impl Fault {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Fault::Caller => "caller",
+            Fault::Operator => "operator",
+            Fault::Upstream => "upstream",
+            Fault::Gate => "gate",
+        }
+    }
+}
+
+macro_rules! codes {
+    ($($variant:ident $text:literal $fault:ident $retry:literal $meaning:literal)*) => {
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        pub enum Code { $($variant),* }
+
+        impl Code {
+            pub const ALL: &[Code] = &[$(Code::$variant),*];
+
+            pub fn as_str(self) -> &'static str {
+                match self { $(Code::$variant => $text),* }
+            }
+
+            pub fn fault(self) -> Fault {
+                match self { $(Code::$variant => Fault::$fault),* }
+            }
+
+            /// Whether the same call may succeed later without a change.
+            pub fn retry(self) -> bool {
+                match self { $(Code::$variant => $retry),* }
+            }
+
+            pub fn meaning(self) -> &'static str {
+                match self { $(Code::$variant => $meaning),* }
+            }
+        }
+    };
+}
+
+codes! {
+    MissingIntent "MISSING_INTENT" Caller false
+        "neither `intent` nor the flat `intent_*` parameters were given"
+    MissingOperationType "MISSING_OPERATION_TYPE" Caller false
+        "the intent has no `operation_type`"
+    InvalidOperationType "INVALID_OPERATION_TYPE" Caller false
+        "`operation_type` is not read, write or destructive"
+    IntentMismatch "INTENT_MISMATCH" Caller false
+        "the declared operation differs from the tool variant, or the nested and flat spellings disagree"
+    InvalidSensitivity "INVALID_SENSITIVITY" Caller false
+        "`data_sensitivity` is not public, internal, private or unknown"
+    ReasonTooLong "REASON_TOO_LONG" Caller false
+        "`reason` is longer than 1000 characters"
+    ServerMismatch "SERVER_MISMATCH" Caller false
+        "the tool's own annotations call it destructive, and another variant was used"
+    InvalidArguments "INVALID_ARGUMENTS" Caller false
+        "a parameter is missing, malformed or does not fit the tool's input schema"
+    ToolNotFound "TOOL_NOT_FOUND" Caller false
+        "no tool of that name is visible to the caller"
+    ToolBlocked "TOOL_BLOCKED" Operator false
+        "the tool exists and is locked; `details` says why and who can unlock it"
+    NotPermitted "NOT_PERMITTED" Operator false
+        "the caller's token does not cover the effective class of the call"
+    UpstreamUnavailable "UPSTREAM_UNAVAILABLE" Upstream true
+        "the tool's server is not connected, or the connection was lost during the call"
+    UpstreamError "UPSTREAM_ERROR" Upstream false
+        "the tool's server answered the call with a protocol error; `details` holds it"
+    Timeout "TIMEOUT" Upstream true
+        "the tool's server did not answer in time; whether the call took effect is not known"
+    Cancelled "CANCELLED" Caller false
+        "the caller cancelled the call, or the gate is shutting down"
+    LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true
+        "the call could not be recorded, so it was not made"
+    CacheMiss "CACHE_MISS" Caller false
+        "the `read_cache` key is unknown or older than two hours"
+    Unauthorized "UNAUTHORIZED" Caller false
+        "no token, or one that is not known"
+    Forbidden "FORBIDDEN" Caller false
+        "the token does not open this route, or the Host or Origin header is foreign"
+    NotFound "NOT_FOUND" Caller false
+        "there is no such route, server or tool"
+    InvalidRequest "INVALID_REQUEST" Caller false
+        "the HTTP request is malformed; `details` names the field and what is valid"
+    PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
+        "the request body is over the limit"
+    MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
+        "the route does not know this HTTP method"
+    ShuttingDown "SHUTTING_DOWN" Gate true
+        "the gate takes no new calls because it is about to stop"
+}
+
+impl fmt::Display for Code {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// The table of `docs/errors.md`.
+pub fn reference() -> String {
+    let mut text = String::from("| code | whose move | retry | meaning |\n|---|---|---|---|\n");
+    for code in Code::ALL {
+        let retry = if code.retry() { "yes" } else { "no" };
+        let (fault, meaning) = (code.fault().as_str(), code.meaning());
+        text.push_str(&format!("| `{code}` | {fault} | {retry} | {meaning} |\n"));
+    }
+    text
+}

@@ -1,0 +1,26 @@
+//! Settings that are one word out of a few: the enum, and the words the file uses for it.
+
+macro_rules! choice {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)?
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum $name { $($(#[$variant_doc])* $variant),+ }
+
+        impl $name {
+            pub(in crate::config) const NAMES: &[&str] = &[$($word),+];
+
+            /// The word for it in the file.
+            pub fn name(self) -> &'static str {
+                match self { $(Self::$variant => $word),+ }
+            }
+
+            pub(in crate::config) fn named(word: &str) -> Option<Self> {
+                match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+        }
+    };
+}
+
+pub(super) use choice;

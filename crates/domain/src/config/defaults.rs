@@ -1,0 +1,117 @@
+//! Every default of the configuration. `config show` prints them and `docs/config.md` lists them.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
+
+use super::{
+    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
+    Redact, Server, Sharing, Start, Store, Telemetry, Transport, Workspace,
+};
+
+const PORT: u16 = 7420;
+
+const LOOPBACK_NAMES: [&str; 3] = ["127.0.0.1", "localhost", "[::1]"];
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
+            allowed_hosts: None,
+            allowed_origins: None,
+            servers: Vec::new(),
+            profiles: Vec::new(),
+            workspace: Workspace::default(),
+            plugins: Vec::new(),
+            intent: IntentDeclaration::default(),
+            tools_limit: 15,
+            tool_response_limit: 20_000,
+            call_timeout: Duration::from_mins(2),
+            connect_timeout: Duration::from_secs(30),
+            shutdown_timeout: Duration::from_secs(10),
+            refresh_interval: Duration::from_mins(5),
+            ledger: Ledger::default(),
+            redact: Redact { keys: Vec::new(), patterns: Vec::new() },
+            telemetry: Telemetry::default(),
+            rate_limit: None,
+            store: Store::Sqlite,
+        }
+    }
+}
+
+impl Default for Workspace {
+    /// Enabled, as it is when nothing else is configured; reading a file turns it off when
+    /// something is.
+    fn default() -> Self {
+        Self {
+            enabled: true,
+            root: ".".to_owned(),
+            write: false,
+            shell: false,
+            allow_outside: false,
+        }
+    }
+}
+
+impl Default for IntentDeclaration {
+    fn default() -> Self {
+        Self { strict_server_validation: true }
+    }
+}
+
+impl Default for Ledger {
+    fn default() -> Self {
+        Self {
+            durability: Durability::Process,
+            payloads: Payloads::Redacted,
+            on_failure: OnFailure::QueueReads,
+            activity_retention_days: 90,
+            max_records: 1_000_000,
+            max_size_mb: 1024,
+            receipt_retention_days: 0,
+        }
+    }
+}
+
+impl Default for Telemetry {
+    fn default() -> Self {
+        Self {
+            exporter: String::new(),
+            service_name: "countersign".to_owned(),
+            protocol: OtlpProtocol::Grpc,
+        }
+    }
+}
+
+impl Server {
+    pub fn new(name: impl Into<String>, transport: Transport) -> Self {
+        Self {
+            name: name.into(),
+            transport,
+            enabled: true,
+            quarantined: false,
+            enabled_tools: None,
+            disabled_tools: Vec::new(),
+            auto_approve: AutoApprove::None,
+            sharing: Sharing::Auto,
+            start: Start::Eager,
+            call_timeout: None,
+            max_concurrent: None,
+            oauth: None,
+        }
+    }
+}
+
+impl Transport {
+    /// A program without arguments, variables or a folder of its own.
+    pub fn stdio(command: impl Into<String>) -> Self {
+        Self::Stdio { command: command.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+    }
+}
+
+pub(super) fn hosts(port: u16) -> Vec<String> {
+    LOOPBACK_NAMES.map(|name| format!("{name}:{port}")).to_vec()
+}
+
+pub(super) fn origins(port: u16) -> Vec<String> {
+    LOOPBACK_NAMES.map(|name| format!("http://{name}:{port}")).to_vec()
+}

@@ -1,0 +1,185 @@
+//! Values written as one string or number: counts, durations, addresses, hosts and origins.
+
+use std::fmt;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use jsonc_parser::ast::Value;
+
+use super::super::keys::Kind;
+use super::super::render::spell;
+use super::node::{Node, did_you_mean, shown};
+use super::report::Report;
+
+const DURATION: &str = "a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds";
+const ADDRESS: &str = "expected ip:port or localhost:port, such as 127.0.0.1:7420";
+
+/// As long as clients allow for the names of tools.
+const NAME_CHARS_MAX: usize = 64;
+
+/// Enough of a number to recognise it.
+const NUMBER_CHARS_MAX: usize = 24;
+
+pub(super) fn count(node: &Node<'_>, kind: Kind, report: &mut Report) -> Option<u32> {
+    let (or_zero, min, max) = match kind {
+        Kind::CountOrZero { min, max } => (true, min, max),
+        Kind::Count { min, max } => (false, min, max),
+        _ => (false, 0, u32::MAX),
+    };
+    let Value::NumberLit(number) = node.value else {
+        return node.wrong("a number", report);
+    };
+    match number.value.parse::<u32>() {
+        Ok(0) if or_zero => Some(0),
+        Ok(count) if (min..=max).contains(&count) => Some(count),
+        _ => {
+            let zero = if or_zero { "0 or " } else { "" };
+            let found: String = number.value.chars().take(NUMBER_CHARS_MAX).collect();
+            let expected = format!("expected {zero}a whole number from {min} to {max}");
+            report.fault(&node.place, format!("{expected}, found {found}"));
+            None
+        }
+    }
+}
+
+pub(super) fn span(
+    node: &Node<'_>,
+    range: RangeInclusive<Duration>,
+    report: &mut Report,
+) -> Option<Duration> {
+    let span = match node.value {
+        Value::StringLit(text) => spelled(&text.value),
+        Value::NumberLit(number) => seconds(number.value),
+        _ => return node.wrong(DURATION, report),
+    };
+    let Some(span) = span else {
+        return expected(node, DURATION, report);
+    };
+    if !range.contains(&span) {
+        let (min, max) = (spell(*range.start()), spell(*range.end()));
+        report.fault(&node.place, format!("expected {min} to {max}, found {}", spell(span)));
+        return None;
+    }
+    Some(span)
+}
+
+pub(super) fn no_choice<T>(
+    node: &Node<'_>,
+    word: &str,
+    names: &[&str],
+    report: &mut Report,
+) -> Option<T> {
+    let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
+    let near = did_you_mean(word, names.iter().copied());
+    let message = format!("expected {}, found {}{near}", list.join(" or "), shown(word));
+    report.fault(&node.place, message);
+    None
+}
+
+pub(super) fn listen(node: &Node<'_>, report: &mut Report) -> Option<SocketAddr> {
+    let text = node.text(report)?;
+    let address = match text.strip_prefix("localhost:") {
+        Some(port) => port.parse().ok().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()),
+        None => text.parse().ok(),
+    };
+    if address.is_none() {
+        report.fault(&node.place, format!("{ADDRESS}, found {}", shown(text)));
+    }
+    address
+}
+
+pub(super) fn hosts(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
+    each(node, report, |text| {
+        if is_host(text) {
+            Ok(text)
+        } else {
+            Err("expected host or host:port, such as localhost:7420")
+        }
+    })
+}
+
+pub(super) fn origins(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
+    each(node, report, |text| match text.split_once("://") {
+        Some((scheme, host)) if is_scheme(scheme) && is_host(host) => Ok(text),
+        _ => Err("expected scheme://host or scheme://host:port, without a path"),
+    })
+}
+
+/// A server's or profile's name: part of urls and of tool ids, so the plain characters only.
+pub(super) fn name_fault(name: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let fault = if name.is_empty() {
+        "a name must not be empty"
+    } else if name.len() > NAME_CHARS_MAX {
+        "a name has at most 64 characters"
+    } else if !name.chars().all(plain) {
+        "a name consists of letters, digits, '_', '.' and '-'"
+    } else if matches!(name, "." | "..") {
+        "a name must not be '.' or '..'"
+    } else {
+        return None;
+    };
+    Some(fault.to_owned())
+}
+
+fn each(
+    node: &Node<'_>,
+    report: &mut Report,
+    check: impl Fn(&str) -> Result<&str, &'static str>,
+) -> Option<Vec<String>> {
+    let mut list = Vec::new();
+    for item in node.items("a list of strings", report)? {
+        let Some(text) = item.text(report) else { continue };
+        match check(text) {
+            Ok(text) => list.push(text.to_ascii_lowercase()),
+            Err(expected) => {
+                report.fault(&item.place, format!("{expected}, found {}", shown(text)))
+            }
+        }
+    }
+    Some(list)
+}
+
+/// `*` is refused with the rest: it would turn the check off.
+fn is_host(text: &str) -> bool {
+    let (name, port) = match text.rsplit_once(':') {
+        Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
+        _ => (text, None),
+    };
+    let v6 = name.strip_prefix('[').and_then(|name| name.strip_suffix(']'));
+    let named = |name: &str| {
+        !name.is_empty()
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_'))
+    };
+    let is_name = v6.map_or_else(|| named(name), |v6| v6.parse::<std::net::Ipv6Addr>().is_ok());
+    is_name && port.is_none_or(|port| port.parse::<u16>().is_ok())
+}
+
+fn is_scheme(text: &str) -> bool {
+    text.starts_with(|c: char| c.is_ascii_alphabetic())
+        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-'))
+}
+
+fn expected<T>(node: &Node<'_>, what: impl fmt::Display, report: &mut Report) -> Option<T> {
+    report.fault(&node.place, format!("expected {what}"));
+    None
+}
+
+fn spelled(text: &str) -> Option<Duration> {
+    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
+    let (digits, unit) = text.split_at(unit_at);
+    let amount: u64 = digits.parse().ok()?;
+    let unit_ms: u64 = match unit {
+        "ms" => 1,
+        "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    amount.checked_mul(unit_ms).map(Duration::from_millis)
+}
+
+fn seconds(number: &str) -> Option<Duration> {
+    number.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+}

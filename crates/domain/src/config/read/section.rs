@@ -1,0 +1,152 @@
+//! The sections of the file, apart from the servers. Each lays what the file says over the
+//! defaults it is given.
+
+use serde_json::Value as Json;
+
+use jsonc_parser::ast::Value;
+
+use super::super::template::Template;
+use super::super::{
+    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Profile,
+    Redact, Store, Telemetry, Workspace, keys,
+};
+use super::node::{Entry, Members, Node};
+use super::report::Report;
+use super::{scalar, set, transport};
+
+const SHA256_HEX_CHARS: usize = 64;
+
+pub(super) fn profiles(node: &Node<'_>, report: &mut Report) -> Option<Vec<Profile>> {
+    let entries = node.entries(report)?;
+    Some(entries.iter().filter_map(|entry| profile(entry, report)).collect())
+}
+
+fn profile(entry: &Entry<'_>, report: &mut Report) -> Option<Profile> {
+    check_name(entry, report);
+    let members = Members::open(&entry.node, &keys::PROFILE, report)?;
+    if members.get("servers").is_none() {
+        report.fault(&entry.key, "a profile needs 'servers'");
+    }
+    Some(Profile {
+        name: entry.name.to_owned(),
+        servers: members.texts("servers", report).unwrap_or_default(),
+        tools: members.texts("tools", report),
+        exclude: members.texts("exclude", report).unwrap_or_default(),
+    })
+}
+
+pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin>> {
+    let entries = node.entries(report)?;
+    Some(entries.iter().filter_map(|entry| plugin(entry, report)).collect())
+}
+
+fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
+    check_name(entry, report);
+    let members = Members::open(&entry.node, &keys::PLUGIN, report)?;
+    Some(Plugin {
+        name: entry.name.to_owned(),
+        path: members.text("path", report),
+        config: members.read("config", report, json_object).unwrap_or_default(),
+        sha256: members.read("sha256", report, sha256),
+    })
+}
+
+fn check_name(entry: &Entry<'_>, report: &mut Report) {
+    if let Some(fault) = scalar::name_fault(entry.name) {
+        report.fault(&entry.key, fault);
+    }
+}
+
+fn sha256(node: &Node<'_>, report: &mut Report) -> Option<String> {
+    let text = node.text(report)?;
+    let hex = text.len() == SHA256_HEX_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
+    if !hex {
+        report.fault(&node.place, "expected the 64 hex digits of a SHA-256");
+    }
+    hex.then(|| text.to_ascii_lowercase())
+}
+
+pub(super) fn workspace(workspace: &mut Workspace, top: &Members<'_>, report: &mut Report) {
+    let Some(members) = top.section("workspace", report) else { return };
+    set(&mut workspace.enabled, members.flag("enabled", report));
+    set(&mut workspace.root, members.text("root", report));
+    set(&mut workspace.write, members.flag("write", report));
+    set(&mut workspace.shell, members.flag("shell", report));
+    set(&mut workspace.allow_outside, members.flag("allow_outside", report));
+}
+
+pub(super) fn intent(intent: &mut IntentDeclaration, top: &Members<'_>, report: &mut Report) {
+    let Some(members) = top.section("intent_declaration", report) else { return };
+    let strict = members.flag("strict_server_validation", report);
+    set(&mut intent.strict_server_validation, strict);
+}
+
+pub(super) fn ledger(ledger: &mut Ledger, top: &Members<'_>, report: &mut Report) {
+    let Some(members) = top.section("ledger", report) else { return };
+    set(&mut ledger.durability, members.choice("durability", Durability::named, report));
+    set(&mut ledger.payloads, members.choice("payloads", Payloads::named, report));
+    set(&mut ledger.on_failure, members.choice("on_failure", OnFailure::named, report));
+    let activity_days = members.count("activity_retention_days", report);
+    set(&mut ledger.activity_retention_days, activity_days);
+    set(&mut ledger.max_records, members.count("max_records", report));
+    set(&mut ledger.max_size_mb, members.count("max_size_mb", report));
+    let receipt_days = members.count("receipt_retention_days", report);
+    set(&mut ledger.receipt_retention_days, receipt_days);
+}
+
+pub(super) fn redact(redact: &mut Redact, top: &Members<'_>, report: &mut Report) {
+    let Some(members) = top.section("redact", report) else { return };
+    set(&mut redact.keys, members.texts("keys", report));
+    set(&mut redact.patterns, members.texts("patterns", report));
+}
+
+pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Members<'_>, report: &mut Report) {
+    let Some(members) = top.section("telemetry", report) else { return };
+    set(&mut telemetry.exporter, members.read("exporter", report, exporter));
+    set(&mut telemetry.service_name, members.text("service_name", report));
+    set(&mut telemetry.protocol, members.choice("protocol", OtlpProtocol::named, report));
+}
+
+fn exporter(node: &Node<'_>, report: &mut Report) -> Option<String> {
+    let text = node.text(report)?;
+    if !text.is_empty() && !transport::is_http_url(text) {
+        report.fault(&node.place, "expected an http or https url, or \"\"");
+    }
+    Some(text.to_owned())
+}
+
+pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<Store> {
+    if node.text(report)?.is_empty() {
+        return Some(Store::Sqlite);
+    }
+    let url = transport::template(node, report)?;
+    let schemes = ["postgres://", "postgresql://"];
+    let is_postgres = schemes.iter().any(|scheme| url.text().starts_with(scheme));
+    if !is_postgres && !Template::starts_with_variable(&url) {
+        report.fault(&node.place, "expected \"\" for SQLite in the home, or postgres://…");
+    }
+    Some(Store::Postgres(url))
+}
+
+fn json_object(node: &Node<'_>, report: &mut Report) -> Option<serde_json::Map<String, Json>> {
+    let entries = node.entries(report)?;
+    Some(entries.iter().map(|entry| (entry.name.to_owned(), json(&entry.node, report))).collect())
+}
+
+/// The depth of the tree is bounded, and so is this.
+fn json(node: &Node<'_>, report: &mut Report) -> Json {
+    match node.value {
+        Value::StringLit(text) => Json::from(&*text.value),
+        Value::BooleanLit(flag) => Json::from(flag.value),
+        Value::NullKeyword(_) => Json::Null,
+        Value::NumberLit(number) => number.value.parse().map(Json::Number).unwrap_or_else(|_| {
+            report.fault(&node.place, "a number that JSON cannot hold");
+            Json::Null
+        }),
+        Value::Object(_) => json_object(node, report).map(Json::Object).unwrap_or_default(),
+        Value::Array(_) => {
+            let items = node.items("a list", report);
+            items.into_iter().flatten().map(|item| json(&item, report)).collect()
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! How a server is reached: which of stdio, http and sse is meant, and whether what belongs to it
+//! can work. Values of `env` and `headers` are never quoted in messages: they may be secrets.
+
+use std::collections::HashSet;
+use std::net::SocketAddr;
+
+use super::super::defaults;
+use super::super::keys::SSE_NOTE;
+use super::super::{Template, Transport};
+use super::node::{Entry, Members, Node};
+use super::report::Report;
+use super::scalar;
+
+/// Variables that make a program load code; sometimes wanted, never by accident.
+const RISKY_VARIABLES: &[&str] = &[
+    "BASH_ENV",
+    "DYLD_INSERT_LIBRARIES",
+    "DYLD_LIBRARY_PATH",
+    "JAVA_TOOL_OPTIONS",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "LD_PRELOAD",
+    "NODE_OPTIONS",
+    "PERL5OPT",
+    "PYTHONPATH",
+    "PYTHONSTARTUP",
+    "RUBYOPT",
+];
+
+/// Ours: a server could be made to act as the gate.
+const OWN_VARIABLES: &str = "COUNTERSIGN_";
+
+/// Headers that the protocol sets on each request.
+const OWN_HEADERS: &[&str] = &[
+    "accept",
+    "connection",
+    "content-length",
+    "content-type",
+    "host",
+    "mcp-protocol-version",
+    "mcp-session-id",
+    "transfer-encoding",
+];
+
+const WORDS: &[&str] = &["stdio", "http", "sse"];
+
+#[derive(Clone, Copy, PartialEq)]
+enum Wire {
+    Stdio,
+    Http,
+    Sse,
+}
+
+pub(super) fn read(
+    members: &Members<'_>,
+    listen: SocketAddr,
+    report: &mut Report,
+) -> Option<Transport> {
+    let stated = stated(members, report);
+    match (members.get("command"), members.get("url")) {
+        (Some(command), None) => stdio(command, members, stated, report),
+        (None, Some(url)) => remote(url, members, stated, listen, report),
+        (Some(_), Some(url)) => {
+            report.fault(&url.key, "a server has 'command' or 'url', not both");
+            None
+        }
+        (None, None) => {
+            report.fault(&members.place, "a server needs 'command' (stdio) or 'url' (http)");
+            None
+        }
+    }
+}
+
+/// What `transport`, or the `type` of other clients, says.
+fn stated(members: &Members<'_>, report: &mut Report) -> Option<Wire> {
+    let ours = members.read("transport", report, word);
+    let theirs = members.read("type", report, word);
+    if let (Some(entry), Some(ours), Some(theirs)) = (members.get("type"), ours, theirs)
+        && ours != theirs
+    {
+        report.fault(&entry.key, "contradicts 'transport'; keep one of them");
+    }
+    ours.or(theirs)
+}
+
+fn word(node: &Node<'_>, report: &mut Report) -> Option<Wire> {
+    match node.text(report)? {
+        "stdio" => Some(Wire::Stdio),
+        "http" | "streamable-http" | "streamableHttp" => Some(Wire::Http),
+        "sse" => Some(Wire::Sse),
+        other => scalar::no_choice(node, other, WORDS, report),
+    }
+}
+
+fn stdio(
+    entry: &Entry<'_>,
+    members: &Members<'_>,
+    stated: Option<Wire>,
+    report: &mut Report,
+) -> Option<Transport> {
+    if stated.is_some_and(|wire| wire != Wire::Stdio) {
+        report.fault(&entry.key, "'command' goes with transport \"stdio\"; give a 'url' instead");
+    }
+    note_idle(members, &["headers"], "command", report);
+    let command = entry.node.text(report);
+    let args = members.read("args", report, templates).unwrap_or_default();
+    let env = members.read("env", report, env).unwrap_or_default();
+    let cwd = members.read("cwd", report, filled);
+    check_command(entry, command?, &args, report);
+    Some(Transport::Stdio { command: command?.to_owned(), args, env, cwd })
+}
+
+fn remote(
+    entry: &Entry<'_>,
+    members: &Members<'_>,
+    stated: Option<Wire>,
+    listen: SocketAddr,
+    report: &mut Report,
+) -> Option<Transport> {
+    note_idle(members, &["args", "env", "cwd"], "url", report);
+    let headers = members.read("headers", report, headers).unwrap_or_default();
+    let url = template(&entry.node, report)?;
+    check_url(entry, &url, listen, report);
+    match stated.unwrap_or_else(|| guessed(&url)) {
+        Wire::Http => Some(Transport::Http { url, headers }),
+        Wire::Sse => {
+            SSE_NOTE.into_iter().for_each(|note| report.note(&entry.key, note));
+            Some(Transport::Sse { url, headers })
+        }
+        Wire::Stdio => {
+            report.fault(&entry.key, "'url' does not go with transport \"stdio\"");
+            None
+        }
+    }
+}
+
+fn guessed(url: &Template) -> Wire {
+    let path = url.text().split(['?', '#']).next().unwrap_or_default();
+    if path.trim_end_matches('/').ends_with("/sse") { Wire::Sse } else { Wire::Http }
+}
+
+fn note_idle(members: &Members<'_>, names: &[&str], with: &str, report: &mut Report) {
+    for entry in names.iter().filter_map(|name| members.get(name)) {
+        report.note(&entry.key, format!("ignored: has no effect with '{with}'"));
+    }
+}
+
+fn check_command(entry: &Entry<'_>, command: &str, args: &[Template], report: &mut Report) {
+    let place = &entry.node.place;
+    if command.trim().is_empty() {
+        report.fault(place, "the command must not be empty");
+    } else if command.contains('\0') {
+        report.fault(place, "the command must not hold a NUL character");
+    } else if is_countersign(command, args) {
+        report.fault(place, "this is Countersign itself, which would call itself without end");
+    } else if command.contains(['|', '&', ';', '<', '>', '$', '`']) {
+        report.note(place, "no shell reads the command; these characters are part of its name");
+    } else if command.contains(char::is_whitespace) && !command.contains(['/', '\\']) {
+        report.note(place, "one program, not a command line: put what follows it in 'args'");
+    } else if command.contains('/') && !command.starts_with('/') && !command.contains(['\\', ':']) {
+        report.note(place, "a relative path depends on the folder Countersign is started in");
+    }
+}
+
+fn is_countersign(command: &str, args: &[Template]) -> bool {
+    let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
+    let program = program.strip_suffix(".exe").unwrap_or(program);
+    let verb = args.iter().map(Template::text).find(|arg| !arg.starts_with('-'));
+    program == "countersign" && matches!(verb, Some("mcp" | "serve"))
+}
+
+fn check_url(entry: &Entry<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
+    if url.starts_with_variable() {
+        return;
+    }
+    if !is_http_url(url.text()) {
+        report.fault(&entry.node.place, "expected an http or https url");
+    } else if is_own(url.text(), listen) {
+        let fault = "this is Countersign's own address; it would call itself without end";
+        report.fault(&entry.node.place, fault);
+    }
+}
+
+fn is_own(url: &str, listen: SocketAddr) -> bool {
+    let rest = url.split_once("://").map(|(_, rest)| rest).unwrap_or_default();
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let host = authority.rsplit('@').next().unwrap_or_default().to_ascii_lowercase();
+    host == listen.to_string() || defaults::hosts(listen.port()).contains(&host)
+}
+
+/// `http://` or `https://`, a host, and nothing that cannot stand in a url.
+pub(super) fn is_http_url(text: &str) -> bool {
+    let Some((scheme, rest)) = text.split_once("://") else { return false };
+    let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
+    let host = rest.split(['/', '?', '#']).next().unwrap_or_default();
+    let unfit =
+        |c: char| c.is_whitespace() || c.is_control() || matches!(c, '\\' | '"' | '<' | '>');
+    is_http && !host.is_empty() && !host.starts_with(':') && !text.contains(unfit)
+}
+
+/// A string that is not empty and can be given to the system.
+fn filled(node: &Node<'_>, report: &mut Report) -> Option<String> {
+    let text = node.text(report)?;
+    if text.is_empty() || text.contains('\0') {
+        report.fault(&node.place, "expected a path");
+    }
+    Some(text.to_owned())
+}
+
+fn templates(node: &Node<'_>, report: &mut Report) -> Option<Vec<Template>> {
+    let items = node.items("a list of strings", report)?;
+    Some(items.filter_map(|item| template(&item, report)).collect())
+}
+
+pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template> {
+    let text = node.text(report)?;
+    if text.contains('\0') {
+        report.fault(&node.place, "must not hold a NUL character");
+    }
+    match Template::parse(text) {
+        Ok(template) => {
+            note_unreplaced(node, &template, report);
+            Some(template)
+        }
+        Err(malformed) => {
+            report.fault(&node.place, malformed.to_string());
+            None
+        }
+    }
+}
+
+/// Other clients have more variables; theirs reach the server as they stand.
+fn note_unreplaced(node: &Node<'_>, template: &Template, report: &mut Report) {
+    if template.literals().any(|literal| literal.contains("${")) {
+        report.note(&node.place, "only ${env:NAME} is replaced; other '${…}' stay as they are");
+    }
+}
+
+fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
+    let mut env = Vec::new();
+    for entry in node.entries(report)? {
+        let name = entry.name;
+        if name.is_empty() || name.contains(['=', '\0']) {
+            report.fault(&entry.key, "not a name for an environment variable");
+        } else if name.starts_with(OWN_VARIABLES) {
+            report.fault(&entry.key, "COUNTERSIGN_ variables are not given to servers");
+        } else if RISKY_VARIABLES.contains(&name) {
+            report.note(&entry.key, "makes the server load code from elsewhere; be sure of it");
+        }
+        env.extend(template(&entry.node, report).map(|value| (name.to_owned(), value)));
+    }
+    Some(env)
+}
+
+fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
+    let mut headers = Vec::new();
+    let mut seen = HashSet::new();
+    for entry in node.entries(report)? {
+        let lower = entry.name.to_ascii_lowercase();
+        if OWN_HEADERS.contains(&lower.as_str()) {
+            report.note(&entry.key, "ignored: the protocol sets this header");
+            continue;
+        }
+        if !is_header_name(&lower) {
+            report.fault(&entry.key, "not a name for a header");
+        } else if !seen.insert(lower) {
+            report.fault(&entry.key, "the same header stands here twice; keep one");
+        }
+        let Some(value) = template(&entry.node, report) else { continue };
+        if value.text().contains(|c: char| c.is_control() && c != '\t') {
+            report.fault(&entry.node.place, "a header's value must not hold control characters");
+        }
+        headers.push((entry.name.to_owned(), value));
+    }
+    Some(headers)
+}
+
+fn is_header_name(name: &str) -> bool {
+    let is_token = |c: char| c.is_ascii_alphanumeric() || "!#$%&'*+-.^_`|~".contains(c);
+    !name.is_empty() && name.chars().all(is_token)
+}

@@ -1,0 +1,114 @@
+//! The reference of the configuration, printed from the tables of keys and the defaults.
+
+use serde_json::Value;
+
+use super::keys::{Key, Kind, NOT_YET_NOTE, TOP, Table, When};
+use super::render::spell;
+use super::{Config, Server, Transport, render};
+
+const INTRODUCTION: &str = "\
+# Configuration
+
+One JSON file; comments and trailing commas are allowed. `countersign config check` tells every
+fault with its line and column, `countersign config show` prints the file with all defaults filled
+in and what looks secret left out.
+
+A duration is `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or a number of seconds. `${env:NAME}` is
+replaced by the environment variable when the value is used; a variable that is not set fails that
+server alone. Other `${…}` stay as they are.
+
+A change takes effect *at once* when the file is reloaded, when the server *reconnects* (which the
+reload sees to), or at the next *start*.
+";
+
+const HEAD: &str = "\
+| key | type | default | takes effect | meaning |
+|---|---|---|---|---|
+";
+
+const FOREIGN: &str = "
+An `mcpServers` block of another client can be pasted. Keys that are not ours are noted:
+
+| key of another client | what becomes of it |
+|---|---|
+";
+
+/// The text of `docs/config.md`.
+pub fn reference() -> String {
+    let defaults = sample();
+    let mut page = INTRODUCTION.to_owned();
+    section(&mut page, &TOP, &defaults);
+    page
+}
+
+/// A config in which every default shows: the defaults, and a server of which nothing is said.
+fn sample() -> Value {
+    let mut config = Config::default();
+    config.servers.push(Server::new("<name>", Transport::stdio("")));
+    let mut sample = render(&config);
+    if let Some(server) = sample["mcpServers"]["<name>"].as_object_mut() {
+        server.remove("command");
+        server.remove("transport");
+    }
+    sample
+}
+
+fn section(page: &mut String, table: &Table, defaults: &Value) {
+    let title = match table.path {
+        "" => "The file".to_owned(),
+        path => format!("`{path}`"),
+    };
+    let rows: String = table.keys.iter().map(|key| row(table, key, defaults)).collect();
+    page.push_str(&format!("\n## {title}\n\n{HEAD}{rows}"));
+    if !table.foreign.is_empty() {
+        page.push_str(FOREIGN);
+        page.extend(table.foreign.iter().map(|(key, fate)| format!("| `{key}` | {fate} |\n")));
+    }
+    for key in table.keys {
+        if let Kind::Section(inner) | Kind::Named(inner) = key.kind {
+            section(page, inner, defaults);
+        }
+    }
+}
+
+fn row(table: &Table, key: &Key, defaults: &Value) -> String {
+    let Key { name, meaning, .. } = key;
+    let (kind, default) = (kind(key.kind), default(table, key, defaults));
+    let when = match key.when {
+        When::Hot => "at once",
+        When::Reconnect => "reconnects",
+        When::Restart => "start",
+    };
+    let not_yet = if table.is_not_yet(name) { format!(" ({NOT_YET_NOTE})") } else { String::new() };
+    format!("| `{name}` | {kind} | {default} | {when} | {meaning}{not_yet} |\n")
+}
+
+fn kind(kind: Kind) -> String {
+    match kind {
+        Kind::Text => "string".to_owned(),
+        Kind::Texts => "list of strings".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Count { min, max } => format!("number, {min} to {max}"),
+        Kind::CountOrZero { min, max } => format!("number, 0 (off) or {min} to {max}"),
+        Kind::Span { min, max } => format!("duration, {} to {}", spell(min), spell(max)),
+        Kind::OneOf(names) => {
+            let names: Vec<String> = names.iter().map(|name| format!("`\"{name}\"`")).collect();
+            names.join(", ")
+        }
+        Kind::Section(table) => format!("object, see `{}`", table.path),
+        Kind::Named(table) => format!("names to objects, see `{}`", table.path),
+        Kind::Shape(words) => words.to_owned(),
+    }
+}
+
+fn default(table: &Table, key: &Key, defaults: &Value) -> String {
+    if matches!(key.kind, Kind::Section(_) | Kind::Named(_)) {
+        return "–".to_owned();
+    }
+    let steps = table.path.split('.').filter(|step| !step.is_empty());
+    let object = steps.fold(defaults, |value, step| &value[step]);
+    match &object[key.name] {
+        Value::Null => "–".to_owned(),
+        value => format!("`{value}`"),
+    }
+}

@@ -1,0 +1,202 @@
+//! A configuration as JSON, with the defaults filled in and what looks secret left out: what
+//! `config show` prints. `Debug` of the values that may hold secrets goes through here too.
+
+use std::fmt;
+use std::time::Duration;
+
+use serde_json::{Map, Value, json};
+
+use super::{
+    Config, Ledger, OAuth, Plugin, Profile, Server, Store, Telemetry, Template, Transport, secret,
+};
+
+/// The whole configuration, in the form of the file.
+pub fn render(config: &Config) -> Value {
+    let port = config.listen.port();
+    json!({
+        "listen": config.listen.to_string(),
+        "allowed_hosts": config.hosts(port),
+        "allowed_origins": config.origins(port),
+        "mcpServers": by_name(config.servers.iter().map(|it| (it.name.as_str(), server(it)))),
+        "profiles": by_name(config.profiles.iter().map(|it| (it.name.as_str(), profile(it)))),
+        "workspace": {
+            "enabled": config.workspace.enabled,
+            "root": config.workspace.root,
+            "write": config.workspace.write,
+            "shell": config.workspace.shell,
+            "allow_outside": config.workspace.allow_outside,
+        },
+        "plugins": by_name(config.plugins.iter().map(|it| (it.name.as_str(), plugin(it)))),
+        "intent_declaration": {
+            "strict_server_validation": config.intent.strict_server_validation,
+        },
+        "tools_limit": config.tools_limit,
+        "tool_response_limit": config.tool_response_limit,
+        "call_timeout": spell(config.call_timeout),
+        "connect_timeout": spell(config.connect_timeout),
+        "shutdown_timeout": spell(config.shutdown_timeout),
+        "refresh_interval": spell(config.refresh_interval),
+        "ledger": ledger(&config.ledger),
+        "redact": { "keys": config.redact.keys, "patterns": config.redact.patterns },
+        "telemetry": telemetry(&config.telemetry),
+        "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
+        "store": store(&config.store),
+    })
+}
+
+/// A duration as the file writes it, in the largest unit that fits.
+pub(super) fn spell(span: Duration) -> String {
+    let ms = span.as_millis();
+    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+    match units.iter().find(|(unit_ms, _)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
+        Some((unit_ms, unit)) => format!("{}{unit}", ms / unit_ms),
+        None if ms == 0 => "0s".to_owned(),
+        None => format!("{ms}ms"),
+    }
+}
+
+fn by_name<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
+    values.map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+fn server(server: &Server) -> Value {
+    let mut members = transport(&server.transport);
+    members.extend([
+        ("enabled".to_owned(), json!(server.enabled)),
+        ("quarantined".to_owned(), json!(server.quarantined)),
+        ("auto_approve".to_owned(), json!(server.auto_approve.name())),
+        ("sharing".to_owned(), json!(server.sharing.name())),
+        ("start".to_owned(), json!(server.start.name())),
+    ]);
+    // One or the other: both together would be a fault in a file.
+    match &server.enabled_tools {
+        Some(tools) => members.insert("enabled_tools".to_owned(), json!(tools)),
+        None => members.insert("disabled_tools".to_owned(), json!(server.disabled_tools)),
+    };
+    put(&mut members, "call_timeout", server.call_timeout.map(spell));
+    put(&mut members, "max_concurrent", server.max_concurrent);
+    put(&mut members, "oauth", server.oauth.as_ref().map(oauth));
+    Value::Object(members)
+}
+
+fn transport(transport: &Transport) -> Map<String, Value> {
+    let mut members = Map::new();
+    match transport {
+        Transport::Stdio { command, args, env, cwd } => {
+            put(&mut members, "transport", Some("stdio"));
+            put(&mut members, "command", Some(command));
+            put(&mut members, "args", Some(secret::args(args)));
+            put(&mut members, "env", Some(named(env)));
+            put(&mut members, "cwd", cwd.as_ref());
+        }
+        Transport::Http { url, headers } => remote(&mut members, "http", url, headers),
+        Transport::Sse { url, headers } => remote(&mut members, "sse", url, headers),
+    }
+    members
+}
+
+fn remote(
+    members: &mut Map<String, Value>,
+    transport: &str,
+    url: &Template,
+    headers: &[(String, Template)],
+) {
+    put(members, "transport", Some(transport));
+    put(members, "url", Some(secret::url(url.text())));
+    put(members, "headers", Some(named(headers)));
+}
+
+fn named(values: &[(String, Template)]) -> Value {
+    by_name(
+        values
+            .iter()
+            .map(|(name, value)| (name.as_str(), Value::from(secret::named(name, value.text())))),
+    )
+}
+
+fn oauth(oauth: &OAuth) -> Value {
+    let mut members = Map::new();
+    put(&mut members, "client_id", oauth.client_id.as_ref());
+    put(&mut members, "scopes", Some(&oauth.scopes));
+    Value::Object(members)
+}
+
+fn profile(profile: &Profile) -> Value {
+    let mut members = Map::new();
+    put(&mut members, "servers", Some(&profile.servers));
+    put(&mut members, "tools", profile.tools.as_ref());
+    put(&mut members, "exclude", Some(&profile.exclude));
+    Value::Object(members)
+}
+
+fn plugin(plugin: &Plugin) -> Value {
+    let mut members = Map::new();
+    put(&mut members, "path", plugin.path.as_ref());
+    put(&mut members, "config", Some(secret::json(&Value::Object(plugin.config.clone()))));
+    put(&mut members, "sha256", plugin.sha256.as_ref());
+    Value::Object(members)
+}
+
+fn ledger(ledger: &Ledger) -> Value {
+    json!({
+        "durability": ledger.durability.name(),
+        "payloads": ledger.payloads.name(),
+        "on_failure": ledger.on_failure.name(),
+        "activity_retention_days": ledger.activity_retention_days,
+        "max_records": ledger.max_records,
+        "max_size_mb": ledger.max_size_mb,
+        "receipt_retention_days": ledger.receipt_retention_days,
+    })
+}
+
+fn telemetry(telemetry: &Telemetry) -> Value {
+    json!({
+        "exporter": secret::url(&telemetry.exporter),
+        "service_name": telemetry.service_name,
+        "protocol": telemetry.protocol.name(),
+    })
+}
+
+fn store(store: &Store) -> Value {
+    match store {
+        Store::Sqlite => Value::from(""),
+        Store::Postgres(url) => Value::from(secret::url(url.text())),
+    }
+}
+
+/// Leaves out what the file may leave out.
+fn put(members: &mut Map<String, Value>, name: &str, value: Option<impl serde::Serialize>) {
+    if let Some(value) = value {
+        members.insert(name.to_owned(), json!(value));
+    }
+}
+
+impl fmt::Debug for Config {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Config {}", render(self))
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Server {:?} {}", self.name, server(self))
+    }
+}
+
+impl fmt::Debug for Transport {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Transport {}", Value::Object(transport(self)))
+    }
+}
+
+impl fmt::Debug for Plugin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Plugin {:?} {}", self.name, plugin(self))
+    }
+}
+
+impl fmt::Debug for Store {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Store {}", store(self))
+    }
+}

@@ -1,0 +1,192 @@
+//! What looks like a secret in a config, so that `config show` and logs can leave it out. A guess
+//! on the side of hiding; `${env:NAME}` is no secret and stays readable.
+
+use serde_json::Value as Json;
+
+use super::template::Template;
+
+const HIDDEN: &str = "…";
+
+/// Parts of names whose values are secret.
+const SECRET_NAMES: &[&str] = &[
+    "auth",
+    "bearer",
+    "cookie",
+    "credential",
+    "dsn",
+    "key",
+    "pass",
+    "private",
+    "pwd",
+    "secret",
+    "session",
+    "signature",
+    "token",
+];
+
+/// How the tokens of well-known services begin.
+const SECRET_PREFIXES: &[&str] = &[
+    "AKIA",
+    "ASIA",
+    "eyJ",
+    "gho_",
+    "ghp_",
+    "ghs_",
+    "github_pat_",
+    "glpat-",
+    "sk-",
+    "sk_live_",
+    "xoxb-",
+    "xoxp-",
+    "-----BEGIN",
+];
+
+/// Words before a token that are not part of it.
+const SCHEMES: &[&str] = &["", "basic", "bearer", "token"];
+
+/// The value of an environment variable or header of this name, fit to be shown.
+pub(super) fn named(name: &str, value: &str) -> String {
+    if looks_secret(name) && !value.is_empty() && is_literal(value) {
+        return HIDDEN.to_owned();
+    }
+    text(value)
+}
+
+/// A program's arguments: `--token x`, `--token=x` and `Authorization: x` lose the `x`.
+pub(super) fn args(args: &[Template]) -> Vec<String> {
+    let mut flag = None;
+    let mut shown = Vec::new();
+    for arg in args.iter().map(Template::text) {
+        let is_flag = arg.starts_with('-');
+        shown.push(match flag.take() {
+            Some(flag) if !is_flag && looks_secret(flag) => named(flag, arg),
+            _ => assigned(arg).unwrap_or_else(|| text(arg)),
+        });
+        flag = (is_flag && !arg.contains('=')).then_some(arg);
+    }
+    shown
+}
+
+/// A url without the secrets of its user part and query.
+pub(super) fn url(url: &str) -> String {
+    let (before_query, query) = match url.split_once('?') {
+        Some((before, query)) => (before, Some(query)),
+        None => (url, None),
+    };
+    let mut shown = without_user(before_query);
+    for (index, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
+        shown.push(if index == 0 { '?' } else { '&' });
+        shown.push_str(&assigned(pair).unwrap_or_else(|| plain(pair)));
+    }
+    shown
+}
+
+/// JSON of unknown meaning, by the names of its members.
+pub(super) fn json(value: &Json) -> Json {
+    match value {
+        Json::Object(members) => members.iter().map(|(name, value)| member(name, value)).collect(),
+        Json::Array(items) => items.iter().map(json).collect(),
+        Json::String(value) => Json::from(text(value)),
+        Json::Null | Json::Bool(_) | Json::Number(_) => value.clone(),
+    }
+}
+
+fn member(name: &str, value: &Json) -> (String, Json) {
+    let shown = match value {
+        Json::String(value) => Json::from(named(name, value)),
+        Json::Number(_) if looks_secret(name) => Json::from(HIDDEN),
+        other => json(other),
+    };
+    (name.to_owned(), shown)
+}
+
+fn text(value: &str) -> String {
+    if value.contains("://") { url(value) } else { plain(value) }
+}
+
+/// `name=value` or `name: value`, the value hidden; `None` if the name does not ask for it.
+fn assigned(pair: &str) -> Option<String> {
+    let at = pair.find(['=', ':'])?;
+    let (name, value) = pair.split_at(at + 1);
+    let space = if value.starts_with(' ') { " " } else { "" };
+    looks_secret(name).then(|| format!("{name}{space}{}", named(name, value.trim_start())))
+}
+
+fn plain(value: &str) -> String {
+    let mut words =
+        value.split(|c: char| c.is_whitespace() || matches!(c, '=' | ':' | ',' | '"' | '/'));
+    let is_secret = |word: &str| SECRET_PREFIXES.iter().any(|prefix| word.starts_with(prefix));
+    if words.any(is_secret) { HIDDEN.to_owned() } else { value.to_owned() }
+}
+
+fn without_user(url: &str) -> String {
+    let Some((scheme, rest)) = url.split_once("://") else { return url.to_owned() };
+    let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
+    match rest[..end].rfind('@') {
+        Some(at) if is_literal(&rest[..at]) => {
+            format!("{scheme}://{HIDDEN}{}", &rest[at..])
+        }
+        _ => url.to_owned(),
+    }
+}
+
+fn looks_secret(name: &str) -> bool {
+    let name = name.to_ascii_lowercase();
+    SECRET_NAMES.iter().any(|part| name.contains(part))
+}
+
+/// Whether there is more in it than variables.
+fn is_literal(value: &str) -> bool {
+    let Ok(template) = Template::parse(value) else { return true };
+    let rest: String = template.literals().collect();
+    !SCHEMES.contains(&rest.trim_matches([' ', ':']).to_ascii_lowercase().as_str())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn values_with_secret_names_are_hidden_unless_they_are_variables() {
+        for (name, value, expect) in [
+            ("GITHUB_TOKEN", "abc", "…"),
+            ("GITHUB_TOKEN", "", ""),
+            ("GITHUB_TOKEN", "${env:TOKEN}", "${env:TOKEN}"),
+            ("Authorization", "Bearer ${env:TOKEN}", "Bearer ${env:TOKEN}"),
+            ("Authorization", "Bearer abc${env:TOKEN}", "…"),
+            ("LOG_LEVEL", "debug", "debug"),
+            ("NOTE", "use ghp_0123456789", "…"),
+            ("DATABASE_URL", "postgres://me:pw@db/x", "postgres://…@db/x"),
+            ("DATABASE_URL", "postgres://${env:U}:${env:P}@db", "postgres://${env:U}:${env:P}@db"),
+        ] {
+            assert_eq!(named(name, value), expect, "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn arguments_lose_the_value_and_keep_the_flag() {
+        for (given, expect) in [
+            (vec!["-y", "--token", "abc", "x"], vec!["-y", "--token", "…", "x"]),
+            (vec!["--api-key=abc", "dir"], vec!["--api-key=…", "dir"]),
+            (vec!["--api-key=${env:K}"], vec!["--api-key=${env:K}"]),
+            (vec!["--header", "Authorization: Bearer x"], vec!["--header", "Authorization: …"]),
+            (vec!["--token", "--verbose"], vec!["--token", "--verbose"]),
+            (vec!["postgres://me:pw@db/x"], vec!["postgres://…@db/x"]),
+        ] {
+            let templates: Vec<_> = given.iter().map(|arg| Template::parse(arg).unwrap()).collect();
+            assert_eq!(args(&templates), expect);
+        }
+    }
+
+    #[test]
+    fn urls_lose_user_and_secret_query_values() {
+        for (given, expect) in [
+            ("https://host/mcp", "https://host/mcp"),
+            ("https://me:pw@host/mcp?a=1&apiKey=k#f", "https://…@host/mcp?a=1&apiKey=…"),
+            ("https://host/?token=${env:T}", "https://host/?token=${env:T}"),
+            ("https://host/a@b", "https://host/a@b"),
+        ] {
+            assert_eq!(url(given), expect);
+        }
+    }
+}

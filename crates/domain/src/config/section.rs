@@ -1,0 +1,101 @@
+//! The checked values of the config's sections, apart from the servers.
+
+use super::choice::choice;
+use super::template::Template;
+
+/// A subset of the servers and tools, served at `/mcp/p/<name>`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub name: String,
+    pub servers: Vec<String>,
+    /// `None`: all tools of the servers.
+    pub tools: Option<Vec<String>>,
+    pub exclude: Vec<String>,
+}
+
+/// The built-in tools, as server `workspace`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Workspace {
+    pub enabled: bool,
+    pub root: String,
+    pub write: bool,
+    pub shell: bool,
+    pub allow_outside: bool,
+}
+
+#[derive(Clone, PartialEq)]
+pub struct Plugin {
+    pub name: String,
+    pub path: Option<String>,
+    pub config: serde_json::Map<String, serde_json::Value>,
+    /// Lower-case hex; naming it approves the executable.
+    pub sha256: Option<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IntentDeclaration {
+    pub strict_server_validation: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Ledger {
+    pub durability: Durability,
+    pub payloads: Payloads,
+    pub on_failure: OnFailure,
+    pub activity_retention_days: u32,
+    pub max_records: u32,
+    pub max_size_mb: u32,
+    /// 0 keeps receipts for ever.
+    pub receipt_retention_days: u32,
+}
+
+choice! {
+    /// What a record survives once its call is answered.
+    Durability {
+        /// The end of the process.
+        Process = "process",
+        /// The loss of power.
+        Disk = "disk",
+    }
+}
+
+choice! {
+    /// What is stored of arguments and results.
+    Payloads { Redacted = "redacted", None = "none", Full = "full" }
+}
+
+choice! {
+    /// What happens to calls while the ledger cannot be written.
+    OnFailure {
+        /// Reads are answered while a bounded queue has room; the rest is refused.
+        QueueReads = "queue_reads",
+        Refuse = "refuse",
+    }
+}
+
+/// Added to the built-in redaction.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redact {
+    pub keys: Vec<String>,
+    /// Regular expressions, not compiled here.
+    pub patterns: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Telemetry {
+    /// The endpoint; empty leaves it to `OTEL_*`.
+    pub exporter: String,
+    pub service_name: String,
+    pub protocol: OtlpProtocol,
+}
+
+choice! {
+    OtlpProtocol { Grpc = "grpc", Http = "http" }
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub enum Store {
+    /// In the home.
+    Sqlite,
+    Postgres(Template),
+}

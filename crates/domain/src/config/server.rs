@@ -1,0 +1,73 @@
+//! The checked values of one upstream server.
+
+use std::num::NonZeroU32;
+use std::time::Duration;
+
+use super::choice::choice;
+use super::template::Template;
+
+/// One entry of `mcpServers`. Its `Debug` hides what looks secret.
+#[derive(Clone, PartialEq)]
+pub struct Server {
+    pub name: String,
+    pub transport: Transport,
+    pub enabled: bool,
+    pub quarantined: bool,
+    /// `None`: all but the disabled ones. Never given together with `disabled_tools`.
+    pub enabled_tools: Option<Vec<String>>,
+    pub disabled_tools: Vec<String>,
+    pub auto_approve: AutoApprove,
+    pub sharing: Sharing,
+    pub start: Start,
+    /// `None`: the `call_timeout` of the config.
+    pub call_timeout: Option<Duration>,
+    /// `None`: no bound of its own.
+    pub max_concurrent: Option<NonZeroU32>,
+    pub oauth: Option<OAuth>,
+}
+
+/// How a server is reached.
+#[derive(Clone, PartialEq)]
+pub enum Transport {
+    Stdio {
+        /// One program, found on `PATH` or by its path; no shell reads it.
+        command: String,
+        args: Vec<Template>,
+        env: Vec<(String, Template)>,
+        cwd: Option<String>,
+    },
+    /// `http` or `https`, unless the url starts with a variable: then the edge has to look.
+    Http { url: Template, headers: Vec<(String, Template)> },
+    /// The HTTP+SSE transport of protocol version 2024-11-05.
+    Sse { url: Template, headers: Vec<(String, Template)> },
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OAuth {
+    pub client_id: Option<String>,
+    pub scopes: Vec<String>,
+}
+
+choice! {
+    /// Which tools of a server need no person's approval.
+    AutoApprove {
+        None = "none",
+        /// New tools; a changed one still waits.
+        New = "new",
+        All = "all",
+    }
+}
+
+choice! {
+    /// Whether callers share one connection.
+    Sharing { Auto = "auto", Shared = "shared", PerClient = "per_client" }
+}
+
+choice! {
+    /// When a server is connected.
+    Start {
+        Eager = "eager",
+        /// At its first call.
+        Lazy = "lazy",
+    }
+}

@@ -1,0 +1,559 @@
+//! The configuration from outside: texts in, faults, notes and values out.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+/// Parses, and compares the faults as a person reads them; none expected: it must parse.
+fn check(text: &str, expect: &[&str]) {
+    let faults: Vec<String> = match parse(text) {
+        Ok(_) => Vec::new(),
+        Err(faults) => faults.list.iter().map(ToString::to_string).collect(),
+    };
+    assert_eq!(faults, expect, "{text}");
+}
+
+fn parsed(text: &str) -> (Config, Vec<String>) {
+    let parsed = parse(text).unwrap_or_else(|faults| panic!("{faults}\nin {text}"));
+    (parsed.config, parsed.notes.iter().map(ToString::to_string).collect())
+}
+
+/// One server `s` with these members.
+fn check_server(members: &str, expect: &[&str]) {
+    check(&format!("{{\"mcpServers\":{{\"s\":{{\n{members}}}}}}}"), expect);
+}
+
+fn server(members: &str) -> (Server, Vec<String>) {
+    let (config, notes) = parsed(&format!("{{\"mcpServers\":{{\"s\":{{\n{members}}}}}}}"));
+    (config.servers[0].clone(), notes)
+}
+
+#[test]
+fn an_empty_object_is_the_defaults() {
+    let (config, notes) = parsed("{}");
+    assert_eq!(config, Config::default());
+    assert_eq!(notes, [""; 0]);
+    assert_eq!(config.hosts(80), ["127.0.0.1:80", "localhost:80", "[::1]:80"]);
+    assert_eq!(config.origins(80)[1], "http://localhost:80");
+}
+
+#[test]
+fn five_mistakes_are_five_faults_in_their_places() {
+    let text = r#"{
+  "listn": "127.0.0.1:1",
+  "tools_limit": "many",
+  "mcpServers": {
+    "a": { "comand": "x", "url": "https://a/mcp" },
+    "ü b": { "command": "x", "args": ["ok", 5] }, // one name, one argument
+  },
+}"#;
+    check(
+        text,
+        &[
+            "line 2, column 3: listn: unknown key, did you mean 'listen'?",
+            "line 3, column 18: tools_limit: expected a number, found a string",
+            "line 5, column 12: mcpServers.a.comand: unknown key, did you mean 'command'?",
+            "line 6, column 5: mcpServers[\"ü b\"]: a name consists of letters, digits, '_', '.' \
+             and '-'",
+            "line 6, column 45: mcpServers[\"ü b\"].args[1]: expected a string, found a number",
+        ],
+    );
+}
+
+#[test]
+fn texts_that_are_no_configuration() {
+    check("", &["line 1, column 1: empty: write {} for the defaults"]);
+    check("// only a comment", &["line 1, column 1: empty: write {} for the defaults"]);
+    check("[]", &["line 1, column 1: expected an object, found a list"]);
+    check("{\n \"a\": 'x'}", &["line 2, column 7: single-quoted strings are not allowed"]);
+    check(
+        "{\"listen\" \"x\"}",
+        &["line 1, column 11: expected colon after the string or word in object property"],
+    );
+    check("{} {}", &["line 1, column 4: text cannot contain more than one JSON value"]);
+}
+
+#[test]
+fn comments_trailing_commas_and_a_byte_order_mark_are_accepted() {
+    let (config, _) = parsed("\u{feff}// top\n{ /* in */ \"tools_limit\": 3, }");
+    assert_eq!(config.tools_limit, 3);
+    check("\u{feff}{\"x\":1}", &["line 1, column 2: x: unknown key"]);
+}
+
+#[test]
+fn a_key_given_twice_is_a_fault() {
+    check(
+        "{\"tools_limit\": 3,\n\"tools_limit\": 4}",
+        &["line 2, column 1: tools_limit: stands here twice; keep one"],
+    );
+    check_server(
+        "\"command\":\"x\",\n\"env\":{\"A\":\"1\",\"A\":\"2\"}",
+        &["line 3, column 16: mcpServers.s.env.A: stands here twice; keep one"],
+    );
+}
+
+#[test]
+fn wrong_types_say_what_was_expected_and_found() {
+    for (member, expect) in [
+        (r#""listen": 7420"#, "listen: expected a string, found a number"),
+        (
+            r#""listen": ":7420""#,
+            "listen: expected ip:port or localhost:port, such as 127.0.0.1:7420, found \":7420\"",
+        ),
+        (r#""allowed_hosts": "x""#, "allowed_hosts: expected a list of strings, found a string"),
+        (
+            r#""allowed_hosts": ["*"]"#,
+            "allowed_hosts[0]: expected host or host:port, such as localhost:7420, found \"*\"",
+        ),
+        (
+            r#""allowed_origins": ["null"]"#,
+            "allowed_origins[0]: expected scheme://host or scheme://host:port, without a path, found \"null\"",
+        ),
+        (
+            r#""mcpServers": null"#,
+            "mcpServers: expected an object of servers by name, or a list, found null",
+        ),
+        (r#""workspace": true"#, "workspace: expected an object, found true"),
+        (
+            r#""intent_declaration": {"strict": 1}"#,
+            "intent_declaration.strict: unknown key, did you mean 'strict_server_validation'?",
+        ),
+        (r#""tools_limit": 0"#, "tools_limit: expected a whole number from 1 to 100, found 0"),
+        (r#""tools_limit": 1.5"#, "tools_limit: expected a whole number from 1 to 100, found 1.5"),
+        (
+            r#""tool_response_limit": 99"#,
+            "tool_response_limit: expected 0 or a whole number from 100 to 100000000, found 99",
+        ),
+        (
+            r#""call_timeout": "2 m""#,
+            "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
+        ),
+        (r#""call_timeout": "48h""#, "call_timeout: expected 10ms to 24h, found 48h"),
+        (
+            r#""call_timeout": -1"#,
+            "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
+        ),
+        (
+            r#""ledger": {"durability": "dsk"}"#,
+            "ledger.durability: expected \"process\" or \"disk\", found \"dsk\", did you mean 'disk'?",
+        ),
+        (r#""store": "mysql://x""#, "store: expected \"\" for SQLite in the home, or postgres://…"),
+        (r#""profiles": {"p": {}}"#, "profiles.p: a profile needs 'servers'"),
+        (
+            r#""plugins": {"p": {"sha256": "ab"}}"#,
+            "plugins.p.sha256: expected the 64 hex digits of a SHA-256",
+        ),
+        (
+            r#""telemetry": {"exporter": "here"}"#,
+            "telemetry.exporter: expected an http or https url, or \"\"",
+        ),
+    ] {
+        let faults = parse(&format!("{{{member}}}")).expect_err(member);
+        let told: Vec<String> =
+            faults.list.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
+        assert_eq!(told, [expect], "{member}");
+    }
+}
+
+#[test]
+fn durations_are_written_with_a_unit_or_as_seconds() {
+    for (text, expect) in [
+        ("\"500ms\"", Duration::from_millis(500)),
+        ("\"30s\"", Duration::from_secs(30)),
+        ("\"2m\"", Duration::from_mins(2)),
+        ("\"1h\"", Duration::from_hours(1)),
+        ("90", Duration::from_secs(90)),
+        ("0.5", Duration::from_millis(500)),
+    ] {
+        let (config, _) = parsed(&format!("{{\"call_timeout\": {text}}}"));
+        assert_eq!(config.call_timeout, expect, "{text}");
+    }
+}
+
+#[test]
+fn listen_takes_ip_or_localhost() {
+    assert_eq!(parsed(r#"{"listen": "localhost:80"}"#).0.listen.to_string(), "127.0.0.1:80");
+    assert_eq!(parsed(r#"{"listen": "[::1]:80"}"#).0.listen.to_string(), "[::1]:80");
+    assert_eq!(
+        parsed(r#"{"listen": "0.0.0.0:80"}"#).1,
+        [
+            "line 1, column 2: listen: other machines can reach this address; name the host they use \
+         in 'allowed_hosts'",
+        ]
+    );
+}
+
+#[test]
+fn a_server_is_stdio_or_remote() {
+    let place = "mcpServers.s";
+    check_server(
+        "",
+        &[&format!("line 1, column 20: {place}: a server needs 'command' (stdio) or 'url' (http)")],
+    );
+    check_server(
+        "\"command\":\"x\",\n\"url\":\"http://x\"",
+        &[&format!("line 3, column 1: {place}.url: a server has 'command' or 'url', not both")],
+    );
+    check_server(
+        "\"command\":\"x\",\"transport\":\"http\"",
+        &[&format!(
+            "line 2, column 1: {place}.command: 'command' goes with transport \"stdio\"; give a 'url' \
+         instead"
+        )],
+    );
+    check_server(
+        "\"url\":\"file:///etc\"",
+        &[&format!("line 2, column 7: {place}.url: expected an http or https url")],
+    );
+    check_server(
+        "\"type\":\"sse\",\"transport\":\"http\",\"url\":\"http://x\"",
+        &[&format!("line 2, column 1: {place}.type: contradicts 'transport'; keep one of them")],
+    );
+}
+
+#[test]
+fn the_transport_is_guessed_from_the_url() {
+    for (members, expect) in [
+        (r#""url": "https://h/mcp""#, "http"),
+        (r#""url": "https://h/sse""#, "sse"),
+        (r#""url": "https://h/sse/?a=1""#, "sse"),
+        (r#""url": "https://h/sse", "type": "streamable-http""#, "http"),
+        (r#""url": "https://h/mcp", "transport": "streamableHttp""#, "http"),
+        (r#""url": "${env:URL}""#, "http"),
+        (r#""command": "x", "type": "stdio""#, "stdio"),
+    ] {
+        let (server, _) = server(members);
+        let name = match server.transport {
+            Transport::Stdio { .. } => "stdio",
+            Transport::Http { .. } => "http",
+            Transport::Sse { .. } => "sse",
+        };
+        assert_eq!(name, expect, "{members}");
+    }
+    let (_, notes) = server(r#""url": "https://h/sse""#);
+    assert_eq!(
+        notes,
+        ["line 2, column 1: mcpServers.s.url: legacy SSE upstreams come in a later version; the \
+         server will show as unavailable",]
+    );
+}
+
+#[test]
+fn what_a_server_may_not_hold() {
+    for (members, expect) in [
+        (r#""command": """#, ".command: the command must not be empty"),
+        (
+            r#""command": "countersign", "args": ["mcp"]"#,
+            ".command: this is Countersign itself, which would call itself without end",
+        ),
+        (
+            r#""url": "http://localhost:7420/mcp""#,
+            ".url: this is Countersign's own address; it would call itself without end",
+        ),
+        (
+            r#""command": "x", "env": {"COUNTERSIGN_HOME": "/"}"#,
+            ".env.COUNTERSIGN_HOME: COUNTERSIGN_ variables are not given to servers",
+        ),
+        (
+            r#""command": "x", "env": {"A=B": "c"}"#,
+            ".env[\"A=B\"]: not a name for an environment variable",
+        ),
+        (r#""command": "x", "args": ["${env:A"]"#, ".args[0]: '${env:' has no closing '}'"),
+        (
+            r#""command": "x", "enabled_tools": [], "disabled_tools": []"#,
+            ".disabled_tools: not together with 'enabled_tools'; keep one of them",
+        ),
+        (
+            r#""command": "x", "enabled": true, "disabled": true"#,
+            ".disabled: contradicts 'enabled': true; keep one of them",
+        ),
+        (
+            r#""command": "x", "max_concurrent": 0"#,
+            ".max_concurrent: expected a whole number from 1 to 10000, found 0",
+        ),
+        (
+            r#""url": "http://h", "headers": {"a b": "c"}"#,
+            ".headers[\"a b\"]: not a name for a header",
+        ),
+        (
+            r#""url": "http://h", "headers": {"a": "b\r\nc"}"#,
+            ".headers.a: a header's value must not hold control characters",
+        ),
+        (
+            r#""url": "http://h", "headers": {"a": "b", "A": "c"}"#,
+            ".headers.A: the same header stands here twice; keep one",
+        ),
+        (
+            r#""command": "x", "disabledTools": []"#,
+            ".disabledTools: unknown key, did you mean 'disabled_tools'?",
+        ),
+    ] {
+        let text = format!("{{\"mcpServers\":{{\"s\":{{{members}}}}}}}");
+        let faults = parse(&text).expect_err(members);
+        let told: Vec<String> =
+            faults.list.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
+        assert_eq!(told, [format!("mcpServers.s{expect}")], "{members}");
+    }
+}
+
+#[test]
+fn names_of_servers_are_checked() {
+    let long = "x".repeat(65);
+    for (name, expect) in [
+        ("", "a name must not be empty"),
+        ("a:b", "a name consists of letters, digits, '_', '.' and '-'"),
+        ("a/b", "a name consists of letters, digits, '_', '.' and '-'"),
+        (long.as_str(), "a name has at most 64 characters"),
+        ("..", "a name must not be '.' or '..'"),
+        ("workspace", "this name is reserved for the built-in tools; choose another"),
+    ] {
+        for text in [
+            format!("{{\"mcpServers\":{{\"{name}\":{{\"command\":\"x\"}}}}}}"),
+            format!("{{\"mcpServers\":[{{\"name\":\"{name}\",\"command\":\"x\"}}]}}"),
+        ] {
+            let faults = parse(&text).expect_err(name);
+            assert_eq!(faults.list.len(), 1, "{faults}");
+            assert_eq!(faults.list[0].message, expect, "{text}");
+        }
+    }
+    parsed(&format!("{{\"mcpServers\":{{\"{}\":{{\"command\":\"x\"}}}}}}", &long[1..]));
+}
+
+#[test]
+fn servers_may_be_a_list_and_keep_its_order() {
+    let text =
+        r#"{"mcpServers": [{"name": "b", "command": "x"}, {"name": "a", "url": "http://h"}]}"#;
+    let (config, notes) = parsed(text);
+    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
+    assert_eq!(names, ["b", "a"]);
+    assert_eq!(notes, [""; 0]);
+    assert!(config.server("a").is_some() && config.server("c").is_none());
+    check(
+        "{\"mcpServers\":[{\"name\":\"a\",\"command\":\"x\"},\n{\"name\":\"a\",\"command\":\"x\"},\n{\"command\":\"x\"}]}",
+        &[
+            "line 2, column 9: mcpServers[1].name: another server is named \"a\" already",
+            "line 3, column 1: mcpServers[2]: a server in a list needs a 'name'",
+        ],
+    );
+}
+
+#[test]
+fn a_block_of_claude_desktop_can_be_pasted() {
+    let (config, notes) = parsed(
+        r#"{
+  "mcpServers": {
+    "filesystem": {
+      "command": "npx",
+      "args": ["-y", "@modelcontextprotocol/server-filesystem", "/home/me"]
+    },
+    "github": {
+      "type": "stdio",
+      "command": "/usr/bin/docker",
+      "args": ["run", "-i", "--rm", "-e", "GITHUB_TOKEN", "ghcr.io/github/github-mcp-server"],
+      "env": { "GITHUB_TOKEN": "${env:GITHUB_TOKEN}" }
+    }
+  }
+}"#,
+    );
+    assert_eq!(notes, ["line 8, column 7: mcpServers.github.type: understood as 'transport'"]);
+    assert!(!config.workspace.enabled);
+    let Transport::Stdio { command, args, env, cwd } = &config.servers[1].transport else {
+        panic!("{:?}", config.servers[1]);
+    };
+    assert_eq!((command.as_str(), args.len(), cwd), ("/usr/bin/docker", 6, &None));
+    let value = env[0].1.expand(&|name| (name == "GITHUB_TOKEN").then(|| "t".to_owned()));
+    assert_eq!((env[0].0.as_str(), value.as_deref()), ("GITHUB_TOKEN", Ok("t")));
+}
+
+#[test]
+fn a_block_of_cursor_or_cline_can_be_pasted() {
+    let (server, notes) = server(
+        r#""url": "https://h/mcp", "headers": {"Authorization": "Bearer x", "Accept": "*/*"},
+"env": {"A": "b"}, "disabled": true, "autoApprove": ["a"], "alwaysAllow": [], "timeout": 60"#,
+    );
+    assert!(!server.enabled);
+    let Transport::Http { headers, .. } = &server.transport else { panic!("{server:?}") };
+    assert_eq!(headers.len(), 1);
+    let expect = [
+        "line 2, column 66: mcpServers.s.headers.Accept: ignored: the protocol sets this header",
+        "line 3, column 1: mcpServers.s.env: ignored: has no effect with 'url'",
+        "line 3, column 20: mcpServers.s.disabled: understood as the opposite of 'enabled'",
+        "line 3, column 38: mcpServers.s.autoApprove: ignored: tools are approved in Countersign \
+         (see 'auto_approve')",
+        "line 3, column 60: mcpServers.s.alwaysAllow: ignored: tools are approved in Countersign \
+         (see 'auto_approve')",
+        "line 3, column 79: mcpServers.s.timeout: ignored: clients differ on its unit; use \
+         'call_timeout'",
+    ];
+    assert_eq!(notes, expect);
+}
+
+#[test]
+fn a_block_of_vs_code_can_be_pasted() {
+    let (server, notes) = server(
+        r#""type": "stdio", "command": "node", "args": ["${workspaceFolder}/s.js"],
+"env": {"KEY": "${input:key}"}, "envFile": ".env", "dev": {"watch": "*.js"}"#,
+    );
+    assert!(matches!(server.transport, Transport::Stdio { .. }));
+    let kept = "only ${env:NAME} is replaced; other '${…}' stay as they are";
+    assert_eq!(notes, [
+        "line 2, column 1: mcpServers.s.type: understood as 'transport'".to_owned(),
+        format!("line 2, column 46: mcpServers.s.args[0]: {kept}"),
+        format!("line 3, column 16: mcpServers.s.env.KEY: {kept}"),
+        "line 3, column 33: mcpServers.s.envFile: ignored: no file is read; put the variables in \
+         'env'"
+            .to_owned(),
+        "line 3, column 52: mcpServers.s.dev: ignored: a client's development mode".to_owned(),
+    ]);
+    check(
+        r#"{"servers": {}}"#,
+        &["line 1, column 2: servers: unknown key, did you mean 'mcpServers'?"],
+    );
+}
+
+#[test]
+fn risky_settings_are_noted() {
+    for (members, expect) in [
+        (
+            r#""command": "x", "env": {"LD_PRELOAD": "/x.so"}"#,
+            "makes the server load code from elsewhere; be sure of it",
+        ),
+        (
+            r#""command": "npx -y thing""#,
+            "one program, not a command line: put what follows it in 'args'",
+        ),
+        (
+            r#""command": "a; b""#,
+            "no shell reads the command; these characters are part of its name",
+        ),
+        (
+            r#""command": "./server""#,
+            "a relative path depends on the folder Countersign is started in",
+        ),
+        (r#""command": "x", "sharing": "shared""#, "accepted, not in effect in this version"),
+    ] {
+        let (_, notes) = server(members);
+        assert_eq!(notes.len(), 1, "{notes:?}");
+        assert!(notes[0].ends_with(expect), "{notes:?}");
+    }
+}
+
+/// Every key of the file, with a value other than its default.
+const FULL: &str = r#"{
+  "$schema": "https://example.com/schema.json",
+  "listen": "127.0.0.2:1",
+  "allowed_hosts": ["Gate.example:443"],
+  "allowed_origins": ["https://gate.example"],
+  "mcpServers": {
+    "a": {
+      "command": "/bin/a", "args": ["--token", "t0p", "x"], "env": {"API_KEY": "t0p", "B": "c"},
+      "cwd": "/tmp", "enabled": false, "quarantined": true, "enabled_tools": ["t"],
+      "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
+      "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
+    },
+    "b": {"url": "https://u:t0p@h/sse?key=t0p", "headers": {"X-Api-Key": "t0p"}, "disabled_tools": ["t"]},
+  },
+  "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
+  "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
+  "plugins": {"p": {"path": "/p", "config": {"password": "t0p", "n": [1, 2.5, null]}, "sha256":
+    "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
+  "intent_declaration": {"strict_server_validation": false},
+  "tools_limit": 3, "tool_response_limit": 0,
+  "call_timeout": "3m", "connect_timeout": 5, "shutdown_timeout": 0, "refresh_interval": "1h",
+  "ledger": {"durability": "disk", "payloads": "none", "on_failure": "refuse",
+    "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16, "receipt_retention_days": 7},
+  "redact": {"keys": ["k"], "patterns": ["p"]},
+  "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
+  "rate_limit": 60,
+  "store": "postgres://u:t0p@db/x",
+}"#;
+
+#[test]
+fn every_key_reaches_the_rendering_and_no_secret_does() {
+    let (config, _) = parsed(FULL);
+    let hidden = "…";
+    let expect = json!({
+        "listen": "127.0.0.2:1",
+        "allowed_hosts": ["gate.example:443"],
+        "allowed_origins": ["https://gate.example"],
+        "mcpServers": {
+            "a": {
+                "transport": "stdio", "command": "/bin/a", "args": ["--token", hidden, "x"],
+                "env": {"API_KEY": hidden, "B": "c"}, "cwd": "/tmp", "enabled": false,
+                "quarantined": true, "enabled_tools": ["t"], "auto_approve": "new",
+                "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
+                "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
+            },
+            "b": {
+                "transport": "sse", "url": "https://…@h/sse?key=…",
+                "headers": {"X-Api-Key": hidden}, "enabled": true, "quarantined": false,
+                "disabled_tools": ["t"], "auto_approve": "none", "sharing": "auto",
+                "start": "eager",
+            },
+        },
+        "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
+        "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
+        "plugins": {"p": {
+            "path": "/p", "config": {"password": hidden, "n": [1, 2.5, null]}, "sha256": "a".repeat(64),
+        }},
+        "intent_declaration": {"strict_server_validation": false},
+        "tools_limit": 3, "tool_response_limit": 0,
+        "call_timeout": "3m", "connect_timeout": "5s", "shutdown_timeout": "0s",
+        "refresh_interval": "1h",
+        "ledger": {
+            "durability": "disk", "payloads": "none", "on_failure": "refuse",
+            "activity_retention_days": 1, "max_records": 1000, "max_size_mb": 16,
+            "receipt_retention_days": 7,
+        },
+        "redact": {"keys": ["k"], "patterns": ["p"]},
+        "telemetry": {"exporter": "http://o:4317", "service_name": "s", "protocol": "http"},
+        "rate_limit": 60,
+        "store": "postgres://…@db/x",
+    });
+    assert_eq!(render(&config), expect);
+    assert!(!format!("{config:?}").contains("t0p"));
+}
+
+#[test]
+fn the_rendering_of_the_defaults_is_a_config_of_the_same_meaning() {
+    let (config, _) = parsed(r#"{"mcpServers": {"a": {"command": "x"}}}"#);
+    let (again, _) = parsed(&render(&config).to_string());
+    assert_eq!(render(&again), render(&config));
+}
+
+#[test]
+fn faults_beyond_the_bound_are_counted() {
+    let text = format!("{{\"allowed_hosts\": [{}]}}", "1,".repeat(1_500));
+    let faults = parse(&text).expect_err("numbers are no hosts");
+    assert_eq!((faults.list.len(), faults.left_out), (1_000, 500));
+    assert!(faults.to_string().ends_with("\nand 500 more"));
+}
+
+#[test]
+fn the_reference_is_the_document() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
+    if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
+        std::fs::write(path, reference()).expect("docs/config.md is writable");
+    }
+    let document = std::fs::read_to_string(path).expect("docs/config.md is readable");
+    assert!(document == reference(), "docs/config.md is not the reference: run with UPDATE_DOCS=1");
+}
+
+proptest! {
+    #[test]
+    fn parsing_never_panics(text in "\\PC*") {
+        let _ = parse(&text);
+    }
+
+    #[test]
+    fn parsing_never_panics_on_mangled_configs(at in 0..FULL.len(), insert in "[\\[\\]{}\",:/*\\\\0-9a-zü$ \n]{0,6}", cut in 0..40_usize) {
+        let end = (at + cut).min(FULL.len());
+        let text = format!("{}{insert}{}", &FULL[..at], &FULL[end..]);
+        if let Ok(parsed) = parse(&text) {
+            render(&parsed.config);
+        }
+    }
+}

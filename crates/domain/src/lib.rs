@@ -1,0 +1,24 @@
+//! What Countersign decides, as values in and values out: tools, catalog and search, intent and
+//! policy, configuration, error codes. Nothing here awaits, reads a clock, opens a file or draws
+//! a random number; what such things yield comes in as arguments.
+
+pub mod caller;
+pub mod catalog;
+pub mod code;
+pub mod config;
+pub mod intent;
+pub mod json;
+pub mod near;
+pub mod policy;
+pub mod refusal;
+pub mod schema;
+pub mod search;
+pub mod signature;
+pub mod tool;
+pub mod upstream;
+
+pub use caller::Caller;
+pub use catalog::Catalog;
+pub use code::Code;
+pub use refusal::Refusal;
+pub use tool::{Class, Tool, ToolName};

@@ -1,0 +1,410 @@
+//! May it be done? One total function decides for every surface; nobody re-derives its answer.
+
+use serde_json::json;
+
+use crate::caller::{Caller, Unannotated};
+use crate::code::Code;
+use crate::intent::{self, Declaration, Intent};
+use crate::refusal::Refusal;
+use crate::schema::Checked;
+use crate::tool::{Class, Hints, ToolName};
+
+/// Why a tool cannot be called, in order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    ServerQuarantined,
+    ServerDisabled,
+    DisabledByConfig,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::ServerQuarantined => "server_quarantined",
+            Status::ServerDisabled => "server_disabled",
+            Status::DisabledByConfig => "disabled_by_config",
+        }
+    }
+
+    /// Who can lift the lock, and how.
+    pub fn remediation(self) -> &'static str {
+        match self {
+            Status::ServerQuarantined => {
+                "The server is quarantined: a person must review it and lift the quarantine."
+            }
+            Status::ServerDisabled => {
+                "The server is switched off: ask the person who runs Countersign to enable it first."
+            }
+            Status::DisabledByConfig => {
+                "The tool is locked by the operator's configuration. This is operator policy and \
+                 not user-overridable: only the operator can change it, by editing the config."
+            }
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    Callable,
+    Locked(Status),
+}
+
+/// The operator's settings for one server, as far as they lock tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerRules {
+    pub quarantined: bool,
+    pub disabled: bool,
+    pub tools: ToolRules,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ToolRules {
+    #[default]
+    All,
+    Only(Vec<String>),
+    Except(Vec<String>),
+}
+
+impl ToolRules {
+    pub fn allow(&self, tool: &str) -> bool {
+        match self {
+            ToolRules::All => true,
+            ToolRules::Only(names) => names.iter().any(|name| name == tool),
+            ToolRules::Except(names) => names.iter().all(|name| name != tool),
+        }
+    }
+}
+
+/// Whether a server's tool may be called by anyone at all. First match wins.
+pub fn lock(rules: &ServerRules, tool: &str) -> Lock {
+    if rules.quarantined {
+        Lock::Locked(Status::ServerQuarantined)
+    } else if rules.disabled {
+        Lock::Locked(Status::ServerDisabled)
+    } else if !rules.tools.allow(tool) {
+        Lock::Locked(Status::DisabledByConfig)
+    } else {
+        Lock::Callable
+    }
+}
+
+/// What is asked for.
+pub struct Call<'a> {
+    pub tool: &'a ToolName,
+    pub declared: Declared<'a>,
+}
+
+/// What the caller declared, on surfaces that carry an intent.
+pub enum Declared<'a> {
+    Nothing,
+    Variant(Class, &'a Declaration),
+}
+
+/// What is known about what is asked for.
+pub struct Facts<'a> {
+    pub caller: &'a Caller,
+    pub found: Found<'a>,
+    pub strictness: Strictness,
+}
+
+pub enum Found<'a> {
+    /// Not there, or not there for this caller: the two must look alike.
+    Nothing {
+        near: Vec<String>,
+    },
+    /// The server is there and cannot show the tool: locked as a whole, or not connected.
+    Server {
+        lock: Lock,
+        unavailable: Option<&'a str>,
+    },
+    Tool {
+        hints: Hints,
+        lock: Lock,
+        arguments: Checked,
+    },
+}
+
+/// What happens when the annotations contradict the declared intent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Strictness {
+    Refuse,
+    Warn,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Verdict {
+    Allow(Allowed),
+    Refuse(Refusal),
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Allowed {
+    pub intent: Option<Intent>,
+    pub effective: Class,
+    pub unverified: bool,
+    pub warnings: Vec<Warning>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Warning {
+    pub text: String,
+    pub audience: Audience,
+}
+
+/// Who hears of a warning: all are recorded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Audience {
+    Record,
+    Caller,
+}
+
+pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
+    match check(call, facts) {
+        Ok(allowed) => Verdict::Allow(allowed),
+        Err(refusal) => Verdict::Refuse(refusal),
+    }
+}
+
+fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
+    let (hints, lock, arguments) = match &facts.found {
+        Found::Nothing { near } => return Err(not_found(call.tool, near)),
+        Found::Server { lock, unavailable } => {
+            check_lock(call.tool, *lock)?;
+            return Err(match unavailable {
+                Some(reason) => unavailable_server(&call.tool.server, reason),
+                None => not_found(call.tool, &[]),
+            });
+        }
+        Found::Tool { hints, lock, arguments } => (*hints, *lock, arguments),
+    };
+    let mut warnings = Vec::new();
+    let intent = check_intent(call, facts.strictness, hints, &mut warnings)?;
+    check_lock(call.tool, lock)?;
+    check_arguments(arguments, &mut warnings)?;
+    let declared = intent.as_ref().map(|intent| intent.operation);
+    let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
+    check_caller(facts.caller, call.tool, effective, hints)?;
+    Ok(Allowed { intent, effective, unverified: hints.unverified(), warnings })
+}
+
+fn check_intent(
+    call: &Call<'_>,
+    strictness: Strictness,
+    hints: Hints,
+    warnings: &mut Vec<Warning>,
+) -> Result<Option<Intent>, Refusal> {
+    let Declared::Variant(variant, declaration) = call.declared else {
+        return Ok(None);
+    };
+    let intent = intent::check_keys(variant, declaration)?;
+    match (intent::check_hints(variant, call.tool, hints), strictness) {
+        (Ok(warning), _) => {
+            warnings.extend(warning.map(|text| Warning { text, audience: Audience::Record }));
+        }
+        (Err(refusal), Strictness::Warn) => {
+            warnings.push(Warning { text: refusal.message, audience: Audience::Caller });
+        }
+        (Err(refusal), Strictness::Refuse) => return Err(refusal),
+    }
+    Ok(Some(intent))
+}
+
+fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
+    let Lock::Locked(status) = lock else {
+        return Ok(());
+    };
+    let remediation = status.remediation();
+    Err(Refusal::new(
+        Code::ToolBlocked,
+        format!("Tool '{tool}' is locked ({}). {remediation}", status.as_str()),
+    )
+    .with(json!({"status": status.as_str(), "remediation": remediation})))
+}
+
+fn check_arguments(arguments: &Checked, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
+    match arguments {
+        Checked::Fits => Ok(()),
+        Checked::Unknown(text) => {
+            warnings.push(Warning { text: text.clone(), audience: Audience::Record });
+            Ok(())
+        }
+        Checked::Faulty(refusal) => Err(refusal.clone()),
+    }
+}
+
+fn check_caller(
+    caller: &Caller,
+    tool: &ToolName,
+    effective: Class,
+    hints: Hints,
+) -> Result<(), Refusal> {
+    let operations = caller.operations;
+    let read_only = operations.read && !operations.write && !operations.destructive;
+    // A caller with only `read` may still use tools that say nothing of themselves, where the
+    // operator said so on the token.
+    let trusted_read = read_only
+        && hints.unverified()
+        && effective == Class::Write
+        && caller.unannotated == Unannotated::Allow;
+    if operations.allow(effective) || trusted_read {
+        return Ok(());
+    }
+    Err(Refusal::new(
+        Code::NotPermitted,
+        format!(
+            "token '{}' may not make {effective} calls, and '{tool}' counts as {effective}; \
+             ask the operator for a token that covers it",
+            caller.token
+        ),
+    )
+    .with(json!({"effective_class": effective.as_str(), "unverified": hints.unverified()})))
+}
+
+fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
+    let hint = match near {
+        [] => "use retrieve_tools to find tools".to_owned(),
+        names => format!("did you mean {}?", quoted(names)),
+    };
+    Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found; {hint}"))
+        .with(json!({"name": tool.to_string(), "near": near}))
+}
+
+pub fn unavailable_server(server: &str, reason: &str) -> Refusal {
+    Refusal::new(Code::UpstreamUnavailable, format!("server '{server}' is unavailable: {reason}"))
+        .with(json!({"server": server, "reason": reason}))
+}
+
+fn quoted(names: &[String]) -> String {
+    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::caller::{Operations, Role, Servers};
+
+    const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: None };
+    const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
+    const DESTRUCTIVE: Hints = Hints { destructive: Some(true), ..UNHINTED };
+
+    fn caller(read: bool, write: bool, destructive: bool, unannotated: Unannotated) -> Caller {
+        Caller {
+            token: "t".into(),
+            role: Role::Agent,
+            servers: Servers::All,
+            operations: Operations { read, write, destructive },
+            unannotated,
+        }
+    }
+
+    fn verdict(variant: Option<Class>, hints: Hints, caller: &Caller) -> Verdict {
+        let tool = ToolName::parse("s:t").unwrap();
+        let declaration = Declaration::of(variant.unwrap_or(Class::Read));
+        let declared = match variant {
+            Some(variant) => Declared::Variant(variant, &declaration),
+            None => Declared::Nothing,
+        };
+        let found = Found::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+        let facts = Facts { caller, found, strictness: Strictness::Refuse };
+        decide(&Call { tool: &tool, declared }, &facts)
+    }
+
+    fn word(verdict: Verdict) -> String {
+        match verdict {
+            Verdict::Allow(allowed) => {
+                let flag = if allowed.unverified { " unverified" } else { "" };
+                format!("{}{flag}", allowed.effective)
+            }
+            Verdict::Refuse(refusal) => refusal.code.to_string(),
+        }
+    }
+
+    #[test]
+    fn the_effective_class_is_the_stricter_of_the_two() {
+        let admin = Caller::admin();
+        for (variant, hints, expected) in [
+            (Some(Class::Read), READ_ONLY, "read"),
+            (Some(Class::Read), UNHINTED, "write unverified"),
+            (Some(Class::Write), READ_ONLY, "write"),
+            (Some(Class::Write), UNHINTED, "write unverified"),
+            (Some(Class::Destructive), READ_ONLY, "destructive"),
+            (Some(Class::Destructive), UNHINTED, "destructive unverified"),
+            (Some(Class::Read), DESTRUCTIVE, "SERVER_MISMATCH"),
+            (None, READ_ONLY, "read"),
+            (None, UNHINTED, "write unverified"),
+            (None, DESTRUCTIVE, "destructive"),
+        ] {
+            assert_eq!(word(verdict(variant, hints, &admin)), expected, "{variant:?} {hints:?}");
+        }
+    }
+
+    #[test]
+    fn a_read_only_token_cannot_delete_through_any_variant() {
+        let reader = caller(true, false, false, Unannotated::Deny);
+        let trusting = caller(true, false, false, Unannotated::Allow);
+        let variants = [None, Some(Class::Read), Some(Class::Write), Some(Class::Destructive)];
+        for variant in variants {
+            assert!(matches!(verdict(variant, UNHINTED, &reader), Verdict::Refuse(_)));
+            for caller in [&reader, &trusting] {
+                assert!(matches!(verdict(variant, DESTRUCTIVE, caller), Verdict::Refuse(_)));
+            }
+        }
+        assert_eq!(word(verdict(Some(Class::Read), READ_ONLY, &reader)), "read");
+        assert_eq!(word(verdict(Some(Class::Read), UNHINTED, &trusting)), "write unverified");
+        assert_eq!(word(verdict(Some(Class::Destructive), UNHINTED, &trusting)), "NOT_PERMITTED");
+        let writer = caller(true, true, false, Unannotated::Deny);
+        assert_eq!(word(verdict(Some(Class::Write), UNHINTED, &writer)), "write unverified");
+    }
+
+    #[test]
+    fn locks_have_one_precedence() {
+        let rules = |quarantined, disabled, tools| ServerRules { quarantined, disabled, tools };
+        let except = || ToolRules::Except(vec!["t".to_owned()]);
+        let only = || ToolRules::Only(vec!["other".to_owned()]);
+        for (rules, expected) in [
+            (rules(true, true, except()), Lock::Locked(Status::ServerQuarantined)),
+            (rules(false, true, except()), Lock::Locked(Status::ServerDisabled)),
+            (rules(false, false, except()), Lock::Locked(Status::DisabledByConfig)),
+            (rules(false, false, only()), Lock::Locked(Status::DisabledByConfig)),
+            (rules(false, false, ToolRules::All), Lock::Callable),
+        ] {
+            assert_eq!(lock(&rules, "t"), expected);
+        }
+    }
+
+    #[test]
+    fn with_strictness_off_the_caller_hears_the_warning() {
+        let tool = ToolName::parse("s:t").unwrap();
+        let declaration = Declaration::of(Class::Read);
+        let call = Call { tool: &tool, declared: Declared::Variant(Class::Read, &declaration) };
+        let found =
+            Found::Tool { hints: DESTRUCTIVE, lock: Lock::Callable, arguments: Checked::Fits };
+        let admin = Caller::admin();
+        let facts = Facts { caller: &admin, found, strictness: Strictness::Warn };
+        let Verdict::Allow(allowed) = decide(&call, &facts) else { panic!("refused") };
+        assert_eq!(allowed.effective, Class::Destructive);
+        assert_eq!(allowed.warnings[0].audience, Audience::Caller);
+        assert!(allowed.warnings[0].text.contains("is marked destructive by server"));
+    }
+
+    #[test]
+    fn a_locked_or_silent_server_says_so_before_anything_is_looked_up() {
+        let tool = ToolName::parse("s:t").unwrap();
+        let admin = Caller::admin();
+        let refused = |found| {
+            let call = Call { tool: &tool, declared: Declared::Nothing };
+            let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
+            match decide(&call, &facts) {
+                Verdict::Refuse(refusal) => refusal,
+                Verdict::Allow(_) => panic!("allowed"),
+            }
+        };
+        let locked = Lock::Locked(Status::ServerDisabled);
+        let blocked = refused(Found::Server { lock: locked, unavailable: Some("gone") });
+        assert_eq!(blocked.details["status"], "server_disabled");
+        let silent = refused(Found::Server { lock: Lock::Callable, unavailable: Some("gone") });
+        assert_eq!(silent.code, Code::UpstreamUnavailable);
+        let near = refused(Found::Nothing { near: vec!["s:tt".to_owned()] });
+        assert!(near.message.contains("did you mean 's:tt'?"), "{}", near.message);
+    }
+}

@@ -1,0 +1,76 @@
+//! A query as weighted stems. Any text is a query: what holds no word finds nothing.
+
+use super::words::{self, Form, Splitter};
+
+/// What is read of a query: more than anyone types, less than a pasted file.
+const QUERY_BYTES_MAX: usize = 4096;
+
+/// Distinct words that are looked up; each costs a walk over its postings.
+const QUERY_WORDS_MAX: usize = 48;
+
+/// The weight of a word that frames the request, and of the run-together form of a compound
+/// whose parts are looked up as well.
+const REQUEST_WEIGHT: f32 = 0.6;
+const JOINED_WEIGHT: f32 = 0.5;
+
+#[derive(Debug, Default)]
+pub(super) struct Query {
+    pub(super) words: Vec<Word>,
+    /// The words in reading order, as positions in `words`, to see which stand side by side.
+    pub(super) order: Vec<usize>,
+}
+
+#[derive(Debug)]
+pub(super) struct Word {
+    pub(super) stem: String,
+    pub(super) weight: f32,
+    pub(super) form: Form,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum StopWords {
+    Skip,
+    Keep,
+}
+
+impl Query {
+    pub(super) fn parse(text: &str) -> Query {
+        let text = &text[..text.floor_char_boundary(QUERY_BYTES_MAX)];
+        let query = Query::read(text, StopWords::Skip);
+        // "who is" may be all that is asked, and a tool's name.
+        if query.words.is_empty() { Query::read(text, StopWords::Keep) } else { query }
+    }
+
+    fn read(text: &str, stop_words: StopWords) -> Query {
+        let mut query = Query::default();
+        Splitter::default().split(text, |word, form| {
+            if !words::is_stop(word) {
+                query.add(&words::stem(word), weight(word, form), form);
+            } else if stop_words == StopWords::Keep {
+                query.add(word, 1.0, form);
+            }
+        });
+        query
+    }
+
+    fn add(&mut self, stem: &str, weight: f32, form: Form) {
+        let known = self.words.iter().position(|word| word.stem == stem);
+        if known.is_none() {
+            if self.words.len() == QUERY_WORDS_MAX {
+                return;
+            }
+            self.words.push(Word { stem: stem.to_owned(), weight, form });
+        }
+        if form == Form::Part {
+            self.order.push(known.unwrap_or(self.words.len() - 1));
+        }
+    }
+}
+
+fn weight(word: &str, form: Form) -> f32 {
+    match form {
+        Form::Joined => JOINED_WEIGHT,
+        Form::Part if words::is_request(word) => REQUEST_WEIGHT,
+        Form::Part => 1.0,
+    }
+}

@@ -1,0 +1,233 @@
+//! Reads the searchable words out of an input schema in one pass over its text: names of
+//! parameters, what is said about them, and the values they may take. Never builds a tree, never
+//! follows a `$ref`; what is no schema simply yields no words.
+
+use std::fmt;
+
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess};
+use serde::de::{Error, Visitor};
+
+/// Nesting below this is skipped: parameters that deep say nothing about what a tool is for.
+const DEPTH_MAX: usize = 16;
+
+/// Larger schemas are read this far; the largest seen in real servers is a tenth of it.
+const SCHEMA_BYTES_MAX: usize = 256 * 1024;
+
+/// What a piece of schema text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Piece {
+    ParameterName,
+    ParameterDescription,
+    Value,
+}
+
+/// Calls `emit` with each searchable text of `schema`, in the order it is written.
+pub(super) fn read(schema: &str, emit: &mut dyn FnMut(Piece, &str)) {
+    let text = &schema[..schema.floor_char_boundary(SCHEMA_BYTES_MAX)];
+    let mut json = serde_json::Deserializer::from_str(text);
+    // An error is no JSON, or cut at the limit, or nested past the parser's own; what was read
+    // before it stands.
+    let _ = Walk { place: Place::Schema, depth: 0, emit }.deserialize(&mut json);
+}
+
+/// Where in a schema the walk stands.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Place {
+    /// A schema, or a list of schemas.
+    Schema,
+    /// An object whose keys name parameters and whose values are schemas.
+    Properties,
+    /// An object whose values are schemas and whose keys are of no interest.
+    Definitions,
+    /// A description or a title.
+    Text,
+    /// A value the parameter may take, or a list of them.
+    Values,
+    Elsewhere,
+}
+
+struct Walk<'a> {
+    place: Place,
+    depth: usize,
+    emit: &'a mut dyn FnMut(Piece, &str),
+}
+
+impl Walk<'_> {
+    fn down(&mut self, place: Place) -> Walk<'_> {
+        let deep = self.depth >= DEPTH_MAX;
+        let place = if deep { Place::Elsewhere } else { place };
+        Walk { place, depth: self.depth + 1, emit: self.emit }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Walk<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        if self.place == Place::Elsewhere {
+            return IgnoredAny::deserialize(deserializer).map(drop);
+        }
+        deserializer.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Walk<'_> {
+    type Value = ();
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("any JSON value")
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        match self.place {
+            Place::Text => (self.emit)(Piece::ParameterDescription, text),
+            Place::Values => (self.emit)(Piece::Value, text),
+            Place::Schema | Place::Properties | Place::Definitions | Place::Elsewhere => {}
+        }
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
+        let place = self.place;
+        while list.next_element_seed(self.down(place))?.is_some() {}
+        Ok(())
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        let here = self.place;
+        while let Some(place) = map.next_key_seed(Key { here, emit: self.emit })? {
+            map.next_value_seed(self.down(place))?;
+        }
+        Ok(())
+    }
+
+    fn visit_bool<E: Error>(self, _: bool) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_i64<E: Error>(self, _: i64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_u64<E: Error>(self, _: u64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_f64<E: Error>(self, _: f64) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
+    }
+}
+
+/// Reads a key and says what stands behind it.
+struct Key<'a> {
+    here: Place,
+    emit: &'a mut dyn FnMut(Piece, &str),
+}
+
+impl<'de> DeserializeSeed<'de> for Key<'_> {
+    type Value = Place;
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Place, D::Error> {
+        deserializer.deserialize_str(self)
+    }
+}
+
+impl Visitor<'_> for Key<'_> {
+    type Value = Place;
+
+    fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, key: &str) -> Result<Place, E> {
+        Ok(match self.here {
+            Place::Schema => behind_keyword(key),
+            Place::Properties => {
+                (self.emit)(Piece::ParameterName, key);
+                Place::Schema
+            }
+            Place::Definitions => Place::Schema,
+            Place::Text | Place::Values | Place::Elsewhere => Place::Elsewhere,
+        })
+    }
+}
+
+fn behind_keyword(keyword: &str) -> Place {
+    match keyword {
+        "properties" => Place::Properties,
+        "$defs" | "definitions" => Place::Definitions,
+        "description" | "title" => Place::Text,
+        "enum" | "const" => Place::Values,
+        "items" | "prefixItems" | "additionalProperties" | "anyOf" | "oneOf" | "allOf" => {
+            Place::Schema
+        }
+        _ => Place::Elsewhere,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pieces(schema: &str) -> Vec<(Piece, String)> {
+        let mut found = Vec::new();
+        read(schema, &mut |piece, text| found.push((piece, text.to_owned())));
+        found
+    }
+
+    #[test]
+    fn parameters_their_descriptions_and_values_are_read_at_any_level() {
+        let found = pieces(
+            r##"{"type":"object","$defs":{"Label":{"properties":{"colour":{"const":"red"}}}},
+                "properties":{"state":{"enum":["open",1,null,"closed"],"description":"Which \"ones\""},
+                "labels":{"items":{"$ref":"#/$defs/Label"},"anyOf":[{"title":"Names"}]}}}"##,
+        );
+        let expected = [
+            (Piece::ParameterName, "colour"),
+            (Piece::Value, "red"),
+            (Piece::ParameterName, "state"),
+            (Piece::Value, "open"),
+            (Piece::Value, "closed"),
+            (Piece::ParameterDescription, "Which \"ones\""),
+            (Piece::ParameterName, "labels"),
+            (Piece::ParameterDescription, "Names"),
+        ];
+        assert_eq!(found, expected.map(|(piece, text)| (piece, text.to_owned())));
+    }
+
+    #[test]
+    fn what_is_no_schema_yields_nothing() {
+        for odd in [
+            "true",
+            "null",
+            "[]",
+            "7",
+            r#""text""#,
+            "",
+            "{",
+            "\0\u{7f}",
+            r#"{"properties":3}"#,
+            r#"{"properties":["a"]}"#,
+            r#"{"enum":{"a":"b"},"description":{"text":"x"},"anyOf":"y"}"#,
+        ] {
+            assert_eq!(pieces(odd), [], "{odd}");
+        }
+    }
+
+    #[test]
+    fn recursion_is_not_followed_and_depth_is_bounded() {
+        let recursive = r##"{"properties":{"child":{"$ref":"#"}}}"##;
+        assert_eq!(pieces(recursive), [(Piece::ParameterName, "child".to_owned())]);
+
+        let deep = format!("{}{}", r#"{"properties":{"a":"#.repeat(60), "}}".repeat(60));
+        let deep = deep.replacen(":}}", ":{}}}", 1);
+        assert_eq!(pieces(&deep).len(), DEPTH_MAX / 2);
+
+        let past_the_parser = format!(r#"{{"title":"top","items":{}"#, "[".repeat(5000));
+        assert_eq!(pieces(&past_the_parser), [(Piece::ParameterDescription, "top".to_owned())]);
+    }
+}

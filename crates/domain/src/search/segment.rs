@@ -1,0 +1,239 @@
+//! One server's tools as weighted words. A segment knows nothing of other servers: field lengths
+//! are measured against fixed pivots instead of catalog averages, so its impacts stay valid
+//! whatever else is in the catalog, and only the rarity of words is left for the index.
+
+use super::lexicon::{Known, Lexicon};
+use super::schema::{self, Piece};
+use super::words::{Form, Splitter};
+
+/// What is searched of one tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Document<'a> {
+    pub name: &'a str,
+    pub description: &'a str,
+    /// The text of the schema; what is no JSON or no schema is passed over.
+    pub input_schema: Option<&'a str>,
+}
+
+/// One server's tools, split into words and weighted once; kept and shared between indexes.
+#[derive(Debug, Default)]
+pub struct Segment {
+    pub(super) tools: u32,
+    pub(super) terms: Terms,
+    /// Grouped by term: those of term `t` are `postings[starts[t]..starts[t + 1]]`.
+    pub(super) postings: Vec<Posting>,
+    pub(super) starts: Vec<u32>,
+    /// Terms of each tool's name and description in reading order, up to `order_ends[tool]`.
+    pub(super) order: Vec<u32>,
+    pub(super) order_ends: Vec<u32>,
+}
+
+/// How much a term says about one tool: the saturated, weighted frequency of BM25F.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Posting {
+    pub(super) tool: u32,
+    pub(super) impact: f32,
+}
+
+/// Words in one string, numbered in the order of arrival.
+#[derive(Debug, Default)]
+pub(super) struct Terms {
+    text: String,
+    ends: Vec<u32>,
+}
+
+/// Between name and description in `Segment::order`: no term, so no pair crosses it.
+pub(super) const GAP: u32 = u32::MAX;
+
+/// Frequency saturation. With fields this short a second mention says little more.
+const K1: f32 = 1.2;
+
+/// Words of a tool in which neighbours are looked for: name and the first sentences.
+const ORDER_WORDS_MAX: usize = 48;
+
+/// The impact of a word of the server's name on each of its tools: about that of a word which
+/// stands once in a description.
+pub(super) const SERVER_NAME_IMPACT: f32 = 0.9;
+
+#[derive(Clone, Copy)]
+enum Field {
+    Name,
+    Description,
+    ParameterName,
+    ParameterDescription,
+    Value,
+}
+
+struct FieldWeight {
+    weight: f32,
+    /// How strongly a long field thins out its words: 0 not at all, 1 in proportion.
+    thinning: f32,
+    /// The length in words at which a field counts as neither short nor long.
+    pivot: f32,
+    /// What is read of the field. Texts beyond it are manuals: their later pages name everything.
+    bytes_max: usize,
+}
+
+const FIELDS: [FieldWeight; 5] = [
+    FieldWeight { weight: 1.5, thinning: 0.3, pivot: 3.0, bytes_max: 256 },
+    FieldWeight { weight: 1.0, thinning: 0.6, pivot: 12.0, bytes_max: 2048 },
+    FieldWeight { weight: 0.6, thinning: 0.3, pivot: 5.0, bytes_max: 1024 },
+    FieldWeight { weight: 0.5, thinning: 0.7, pivot: 25.0, bytes_max: 2048 },
+    FieldWeight { weight: 0.5, thinning: 0.7, pivot: 5.0, bytes_max: 1024 },
+];
+
+impl Segment {
+    /// Splits and weighs the words of a server's tools. The costly half of indexing.
+    pub fn build(tools: &[Document<'_>]) -> Segment {
+        let mut builder = Builder { lexicon: Lexicon::recall(), ..Builder::default() };
+        for tool in tools {
+            builder.add(tool);
+        }
+        builder.finish()
+    }
+}
+
+impl Terms {
+    pub(super) fn push(&mut self, term: &str) -> u32 {
+        self.text.push_str(term);
+        self.ends.push(self.text.len() as u32);
+        self.ends.len() as u32 - 1
+    }
+
+    pub(super) fn get(&self, term: u32) -> &str {
+        let term = term as usize;
+        let start = if term == 0 { 0 } else { self.ends[term - 1] as usize };
+        &self.text[start..self.ends[term] as usize]
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
+        (0..self.len() as u32).map(|term| self.get(term))
+    }
+
+    /// The first term that is not before `word`, when the terms are in byte order.
+    pub(super) fn first_from(&self, word: &[u8]) -> u32 {
+        let (mut low, mut high) = (0, self.len() as u32);
+        while low < high {
+            let middle = low.midpoint(high);
+            if self.get(middle).as_bytes() < word {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        low
+    }
+
+    pub(super) fn shrink(&mut self) {
+        self.text.shrink_to_fit();
+        self.ends.shrink_to_fit();
+    }
+}
+
+#[derive(Default)]
+struct Builder {
+    splitter: Splitter,
+    lexicon: Lexicon,
+    /// The terms of the tool at hand, by field, and what may still be read into each field.
+    fields: [Vec<u32>; FIELDS.len()],
+    room: [usize; FIELDS.len()],
+    /// Weighted frequency of each term in the tool at hand, and which are not zero.
+    frequency: Vec<f32>,
+    present: Vec<u32>,
+    found: Vec<(u32, Posting)>,
+    segment: Segment,
+}
+
+impl Builder {
+    fn add(&mut self, tool: &Document<'_>) {
+        self.fields.iter_mut().for_each(Vec::clear);
+        self.room = std::array::from_fn(|field| FIELDS[field].bytes_max);
+        self.read(Field::Name, tool.name);
+        self.read(Field::Description, tool.description);
+        if let Some(schema) = tool.input_schema {
+            schema::read(schema, &mut |piece, text| {
+                let field = match piece {
+                    Piece::ParameterName => Field::ParameterName,
+                    Piece::ParameterDescription => Field::ParameterDescription,
+                    Piece::Value => Field::Value,
+                };
+                self.read(field, text);
+            });
+        }
+        self.weigh();
+        self.keep_order();
+        self.segment.tools += 1;
+    }
+
+    fn read(&mut self, field: Field, text: &str) {
+        let text = &text[..text.floor_char_boundary(self.room[field as usize])];
+        self.room[field as usize] -= text.len();
+        let Builder { lexicon, fields, segment, .. } = self;
+        let found = &mut fields[field as usize];
+        self.splitter.split(text, |word, _: Form| {
+            let stem = match lexicon.look_up(word) {
+                Known::Stem(stem) => stem,
+                // A tool may be called `who` or `what_is`: in names every word can be asked for.
+                Known::Stop if matches!(field, Field::Name) => lexicon.number(word),
+                Known::Stop => return,
+            };
+            found.push(lexicon.term(stem, &mut segment.terms));
+        });
+    }
+
+    /// Turns the words of the tool at hand into postings.
+    fn weigh(&mut self) {
+        self.frequency.resize(self.segment.terms.len(), 0.0);
+        for (terms, field) in self.fields.iter().zip(&FIELDS) {
+            let length = terms.len() as f32 / field.pivot;
+            let share = field.weight / (1.0 - field.thinning + field.thinning * length);
+            for &term in terms {
+                if self.frequency[term as usize] == 0.0 {
+                    self.present.push(term);
+                }
+                self.frequency[term as usize] += share;
+            }
+        }
+        for term in self.present.drain(..) {
+            let frequency = std::mem::take(&mut self.frequency[term as usize]);
+            let impact = frequency * (K1 + 1.0) / (frequency + K1);
+            self.found.push((term, Posting { tool: self.segment.tools, impact }));
+        }
+    }
+
+    fn keep_order(&mut self) {
+        let name = &self.fields[Field::Name as usize];
+        let description = &self.fields[Field::Description as usize];
+        let words = name.iter().chain(&[GAP]).chain(description).take(ORDER_WORDS_MAX);
+        self.segment.order.extend(words);
+        self.segment.order_ends.push(self.segment.order.len() as u32);
+    }
+
+    /// Groups the postings by term; within a term they stay in the order of the tools.
+    fn finish(self) -> Segment {
+        self.lexicon.keep();
+        let mut segment = self.segment;
+        let mut starts = vec![0; segment.terms.len() + 1];
+        for (term, _) in &self.found {
+            starts[*term as usize + 1] += 1;
+        }
+        for term in 1..starts.len() {
+            starts[term] += starts[term - 1];
+        }
+        let mut next = starts.clone();
+        segment.postings = vec![Posting { tool: 0, impact: 0.0 }; self.found.len()];
+        for (term, posting) in self.found {
+            segment.postings[next[term as usize] as usize] = posting;
+            next[term as usize] += 1;
+        }
+        segment.starts = starts;
+        segment.terms.shrink();
+        segment.order.shrink_to_fit();
+        segment.order_ends.shrink_to_fit();
+        segment
+    }
+}

@@ -1,0 +1,117 @@
+//! Adds up what each word of a query says about each tool, and picks the best. The working memory
+//! belongs to the thread and is used again: a query touches only the tools it matches.
+
+use std::cell::Cell;
+use std::cmp::{Ordering, Reverse};
+use std::collections::BinaryHeap;
+
+use super::index::Index;
+use super::plan::Plan;
+
+/// A tool and what the query's words add up to for it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(super) struct Candidate {
+    pub(super) tool: u32,
+    pub(super) score: f32,
+}
+
+/// The best `limit` tools that `keep` lets through, in no particular order.
+pub(super) fn best(
+    index: &Index,
+    plan: &Plan,
+    limit: usize,
+    keep: impl Fn(u32) -> bool,
+) -> Vec<Candidate> {
+    // Taken, not borrowed: a `keep` that searches finds an empty tally, not a panic.
+    let mut tally = TALLY.take();
+    tally.add_up(index, plan);
+    let best = tally.select(limit, keep);
+    TALLY.set(tally);
+    best
+}
+
+thread_local! {
+    static TALLY: Cell<Tally> = Cell::default();
+}
+
+#[derive(Default)]
+struct Tally {
+    slots: Vec<Slot>,
+    touched: Vec<u32>,
+    /// The number of the last word added up; slots with an older one need no clearing.
+    word: u32,
+}
+
+#[derive(Clone, Copy, Default)]
+struct Slot {
+    score: f32,
+    /// The most that one term of word number `word` has given.
+    given: f32,
+    word: u32,
+}
+
+impl Tally {
+    fn add_up(&mut self, index: &Index, plan: &Plan) {
+        let words = plan.words().count() as u32;
+        self.touched.clear();
+        if self.slots.len() < index.len() || self.word.checked_add(words).is_none() {
+            self.slots = vec![Slot::default(); index.len()];
+            self.word = 0;
+        }
+        let before = self.word;
+        for kin in plan.words() {
+            self.word += 1;
+            for kin in kin {
+                for posting in index.postings(kin.term) {
+                    self.add(before, posting.tool, kin.weight * posting.impact);
+                }
+            }
+        }
+    }
+
+    /// Of several terms for the same word only the strongest counts.
+    fn add(&mut self, before: u32, tool: u32, given: f32) {
+        let slot = &mut self.slots[tool as usize];
+        if slot.word <= before {
+            *slot = Slot { score: given, given, word: self.word };
+            self.touched.push(tool);
+        } else if slot.word < self.word {
+            *slot = Slot { score: slot.score + given, given, word: self.word };
+        } else if slot.given < given {
+            slot.score += given - slot.given;
+            slot.given = given;
+        }
+    }
+
+    fn select(&self, limit: usize, keep: impl Fn(u32) -> bool) -> Vec<Candidate> {
+        let mut best = BinaryHeap::with_capacity(limit.min(self.touched.len()) + 1);
+        let mut worst = None;
+        for &tool in &self.touched {
+            let candidate = Candidate { tool, score: self.slots[tool as usize].score };
+            if worst.is_some_and(|worst| candidate < worst) || !keep(tool) {
+                continue;
+            }
+            best.push(Reverse(candidate));
+            if best.len() > limit {
+                best.pop();
+                worst = best.peek().map(|&Reverse(worst)| worst);
+            }
+        }
+        best.into_iter().map(|Reverse(candidate)| candidate).collect()
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The better is the greater; of equals, the one that comes first in the catalog.
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        self.score.total_cmp(&other.score).then_with(|| other.tool.cmp(&self.tool))
+    }
+}

@@ -1,0 +1,309 @@
+//! A tool as its server described it: the definition stays the JSON text that was sent, and what
+//! the gate needs of it is read once.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, OnceLock};
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use crate::refusal::Refusal;
+use crate::schema::Schema;
+
+/// Longest tool name taken from a server; clients themselves stop at 64 to 128.
+pub const NAME_BYTES_MAX: usize = 256;
+
+/// What a call does to the world, mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Class {
+    Read,
+    Write,
+    Destructive,
+}
+
+impl Class {
+    pub const ALL: [Class; 3] = [Class::Read, Class::Write, Class::Destructive];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Class::Read => "read",
+            Class::Write => "write",
+            Class::Destructive => "destructive",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.as_str() == text)
+    }
+
+    /// The gate's tool through which an agent declares this class.
+    pub fn variant(self) -> &'static str {
+        match self {
+            Class::Read => "call_tool_read",
+            Class::Write => "call_tool_write",
+            Class::Destructive => "call_tool_destructive",
+        }
+    }
+
+    pub fn from_variant(name: &str) -> Option<Class> {
+        Class::ALL.into_iter().find(|class| class.variant() == name)
+    }
+}
+
+impl fmt::Display for Class {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+/// `server:tool`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct ToolName {
+    pub server: String,
+    pub tool: String,
+}
+
+impl ToolName {
+    /// Blanks around either part are trimmed; case counts.
+    pub fn parse(text: &str) -> Result<ToolName, Refusal> {
+        let parts = text.split_once(':').map(|(server, tool)| (server.trim(), tool.trim()));
+        match parts {
+            Some((server, tool)) if !server.is_empty() && !tool.is_empty() => {
+                Ok(ToolName { server: server.to_owned(), tool: tool.to_owned() })
+            }
+            _ => Err(Refusal::invalid_arguments(format!(
+                "name must be 'server:tool', got '{}'; retrieve_tools lists the names",
+                text.trim()
+            ))),
+        }
+    }
+}
+
+impl fmt::Display for ToolName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.server, self.tool)
+    }
+}
+
+/// Where a tool comes from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Source {
+    Builtin,
+    Plugin(Arc<str>),
+    Mcp(Arc<str>),
+}
+
+impl fmt::Display for Source {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Source::Builtin => f.write_str("builtin"),
+            Source::Plugin(name) => write!(f, "plugin:{name}"),
+            Source::Mcp(server) => write!(f, "mcp:{server}"),
+        }
+    }
+}
+
+/// What a tool says of itself. A hint that is no boolean says nothing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Hints {
+    pub read_only: Option<bool>,
+    pub destructive: Option<bool>,
+    pub open_world: Option<bool>,
+}
+
+impl Hints {
+    /// Both hints true counts as destructive.
+    pub fn class(self) -> Class {
+        match (self.destructive, self.read_only) {
+            (Some(true), _) => Class::Destructive,
+            (_, Some(true)) => Class::Read,
+            _ => Class::Write,
+        }
+    }
+
+    /// The server gave neither hint.
+    pub fn unverified(self) -> bool {
+        self.read_only.is_none() && self.destructive.is_none()
+    }
+}
+
+pub struct Tool {
+    pub name: String,
+    pub source: Source,
+    pub hints: Hints,
+    definition: Box<RawValue>,
+    description: Option<Range<usize>>,
+    annotations: Option<Range<usize>>,
+    input_schema: Option<Range<usize>>,
+    schema: OnceLock<Schema>,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolFault {
+    #[error("not a tool object: {0}")]
+    Shape(String),
+    #[error("a tool with an empty name")]
+    EmptyName,
+    #[error("tool name of {0} bytes")]
+    LongName(usize),
+    #[error("tool name '{0}' holds a control character")]
+    ControlCharacter(String),
+    #[error("tool name '{0}' has blanks around it")]
+    Blanks(String),
+}
+
+impl Tool {
+    pub fn parse(source: Source, definition: Box<RawValue>) -> Result<Tool, ToolFault> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Parts<'a> {
+            name: String,
+            #[serde(borrow, default)]
+            description: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            annotations: Option<&'a RawValue>,
+            #[serde(borrow, default)]
+            input_schema: Option<&'a RawValue>,
+        }
+        let text = definition.get();
+        let parts: Parts<'_> =
+            serde_json::from_str(text).map_err(|error| ToolFault::Shape(error.to_string()))?;
+        check_name(&parts.name)?;
+        let range = |part: Option<&RawValue>| part.map(|part| position(text, part.get()));
+        Ok(Tool {
+            hints: parts.annotations.map(read_hints).unwrap_or_default(),
+            description: range(parts.description),
+            annotations: range(parts.annotations),
+            input_schema: range(parts.input_schema),
+            name: parts.name,
+            source,
+            definition,
+            schema: OnceLock::new(),
+        })
+    }
+
+    /// The whole object, as the server sent it.
+    pub fn definition(&self) -> &RawValue {
+        &self.definition
+    }
+
+    /// The description as a JSON literal, as sent.
+    pub fn description_json(&self) -> Option<&str> {
+        self.part(&self.description)
+    }
+
+    pub fn description(&self) -> String {
+        self.description_json().and_then(|json| serde_json::from_str(json).ok()).unwrap_or_default()
+    }
+
+    pub fn annotations_json(&self) -> Option<&str> {
+        self.part(&self.annotations)
+    }
+
+    pub fn input_schema_json(&self) -> Option<&str> {
+        self.part(&self.input_schema)
+    }
+
+    /// The compiled input schema, made at the first call.
+    pub fn schema(&self) -> &Schema {
+        self.schema.get_or_init(|| Schema::compile(self.input_schema_json()))
+    }
+
+    fn part(&self, range: &Option<Range<usize>>) -> Option<&str> {
+        range.clone().map(|range| &self.definition.get()[range])
+    }
+}
+
+fn check_name(name: &str) -> Result<(), ToolFault> {
+    if name.is_empty() {
+        return Err(ToolFault::EmptyName);
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(ToolFault::LongName(name.len()));
+    }
+    if name.chars().any(char::is_control) {
+        return Err(ToolFault::ControlCharacter(name.escape_debug().to_string()));
+    }
+    if name.trim() != name {
+        // Such a tool could be listed and never called: names are trimmed at the gate.
+        return Err(ToolFault::Blanks(name.to_owned()));
+    }
+    Ok(())
+}
+
+fn read_hints(annotations: &RawValue) -> Hints {
+    let value: serde_json::Value = serde_json::from_str(annotations.get()).unwrap_or_default();
+    let hint = |name: &str| value.get(name).and_then(serde_json::Value::as_bool);
+    Hints {
+        read_only: hint("readOnlyHint"),
+        destructive: hint("destructiveHint"),
+        open_world: hint("openWorldHint"),
+    }
+}
+
+/// Where `part`, a slice of `text`, lies in it.
+fn position(text: &str, part: &str) -> Range<usize> {
+    let start = part.as_ptr().addr() - text.as_ptr().addr();
+    start..start + part.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(text: &str) -> Result<Tool, ToolFault> {
+        Tool::parse(Source::Builtin, RawValue::from_string(text.to_owned()).unwrap())
+    }
+
+    #[test]
+    fn parts_are_the_text_that_was_sent() {
+        let text = r#"{"name":"t","x":1E2,"description":"a\u0041","annotations":{"readOnlyHint":true, "y":1.0},"inputSchema":{"type":"object"}}"#;
+        let tool = tool(text).unwrap();
+        assert_eq!(tool.definition().get(), text);
+        assert_eq!(tool.description_json(), Some(r#""a\u0041""#));
+        assert_eq!(tool.description(), "aA");
+        assert_eq!(tool.annotations_json(), Some(r#"{"readOnlyHint":true, "y":1.0}"#));
+        assert_eq!(tool.input_schema_json(), Some(r#"{"type":"object"}"#));
+        assert_eq!(tool.hints.class(), Class::Read);
+    }
+
+    #[test]
+    fn hints_decide_the_class_and_nonsense_says_nothing() {
+        for (annotations, class, unverified) in [
+            ("{}", Class::Write, true),
+            ("null", Class::Write, true),
+            (r#"{"title":"x","openWorldHint":true}"#, Class::Write, true),
+            (r#"{"readOnlyHint":true}"#, Class::Read, false),
+            (r#"{"readOnlyHint":false}"#, Class::Write, false),
+            (r#"{"destructiveHint":false}"#, Class::Write, false),
+            (r#"{"destructiveHint":true}"#, Class::Destructive, false),
+            (r#"{"destructiveHint":true,"readOnlyHint":true}"#, Class::Destructive, false),
+            (r#"{"readOnlyHint":"true"}"#, Class::Write, true),
+        ] {
+            let tool = tool(&format!(r#"{{"name":"t","annotations":{annotations}}}"#)).unwrap();
+            assert_eq!(tool.hints.class(), class, "{annotations}");
+            assert_eq!(tool.hints.unverified(), unverified, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn names_are_checked_when_they_arrive() {
+        assert_eq!(tool(r#"{"name":""}"#).err(), Some(ToolFault::EmptyName));
+        assert!(matches!(tool(r#"{"name":"a\u001b[1m"}"#), Err(ToolFault::ControlCharacter(_))));
+        assert!(matches!(tool(r#"{"name":" a"}"#), Err(ToolFault::Blanks(_))));
+        let long = format!(r#"{{"name":"{}"}}"#, "x".repeat(300));
+        assert_eq!(tool(&long).err(), Some(ToolFault::LongName(300)));
+        assert!(matches!(tool(r#"{"title":"no name"}"#), Err(ToolFault::Shape(_))));
+        assert_eq!(tool(r#"{"name":"a:b"}"#).unwrap().name, "a:b");
+    }
+
+    #[test]
+    fn full_names_are_split_at_the_first_colon() {
+        let name = ToolName::parse(" git : a:b ").unwrap();
+        assert_eq!((name.server.as_str(), name.tool.as_str()), ("git", "a:b"));
+        for bad in ["", "  ", "tool", ":tool", "server:", " : "] {
+            assert!(ToolName::parse(bad).unwrap_err().message.contains("'server:tool'"), "{bad}");
+        }
+    }
+}

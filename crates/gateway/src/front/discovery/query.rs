@@ -1,0 +1,167 @@
+//! `retrieve_tools` and `describe_tool`: what can be called, and with which words.
+
+use domain::catalog::{Catalog, Filter, Hit};
+use domain::tool::{Tool, ToolName};
+use domain::{Caller, Code, Refusal, signature};
+use mcp::message::Raw;
+use mcp::object::{Members, quote};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::front::discovery::{parameters, reply};
+use crate::limits;
+
+const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, call_tool_write for \
+    modifications, call_tool_destructive for deletions. Intent must match tool variant.";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Retrieve {
+    query: String,
+    #[serde(default)]
+    limit: Option<serde_json::Value>,
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    read_only_only: bool,
+    #[serde(default)]
+    exclude_destructive: bool,
+    #[serde(default)]
+    exclude_open_world: bool,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Detail {
+    Full,
+    Compact,
+}
+
+pub(super) fn retrieve(
+    catalog: &Catalog,
+    caller: &Caller,
+    arguments: &RawValue,
+    limit_default: u32,
+) -> Result<Raw, Refusal> {
+    let retrieve: Retrieve = parameters(arguments)?;
+    let limit = check_limit(retrieve.limit.as_ref(), limit_default)?;
+    let detail = check_detail(retrieve.detail.as_deref())?;
+    let filter = Filter {
+        read_only_only: retrieve.read_only_only,
+        exclude_destructive: retrieve.exclude_destructive,
+        exclude_open_world: retrieve.exclude_open_world,
+    };
+    let hits = catalog.search(caller, &retrieve.query, limit, filter);
+    let tools: Vec<String> = hits.iter().map(|hit| entry(hit, detail)).collect();
+    let mut answer = Members::default();
+    answer.set("tools", format!("[{}]", tools.join(",")));
+    answer.set("query", quote(&retrieve.query));
+    answer.set("total", tools.len().to_string());
+    answer.set("usage_instructions", quote(USAGE_INSTRUCTIONS));
+    Ok(reply::document(answer.write().get()))
+}
+
+fn check_limit(given: Option<&serde_json::Value>, default: u32) -> Result<usize, Refusal> {
+    let Some(given) = given.filter(|given| !given.is_null()) else {
+        return Ok(default as usize);
+    };
+    match given.as_u64() {
+        Some(limit @ 1..=limits::SEARCH_LIMIT_MAX) => Ok(usize::try_from(limit).unwrap_or(1)),
+        _ => Err(Refusal::invalid_arguments(format!(
+            "limit must be a whole number from 1 to {}, got {given}",
+            limits::SEARCH_LIMIT_MAX
+        ))
+        .with(json!({"provided": given, "min": 1, "max": limits::SEARCH_LIMIT_MAX}))),
+    }
+}
+
+fn check_detail(given: Option<&str>) -> Result<Detail, Refusal> {
+    match given {
+        None | Some("full") => Ok(Detail::Full),
+        Some("compact") => Ok(Detail::Compact),
+        Some(other) => Err(Refusal::invalid_arguments(format!(
+            "detail must be full or compact, got '{other}'"
+        ))
+        .with(json!({"provided": other, "valid_values": ["full", "compact"]}))),
+    }
+}
+
+/// One result; what the server wrote is copied, not read and printed again.
+fn entry(hit: &Hit<'_>, detail: Detail) -> String {
+    let tool = hit.tool;
+    let mut entry = Members::default();
+    entry.set("name", full_name(&hit.server.name, tool));
+    match detail {
+        Detail::Full => {
+            entry.set("description", tool.description_json().unwrap_or("\"\""));
+            entry.set("inputSchema", tool.input_schema_json().unwrap_or("{}"));
+        }
+        Detail::Compact => {
+            entry.set("description", quote(&signature::first_sentence(&tool.description())));
+            entry.set("signature", quote(&signature::of(tool.input_schema_json())));
+        }
+    }
+    entry.set("score", format!("{:.4}", hit.score));
+    entry.set("server", quote(&hit.server.name));
+    if let Some(annotations) = tool.annotations_json() {
+        entry.set("annotations", annotations);
+    }
+    entry.set("call_with", quote(tool.hints.class().variant()));
+    entry.write().get().to_owned()
+}
+
+/// The whole definitions, under the names that the gate knows them by.
+pub(super) fn describe(
+    catalog: &Catalog,
+    caller: &Caller,
+    arguments: &RawValue,
+) -> Result<Raw, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Describe {
+        tool_ids: Vec<String>,
+    }
+    let Describe { tool_ids } = parameters(arguments)?;
+    if tool_ids.is_empty() || tool_ids.len() > limits::DESCRIBE_MAX {
+        let message = format!(
+            "tool_ids must hold 1 to {} names, got {}",
+            limits::DESCRIBE_MAX,
+            tool_ids.len()
+        );
+        return Err(Refusal::invalid_arguments(message));
+    }
+    let tools = tool_ids
+        .iter()
+        .map(|id| describe_one(catalog, caller, id))
+        .collect::<Result<Vec<_>, _>>()?;
+    Ok(reply::document(&format!(r#"{{"tools":[{}]}}"#, tools.join(","))))
+}
+
+fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, Refusal> {
+    let name = ToolName::parse(id)?;
+    // A tool that may not be called is not described either: its text may be what is distrusted.
+    let found = catalog.tool(&name).filter(|(server, tool)| {
+        caller.sees(&server.name) && server.lock(&tool.name) == domain::policy::Lock::Callable
+    });
+    let Some((server, tool)) = found else {
+        let near = catalog.near(caller, &name);
+        return Err(Refusal::new(Code::ToolNotFound, format!("tool '{name}' not found"))
+            .with(json!({"name": id, "near": near})));
+    };
+    let name = full_name(&server.name, tool);
+    let definition = Members::parse(tool.definition());
+    let mut described = Members::default();
+    described.set("name", name);
+    described.set("server", quote(&server.name));
+    for (member, value) in definition.iter().flat_map(Members::iter) {
+        if !matches!(member, "name" | "server" | "call_with") {
+            described.set(member, value);
+        }
+    }
+    described.set("call_with", quote(tool.hints.class().variant()));
+    Ok(described.write().get().to_owned())
+}
+
+fn full_name(server: &str, tool: &Tool) -> String {
+    quote(&format!("{server}:{}", tool.name))
+}

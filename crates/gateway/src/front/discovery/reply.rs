@@ -1,0 +1,55 @@
+//! Tool results as the gate writes them.
+
+use domain::Refusal;
+use mcp::message::{Raw, raw, to_raw};
+use mcp::object::{Members, quote};
+use provider::Outcome;
+use serde_json::json;
+
+/// A result whose one text block is a JSON document.
+pub(super) fn document(json: &str) -> Raw {
+    raw(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, quote(json)))
+}
+
+/// A refusal as an error result: words for the model, members for programs.
+pub(super) fn refusal(refusal: &Refusal) -> Raw {
+    to_raw(&json!({
+        "content": [{"type": "text", "text": refusal.message}],
+        "structuredContent": refusal.to_json(),
+        "isError": true,
+    }))
+}
+
+/// What became of a call, as the result that the agent gets.
+pub(super) fn outcome(outcome: Outcome) -> Raw {
+    match outcome {
+        Outcome::Replied { reply, warnings } if warnings.is_empty() => reply.result,
+        Outcome::Replied { reply, warnings } => with_warnings(&reply.result, &warnings),
+        Outcome::Refused(refused) | Outcome::Failed { refusal: refused, .. } => refusal(&refused),
+    }
+}
+
+/// Warnings go into `_meta`, beside whatever the server put there; the content stays the server's.
+fn with_warnings(result: &Raw, warnings: &[String]) -> Raw {
+    let rewrite = || {
+        let mut members = Members::parse(result).ok()?;
+        let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
+        let mut meta: Members<'_> = serde_json::from_str(&meta_text).ok()?;
+        meta.set("countersign/warnings", to_raw(&warnings).get().to_owned());
+        members.set("_meta", meta.write().get().to_owned());
+        Some(members.write())
+    };
+    rewrite().unwrap_or_else(|| result.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn warnings_join_the_meta_that_is_there() {
+        let result = raw(r#"{"content":[],"_meta":{"x":1.0},"n":1E2}"#.to_owned());
+        let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/warnings":["w"]},"n":1E2}"#;
+        assert_eq!(with_warnings(&result, &["w".to_owned()]).get(), expected);
+    }
+}

@@ -1,0 +1,97 @@
+//! `upstream_servers`: what stands behind the gate, and whether it can be used now. REST and CLI
+//! show the same entries.
+
+use std::collections::BTreeMap;
+
+use domain::catalog::{Catalog, Server};
+use domain::policy::Lock;
+use domain::{Caller, Code, Refusal};
+use mcp::message::Raw;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::front::discovery::{parameters, reply};
+
+pub(super) fn answer(
+    catalog: &Catalog,
+    caller: &Caller,
+    arguments: &RawValue,
+) -> Result<Raw, Refusal> {
+    #[derive(Deserialize)]
+    #[serde(deny_unknown_fields)]
+    struct Parameters {
+        #[serde(default)]
+        operation: Option<String>,
+        #[serde(default)]
+        name: Option<String>,
+    }
+    let Parameters { operation, name } = parameters(arguments)?;
+    let found = match (operation.as_deref(), name) {
+        (Some("list") | None, None) => servers(catalog, caller),
+        (Some("get") | None, Some(name)) => {
+            json!({"servers": [server_entry(catalog, caller, &name)?]})
+        }
+        (Some("list"), Some(_)) => servers(catalog, caller),
+        (Some("get"), None) => {
+            return Err(Refusal::invalid_arguments("name is required for operation 'get'"));
+        }
+        (Some(other), _) => {
+            return Err(Refusal::invalid_arguments(format!(
+                "operation must be list or get, got '{other}'; servers are changed by a person, \
+                 through the CLI or the REST API"
+            ))
+            .with(json!({"provided": other, "valid_values": ["list", "get"]})));
+        }
+    };
+    Ok(reply::document(&found.to_string()))
+}
+
+/// `{"servers": […]}` with every server that the caller may see.
+pub fn servers(catalog: &Catalog, caller: &Caller) -> Value {
+    let visible = catalog.servers().filter(|server| caller.sees(&server.name));
+    json!({"servers": visible.map(|server| entry(server)).collect::<Vec<_>>()})
+}
+
+pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Value, Refusal> {
+    let found = catalog.server(name).filter(|server| caller.sees(&server.name));
+    found.map(|server| entry(server)).ok_or_else(|| {
+        let near = catalog.near_servers(caller, name);
+        let hint = match near.as_slice() {
+            [] => String::new(),
+            names => format!("; did you mean '{}'?", names.join("' or '")),
+        };
+        Refusal::new(Code::NotFound, format!("server '{name}' not found{hint}"))
+            .with(json!({"name": name, "near": near}))
+    })
+}
+
+fn entry(server: &Server) -> Value {
+    let mut entry = json!({
+        "name": &*server.name,
+        "state": server.state_word(),
+        "transport": server.transport,
+        "tool_count": server.listing.tools.len(),
+    });
+    if server.state_word() == "error" {
+        entry["error"] = server.unavailable().into();
+    }
+    // A server whose tools can all be called gains no member.
+    let counts = counts(server);
+    if counts.keys().any(|status| *status != "callable") {
+        entry["tools"] = json!(counts);
+    }
+    entry
+}
+
+fn counts(server: &Server) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::new();
+    for tool in &server.listing.tools {
+        let status = match server.lock(&tool.name) {
+            Lock::Callable => "callable",
+            Lock::Locked(status) => status.as_str(),
+        };
+        *counts.entry(status).or_insert(0) += 1;
+    }
+    counts
+}

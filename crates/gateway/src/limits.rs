@@ -1,0 +1,33 @@
+//! Every bound of the gateway, each with its reason.
+
+use std::time::Duration;
+
+/// Progress notifications of one call that wait for the client; more are dropped, since the next
+/// one tells the same.
+pub(crate) const PROGRESS_WAITING_MAX: usize = 64;
+
+/// How long a search waits for servers that have not finished their first connection attempt: an
+/// agent that asks in the first second should not conclude that there are no tools.
+pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
+
+/// How long a result that was cut stays readable.
+pub(crate) const CACHE_AGE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
+
+/// Results kept whole for `read_cache`, and their size together; the oldest leave first.
+pub(crate) const CACHE_ENTRIES_MAX: usize = 256;
+pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Definitions that one `describe_tool` gives.
+pub(crate) const DESCRIBE_MAX: usize = 5;
+
+/// Most tools that one search gives.
+pub(crate) const SEARCH_LIMIT_MAX: u64 = 100;
+
+/// Commands that wait for one connection's driver.
+pub(crate) const DRIVER_COMMANDS_MAX: usize = 64;
+
+/// How long a lost child gets to report its exit status before it is described without one.
+pub(crate) const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
+
+/// Several list changes within this time are one.
+pub(crate) const RELIST_PAUSE: Duration = Duration::from_millis(50);

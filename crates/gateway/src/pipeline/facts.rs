@@ -1,0 +1,79 @@
+//! Resolve and scope: what the catalog knows of the tool that was asked for, and whether this
+//! caller may know it.
+
+use std::sync::Arc;
+
+use domain::Catalog;
+use domain::policy::{Call as Asked, Declared as Declaration, Facts, Found, Lock};
+use domain::upstream::State;
+use provider::{Call, CallContext, Declared};
+
+use crate::{Gateway, Settings};
+
+/// The catalog and the settings that a call began with.
+pub(super) struct Snapshot {
+    catalog: Arc<Catalog>,
+    settings: Arc<Settings>,
+}
+
+impl Snapshot {
+    pub(super) async fn take(gateway: &Gateway, call: &Call, ctx: &CallContext) -> Snapshot {
+        let settings = gateway.settings();
+        let mut catalog = gateway.catalog();
+        if is_connecting(&catalog, call) {
+            tokio::select! {
+                () = gateway.shared.registry.settle(&call.tool.server) => {}
+                () = ctx.cancel.cancelled() => {}
+                () = tokio::time::sleep_until(ctx.deadline) => {}
+            }
+            catalog = gateway.catalog();
+        }
+        Snapshot { catalog, settings }
+    }
+
+    pub(super) fn source(&self, call: &Call) -> Option<String> {
+        Some(self.catalog.tool(&call.tool)?.1.source.to_string())
+    }
+
+    pub(super) fn facts<'a>(&'a self, call: &'a Call) -> Facts<'a> {
+        Facts { caller: &call.caller, found: self.find(call), strictness: self.settings.strictness }
+    }
+
+    fn find<'a>(&'a self, call: &'a Call) -> Found<'a> {
+        let server = self.catalog.server(&call.tool.server);
+        let Some(server) = server.filter(|server| call.caller.sees(&server.name)) else {
+            return Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
+        };
+        let lock = server.lock(&call.tool.tool);
+        match server.listing.tool(&call.tool.tool) {
+            Some(tool) => Found::Tool {
+                hints: tool.hints,
+                lock,
+                arguments: tool.schema().check(&call.arguments),
+            },
+            None if server.rules.quarantined || server.rules.disabled => {
+                Found::Server { lock, unavailable: None }
+            }
+            None if server.state != State::Ready => {
+                Found::Server { lock: Lock::Callable, unavailable: server.unavailable() }
+            }
+            None => Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
+        }
+    }
+}
+
+/// What policy is asked, in its own words.
+pub(super) fn asked(call: &Call) -> Asked<'_> {
+    let declared = match &call.declared {
+        Declared::Nothing => Declaration::Nothing,
+        Declared::Variant(class, declaration) => Declaration::Variant(*class, declaration),
+    };
+    Asked { tool: &call.tool, declared }
+}
+
+/// A call in the first seconds waits for its server's first attempt; later ones fail fast.
+fn is_connecting(catalog: &Catalog, call: &Call) -> bool {
+    catalog
+        .server(&call.tool.server)
+        .is_some_and(|server| matches!(server.state, State::Idle | State::Connecting))
+}

@@ -1,0 +1,61 @@
+//! Forward: the allowed call goes to its provider, and what comes back is named.
+
+use domain::policy::{Allowed, Audience, unavailable_server};
+use domain::{Code, Refusal};
+use provider::{Call, CallContext, Outcome, ProviderError, ToolProvider};
+use serde_json::json;
+
+pub(super) async fn forward(
+    provider: &dyn ToolProvider,
+    call: &Call,
+    ctx: &CallContext,
+    allowed: Allowed,
+) -> Outcome {
+    let timeout = ctx.remaining();
+    match provider.call(call, ctx).await {
+        Ok(reply) => {
+            let for_caller =
+                |warning: &domain::policy::Warning| warning.audience == Audience::Caller;
+            let warnings = allowed
+                .warnings
+                .into_iter()
+                .filter(for_caller)
+                .map(|warning| warning.text)
+                .collect();
+            Outcome::Replied { reply, warnings }
+        }
+        Err(error) => {
+            let refusal = match &error {
+                ProviderError::Unavailable(reason) => unavailable_server(&call.tool.server, reason),
+                ProviderError::Timeout => Refusal::new(
+                    Code::Timeout,
+                    format!(
+                        "'{}' did not answer within {:.1} s; whether it took effect is not known",
+                        call.tool,
+                        timeout.as_secs_f32()
+                    ),
+                )
+                .with(json!({"timeout_ms": timeout.as_millis()})),
+                ProviderError::Cancelled => Refusal::new(
+                    Code::Cancelled,
+                    format!("the call of '{}' was cancelled", call.tool),
+                ),
+                ProviderError::Protocol(fault) => Refusal::new(
+                    Code::UpstreamError,
+                    format!("'{}' answered with an error: {}", call.tool, fault.message),
+                )
+                .with(json!({"server": call.tool.server, "error": fault.text()})),
+            };
+            Outcome::Failed { refusal, error }
+        }
+    }
+}
+
+/// The server was removed between the decision and now.
+pub(super) fn gone(call: &Call) -> Outcome {
+    let reason = "it was removed".to_owned();
+    Outcome::Failed {
+        refusal: unavailable_server(&call.tool.server, &reason),
+        error: ProviderError::Unavailable(reason),
+    }
+}

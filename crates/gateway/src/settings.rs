@@ -1,0 +1,47 @@
+//! What the pipeline must know of the configuration. A call keeps the settings that it began with.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use domain::config::Config;
+use domain::policy::Strictness;
+
+#[derive(Clone, Debug)]
+pub struct Settings {
+    pub strictness: Strictness,
+    pub tools_limit: u32,
+    pub tool_response_limit: u32,
+    pub call_timeout: Duration,
+    pub connect_timeout: Duration,
+    server_call_timeouts: HashMap<String, Duration>,
+}
+
+impl Settings {
+    pub fn call_timeout(&self, server: &str) -> Duration {
+        self.server_call_timeouts.get(server).copied().unwrap_or(self.call_timeout)
+    }
+}
+
+impl From<&Config> for Settings {
+    fn from(config: &Config) -> Self {
+        let strict = config.intent.strict_server_validation;
+        Settings {
+            strictness: if strict { Strictness::Refuse } else { Strictness::Warn },
+            tools_limit: config.tools_limit,
+            tool_response_limit: config.tool_response_limit,
+            call_timeout: config.call_timeout,
+            connect_timeout: config.connect_timeout,
+            server_call_timeouts: config
+                .servers
+                .iter()
+                .filter_map(|server| Some((server.name.clone(), server.call_timeout?)))
+                .collect(),
+        }
+    }
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Settings::from(&Config::default())
+    }
+}

@@ -1,0 +1,160 @@
+//! A server that runs as a child process: its pipes carry the messages, its stderr is kept, and
+//! its whole process group ends with the connection.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+use tokio::task::JoinHandle;
+
+use crate::limits;
+
+#[derive(Clone, Debug)]
+pub struct Spec {
+    pub command: String,
+    pub args: Vec<String>,
+    /// The child's whole environment: nothing is inherited beside it.
+    pub env: Vec<(OsString, OsString)>,
+    pub cwd: Option<PathBuf>,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("cannot start '{command}': {source}")]
+pub struct SpawnError {
+    command: String,
+    source: std::io::Error,
+}
+
+/// The last lines that a child wrote on stderr.
+#[derive(Clone, Default)]
+pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+
+impl StderrTail {
+    pub fn lines(&self) -> Vec<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+    }
+
+    pub fn last(&self) -> Option<String> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+    }
+
+    fn push(&self, line: String) {
+        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if lines.len() == limits::STDERR_LINES_MAX {
+            lines.pop_front();
+        }
+        lines.push_back(line);
+    }
+}
+
+/// A running child. Dropping it kills its process group at once; [`Process::end`] asks first.
+pub struct Process {
+    child: Child,
+    group: Option<Pid>,
+    /// Reads stderr until everything that inherited it is gone.
+    reading: JoinHandle<()>,
+}
+
+pub fn spawn(
+    spec: &Spec,
+    stderr: &StderrTail,
+) -> Result<(Process, ChildStdout, ChildStdin), SpawnError> {
+    let mut command = Command::new(&spec.command);
+    command
+        .args(&spec.args)
+        .env_clear()
+        .envs(spec.env.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .process_group(0)
+        .kill_on_drop(true);
+    if let Some(cwd) = &spec.cwd {
+        command.current_dir(cwd);
+    }
+    let mut child =
+        command.spawn().map_err(|source| SpawnError { command: spec.command.clone(), source })?;
+    let stdout = child.stdout.take().expect("stdout is piped");
+    let stdin = child.stdin.take().expect("stdin is piped");
+    let errors = child.stderr.take().expect("stderr is piped");
+    let reading = tokio::spawn(keep_stderr(errors, stderr.clone()));
+    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+    Ok((Process { child, group, reading }, stdout, stdin))
+}
+
+impl Process {
+    pub fn id(&self) -> Option<u32> {
+        self.child.id()
+    }
+
+    /// Waits for the child to end, and for its last words to be read.
+    pub async fn exited(&mut self) -> Option<ExitStatus> {
+        let status = self.child.wait().await.ok();
+        let _ = tokio::time::timeout(limits::LAST_WORDS, &mut self.reading).await;
+        status
+    }
+
+    /// Waits for a child whose stdin was closed, then SIGTERM, then SIGKILL, to the whole group.
+    pub async fn end(mut self) {
+        if tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await.is_err() {
+            self.signal(Signal::TERM);
+            let _ = tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await;
+        }
+        // Grandchildren may live on in the group when the child itself has ended.
+        self.signal(Signal::KILL);
+        let _ = self.child.wait().await;
+        self.group = None;
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // The group may be gone already: that is what was wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.signal(Signal::KILL);
+    }
+}
+
+/// Ends when the child and all that inherited its stderr are gone.
+async fn keep_stderr(stderr: impl AsyncRead + Unpin, tail: StderrTail) {
+    let mut reader = BufReader::new(stderr);
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        match read_bounded_line(&mut reader, &mut line).await {
+            Ok(true) => tail.push(String::from_utf8_lossy(&line).trim_end().to_owned()),
+            Ok(false) | Err(_) => return,
+        }
+    }
+}
+
+/// Reads one line, keeping at most the bound; false at the end of the stream.
+async fn read_bounded_line(
+    reader: &mut (impl AsyncBufReadExt + Unpin),
+    line: &mut Vec<u8>,
+) -> std::io::Result<bool> {
+    loop {
+        let chunk = reader.fill_buf().await?;
+        if chunk.is_empty() {
+            return Ok(!line.is_empty());
+        }
+        let end = chunk.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(chunk.len(), |end| end + 1);
+        let room = limits::STDERR_LINE_BYTES_MAX.saturating_sub(line.len());
+        line.extend_from_slice(&chunk[..taken.min(room)]);
+        reader.consume(taken);
+        if end.is_some() {
+            return Ok(true);
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! `initialize`, from both ends: what the client says of itself, what the server answers.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+
+use crate::error::ErrorObject;
+use crate::message::{Raw, Request, raw};
+use crate::object::{Members, quote};
+use crate::peer::{Ask, Peer, RequestError};
+use crate::version::Version;
+
+/// What a client told in `initialize`.
+#[derive(Clone, Debug)]
+pub struct ClientHello {
+    pub version: Version,
+    pub client_name: String,
+    pub client_version: String,
+    /// As sent; what a client can do is asked with [`ClientHello::can`].
+    pub capabilities: Raw,
+}
+
+impl ClientHello {
+    /// Whether the client declared a capability, such as `sampling`, `elicitation` or `roots`.
+    pub fn can(&self, capability: &str) -> bool {
+        Members::parse(&self.capabilities).is_ok_and(|members| members.get(capability).is_some())
+    }
+}
+
+/// What a server says of itself.
+#[derive(Clone, Debug)]
+pub struct ServerHello {
+    pub name: String,
+    pub version: String,
+    pub capabilities: Raw,
+    pub instructions: Option<String>,
+}
+
+/// The server's end: reads the request, agrees on a revision, and writes the answer.
+pub fn accept(
+    request: &Request,
+    peer: &Peer,
+    server: &ServerHello,
+) -> Result<(ClientHello, Raw), ErrorObject> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Params<'a> {
+        protocol_version: String,
+        #[serde(borrow, default)]
+        capabilities: Option<&'a RawValue>,
+        #[serde(default)]
+        client_info: ClientInfo,
+    }
+    #[derive(Default, Deserialize)]
+    struct ClientInfo {
+        #[serde(default)]
+        name: String,
+        #[serde(default)]
+        version: String,
+    }
+    let params: Params<'_> = request.params()?;
+    let version = Version::negotiate(&params.protocol_version);
+    peer.agree_on(version);
+    let hello = ClientHello {
+        version: peer.version().unwrap_or(version),
+        client_name: params.client_info.name,
+        client_version: params.client_info.version,
+        capabilities: params.capabilities.map_or_else(|| raw("{}".to_owned()), ToOwned::to_owned),
+    };
+    let answer = answer(hello.version, server);
+    Ok((hello, answer))
+}
+
+fn answer(version: Version, server: &ServerHello) -> Raw {
+    let info = json!({"name": server.name, "version": server.version}).to_string();
+    let mut members = Members::default();
+    members.set("protocolVersion", quote(version.as_str()));
+    members.set("capabilities", server.capabilities.get());
+    members.set("serverInfo", info);
+    if let Some(instructions) = &server.instructions {
+        members.set("instructions", quote(instructions));
+    }
+    members.write()
+}
+
+/// What a server answered to us.
+#[derive(Clone, Debug)]
+pub struct Welcome {
+    pub version: Version,
+    /// The whole answer, as it came.
+    pub result: Raw,
+    pub instructions: Option<String>,
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum HandshakeError {
+    #[error("initialize: {0}")]
+    Request(#[from] RequestError),
+    #[error("initialize: the answer makes no sense: {0}")]
+    Answer(#[from] serde_json::Error),
+    #[error("initialize: the server speaks protocol {0}, which is not supported")]
+    Version(String),
+}
+
+/// The client's end: asks, checks the revision, and tells the server that all is well.
+pub async fn initialize(
+    peer: &Peer,
+    client_info: &serde_json::Value,
+    capabilities: &RawValue,
+    timeout: Duration,
+) -> Result<Welcome, HandshakeError> {
+    #[derive(Deserialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Answer {
+        protocol_version: String,
+        #[serde(default)]
+        instructions: Option<String>,
+    }
+    let mut params = Members::default();
+    params.set("protocolVersion", quote(Version::LATEST.as_str()));
+    params.set("capabilities", capabilities.get());
+    params.set("clientInfo", client_info.to_string());
+    let result = peer.request(Ask::new("initialize", Some(params.write()), timeout)).await?;
+    let answer: Answer = serde_json::from_str(result.get())?;
+    let version = Version::parse(&answer.protocol_version)
+        .ok_or(HandshakeError::Version(answer.protocol_version))?;
+    peer.agree_on(version);
+    peer.notify("notifications/initialized", None).await.map_err(RequestError::from)?;
+    Ok(Welcome { version, result, instructions: answer.instructions })
+}

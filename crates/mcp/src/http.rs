@@ -1,0 +1,26 @@
+//! Streamable HTTP: [`server`] for clients that come to us, [`client`] for servers that we go to,
+//! and [`guard`] against pages that reach for a local port.
+
+use http::HeaderName;
+
+pub mod client;
+mod failure;
+pub mod guard;
+mod inbound;
+mod outbound;
+mod refusal;
+pub mod server;
+mod session;
+mod standing;
+mod streams;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");
+
+const JSON: &str = "application/json";
+const EVENT_STREAM: &str = "text/event-stream";
+
+/// The media type of a `Content-Type` or of one part of `Accept`, without its parameters.
+fn media_type(value: &str) -> String {
+    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+}

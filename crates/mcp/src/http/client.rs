@@ -1,0 +1,312 @@
+//! The client's end of streamable HTTP: a [`Peer`] whose messages leave as POSTs. A request is one
+//! exchange that lives and dies with whoever waits for it; what the server says on its own comes
+//! over a standing stream.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use reqwest::{Response as HttpResponse, Url};
+
+use super::failure::Failure;
+use super::outbound::{Events, Wire, content_type, read_body};
+use super::{EVENT_STREAM, JSON};
+use crate::id::Id;
+use crate::limits;
+use crate::lines::batch_line;
+use crate::message::{Frame, Message, Request, Response};
+use crate::peer::{Closed, Outbox, Peer, RequestError, Route, Service, WeakPeer};
+use crate::version::Version;
+
+/// Where a server is, and what to say to be let in. The values are treated as secrets.
+#[derive(Clone)]
+pub struct Endpoint {
+    pub url: String,
+    pub headers: Vec<(HeaderName, HeaderValue)>,
+}
+
+impl Endpoint {
+    pub fn new(url: impl Into<String>) -> Self {
+        Endpoint { url: url.into(), headers: Vec::new() }
+    }
+}
+
+#[derive(Debug, thiserror::Error)]
+pub enum ConnectError {
+    #[error("the address of the server is no http or https url")]
+    Url,
+    #[error("cannot set up HTTP: {0}")]
+    Client(String),
+}
+
+/// Reaches for nothing yet: the first message does. Must be called within a runtime.
+pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
+    let url = Url::parse(&endpoint.url).map_err(|_| ConnectError::Url)?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(ConnectError::Url);
+    }
+    let mut headers = HeaderMap::new();
+    for (name, mut value) in endpoint.headers {
+        value.set_sensitive(true);
+        headers.append(name, value);
+    }
+    let wire = Arc::new(Wire::new(url, headers).map_err(ConnectError::Client)?);
+    let outbox = Arc::new(PostOutbox {
+        wire: wire.clone(),
+        peer: OnceLock::new(),
+        version: Arc::default(),
+        is_listening: AtomicBool::new(false),
+    });
+    let peer = Peer::new(outbox.clone(), service);
+    let _ = outbox.peer.set(peer.downgrade());
+    let (closing, version) = (peer.closing(), outbox.version.clone());
+    tokio::spawn(async move {
+        closing.cancelled().await;
+        wire.end_session(version.get().copied()).await;
+    });
+    Ok(peer)
+}
+
+struct PostOutbox {
+    wire: Arc<Wire>,
+    peer: OnceLock<WeakPeer>,
+    /// What the peer agreed on, for the goodbye after it is gone.
+    version: Arc<OnceLock<Version>>,
+    is_listening: AtomicBool,
+}
+
+impl Outbox for PostOutbox {
+    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+        async move {
+            let peer = self.peer()?;
+            match message {
+                Message::Request(request) => self.ask(&peer, request).await,
+                Message::Notification(ref notification) => {
+                    let is_ready = notification.method == "notifications/initialized";
+                    self.tell(&peer, message.to_line()).await?;
+                    if is_ready {
+                        self.listen(&peer);
+                    }
+                    Ok(())
+                }
+                Message::Response(_) => self.tell(&peer, message.to_line()).await,
+            }
+        }
+        .boxed()
+    }
+
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+        async move { self.tell(&self.peer()?, batch_line(responses)).await }.boxed()
+    }
+}
+
+impl PostOutbox {
+    fn peer(&self) -> Result<Peer, Closed> {
+        let peer = self.peer.get().and_then(WeakPeer::upgrade);
+        peer.ok_or_else(|| Closed("nobody uses the connection any more".to_owned()))
+    }
+
+    fn version(&self, peer: &Peer) -> Option<Version> {
+        let version = peer.version()?;
+        Some(*self.version.get_or_init(|| version))
+    }
+
+    /// The whole exchange. Its asker drops it when it no longer waits, and the POST ends with it.
+    async fn ask(&self, peer: &Peer, request: Request) -> Result<(), Closed> {
+        let id = request.id.clone();
+        let Err(failure) = self.exchange(peer, request).await else {
+            return Ok(());
+        };
+        close_if_session_ended(peer, &failure);
+        let error = failure.into_refusal()?;
+        if let Id::Number(id) = id {
+            peer.fail(id, RequestError::Refused(error));
+        }
+        Ok(())
+    }
+
+    async fn exchange(&self, peer: &Peer, request: Request) -> Result<(), Failure> {
+        let id = request.id.clone();
+        let opens_session = request.method == "initialize";
+        let line = Message::from(request).to_line();
+        let response = self.wire.post(line, self.version(peer)).await?;
+        if opens_session {
+            self.wire.keep_session(&response);
+        }
+        match content_type(&response).as_str() {
+            JSON => take_body(peer, &read_body(response, limits::FRAME_BYTES_MAX).await?, &id),
+            EVENT_STREAM => self.follow(peer, response, &id).await,
+            other => Err(Failure::MediaType(other.to_owned())),
+        }
+    }
+
+    /// Reads events until the answer. A server that numbers its events may end the stream early
+    /// and go on in another one.
+    async fn follow(
+        &self,
+        peer: &Peer,
+        mut response: HttpResponse,
+        id: &Id,
+    ) -> Result<(), Failure> {
+        let weak = peer.downgrade();
+        let mut place = Place::default();
+        let mut resumes = 0;
+        loop {
+            let seen = place.events;
+            let ended = take_events(&weak, response, Some(id), &mut place).await;
+            if matches!(ended, Ok(Ended::Answered)) {
+                return Ok(());
+            }
+            resumes = if place.events > seen { 0 } else { resumes + 1 };
+            if place.last_id.is_none() || resumes > limits::HTTP_RESUMES_MAX {
+                return Err(ended.err().unwrap_or(Failure::NoResponse));
+            }
+            tokio::time::sleep(place.retry).await;
+            response = self.wire.get(self.version(peer), place.last_id.as_deref()).await?;
+        }
+    }
+
+    /// Notifications and answers of ours: taken by the server, or lost.
+    async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), Closed> {
+        let post = self.wire.post(line, self.version(peer));
+        let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
+        match taken.unwrap_or(Err(Failure::Timeout)) {
+            Ok(_) => Ok(()),
+            Err(failure) => {
+                close_if_session_ended(peer, &failure);
+                Err(Closed(failure.to_string()))
+            }
+        }
+    }
+
+    /// Opens the standing stream, once. It ends with the peer and does not keep it alive.
+    fn listen(&self, peer: &Peer) {
+        if self.is_listening.swap(true, Ordering::SeqCst) {
+            return;
+        }
+        let (wire, weak, closing) = (self.wire.clone(), peer.downgrade(), peer.closing());
+        let version = self.version(peer);
+        tokio::spawn(async move {
+            tokio::select! {
+                () = closing.cancelled() => {}
+                failure = listen(&wire, &weak, version) => {
+                    tracing::debug!(%failure, "no standing stream");
+                }
+            }
+        });
+    }
+}
+
+fn close_if_session_ended(peer: &Peer, failure: &Failure) {
+    if matches!(failure, Failure::SessionEnded) {
+        peer.close(&failure.to_string());
+    }
+}
+
+/// How far a stream was read.
+struct Place {
+    last_id: Option<String>,
+    retry: Duration,
+    events: u64,
+}
+
+impl Default for Place {
+    fn default() -> Self {
+        Place { last_id: None, retry: limits::HTTP_LISTEN_RETRY, events: 0 }
+    }
+}
+
+enum Ended {
+    Answered,
+    ByServer,
+}
+
+/// Again and again, until the server says that it has no such stream.
+async fn listen(wire: &Wire, peer: &WeakPeer, version: Option<Version>) -> Failure {
+    let mut place = Place::default();
+    loop {
+        match wire.get(version, place.last_id.as_deref()).await {
+            Ok(response) => {
+                if let Err(failure) = take_events(peer, response, None, &mut place).await {
+                    tracing::debug!(%failure, "the standing stream broke");
+                }
+            }
+            Err(failure) if failure.is_final() => return failure,
+            Err(failure) => tracing::debug!(%failure, "no standing stream yet"),
+        }
+        tokio::time::sleep(place.retry).await;
+    }
+}
+
+/// Hands events to the peer until the answer to `waiting`, or the end.
+async fn take_events(
+    peer: &WeakPeer,
+    response: HttpResponse,
+    waiting: Option<&Id>,
+    place: &mut Place,
+) -> Result<Ended, Failure> {
+    let mut events = Events::new(response);
+    while let Some(event) = events.next().await? {
+        place.events += 1;
+        if event.id.is_some() {
+            place.last_id = event.id;
+        }
+        if let Some(ms) = event.retry_ms {
+            let retry = Duration::from_millis(ms);
+            place.retry = retry.clamp(limits::HTTP_RETRY_MIN, limits::HTTP_RETRY_MAX);
+        }
+        if event.data.is_empty() {
+            continue;
+        }
+        let Some(peer) = peer.upgrade() else {
+            return Ok(Ended::ByServer);
+        };
+        match Frame::parse(event.data.as_bytes()) {
+            Ok(frame) => {
+                if receive(&peer, frame, waiting) {
+                    return Ok(Ended::Answered);
+                }
+            }
+            Err(bad) => tracing::debug!(error = %bad.error, "an event that is no message"),
+        }
+    }
+    Ok(Ended::ByServer)
+}
+
+fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), Failure> {
+    match Frame::parse(body) {
+        // Some servers cannot name the request that they refuse.
+        Ok(Frame::Single(Message::Response(Response { id: None, outcome: Err(error) }))) => {
+            Err(Failure::Refused(error))
+        }
+        Ok(frame) => match receive(peer, frame, Some(id)) {
+            true => Ok(()),
+            false => Err(Failure::NoResponse),
+        },
+        Err(bad) => Err(Failure::BadAnswer(bad.error.message)),
+    }
+}
+
+/// Hands a frame to the peer and tells whether it held the answer that is waited for.
+fn receive(peer: &Peer, frame: Frame, waiting: Option<&Id>) -> bool {
+    let is_answer = |message: &Message| match message {
+        Message::Response(response) => response.id.is_some() && response.id.as_ref() == waiting,
+        Message::Request(_) | Message::Notification(_) => false,
+    };
+    match frame {
+        Frame::Single(message) => {
+            let answered = is_answer(&message);
+            peer.receive(message);
+            answered
+        }
+        Frame::Batch(batch) if peer.version().is_some_and(Version::allows_batches) => {
+            let answered = batch.iter().flatten().any(is_answer);
+            peer.receive_batch(batch);
+            answered
+        }
+        Frame::Batch(_) => false,
+    }
+}

@@ -1,0 +1,105 @@
+//! Why a message did not reach a server, or its answer did not reach us. Texts name hosts and
+//! statuses; never header values, user names or queries, which may be secrets.
+
+use std::error::Error;
+
+use http::StatusCode;
+use serde_json::json;
+
+use crate::error::{ErrorObject, INTERNAL_ERROR};
+use crate::limits;
+use crate::peer::Closed;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Failure {
+    #[error("cannot reach {host}: {cause}")]
+    Unreachable { host: String, cause: String },
+    #[error("the server's answer broke off: {0}")]
+    BrokenOff(String),
+    #[error("the server did not take the message within {} s", limits::HTTP_POST_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("the server redirects to {0}; redirects are not followed, use the new address")]
+    Redirect(String),
+    #[error("the server ended the session")]
+    SessionEnded,
+    #[error("{}", status_text(*.status))]
+    Status { status: StatusCode, error: Option<ErrorObject> },
+    #[error("the server's answer has over {} bytes", limits::FRAME_BYTES_MAX)]
+    TooLong,
+    #[error("the server's answer is no JSON-RPC message: {0}")]
+    BadAnswer(String),
+    #[error("the server answered with {0}, which is neither JSON nor events")]
+    MediaType(String),
+    #[error("the server ended its answer without a response")]
+    NoResponse,
+    #[error("{0}")]
+    Refused(ErrorObject),
+}
+
+impl Failure {
+    pub(super) fn unreachable(host: &str, error: &reqwest::Error) -> Self {
+        Failure::Unreachable { host: host.to_owned(), cause: root_cause(error) }
+    }
+
+    pub(super) fn broken_off(error: &reqwest::Error) -> Self {
+        Failure::BrokenOff(root_cause(error))
+    }
+
+    /// Whether it makes no sense to try the same again.
+    pub(super) fn is_final(&self) -> bool {
+        match self {
+            Failure::Unreachable { .. }
+            | Failure::BrokenOff(_)
+            | Failure::Timeout
+            | Failure::TooLong
+            | Failure::BadAnswer(_)
+            | Failure::NoResponse => false,
+            Failure::Status { status, .. } => !status.is_server_error(),
+            Failure::Redirect(_)
+            | Failure::SessionEnded
+            | Failure::MediaType(_)
+            | Failure::Refused(_) => true,
+        }
+    }
+
+    /// A server that answered is alive: its refusal concerns one request. The rest is a connection
+    /// that failed.
+    pub(super) fn into_refusal(self) -> Result<ErrorObject, Closed> {
+        match self {
+            Failure::Refused(error) => Ok(error),
+            // For a missing authorisation our own words: they are what the operator must act on.
+            Failure::Status { status, error: Some(error) }
+                if status != StatusCode::UNAUTHORIZED =>
+            {
+                Ok(error)
+            }
+            Failure::Status { status, .. } => {
+                Ok(ErrorObject::new(INTERNAL_ERROR, status_text(status))
+                    .with_data(&json!({"httpStatus": status.as_u16()})))
+            }
+            other => Err(Closed(other.to_string())),
+        }
+    }
+}
+
+fn status_text(status: StatusCode) -> String {
+    match status {
+        StatusCode::UNAUTHORIZED => "the server wants authorisation (HTTP 401)".to_owned(),
+        other => format!("the server answered HTTP {other}"),
+    }
+}
+
+/// The innermost text: the outer ones repeat the url.
+fn root_cause(error: &reqwest::Error) -> String {
+    if error.is_timeout() {
+        return "no connection in time".to_owned();
+    }
+    let mut cause: &dyn Error = error;
+    while let Some(inner) = cause.source() {
+        cause = inner;
+    }
+    match cause.downcast_ref::<reqwest::Error>() {
+        Some(_) => "the request failed".to_owned(),
+        None => cause.to_string(),
+    }
+}

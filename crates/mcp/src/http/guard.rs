@@ -1,0 +1,174 @@
+//! Against DNS rebinding and foreign pages: a browser tells in `Host` and `Origin` whom it believes
+//! to talk to and for whom. Only names on the lists pass.
+
+use http::header::{HOST, ORIGIN};
+use http::{HeaderMap, HeaderName};
+
+/// The names under which a listener answers, in lower case.
+#[derive(Clone, Debug)]
+pub struct Guard {
+    hosts: Vec<String>,
+    origins: Vec<String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Forbidden {
+    #[error("the Host header is missing")]
+    HostMissing,
+    #[error("the {0} header is there more than once")]
+    Repeated(&'static str),
+    #[error("the {0} header is malformed")]
+    Malformed(&'static str),
+    #[error("host {0:?} is not allowed here")]
+    Host(String),
+    #[error("origin {0:?} is not allowed here")]
+    Origin(String),
+}
+
+impl Guard {
+    /// Each entry is compared with the whole header: `localhost:7420`, `https://gate.example`.
+    pub fn new(
+        hosts: impl IntoIterator<Item = String>,
+        origins: impl IntoIterator<Item = String>,
+    ) -> Self {
+        let lower = |text: String| text.to_ascii_lowercase();
+        Guard {
+            hosts: hosts.into_iter().map(lower).collect(),
+            origins: origins.into_iter().map(lower).collect(),
+        }
+    }
+
+    /// For a Unix socket, which no page can reach: nothing with an origin has business there.
+    pub fn local() -> Self {
+        Guard { hosts: vec!["localhost".to_owned()], origins: Vec::new() }
+    }
+
+    pub fn check(&self, headers: &HeaderMap) -> Result<(), Forbidden> {
+        let host = single(headers, &HOST, "Host")?.ok_or(Forbidden::HostMissing)?;
+        if host.contains(['?', '#', '@', '\\', '/']) || host.contains(char::is_whitespace) {
+            return Err(Forbidden::Malformed("Host"));
+        }
+        if !self.hosts.contains(&host) {
+            return Err(Forbidden::Host(host));
+        }
+        match single(headers, &ORIGIN, "Origin")? {
+            // Sandboxed frames and files say `null`; no list may let them all in.
+            Some(origin) if origin == "null" => Err(Forbidden::Origin(origin)),
+            Some(origin) if !self.origins.contains(&origin) => Err(Forbidden::Origin(origin)),
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn single(
+    headers: &HeaderMap,
+    name: &HeaderName,
+    shown: &'static str,
+) -> Result<Option<String>, Forbidden> {
+    let mut values = headers.get_all(name).iter();
+    let Some(value) = values.next() else {
+        return Ok(None);
+    };
+    if values.next().is_some() {
+        return Err(Forbidden::Repeated(shown));
+    }
+    let text = value.to_str().map_err(|_| Forbidden::Malformed(shown))?;
+    Ok(Some(text.to_ascii_lowercase()))
+}
+
+#[cfg(test)]
+mod tests {
+    use http::HeaderValue;
+
+    use super::*;
+
+    fn check(guard: &Guard, headers: &[(&str, &str)]) -> Result<(), Forbidden> {
+        let mut map = HeaderMap::new();
+        for (name, value) in headers {
+            let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
+            map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
+        }
+        guard.check(&map)
+    }
+
+    fn guard() -> Guard {
+        let own = ["127.0.0.1:7000", "localhost:7000", "[::1]:7000"];
+        let hosts = own.into_iter().chain(["Gate.Example"]).map(str::to_owned);
+        let origins = own.map(|host| format!("http://{host}"));
+        let extra = ["https://gate.example".to_owned(), "null".to_owned()];
+        Guard::new(hosts, origins.into_iter().chain(extra))
+    }
+
+    #[test]
+    fn only_listed_hosts_pass() {
+        let guard = guard();
+        let host = |text: &str| Forbidden::Host(text.to_owned());
+        for (text, expected) in [
+            ("127.0.0.1:7000", Ok(())),
+            ("localhost:7000", Ok(())),
+            ("LOCALHOST:7000", Ok(())),
+            ("[::1]:7000", Ok(())),
+            ("gate.example", Ok(())),
+            ("gate.example:7000", Err(host("gate.example:7000"))),
+            ("localhost", Err(host("localhost"))),
+            ("localhost:7001", Err(host("localhost:7001"))),
+            ("localhost.:7000", Err(host("localhost.:7000"))),
+            ("evil.example:7000", Err(host("evil.example:7000"))),
+            ("localhost:7000.evil.example", Err(host("localhost:7000.evil.example"))),
+            ("127.0.0.2:7000", Err(host("127.0.0.2:7000"))),
+            ("0.0.0.0:7000", Err(host("0.0.0.0:7000"))),
+            ("", Err(host(""))),
+            ("localhost:7000?", Err(Forbidden::Malformed("Host"))),
+            ("localhost:7000#x", Err(Forbidden::Malformed("Host"))),
+            ("evil@localhost:7000", Err(Forbidden::Malformed("Host"))),
+            ("localhost:7000\\x", Err(Forbidden::Malformed("Host"))),
+            ("localhost:7000/x", Err(Forbidden::Malformed("Host"))),
+            ("localhost :7000", Err(Forbidden::Malformed("Host"))),
+            ("localhost:7000\u{e9}", Err(Forbidden::Malformed("Host"))),
+        ] {
+            assert_eq!(check(&guard, &[("host", text)]), expected, "{text}");
+        }
+        assert_eq!(check(&guard, &[]), Err(Forbidden::HostMissing));
+        let twice = [("host", "localhost:7000"), ("host", "localhost:7000")];
+        assert_eq!(check(&guard, &twice), Err(Forbidden::Repeated("Host")));
+    }
+
+    #[test]
+    fn only_listed_origins_pass() {
+        let guard = guard();
+        let origin = |text: &str| Err(Forbidden::Origin(text.to_owned()));
+        for (text, expected) in [
+            ("http://localhost:7000", Ok(())),
+            ("HTTP://LocalHost:7000", Ok(())),
+            ("http://127.0.0.1:7000", Ok(())),
+            ("http://[::1]:7000", Ok(())),
+            ("https://gate.example", Ok(())),
+            ("http://gate.example", origin("http://gate.example")),
+            ("https://localhost:7000", origin("https://localhost:7000")),
+            ("http://localhost", origin("http://localhost")),
+            ("http://localhost:7000.evil.example", origin("http://localhost:7000.evil.example")),
+            ("http://localhost:7000/", origin("http://localhost:7000/")),
+            ("http://evil.example", origin("http://evil.example")),
+            ("null", origin("null")),
+            ("NULL", origin("null")),
+            ("", origin("")),
+        ] {
+            let headers = [("host", "localhost:7000"), ("origin", text)];
+            assert_eq!(check(&guard, &headers), expected, "{text}");
+        }
+        let twice = [
+            ("host", "localhost:7000"),
+            ("origin", "http://localhost:7000"),
+            ("origin", "http://localhost:7000"),
+        ];
+        assert_eq!(check(&guard, &twice), Err(Forbidden::Repeated("Origin")));
+    }
+
+    #[test]
+    fn a_socket_knows_one_host_and_no_origin() {
+        let guard = Guard::local();
+        assert_eq!(check(&guard, &[("host", "localhost")]), Ok(()));
+        assert!(check(&guard, &[("host", "localhost:80")]).is_err());
+        assert!(check(&guard, &[("host", "localhost"), ("origin", "http://localhost")]).is_err());
+    }
+}

@@ -1,0 +1,299 @@
+//! The server's end of streamable HTTP, handshake era: sessions, and what each HTTP method does to
+//! them. Who the caller is and whether it may come here was decided before.
+//!
+//! A revision without sessions branches off in [`Sessions::post`], before a session is looked for.
+
+use std::collections::HashMap;
+use std::fmt::Write;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+
+use axum::extract::Request as HttpRequest;
+use axum::response::{IntoResponse, Response};
+use futures_util::future::join_all;
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use tokio::time::Instant;
+
+use super::refusal::{Refusal, json_response};
+use super::session::Session;
+use super::streams::Takes;
+use super::{SESSION_ID, inbound};
+use crate::id::Id;
+use crate::limits;
+use crate::message::{Frame, Message, Request};
+use crate::peer::{Service, lock};
+
+/// The sessions of one listener. Clones are handles to the same ones.
+#[derive(Clone, Default)]
+pub struct Sessions {
+    shared: Arc<Shared>,
+}
+
+#[derive(Default)]
+struct Shared {
+    by_id: Mutex<HashMap<String, Arc<Session>>>,
+    is_closing: AtomicBool,
+}
+
+impl Sessions {
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// One request to an MCP endpoint. `owner` is who the caller is: a session answers to the owner
+    /// that made it, others are told that there is none. `open` makes the service of a new session.
+    pub async fn handle(
+        &self,
+        request: HttpRequest,
+        owner: &str,
+        open: impl FnOnce() -> Arc<dyn Service> + Send,
+    ) -> Response {
+        let answer = match *request.method() {
+            Method::POST => self.post(request, owner, open).await,
+            Method::GET => self.get(request.headers(), owner),
+            Method::DELETE => self.delete(request.headers(), owner),
+            _ => Err(Refusal::method()),
+        };
+        answer.unwrap_or_else(Refusal::into_response)
+    }
+
+    /// Takes no new sessions and requests, ends the standing streams, and gives requests that run
+    /// [`limits::DRAIN`] to finish. Answers of clients still come in meanwhile.
+    pub async fn close_all(&self, reason: &str) {
+        self.shared.is_closing.store(true, Ordering::SeqCst);
+        let sessions: Vec<Arc<Session>> = lock(&self.shared.by_id).values().cloned().collect();
+        for session in &sessions {
+            session.end_standing(reason);
+        }
+        let idle = join_all(sessions.iter().map(|session| session.peer.idle()));
+        let _ = tokio::time::timeout(limits::DRAIN, idle).await;
+        let sessions: Vec<_> = lock(&self.shared.by_id).drain().collect();
+        for (_, session) in sessions {
+            session.close(reason);
+        }
+    }
+
+    pub fn len(&self) -> usize {
+        lock(&self.shared.by_id).len()
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    async fn post(
+        &self,
+        request: HttpRequest,
+        owner: &str,
+        open: impl FnOnce() -> Arc<dyn Service> + Send,
+    ) -> Result<Response, Refusal> {
+        let (parts, body) = request.into_parts();
+        let headers = parts.headers;
+        let frame = inbound::read_frame(&headers, body).await?;
+        let id = request_id(&frame);
+        if !is_initialize(&frame) {
+            inbound::check_version(&headers).map_err(|refusal| refusal.of(id.clone()))?;
+        }
+        match inbound::session_id(&headers)? {
+            Some(session) => {
+                let session = self.find(session, owner).map_err(|refusal| refusal.of(id))?;
+                self.post_to(&session, frame, &headers).await
+            }
+            None => self.post_without_session(frame, owner, open).await,
+        }
+    }
+
+    async fn post_to(
+        &self,
+        session: &Session,
+        frame: Frame,
+        headers: &HeaderMap,
+    ) -> Result<Response, Refusal> {
+        match frame {
+            Frame::Single(Message::Request(request)) => {
+                self.refuse_while_closing().map_err(|r| r.of(Some(request.id.clone())))?;
+                let takes = match inbound::takes_events(headers) {
+                    true => Takes::Everything,
+                    false => Takes::AnswerOnly,
+                };
+                session.answer(request, takes).await
+            }
+            Frame::Single(message @ (Message::Notification(_) | Message::Response(_))) => {
+                session.peer.receive(message);
+                Ok(StatusCode::ACCEPTED.into_response())
+            }
+            Frame::Batch(batch) if session.peer.version().is_some_and(|v| v.allows_batches()) => {
+                self.refuse_while_closing()?;
+                Ok(session.answer_batch(batch).await)
+            }
+            Frame::Batch(_) => {
+                Err(Refusal::bad_request("batches are only allowed in protocol 2025-03-26"))
+            }
+        }
+    }
+
+    async fn post_without_session(
+        &self,
+        frame: Frame,
+        owner: &str,
+        open: impl FnOnce() -> Arc<dyn Service> + Send,
+    ) -> Result<Response, Refusal> {
+        match frame {
+            Frame::Single(Message::Request(request)) if request.method == "initialize" => {
+                self.initialize(request, owner, open).await
+            }
+            Frame::Single(Message::Request(request)) if !needs_session(&request.method) => {
+                Err(Refusal::unknown_method(&request.method).of(Some(request.id)))
+            }
+            other => Err(Refusal::no_session().of(request_id(&other))),
+        }
+    }
+
+    async fn initialize(
+        &self,
+        request: Request,
+        owner: &str,
+        open: impl FnOnce() -> Arc<dyn Service> + Send,
+    ) -> Result<Response, Refusal> {
+        let id = request.id.clone();
+        let mut opening = self.open(owner, open).map_err(|refusal| refusal.of(Some(id)))?;
+        let answer = opening.session.ask(request).await?;
+        opening.is_kept = answer.outcome.is_ok();
+        let mut response = json_response(StatusCode::OK, answer.into());
+        if opening.is_kept {
+            let id = HeaderValue::from_str(&opening.id).expect("hex digits fit a header");
+            response.headers_mut().insert(SESSION_ID, id);
+        }
+        Ok(response)
+    }
+
+    fn open(
+        &self,
+        owner: &str,
+        open: impl FnOnce() -> Arc<dyn Service>,
+    ) -> Result<Opening<'_>, Refusal> {
+        let id = random_id().map_err(|_| Refusal::overloaded("no randomness for a session"))?;
+        self.sweep();
+        // Refused before a service is made where possible; looked at again where it counts.
+        self.refuse_more(self.len())?;
+        let session = Arc::new(Session::new(owner, open()));
+        let mut by_id = lock(&self.shared.by_id);
+        self.refuse_more(by_id.len())?;
+        by_id.insert(id.clone(), session.clone());
+        Ok(Opening { sessions: self, id, session, is_kept: false })
+    }
+
+    fn get(&self, headers: &HeaderMap, owner: &str) -> Result<Response, Refusal> {
+        let session = self.of_headers(headers, owner)?;
+        if !inbound::wants_events(headers) {
+            return Err(Refusal::not_acceptable());
+        }
+        Ok(session.listen())
+    }
+
+    fn delete(&self, headers: &HeaderMap, owner: &str) -> Result<Response, Refusal> {
+        self.of_headers(headers, owner)?;
+        if let Some(id) = inbound::session_id(headers)? {
+            self.remove(id, "the client ended the session");
+        }
+        Ok(StatusCode::NO_CONTENT.into_response())
+    }
+
+    fn of_headers(&self, headers: &HeaderMap, owner: &str) -> Result<Arc<Session>, Refusal> {
+        inbound::check_version(headers)?;
+        let id = inbound::session_id(headers)?.ok_or_else(Refusal::no_session)?;
+        self.find(id, owner)
+    }
+
+    fn find(&self, id: &str, owner: &str) -> Result<Arc<Session>, Refusal> {
+        let found = lock(&self.shared.by_id).get(id).cloned();
+        let session = found
+            .filter(|session| session.belongs_to(owner))
+            .ok_or_else(Refusal::unknown_session)?;
+        if session.is_idle(Instant::now()) {
+            self.remove(id, IDLE);
+            return Err(Refusal::unknown_session());
+        }
+        session.touch();
+        Ok(session)
+    }
+
+    fn remove(&self, id: &str, reason: &str) {
+        let removed = lock(&self.shared.by_id).remove(id);
+        if let Some(session) = removed {
+            session.close(reason);
+        }
+    }
+
+    /// New sessions pay for the old ones, so that no task has to watch them.
+    fn sweep(&self) {
+        let now = Instant::now();
+        let idle: Vec<Arc<Session>> = lock(&self.shared.by_id)
+            .extract_if(|_, session| session.is_idle(now))
+            .map(|(_, session)| session)
+            .collect();
+        for session in idle {
+            session.close(IDLE);
+        }
+    }
+
+    fn refuse_more(&self, sessions: usize) -> Result<(), Refusal> {
+        self.refuse_while_closing()?;
+        match sessions >= limits::HTTP_SESSIONS_MAX {
+            true => Err(Refusal::overloaded("too many sessions, try again later")),
+            false => Ok(()),
+        }
+    }
+
+    fn refuse_while_closing(&self) -> Result<(), Refusal> {
+        match self.shared.is_closing.load(Ordering::SeqCst) {
+            true => Err(Refusal::overloaded("the server is shutting down")),
+            false => Ok(()),
+        }
+    }
+}
+
+const IDLE: &str = "nobody used the session for too long";
+
+/// A session whose `initialize` runs: gone again if that fails or the client does not wait for it.
+struct Opening<'a> {
+    sessions: &'a Sessions,
+    id: String,
+    session: Arc<Session>,
+    is_kept: bool,
+}
+
+impl Drop for Opening<'_> {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            self.sessions.remove(&self.id, "initialize failed");
+        }
+    }
+}
+
+/// 128 bits that nobody can guess.
+fn random_id() -> Result<String, getrandom::Error> {
+    let mut bytes = [0u8; 16];
+    getrandom::fill(&mut bytes)?;
+    Ok(bytes.iter().fold(String::with_capacity(32), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    }))
+}
+
+fn is_initialize(frame: &Frame) -> bool {
+    matches!(frame, Frame::Single(Message::Request(request)) if request.method == "initialize")
+}
+
+fn request_id(frame: &Frame) -> Option<Id> {
+    match frame {
+        Frame::Single(Message::Request(request)) => Some(request.id.clone()),
+        Frame::Single(Message::Notification(_) | Message::Response(_)) | Frame::Batch(_) => None,
+    }
+}
+
+/// Methods of the handshake era; any other is unknown whether there is a session or not.
+fn needs_session(method: &str) -> bool {
+    ["tools/", "resources/", "prompts/"].iter().any(|family| method.starts_with(family))
+        || ["completion/complete", "logging/setLevel", "ping"].contains(&method)
+}

@@ -1,0 +1,145 @@
+//! One session of the streamable HTTP server: whose it is, its peer, and how the POSTs that carry
+//! its messages are answered.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::body::Body;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures_util::future::join_all;
+use futures_util::stream::{self, Stream, StreamExt};
+use http::header::{CACHE_CONTROL, CONTENT_TYPE};
+use http::{HeaderName, HeaderValue, StatusCode};
+use tokio::time::Instant;
+
+use super::EVENT_STREAM;
+use super::refusal::{Refusal, json_bytes, json_response};
+use super::streams::{Answers, Rejected, Streams, Takes};
+use crate::id::Id;
+use crate::limits;
+use crate::lines::batch_line;
+use crate::message::{self, BadFrame, Message, Request};
+use crate::peer::{Peer, Service};
+use crate::sse;
+
+pub(super) struct Session {
+    owner: String,
+    pub(super) peer: Peer,
+    streams: Arc<Streams>,
+}
+
+impl Session {
+    pub(super) fn new(owner: &str, service: Arc<dyn Service>) -> Self {
+        let streams = Arc::new(Streams::new());
+        Session { owner: owner.to_owned(), peer: Peer::new(streams.clone(), service), streams }
+    }
+
+    pub(super) fn belongs_to(&self, owner: &str) -> bool {
+        self.owner == owner
+    }
+
+    /// A session with a request running or a stream open is never idle.
+    pub(super) fn is_idle(&self, now: Instant) -> bool {
+        let since = self.streams.idle_since();
+        since.is_some_and(|since| now.duration_since(since) >= limits::HTTP_SESSION_IDLE)
+    }
+
+    pub(super) fn touch(&self) {
+        self.streams.touch();
+    }
+
+    pub(super) fn close(&self, reason: &str) {
+        self.peer.close(reason);
+        self.streams.end(reason);
+    }
+
+    /// Ends the standing stream; requests that run may still answer.
+    pub(super) fn end_standing(&self, reason: &str) {
+        self.streams.standing.end(reason);
+    }
+
+    pub(super) fn listen(&self) -> Response {
+        event_response(self.streams.standing.clone().open())
+    }
+
+    /// The answer as JSON where it is the first thing to come, as a stream of events otherwise.
+    pub(super) async fn answer(&self, request: Request, takes: Takes) -> Result<Response, Refusal> {
+        let answers = self.run(request, takes)?;
+        match takes {
+            Takes::Everything => Ok(answer_or_stream(answers).await),
+            Takes::AnswerOnly => Ok(json_response(StatusCode::OK, answers.last().await.into())),
+        }
+    }
+
+    /// The answer alone, for those who must look at it first.
+    pub(super) async fn ask(&self, request: Request) -> Result<message::Response, Refusal> {
+        Ok(self.run(request, Takes::AnswerOnly)?.last().await)
+    }
+
+    /// The requests of a batch run side by side; their answers leave as one array.
+    pub(super) async fn answer_batch(&self, batch: Vec<Result<Message, BadFrame>>) -> Response {
+        let mut running = Vec::new();
+        let mut answers = Vec::new();
+        for part in batch {
+            match part {
+                Ok(Message::Request(request)) => match self.run(request, Takes::AnswerOnly) {
+                    Ok(answer) => running.push(answer.last()),
+                    Err(refusal) => answers.push(refusal.into_message()),
+                },
+                Ok(other) => self.peer.receive(other),
+                Err(bad) => answers.push(bad.into_response()),
+            }
+        }
+        answers.extend(join_all(running).await);
+        if answers.is_empty() {
+            return StatusCode::ACCEPTED.into_response();
+        }
+        json_bytes(StatusCode::OK, batch_line(answers))
+    }
+
+    /// Starts the request. It runs on when the client leaves: only a cancellation stops it.
+    fn run(&self, request: Request, takes: Takes) -> Result<Answers, Refusal> {
+        let answers = self
+            .streams
+            .register(&request.id, takes)
+            .map_err(|rejected| refuse(rejected, request.id.clone()))?;
+        self.peer.receive(request.into());
+        Ok(answers)
+    }
+}
+
+/// Answered here: what the peer says of an id in use would reach the request that uses it.
+fn refuse(rejected: Rejected, id: Id) -> Refusal {
+    match rejected {
+        Rejected::IdInUse => Refusal::bad_request(format!("id {id} is in use")).of(Some(id)),
+        Rejected::Ended => Refusal::unknown_session().of(Some(id)),
+    }
+}
+
+async fn answer_or_stream(mut answers: Answers) -> Response {
+    let first = match tokio::time::timeout(limits::HTTP_STREAM_AFTER, answers.next()).await {
+        Ok(answer @ Message::Response(_)) => return json_response(StatusCode::OK, answer),
+        Ok(other) => Some(other),
+        Err(_) => None,
+    };
+    event_response(stream::iter(first).chain(answers.into_stream()))
+}
+
+fn event_response(messages: impl Stream<Item = Message> + Send + 'static) -> Response {
+    let chunks = stream::unfold(Box::pin(messages), |mut messages| async move {
+        let chunk = match tokio::time::timeout(limits::HTTP_KEEP_ALIVE, messages.next()).await {
+            Ok(Some(message)) => sse::message_event(&message.to_line()),
+            Ok(None) => return None,
+            Err(_) => b": keep-alive\n\n".to_vec(),
+        };
+        Some((Ok::<_, Infallible>(Bytes::from(chunk)), messages))
+    });
+    let headers = [
+        (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
+        (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
+        // nginx would hold events back.
+        (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
+    ];
+    (headers, Body::from_stream(chunks)).into_response()
+}

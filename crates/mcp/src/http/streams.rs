@@ -1,0 +1,275 @@
+//! Where the messages of one session leave: each open POST takes what belongs to its request, the
+//! standing stream takes the rest. Knows ids and routes, nothing of HTTP.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use futures_util::stream::{self, Stream};
+use tokio::sync::mpsc;
+use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::time::Instant;
+
+use super::standing::Standing;
+use crate::error::{ErrorObject, OVERLOADED};
+use crate::id::Id;
+use crate::limits;
+use crate::message::{Message, Response};
+use crate::peer::{Closed, Outbox, Route, lock};
+
+/// An HTTP client waits for an answer even to what it cancelled; the code is that of LSP.
+const REQUEST_CANCELLED: i64 = -32800;
+
+pub(super) struct Streams {
+    posts: Mutex<Posts>,
+    pub(super) standing: Arc<Standing>,
+}
+
+struct Posts {
+    /// From the POST until the answer, also when the client has gone: the id is in use that long.
+    open: HashMap<Id, Post>,
+    used: Instant,
+    ended: bool,
+}
+
+#[derive(Clone)]
+struct Post {
+    sender: mpsc::Sender<Message>,
+    takes: Takes,
+}
+
+/// What a POST may be answered with.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Takes {
+    Everything,
+    AnswerOnly,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Rejected {
+    IdInUse,
+    Ended,
+}
+
+impl Streams {
+    pub(super) fn new() -> Self {
+        let posts = Posts { open: HashMap::new(), used: Instant::now(), ended: false };
+        Streams { posts: Mutex::new(posts), standing: Arc::default() }
+    }
+
+    /// Announces a request. What belongs to it comes out of the answers.
+    pub(super) fn register(&self, id: &Id, takes: Takes) -> Result<Answers, Rejected> {
+        let (sender, receiver) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
+        let mut posts = lock(&self.posts);
+        posts.used = Instant::now();
+        if posts.ended {
+            return Err(Rejected::Ended);
+        }
+        if posts.open.contains_key(id) {
+            return Err(Rejected::IdInUse);
+        }
+        posts.open.insert(id.clone(), Post { sender, takes });
+        Ok(Answers { id: id.clone(), receiver })
+    }
+
+    pub(super) fn touch(&self) {
+        lock(&self.posts).used = Instant::now();
+    }
+
+    /// Since when nothing has been going on here; `None` while something is.
+    pub(super) fn idle_since(&self) -> Option<Instant> {
+        let posts = lock(&self.posts);
+        let busy = !posts.open.is_empty() || self.standing.is_open();
+        (!busy).then(|| self.standing.left().map_or(posts.used, |left| left.max(posts.used)))
+    }
+
+    /// Ends every stream; requests that still run get an error for an answer.
+    pub(super) fn end(&self, reason: &str) {
+        let mut posts = lock(&self.posts);
+        posts.ended = true;
+        posts.open.clear();
+        self.standing.end(reason);
+    }
+
+    async fn send_within(&self, id: &Id, message: Message) -> Result<(), Closed> {
+        let Some(sender) = self.sender_for(id, &message) else {
+            return undeliverable(&message);
+        };
+        match sender.send_timeout(message, limits::HTTP_SEND_TIMEOUT).await {
+            Ok(()) => Ok(()),
+            Err(SendTimeoutError::Closed(message)) => undeliverable(&message),
+            Err(SendTimeoutError::Timeout(message)) => {
+                if let Some(post) = lock(&self.posts).open.get_mut(id) {
+                    post.takes = Takes::AnswerOnly;
+                }
+                undeliverable(&message)
+            }
+        }
+    }
+
+    /// The answer is the last message of its request: with it the id is free again.
+    fn sender_for(&self, id: &Id, message: &Message) -> Option<mpsc::Sender<Message>> {
+        let mut posts = lock(&self.posts);
+        let post = match message {
+            Message::Response(_) => {
+                posts.used = Instant::now();
+                posts.open.remove(id)
+            }
+            Message::Request(_) | Message::Notification(_) => {
+                posts.open.get(id).filter(|post| post.takes == Takes::Everything).cloned()
+            }
+        };
+        post.map(|post| post.sender)
+    }
+}
+
+/// A request that the client cannot see must fail at once; the rest is simply lost on it.
+fn undeliverable(message: &Message) -> Result<(), Closed> {
+    match message {
+        Message::Request(_) => {
+            Err(Closed("the client does not listen within this request".to_owned()))
+        }
+        Message::Notification(_) | Message::Response(_) => Ok(()),
+    }
+}
+
+impl Outbox for Streams {
+    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+        async move {
+            match route {
+                Route::Standing => self.standing.push(message),
+                Route::Within(id) => self.send_within(&id, message).await,
+            }
+        }
+        .boxed()
+    }
+
+    /// Batches arrive here as single requests, and their POST puts the answers together.
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+        async move {
+            for response in responses {
+                if let Some(id) = response.id.clone() {
+                    self.send_within(&id, response.into()).await?;
+                }
+            }
+            Ok(())
+        }
+        .boxed()
+    }
+
+    fn withheld(&self, id: Id) -> BoxFuture<'_, ()> {
+        async move {
+            let error = ErrorObject::new(REQUEST_CANCELLED, "request cancelled");
+            let response = Response { id: Some(id.clone()), outcome: Err(error) };
+            let _ = self.send_within(&id, response.into()).await;
+        }
+        .boxed()
+    }
+}
+
+/// What belongs to one request, the answer last.
+pub(super) struct Answers {
+    id: Id,
+    receiver: mpsc::Receiver<Message>,
+}
+
+impl Answers {
+    pub(super) async fn next(&mut self) -> Message {
+        match self.receiver.recv().await {
+            Some(message) => message,
+            None => self.session_ended().into(),
+        }
+    }
+
+    pub(super) async fn last(mut self) -> Response {
+        loop {
+            if let Message::Response(response) = self.next().await {
+                return response;
+            }
+        }
+    }
+
+    pub(super) fn into_stream(self) -> impl Stream<Item = Message> + Send + 'static {
+        stream::unfold(Some(self), |answers| async move {
+            let mut answers = answers?;
+            let message = answers.next().await;
+            let more = !matches!(message, Message::Response(_));
+            Some((message, more.then_some(answers)))
+        })
+    }
+
+    fn session_ended(&self) -> Response {
+        let error = ErrorObject::new(OVERLOADED, "the session ended before the answer");
+        Response { id: Some(self.id.clone()), outcome: Err(error) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::{Notification, Request, raw};
+
+    fn answer(id: i64) -> Message {
+        Response { id: Some(id.into()), outcome: Ok(raw("1".to_owned())) }.into()
+    }
+
+    fn note() -> Message {
+        Notification { method: "n".to_owned(), params: None }.into()
+    }
+
+    fn ask() -> Message {
+        Request { id: 9.into(), method: "m".to_owned(), params: None }.into()
+    }
+
+    fn within(id: i64) -> Route {
+        Route::Within(id.into())
+    }
+
+    #[tokio::test]
+    async fn an_id_is_in_use_until_its_answer_even_without_a_client() {
+        let streams = Streams::new();
+        drop(streams.register(&1.into(), Takes::Everything).ok());
+        assert_eq!(streams.register(&1.into(), Takes::Everything).err(), Some(Rejected::IdInUse));
+        assert!(streams.register(&"1".into(), Takes::Everything).is_ok(), "another id");
+        assert!(streams.send(note(), within(1)).await.is_ok());
+        assert!(streams.send(ask(), within(1)).await.is_err());
+        assert!(streams.send(answer(1), within(1)).await.is_ok());
+        assert!(streams.register(&1.into(), Takes::Everything).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_post_that_takes_no_events_gets_its_answer_alone() {
+        let streams = Streams::new();
+        let mut answers = streams.register(&1.into(), Takes::AnswerOnly).unwrap();
+        assert!(streams.send(note(), within(1)).await.is_ok());
+        assert!(streams.send(ask(), within(1)).await.is_err());
+        assert!(streams.send(answer(1), within(1)).await.is_ok());
+        assert!(matches!(answers.next().await, Message::Response(_)));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_client_that_stops_reading_holds_nobody_up_for_ever() {
+        let streams = Streams::new();
+        let _unread = streams.register(&1.into(), Takes::Everything).unwrap();
+        for _ in 0..limits::OUTBOX_MESSAGES_MAX {
+            streams.send(note(), within(1)).await.unwrap();
+        }
+        let start = Instant::now();
+        streams.send(note(), within(1)).await.unwrap();
+        assert_eq!(start.elapsed(), limits::HTTP_SEND_TIMEOUT);
+        streams.send(note(), within(1)).await.unwrap();
+        assert_eq!(start.elapsed(), limits::HTTP_SEND_TIMEOUT);
+    }
+
+    #[tokio::test]
+    async fn the_end_answers_what_still_runs() {
+        let streams = Streams::new();
+        let answers = streams.register(&1.into(), Takes::Everything).unwrap();
+        assert_eq!(streams.idle_since(), None);
+        streams.end("over");
+        assert!(answers.last().await.outcome.is_err());
+        assert_eq!(streams.register(&2.into(), Takes::Everything).err(), Some(Rejected::Ended));
+        assert!(streams.send(note(), Route::Standing).await.is_err());
+    }
+}

@@ -1,0 +1,33 @@
+//! Request ids: a string and an integer are different ids, and nothing else is one.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(untagged)]
+pub enum Id {
+    Number(i64),
+    Text(Box<str>),
+}
+
+impl From<i64> for Id {
+    fn from(number: i64) -> Self {
+        Id::Number(number)
+    }
+}
+
+impl From<&str> for Id {
+    fn from(text: &str) -> Self {
+        Id::Text(text.into())
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Id::Number(number) => write!(f, "{number}"),
+            Id::Text(text) => f.write_str(text),
+        }
+    }
+}

@@ -1,0 +1,27 @@
+//! The Model Context Protocol, both directions, over stdio and streamable HTTP, without losing a
+//! byte it does not understand: params and results stay the JSON text that arrived.
+//!
+//! [`peer::Peer`] is the symmetrical heart: one side of a connection, whatever carries it. The
+//! transports ([`lines`], [`http`]) feed it messages and take away what it sends. [`client`] and
+//! [`server`] are small conveniences on top. Nothing in this crate knows of Countersign.
+
+pub mod child;
+pub mod client;
+pub mod error;
+pub mod handshake;
+pub mod http;
+pub mod id;
+pub mod limits;
+pub mod lines;
+pub mod message;
+pub mod object;
+pub mod peer;
+pub mod server;
+pub mod sse;
+pub mod version;
+
+pub use error::ErrorObject;
+pub use id::Id;
+pub use message::{Message, Notification, Raw, Request, Response};
+pub use peer::{Incoming, Peer, RequestError, Service};
+pub use version::Version;

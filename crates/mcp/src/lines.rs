@@ -1,0 +1,244 @@
+//! One message a line over a pair of byte streams: stdio, a child's pipes, a socket, memory.
+//! A line that is too long or no message is answered with an error; the connection goes on.
+
+use std::io;
+use std::sync::Arc;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::mpsc;
+
+use crate::error::INVALID_REQUEST;
+use crate::limits;
+use crate::message::{BadFrame, Frame, Message, Response};
+use crate::peer::{Closed, Outbox, Peer, Route, Service};
+
+/// Serves the other side until it closes its end or the peer is closed, then answers what is
+/// still in flight. `started` is handed the peer before the first message is read.
+pub async fn serve(
+    reader: impl AsyncRead + Unpin + Send + 'static,
+    writer: impl AsyncWrite + Unpin + Send + 'static,
+    service: Arc<dyn Service>,
+    started: impl FnOnce(Peer),
+) {
+    let (peer, outgoing) = open(service);
+    started(peer.clone());
+    let writing = tokio::spawn(write_lines(writer, outgoing, peer.clone()));
+    let mut reader = LineReader::new(reader);
+    read_lines(&mut reader, &peer).await;
+    let _ = tokio::time::timeout(limits::DRAIN, peer.idle()).await;
+    peer.close("the other side closed its end");
+    let _ = tokio::time::timeout(limits::DRAIN, writing).await;
+}
+
+/// A connection that lives until the peer is closed or the other side ends it.
+pub fn connect(
+    reader: impl AsyncRead + Unpin + Send + 'static,
+    writer: impl AsyncWrite + Unpin + Send + 'static,
+    service: Arc<dyn Service>,
+) -> Peer {
+    let (peer, outgoing) = open(service);
+    tokio::spawn(write_lines(writer, outgoing, peer.clone()));
+    let receiving = peer.clone();
+    tokio::spawn(async move {
+        let mut reader = LineReader::new(reader);
+        read_lines(&mut reader, &receiving).await;
+        receiving.close("the other side closed its end");
+    });
+    peer
+}
+
+fn open(service: Arc<dyn Service>) -> (Peer, mpsc::Receiver<Bytes>) {
+    let (sender, outgoing) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
+    (Peer::new(Arc::new(LineOutbox { sender }), service), outgoing)
+}
+
+struct LineOutbox {
+    sender: mpsc::Sender<Bytes>,
+}
+
+impl LineOutbox {
+    async fn write(&self, line: Vec<u8>) -> Result<(), Closed> {
+        self.sender
+            .send(Bytes::from(line))
+            .await
+            .map_err(|_| Closed("the other side no longer reads".to_owned()))
+    }
+}
+
+impl Outbox for LineOutbox {
+    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+        self.write(message.to_line()).boxed()
+    }
+
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+        self.write(batch_line(responses)).boxed()
+    }
+}
+
+/// Responses as one array, without the newline.
+pub(crate) fn batch_line(responses: Vec<Response>) -> Vec<u8> {
+    let lines: Vec<Vec<u8>> =
+        responses.into_iter().map(|response| Message::from(response).to_line()).collect();
+    [b"[".as_slice(), &lines.join(&b','), b"]"].concat()
+}
+
+async fn write_lines(
+    mut writer: impl AsyncWrite + Unpin,
+    mut outgoing: mpsc::Receiver<Bytes>,
+    peer: Peer,
+) {
+    loop {
+        let line = tokio::select! {
+            biased;
+            Some(line) = outgoing.recv() => line,
+            _ = peer.closed() => break,
+        };
+        if let Err(error) = write_line(&mut writer, &mut outgoing, line).await {
+            peer.close(&format!("cannot write: {error}"));
+            return;
+        }
+    }
+    let _ = writer.shutdown().await;
+}
+
+/// Writes a line and what else is ready, then flushes once.
+async fn write_line(
+    writer: &mut (impl AsyncWrite + Unpin),
+    outgoing: &mut mpsc::Receiver<Bytes>,
+    first: Bytes,
+) -> io::Result<()> {
+    let mut next = Some(first);
+    while let Some(line) = next {
+        writer.write_all(&line).await?;
+        writer.write_all(b"\n").await?;
+        next = outgoing.try_recv().ok();
+    }
+    writer.flush().await
+}
+
+async fn read_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, peer: &Peer) {
+    loop {
+        let line = tokio::select! {
+            line = reader.next() => line,
+            _ = peer.closed() => return,
+        };
+        match line {
+            Ok(Some(Line::Whole(line))) => take_line(&line, peer).await,
+            Ok(Some(Line::TooLong)) => {
+                let message = format!("frame over {} bytes", limits::FRAME_BYTES_MAX);
+                peer.refuse(BadFrame::new(INVALID_REQUEST, message)).await;
+            }
+            Ok(None) | Err(_) => return,
+        }
+    }
+}
+
+async fn take_line(line: &[u8], peer: &Peer) {
+    if line.iter().all(u8::is_ascii_whitespace) {
+        return;
+    }
+    match Frame::parse(line) {
+        Ok(Frame::Single(message)) => peer.receive(message),
+        Ok(Frame::Batch(batch)) if peer.version().is_some_and(|v| v.allows_batches()) => {
+            peer.receive_batch(batch);
+        }
+        Ok(Frame::Batch(_)) => {
+            let message = "batches are only allowed in protocol 2025-03-26";
+            peer.refuse(BadFrame::new(INVALID_REQUEST, message)).await;
+        }
+        Err(bad) => peer.refuse(bad).await,
+    }
+}
+
+enum Line {
+    Whole(BytesMut),
+    TooLong,
+}
+
+struct LineReader<R> {
+    reader: R,
+    buffer: BytesMut,
+    /// Bytes of the buffer known to hold no line break.
+    scanned: usize,
+    skipping: bool,
+}
+
+impl<R: AsyncRead + Unpin> LineReader<R> {
+    const READ_BYTES: usize = 16 * 1024;
+
+    fn new(reader: R) -> Self {
+        LineReader { reader, buffer: BytesMut::new(), scanned: 0, skipping: false }
+    }
+
+    /// The next line; `None` at the end. Half a line before the end is no line.
+    async fn next(&mut self) -> io::Result<Option<Line>> {
+        loop {
+            if let Some(line) = self.take() {
+                return Ok(Some(line));
+            }
+            self.buffer.reserve(Self::READ_BYTES);
+            if self.reader.read_buf(&mut self.buffer).await? == 0 {
+                return Ok(None);
+            }
+        }
+    }
+
+    fn take(&mut self) -> Option<Line> {
+        let found = self.buffer[self.scanned..].iter().position(|byte| *byte == b'\n');
+        let Some(offset) = found else {
+            self.scanned = self.buffer.len();
+            if self.skipping || self.scanned > limits::FRAME_BYTES_MAX {
+                self.skipping = true;
+                self.buffer.clear();
+                self.scanned = 0;
+            }
+            return None;
+        };
+        let line = self.buffer.split_to(self.scanned + offset + 1);
+        self.scanned = 0;
+        if std::mem::take(&mut self.skipping) || line.len() > limits::FRAME_BYTES_MAX + 1 {
+            return Some(Line::TooLong);
+        }
+        Some(Line::Whole(line))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    async fn lines(chunks: &[&[u8]]) -> Vec<Option<usize>> {
+        let (mut writer, reader) = tokio::io::duplex(1024);
+        let chunks: Vec<Vec<u8>> = chunks.iter().map(|chunk| chunk.to_vec()).collect();
+        let writing = tokio::spawn(async move {
+            for chunk in chunks {
+                writer.write_all(&chunk).await.unwrap();
+            }
+        });
+        let mut reader = LineReader::new(reader);
+        let mut lengths = Vec::new();
+        while let Some(line) = reader.next().await.unwrap() {
+            lengths.push(match line {
+                Line::Whole(line) => Some(line.len()),
+                Line::TooLong => None,
+            });
+        }
+        writing.await.unwrap();
+        lengths
+    }
+
+    #[tokio::test]
+    async fn frames_are_lines_however_they_are_cut() {
+        assert_eq!(lines(&[b"ab\ncd\n"]).await, [Some(3), Some(3)]);
+        assert_eq!(lines(&[b"a", b"b\nc", b"d\nhalf"]).await, [Some(3), Some(3)]);
+    }
+
+    #[tokio::test]
+    async fn a_line_over_the_limit_is_skipped_and_the_next_one_read() {
+        let long = vec![b'x'; limits::FRAME_BYTES_MAX + 10];
+        assert_eq!(lines(&[&long, b"\nok\n"]).await, [None, Some(3)]);
+    }
+}

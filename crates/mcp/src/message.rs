@@ -1,0 +1,379 @@
+//! The JSON-RPC envelope. Params, results and error data stay the text that arrived; the envelope
+//! itself is strict: keys that come twice, or that differ from a known key only in case, are
+//! refused, because two readers could take them for different messages.
+
+use std::fmt;
+
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
+use crate::id::Id;
+use crate::object::{Name, quote};
+
+/// JSON text that is passed on as it is.
+pub type Raw = Box<RawValue>;
+
+/// Text that is known to be JSON because this program wrote it.
+pub fn raw(text: String) -> Raw {
+    RawValue::from_string(text).expect("written by us as JSON")
+}
+
+/// Any value as raw JSON; the value's `Serialize` must not fail.
+pub fn to_raw(value: &impl serde::Serialize) -> Raw {
+    serde_json::value::to_raw_value(value).expect("plain data serialises")
+}
+
+#[derive(Clone, Debug)]
+pub enum Message {
+    Request(Request),
+    Notification(Notification),
+    Response(Response),
+}
+
+#[derive(Clone, Debug)]
+pub struct Request {
+    pub id: Id,
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Notification {
+    pub method: String,
+    pub params: Option<Raw>,
+}
+
+#[derive(Clone, Debug)]
+pub struct Response {
+    /// Absent where the other side could not read the id of what it answers.
+    pub id: Option<Id>,
+    pub outcome: Result<Raw, ErrorObject>,
+}
+
+/// A frame that is no message: the error to answer with, and the id where it could be read.
+#[derive(Debug)]
+pub struct BadFrame {
+    pub id: Option<Id>,
+    pub error: ErrorObject,
+}
+
+impl BadFrame {
+    pub fn new(code: i64, message: impl Into<String>) -> Self {
+        BadFrame { id: None, error: ErrorObject::new(code, message) }
+    }
+
+    pub fn into_response(self) -> Response {
+        Response { id: self.id, outcome: Err(self.error) }
+    }
+}
+
+/// One frame: a message, or a batch of them (2025-03-26).
+#[derive(Debug)]
+pub enum Frame {
+    Single(Message),
+    Batch(Vec<Result<Message, BadFrame>>),
+}
+
+impl Frame {
+    pub fn parse(bytes: &[u8]) -> Result<Self, BadFrame> {
+        let text = std::str::from_utf8(bytes)
+            .map_err(|_| BadFrame::new(PARSE_ERROR, "parse error: not valid UTF-8"))?;
+        if !text.trim_start().starts_with('[') {
+            return Message::parse(text).map(Frame::Single);
+        }
+        let parts: Vec<&RawValue> = serde_json::from_str(text)
+            .map_err(|error| BadFrame::new(PARSE_ERROR, format!("parse error: {error}")))?;
+        match parts.len() {
+            0 => Err(BadFrame::new(INVALID_REQUEST, "invalid request: empty batch")),
+            n if n > crate::limits::BATCH_MESSAGES_MAX => {
+                Err(BadFrame::new(INVALID_REQUEST, format!("invalid request: batch of {n}")))
+            }
+            _ => Ok(Frame::Batch(parts.iter().map(|part| Message::parse(part.get())).collect())),
+        }
+    }
+}
+
+impl Message {
+    pub fn parse(text: &str) -> Result<Self, BadFrame> {
+        let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
+            let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
+            let kind = if error.is_data() { "invalid request" } else { "parse error" };
+            BadFrame::new(code, format!("{kind}: {error}"))
+        })?;
+        envelope.check()
+    }
+
+    /// The message as one line of JSON, without the newline.
+    pub fn to_line(&self) -> Vec<u8> {
+        let mut text = String::from(r#"{"jsonrpc":"2.0""#);
+        match self {
+            Message::Request(Request { id, method, params }) => {
+                push_id(&mut text, Some(id));
+                push_call(&mut text, method, params.as_deref());
+            }
+            Message::Notification(Notification { method, params }) => {
+                push_call(&mut text, method, params.as_deref());
+            }
+            Message::Response(Response { id, outcome }) => {
+                push_id(&mut text, id.as_ref());
+                match outcome {
+                    Ok(result) => push_member(&mut text, "result", result.get()),
+                    Err(error) => push_member(&mut text, "error", error.text().get()),
+                }
+            }
+        }
+        text.push('}');
+        one_line(text)
+    }
+}
+
+impl From<Request> for Message {
+    fn from(request: Request) -> Self {
+        Message::Request(request)
+    }
+}
+
+impl From<Notification> for Message {
+    fn from(notification: Notification) -> Self {
+        Message::Notification(notification)
+    }
+}
+
+impl From<Response> for Message {
+    fn from(response: Response) -> Self {
+        Message::Response(response)
+    }
+}
+
+impl Request {
+    /// The request's params as a typed value; absent params read as an empty object.
+    pub fn params<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
+        let text = self.params.as_deref().map_or("{}", RawValue::get);
+        serde_json::from_str(text)
+            .map_err(|error| ErrorObject::invalid_params(format!("{}: {error}", self.method)))
+    }
+}
+
+fn push_id(text: &mut String, id: Option<&Id>) {
+    match id {
+        Some(Id::Number(number)) => push_member(text, "id", &number.to_string()),
+        Some(Id::Text(id)) => push_member(text, "id", &quote(id)),
+        None => push_member(text, "id", "null"),
+    }
+}
+
+fn push_call(text: &mut String, method: &str, params: Option<&RawValue>) {
+    push_member(text, "method", &quote(method));
+    if let Some(params) = params {
+        push_member(text, "params", params.get());
+    }
+}
+
+fn push_member(text: &mut String, name: &str, json: &str) {
+    text.push_str(",\"");
+    text.push_str(name);
+    text.push_str("\":");
+    text.push_str(json);
+}
+
+/// Line breaks in JSON text can only be blanks between tokens: a space says the same.
+fn one_line(text: String) -> Vec<u8> {
+    let mut bytes = text.into_bytes();
+    for byte in &mut bytes {
+        if matches!(*byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
+    bytes
+}
+
+#[derive(Default)]
+struct Envelope<'a> {
+    jsonrpc: Option<Name<'a>>,
+    id: Option<&'a RawValue>,
+    method: Option<String>,
+    params: Option<&'a RawValue>,
+    result: Option<&'a RawValue>,
+    error: Option<&'a RawValue>,
+}
+
+const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
+
+impl Envelope<'_> {
+    fn check(self) -> Result<Message, BadFrame> {
+        let id = match self.id.map(RawValue::get) {
+            None => None,
+            Some("null") if self.error.is_some() => None,
+            Some(text) => Some(serde_json::from_str::<Id>(text).map_err(|_| {
+                BadFrame::new(INVALID_REQUEST, "invalid request: id must be a string or an integer")
+            })?),
+        };
+        let refuse = |id: &Option<Id>, why: &str| BadFrame {
+            id: id.clone(),
+            error: ErrorObject::new(INVALID_REQUEST, format!("invalid request: {why}")),
+        };
+        if self.jsonrpc.is_none_or(|version| version.0 != "2.0") {
+            return Err(refuse(&id, "jsonrpc must be \"2.0\""));
+        }
+        let params = self.params.map(ToOwned::to_owned);
+        if params.as_ref().is_some_and(|params| !params.get().starts_with(['{', '['])) {
+            return Err(refuse(&id, "params must be an object"));
+        }
+        match (self.method, self.result, self.error) {
+            (Some(method), None, None) => Ok(match id {
+                Some(id) => Request { id, method, params }.into(),
+                None => Notification { method, params }.into(),
+            }),
+            (None, Some(result), None) => match id {
+                Some(id) => Ok(Response { id: Some(id), outcome: Ok(result.to_owned()) }.into()),
+                None => Err(refuse(&None, "a result without an id")),
+            },
+            (None, None, Some(error)) => match ErrorObject::parse(error) {
+                Ok(error) => Ok(Response { id, outcome: Err(error) }.into()),
+                Err(fault) => Err(refuse(&id, &format!("error: {fault}"))),
+            },
+            _ => Err(refuse(&id, "exactly one of method, result and error is needed")),
+        }
+    }
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Envelope<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a JSON-RPC message object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut envelope = Envelope::default();
+                let mut seen = [false; KEYS.len()];
+                while let Some(Name(key)) = map.next_key::<Name<'de>>()? {
+                    let Some(index) = KEYS.iter().position(|known| *known == key) else {
+                        refuse_lookalike::<A::Error>(&key)?;
+                        map.next_value::<serde::de::IgnoredAny>()?;
+                        continue;
+                    };
+                    if std::mem::replace(&mut seen[index], true) {
+                        return Err(A::Error::custom(format!("duplicate key '{key}'")));
+                    }
+                    match index {
+                        0 => envelope.jsonrpc = Some(map.next_value()?),
+                        1 => envelope.id = Some(map.next_value()?),
+                        2 => envelope.method = Some(map.next_value()?),
+                        3 => envelope.params = Some(map.next_value()?),
+                        4 => envelope.result = Some(map.next_value()?),
+                        _ => envelope.error = Some(map.next_value()?),
+                    }
+                }
+                Ok(envelope)
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// `Method`, `METHOD` or `re\u017fult` (long s) would be read as a known key by lax parsers.
+fn refuse_lookalike<E: serde::de::Error>(key: &str) -> Result<(), E> {
+    let folded: String = key
+        .chars()
+        .flat_map(char::to_lowercase)
+        .map(|c| match c {
+            'ſ' => 's',
+            'ı' => 'i',
+            other => other,
+        })
+        .collect();
+    match KEYS.iter().find(|known| **known == folded) {
+        Some(known) => Err(E::custom(format!("key '{key}' looks like '{known}'"))),
+        None => Ok(()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn line(text: &str) -> String {
+        String::from_utf8(Message::parse(text).unwrap().to_line()).unwrap()
+    }
+
+    #[test]
+    fn messages_come_out_as_they_went_in() {
+        for text in [
+            r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n":1E2,"x":0.10}}"#,
+            r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#,
+            r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#,
+            r#"{"jsonrpc":"2.0","id":7,"result":{"big":12345678901234567890123}}"#,
+            r#"{"jsonrpc":"2.0","id":7,"error":{"code":-1,"message":"m","data":[1.0],"x":2}}"#,
+            r#"{"jsonrpc":"2.0","id":null,"error":{"code":-32700,"message":"m"}}"#,
+        ] {
+            assert_eq!(line(text), text);
+        }
+    }
+
+    #[test]
+    fn line_breaks_between_tokens_become_blanks() {
+        let text = "{\"jsonrpc\":\"2.0\",\"id\":1,\"result\":{\n  \"a\": \"x\\ny\"\r\n}}";
+        let expected = r#"{"jsonrpc":"2.0","id":1,"result":{   "a": "x\ny"  }}"#;
+        assert_eq!(line(text), expected);
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused_with_the_right_code() {
+        for (text, code, words) in [
+            ("{", PARSE_ERROR, "parse error"),
+            ("\u{feff}{}", PARSE_ERROR, "parse error"),
+            ("{} {}", PARSE_ERROR, "trailing"),
+            ("3", INVALID_REQUEST, "message object"),
+            (r#"{"id":1,"method":"m"}"#, INVALID_REQUEST, "jsonrpc"),
+            (r#"{"jsonrpc":"1.0","id":1,"method":"m"}"#, INVALID_REQUEST, "jsonrpc"),
+            (r#"{"jsonrpc":"2.0","id":null,"method":"m"}"#, INVALID_REQUEST, "id must be"),
+            (r#"{"jsonrpc":"2.0","id":1.5,"method":"m"}"#, INVALID_REQUEST, "id must be"),
+            (r#"{"jsonrpc":"2.0","id":{},"method":"m"}"#, INVALID_REQUEST, "id must be"),
+            (r#"{"jsonrpc":"2.0","id":1,"id":2,"method":"m"}"#, INVALID_REQUEST, "duplicate key"),
+            (
+                r#"{"jsonrpc":"2.0","id":1,"method":"m","Method":"n"}"#,
+                INVALID_REQUEST,
+                "looks like",
+            ),
+            (r#"{"jsonrpc":"2.0","id":1,"re\u017fult":{}}"#, INVALID_REQUEST, "looks like"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","result":{}}"#, INVALID_REQUEST, "exactly"),
+            (r#"{"jsonrpc":"2.0","id":1}"#, INVALID_REQUEST, "exactly one"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"m","params":3}"#, INVALID_REQUEST, "params"),
+            (r#"{"jsonrpc":"2.0","id":1,"method":"\ud800"}"#, PARSE_ERROR, "parse error"),
+        ] {
+            let bad = Message::parse(text).unwrap_err();
+            assert_eq!(bad.error.code, code, "{text}: {}", bad.error.message);
+            assert!(bad.error.message.contains(words), "{text}: {}", bad.error.message);
+        }
+        assert_eq!(Frame::parse(b"\xff{}").unwrap_err().error.code, PARSE_ERROR);
+        assert_eq!(Frame::parse(b"[]").unwrap_err().error.code, INVALID_REQUEST);
+    }
+
+    #[test]
+    fn a_bad_request_keeps_its_id_where_it_can_be_read() {
+        let bad = Message::parse(r#"{"jsonrpc":"2.0","id":"a","method":"m","params":1}"#);
+        assert_eq!(bad.unwrap_err().id, Some(Id::from("a")));
+    }
+
+    proptest! {
+        #[test]
+        fn no_bytes_make_the_parser_panic(bytes in proptest::collection::vec(any::<u8>(), 0..200)) {
+            let _ = Frame::parse(&bytes);
+        }
+
+        #[test]
+        fn deep_params_pass_unread(depth in 1usize..20_000) {
+            let deep = format!("{}{}", "[".repeat(depth), "]".repeat(depth));
+            let text = format!(r#"{{"jsonrpc":"2.0","id":1,"method":"m","params":{deep}}}"#);
+            prop_assert_eq!(line(&text), text);
+        }
+    }
+}

@@ -1,0 +1,145 @@
+//! JSON objects taken apart one level deep and put together again with every member's text intact:
+//! how a message is changed in one place without being understood in the others.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::message::{Raw, raw};
+
+/// The members of an object in their order. A name that occurs twice is refused.
+#[derive(Clone, Debug, Default)]
+pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+
+impl<'a> Members<'a> {
+    pub fn parse(object: &'a RawValue) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(object.get())
+    }
+
+    pub fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_ref())
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.0.iter().map(|(key, value)| (key.as_ref(), value.as_ref()))
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub fn remove(&mut self, name: &str) {
+        self.0.retain(|(key, _)| key != name);
+    }
+
+    /// Puts `json` (a whole JSON value) in the place of the member, or behind the others.
+    pub fn set(&mut self, name: &'a str, json: impl Into<Cow<'a, str>>) {
+        let json = json.into();
+        match self.0.iter_mut().find(|(key, _)| key == name) {
+            Some((_, value)) => *value = json,
+            None => self.0.push((Cow::Borrowed(name), json)),
+        }
+    }
+
+    pub fn write(&self) -> Raw {
+        let size = self.0.iter().map(|(key, value)| key.len() + value.len() + 6).sum::<usize>();
+        let mut text = String::with_capacity(size + 2);
+        text.push('{');
+        for (index, (key, value)) in self.0.iter().enumerate() {
+            if index > 0 {
+                text.push(',');
+            }
+            text.push_str(&quote(key));
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push('}');
+        raw(text)
+    }
+}
+
+/// A JSON string literal.
+pub fn quote(text: &str) -> String {
+    serde_json::to_string(text).expect("a string is always JSON")
+}
+
+impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Object;
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+                let mut members: Vec<(Cow<'de, str>, Cow<'de, str>)> = Vec::new();
+                while let Some((key, value)) = map.next_entry::<Name<'de>, &'de RawValue>()? {
+                    if members.iter().any(|(name, _)| *name == key.0) {
+                        return Err(serde::de::Error::custom(format!("duplicate key '{}'", key.0)));
+                    }
+                    members.push((key.0, Cow::Borrowed(value.get())));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Object)
+    }
+}
+
+/// A string, borrowed where it has no escapes.
+pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
+
+impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl<'de> Visitor<'de> for Text {
+            type Value = Name<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a member name")
+            }
+
+            fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Borrowed(text)))
+            }
+
+            fn visit_str<E>(self, text: &str) -> Result<Self::Value, E> {
+                Ok(Name(Cow::Owned(text.to_owned())))
+            }
+        }
+        deserializer.deserialize_str(Text)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn members(text: &str) -> Result<String, String> {
+        let raw = RawValue::from_string(text.to_owned()).unwrap();
+        let mut members = Members::parse(&raw).map_err(|error| error.to_string())?;
+        members.set("a", "[ 1 ]");
+        members.remove("gone");
+        Ok(members.write().get().to_owned())
+    }
+
+    #[test]
+    fn untouched_members_keep_their_text() {
+        let text =
+            r#"{"big":123456789012345678901234567890,"exp":1E2,"a":0,"gone":1,"s":"\u0041"}"#;
+        let expected = r#"{"big":123456789012345678901234567890,"exp":1E2,"a":[ 1 ],"s":"\u0041"}"#;
+        assert_eq!(members(text).unwrap(), expected);
+        assert_eq!(members("{}").unwrap(), r#"{"a":[ 1 ]}"#);
+    }
+
+    #[test]
+    fn duplicate_names_are_refused_however_they_are_spelled() {
+        assert!(members(r#"{"x":1,"\u0078":2}"#).unwrap_err().contains("duplicate key 'x'"));
+        assert!(members("[]").unwrap_err().contains("expected an object"));
+    }
+}

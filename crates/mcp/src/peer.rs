@@ -1,0 +1,520 @@
+//! One side of a connection, whatever carries it: asks the other side and waits for the answer,
+//! runs what the other side asks, and keeps progress and cancellation attached to their requests
+//! in both directions. Transports call [`Peer::receive`] and implement [`Outbox`].
+
+use std::collections::HashMap;
+use std::panic::AssertUnwindSafe;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{BoxFuture, join_all, ready};
+use serde::Deserialize;
+use serde_json::json;
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::error::{ErrorObject, INVALID_REQUEST, OVERLOADED};
+use crate::id::Id;
+use crate::limits;
+use crate::message::{BadFrame, Message, Notification, Raw, Request, Response, to_raw};
+use crate::object::Members;
+use crate::version::Version;
+
+/// What this side does with what the other side asks. One per connection.
+pub trait Service: Send + Sync + 'static {
+    fn request(
+        &self,
+        request: Request,
+        incoming: Incoming,
+    ) -> BoxFuture<'_, Result<Raw, ErrorObject>>;
+
+    /// Cancellation and progress never arrive here: the peer has matched them already.
+    fn notification(&self, notification: Notification, peer: Peer);
+}
+
+/// Where messages leave. A transport with several streams uses `route` to choose one.
+pub trait Outbox: Send + Sync + 'static {
+    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), Closed>>;
+
+    /// Sends the answers to a batch as one array.
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>>;
+
+    /// Told instead of an answer where the answer to a cancelled request is withheld.
+    fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
+        ready(()).boxed()
+    }
+}
+
+/// The request of the other side that a message belongs to, if any.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Route {
+    Standing,
+    Within(Id),
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+#[error("connection closed: {0}")]
+pub struct Closed(pub String);
+
+/// What comes with a request of the other side.
+pub struct Incoming {
+    /// Messages sent through this handle travel with the request.
+    pub peer: Peer,
+    pub id: Id,
+    /// Cancelled when the other side no longer wants the answer. The service decides when to stop:
+    /// its future is never dropped half-way.
+    pub cancel: CancellationToken,
+}
+
+/// Takes each progress notification's params.
+pub type ProgressSink = Arc<dyn Fn(Raw) + Send + Sync>;
+
+/// A request to the other side.
+pub struct Ask {
+    pub method: String,
+    pub params: Option<Raw>,
+    pub timeout: Duration,
+    pub cancel: CancellationToken,
+    pub progress: Option<ProgressSink>,
+}
+
+impl Ask {
+    pub fn new(method: impl Into<String>, params: Option<Raw>, timeout: Duration) -> Self {
+        let cancel = CancellationToken::new();
+        Ask { method: method.into(), params, timeout, cancel, progress: None }
+    }
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum RequestError {
+    #[error("{0}")]
+    Refused(ErrorObject),
+    #[error("no answer within {} s", .0.as_secs_f32())]
+    Timeout(Duration),
+    #[error("cancelled")]
+    Cancelled,
+    #[error(transparent)]
+    Closed(#[from] Closed),
+}
+
+#[derive(Clone)]
+pub struct Peer {
+    core: Arc<Core>,
+    route: Route,
+}
+
+struct Core {
+    outbox: Arc<dyn Outbox>,
+    service: Arc<dyn Service>,
+    next_id: AtomicI64,
+    asked: Mutex<HashMap<i64, Asked>>,
+    running: Mutex<HashMap<Id, CancellationToken>>,
+    tasks: TaskTracker,
+    closed: CancellationToken,
+    closed_reason: OnceLock<String>,
+    version: OnceLock<Version>,
+}
+
+struct Asked {
+    answer: oneshot::Sender<Result<Raw, RequestError>>,
+    progress: Option<ProgressSink>,
+}
+
+impl Peer {
+    pub fn new(outbox: Arc<dyn Outbox>, service: Arc<dyn Service>) -> Self {
+        let core = Core {
+            outbox,
+            service,
+            next_id: AtomicI64::new(1),
+            asked: Mutex::default(),
+            running: Mutex::default(),
+            tasks: TaskTracker::new(),
+            closed: CancellationToken::new(),
+            closed_reason: OnceLock::new(),
+            version: OnceLock::new(),
+        };
+        Peer { core: Arc::new(core), route: Route::Standing }
+    }
+
+    /// The revision agreed on, once the handshake is done.
+    pub fn version(&self) -> Option<Version> {
+        self.core.version.get().copied()
+    }
+
+    pub fn agree_on(&self, version: Version) {
+        // A second `initialize` does not change what was agreed.
+        let _ = self.core.version.set(version);
+    }
+
+    pub async fn request(&self, ask: Ask) -> Result<Raw, RequestError> {
+        let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
+        let (answer, mut answered) = oneshot::channel();
+        let wants_progress = ask.progress.is_some();
+        lock(&self.core.asked).insert(id, Asked { answer, progress: ask.progress });
+        let mut open = OpenRequest { peer: self, id, told: false };
+        let params = with_progress_token(ask.params, wants_progress.then_some(id));
+        let request = Request { id: Id::Number(id), method: ask.method, params };
+        if self.core.closed.is_cancelled() {
+            return Err(self.closed_error().into());
+        }
+        let exchange = async {
+            self.core.outbox.send(request.into(), self.route.clone()).await?;
+            (&mut answered).await.unwrap_or_else(|_| Err(self.closed_error().into()))
+        };
+        let outcome = tokio::select! {
+            outcome = exchange => outcome,
+            () = ask.cancel.cancelled() => Err(RequestError::Cancelled),
+            () = self.core.closed.cancelled() => Err(self.closed_error().into()),
+            () = tokio::time::sleep(ask.timeout) => Err(RequestError::Timeout(ask.timeout)),
+        };
+        match &outcome {
+            Err(RequestError::Cancelled) => open.withdraw("cancelled by the caller"),
+            Err(RequestError::Timeout(_)) => open.withdraw("no answer in time"),
+            Ok(_) | Err(RequestError::Refused(_) | RequestError::Closed(_)) => open.told = true,
+        }
+        outcome
+    }
+
+    pub async fn notify(&self, method: &str, params: Option<Raw>) -> Result<(), Closed> {
+        let notification = Notification { method: method.to_owned(), params };
+        self.core.outbox.send(notification.into(), self.route.clone()).await
+    }
+
+    /// Closes this side: requests in flight end with `reason`, running ones are told to stop.
+    pub fn close(&self, reason: &str) {
+        let _ = self.core.closed_reason.set(reason.to_owned());
+        self.core.closed.cancel();
+        lock(&self.core.asked).clear();
+        for cancel in lock(&self.core.running).values() {
+            cancel.cancel();
+        }
+    }
+
+    pub async fn closed(&self) -> Closed {
+        self.core.closed.cancelled().await;
+        self.closed_error()
+    }
+
+    pub fn is_closed(&self) -> bool {
+        self.core.closed.is_cancelled()
+    }
+
+    /// Waits until every request of the other side has been answered.
+    pub async fn idle(&self) {
+        self.core.tasks.close();
+        self.core.tasks.wait().await;
+        self.core.tasks.reopen();
+    }
+
+    /// Takes one message from the other side.
+    pub fn receive(&self, message: Message) {
+        match message {
+            Message::Request(request) => self.run(request),
+            Message::Notification(notification) => self.hear(notification),
+            Message::Response(response) => self.take_answer(response),
+        }
+    }
+
+    /// Takes a batch: its requests are answered together, in one array.
+    pub fn receive_batch(&self, batch: Vec<Result<Message, BadFrame>>) {
+        let mut answers = Vec::new();
+        for part in batch {
+            match part {
+                Ok(Message::Request(request)) => answers.push(self.answer(request).boxed()),
+                Ok(other) => self.receive(other),
+                Err(bad) => answers.push(ready(Some(bad.into_response())).boxed()),
+            }
+        }
+        let outbox = self.core.outbox.clone();
+        self.core.tasks.spawn(async move {
+            let responses: Vec<Response> = join_all(answers).await.into_iter().flatten().collect();
+            if !responses.is_empty() {
+                let _ = outbox.send_batch(responses).await;
+            }
+        });
+    }
+
+    /// Answers a frame that is no message.
+    pub async fn refuse(&self, bad: BadFrame) {
+        let _ = self.core.outbox.send(bad.into_response().into(), Route::Standing).await;
+    }
+
+    /// Ends a request that the transport could not deliver.
+    pub(crate) fn fail(&self, id: i64, error: RequestError) {
+        if let Some(asked) = lock(&self.core.asked).remove(&id) {
+            let _ = asked.answer.send(Err(error));
+        }
+    }
+
+    /// Cancelled when the peer is closed, or dropped by everyone who used it.
+    pub(crate) fn closing(&self) -> CancellationToken {
+        self.core.closed.clone()
+    }
+
+    pub(crate) fn downgrade(&self) -> WeakPeer {
+        WeakPeer(Arc::downgrade(&self.core))
+    }
+
+    fn run(&self, request: Request) {
+        let outbox = self.core.outbox.clone();
+        let id = request.id.clone();
+        let answer = self.answer(request);
+        self.core.tasks.spawn(async move {
+            match answer.await {
+                Some(response) => {
+                    let _ = outbox.send(response.into(), Route::Within(id)).await;
+                }
+                None => outbox.withheld(id).await,
+            }
+        });
+    }
+
+    /// Runs a request of the other side; nothing is answered to one that was cancelled. It is
+    /// admitted before the first poll, so that a cancellation right behind it finds it.
+    fn answer(&self, request: Request) -> impl Future<Output = Option<Response>> + Send + use<> {
+        let id = request.id.clone();
+        let admitted = self.admit(&id);
+        let core = self.core.clone();
+        async move {
+            let cancel = match admitted {
+                Ok(cancel) => cancel,
+                Err(error) => return Some(Response { id: Some(id), outcome: Err(error) }),
+            };
+            let peer = Peer { core: core.clone(), route: Route::Within(id.clone()) };
+            let incoming = Incoming { peer, id: id.clone(), cancel: cancel.clone() };
+            // A service that panics must not leave its caller waiting, nor its id in use.
+            let outcome = AssertUnwindSafe(async { core.service.request(request, incoming).await })
+                .catch_unwind()
+                .await
+                .unwrap_or_else(|_| Err(ErrorObject::internal("the request failed inside")));
+            lock(&core.running).remove(&id);
+            (!cancel.is_cancelled()).then_some(Response { id: Some(id), outcome })
+        }
+    }
+
+    fn admit(&self, id: &Id) -> Result<CancellationToken, ErrorObject> {
+        let mut running = lock(&self.core.running);
+        if running.len() >= limits::INCOMING_REQUESTS_MAX {
+            return Err(ErrorObject::new(OVERLOADED, "too many requests in flight, try again"));
+        }
+        if running.contains_key(id) {
+            return Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is in use")));
+        }
+        let cancel = CancellationToken::new();
+        running.insert(id.clone(), cancel.clone());
+        Ok(cancel)
+    }
+
+    fn hear(&self, notification: Notification) {
+        let params = notification.params.as_deref();
+        match notification.method.as_str() {
+            "notifications/cancelled" => {
+                #[derive(Deserialize)]
+                struct Cancelled {
+                    #[serde(rename = "requestId")]
+                    request_id: Id,
+                }
+                if let Some(Cancelled { request_id }) = read(params)
+                    && let Some(cancel) = lock(&self.core.running).get(&request_id)
+                {
+                    cancel.cancel();
+                }
+            }
+            "notifications/progress" => {
+                #[derive(Deserialize)]
+                struct Progress {
+                    #[serde(rename = "progressToken")]
+                    token: Id,
+                }
+                if let Some(Progress { token: Id::Number(id) }) = read(params) {
+                    let sink = lock(&self.core.asked).get(&id).and_then(|a| a.progress.clone());
+                    if let (Some(sink), Some(params)) = (sink, notification.params) {
+                        sink(params);
+                    }
+                }
+            }
+            _ => self.core.service.notification(notification, self.clone()),
+        }
+    }
+
+    fn take_answer(&self, response: Response) {
+        let asked = match response.id {
+            Some(Id::Number(id)) => lock(&self.core.asked).remove(&id),
+            // We never ask with a string id, so this answers nothing of ours.
+            Some(Id::Text(_)) | None => None,
+        };
+        match asked {
+            Some(asked) => {
+                let _ = asked.answer.send(response.outcome.map_err(RequestError::Refused));
+            }
+            None => tracing::debug!("an answer to nothing that was asked, or too late"),
+        }
+    }
+
+    fn closed_error(&self) -> Closed {
+        Closed(self.core.closed_reason.get().cloned().unwrap_or_else(|| "closed".to_owned()))
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.closed.cancel();
+    }
+}
+
+/// For tasks that feed a peer and must not keep it alive.
+#[derive(Clone)]
+pub(crate) struct WeakPeer(Weak<Core>);
+
+impl WeakPeer {
+    pub(crate) fn upgrade(&self) -> Option<Peer> {
+        Some(Peer { core: self.0.upgrade()?, route: Route::Standing })
+    }
+}
+
+/// Forgets the request when the asker stops waiting, and tells the other side.
+struct OpenRequest<'a> {
+    peer: &'a Peer,
+    id: i64,
+    told: bool,
+}
+
+impl OpenRequest<'_> {
+    fn withdraw(&mut self, reason: &str) {
+        self.told = true;
+        let params = to_raw(&json!({"requestId": self.id, "reason": reason}));
+        let peer = self.peer.clone();
+        self.peer.core.tasks.spawn(async move {
+            let _ = peer.notify("notifications/cancelled", Some(params)).await;
+        });
+    }
+}
+
+impl Drop for OpenRequest<'_> {
+    fn drop(&mut self) {
+        lock(&self.peer.core.asked).remove(&self.id);
+        if !self.told && !self.peer.is_closed() {
+            self.withdraw("the caller went away");
+        }
+    }
+}
+
+/// The other side's progress token would mean nothing to the third party that we ask: ours takes
+/// its place, or none.
+fn with_progress_token(params: Option<Raw>, token: Option<i64>) -> Option<Raw> {
+    let given = params.as_deref().map_or("{}", RawValue::get);
+    if token.is_none() && !given.contains("progressToken") {
+        return params;
+    }
+    let rewritten = (|| {
+        let mut members: Members<'_> = serde_json::from_str(given).ok()?;
+        let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
+        let mut meta: Members<'_> = serde_json::from_str(&meta_text).ok()?;
+        match token {
+            Some(token) => meta.set("progressToken", token.to_string()),
+            None => meta.remove("progressToken"),
+        }
+        if meta.is_empty() && members.get("_meta").is_none() {
+            return None;
+        }
+        members.set("_meta", meta.write().get().to_owned());
+        Some(members.write())
+    })();
+    rewritten.or(params)
+}
+
+fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
+    serde_json::from_str(params?.get()).ok()
+}
+
+/// No code panics while it holds one of these locks; if it ever did, the maps are still sound.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Answers each request with whether it was cancelled when it began.
+    struct Watcher;
+
+    impl Service for Watcher {
+        fn request(
+            &self,
+            request: Request,
+            incoming: Incoming,
+        ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+            assert_ne!(request.method, "panic");
+            ready(Ok(to_raw(&incoming.cancel.is_cancelled()))).boxed()
+        }
+
+        fn notification(&self, _notification: Notification, _peer: Peer) {}
+    }
+
+    /// Keeps what leaves; a withheld answer as the empty line.
+    #[derive(Default)]
+    struct Lines(Mutex<Vec<String>>);
+
+    impl Outbox for Lines {
+        fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+            lock(&self.0).push(String::from_utf8(message.to_line()).unwrap());
+            ready(Ok(())).boxed()
+        }
+
+        fn send_batch(&self, _responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+            ready(Ok(())).boxed()
+        }
+
+        fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
+            lock(&self.0).push(String::new());
+            ready(()).boxed()
+        }
+    }
+
+    async fn answers(messages: &[&str]) -> Vec<String> {
+        let lines = Arc::new(Lines::default());
+        let peer = Peer::new(lines.clone(), Arc::new(Watcher));
+        for message in messages {
+            peer.receive(Message::parse(message).unwrap());
+        }
+        peer.idle().await;
+        lock(&lines.0).clone()
+    }
+
+    #[tokio::test]
+    async fn a_cancellation_right_behind_its_request_finds_it() {
+        let ask = r#"{"jsonrpc":"2.0","id":1,"method":"m"}"#;
+        let cancel =
+            r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
+        assert_eq!(answers(&[ask, cancel]).await, [""]);
+        assert_eq!(answers(&[cancel, ask]).await, [r#"{"jsonrpc":"2.0","id":1,"result":false}"#]);
+    }
+
+    #[tokio::test]
+    async fn a_service_that_panics_still_answers() {
+        let answers = answers(&[r#"{"jsonrpc":"2.0","id":1,"method":"panic"}"#]).await;
+        assert!(answers[0].contains("-32603"), "{answers:?}");
+    }
+
+    fn rewritten(params: &str, token: Option<i64>) -> String {
+        let params = Some(RawValue::from_string(params.to_owned()).unwrap());
+        with_progress_token(params, token).unwrap().get().to_owned()
+    }
+
+    #[test]
+    fn progress_tokens_are_ours_and_the_rest_of_meta_stays() {
+        let params = r#"{"name":"t","_meta":{"progressToken":"abc","x":1.0}}"#;
+        assert_eq!(rewritten(params, None), r#"{"name":"t","_meta":{"x":1.0}}"#);
+        assert_eq!(
+            rewritten(params, Some(7)),
+            r#"{"name":"t","_meta":{"progressToken":7,"x":1.0}}"#
+        );
+        assert_eq!(rewritten(r#"{"a":1}"#, Some(7)), r#"{"a":1,"_meta":{"progressToken":7}}"#);
+        assert_eq!(rewritten(r#"{"a":"progressToken"}"#, None), r#"{"a":"progressToken"}"#);
+    }
+}

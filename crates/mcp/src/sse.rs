@@ -1,0 +1,144 @@
+//! Server-sent events, both ways: a parser that takes bytes as they come, and the writer.
+
+/// One event. `data` lines are joined with a line break, as the standard says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Event {
+    pub event: Option<String>,
+    pub data: String,
+    pub id: Option<String>,
+    pub retry_ms: Option<u64>,
+}
+
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("an event of over {0} bytes")]
+pub struct TooLong(usize);
+
+/// Feed it chunks of any size; it yields whole events. Bytes of half an event are kept.
+pub struct Parser {
+    line: Vec<u8>,
+    event: Event,
+    has_data: bool,
+    size: usize,
+    size_max: usize,
+    after_cr: bool,
+    at_start: bool,
+}
+
+impl Parser {
+    pub fn new(size_max: usize) -> Self {
+        Parser {
+            line: Vec::new(),
+            event: Event::default(),
+            has_data: false,
+            size: 0,
+            size_max,
+            after_cr: false,
+            at_start: true,
+        }
+    }
+
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
+        let mut events = Vec::new();
+        for &byte in chunk {
+            let line_feed_of_pair = byte == b'\n' && std::mem::take(&mut self.after_cr);
+            self.after_cr = byte == b'\r';
+            match byte {
+                b'\n' if line_feed_of_pair => {}
+                b'\n' | b'\r' => events.extend(self.end_line()),
+                other => {
+                    self.size += 1;
+                    if self.size > self.size_max {
+                        return Err(TooLong(self.size_max));
+                    }
+                    self.line.push(other);
+                }
+            }
+        }
+        Ok(events)
+    }
+
+    fn end_line(&mut self) -> Option<Event> {
+        let line = std::mem::take(&mut self.line);
+        let mut text = String::from_utf8_lossy(&line).into_owned();
+        if std::mem::take(&mut self.at_start) && text.starts_with('\u{feff}') {
+            text.remove(0);
+        }
+        if text.is_empty() {
+            return self.dispatch();
+        }
+        let (field, value) = text.split_once(':').unwrap_or((&text, ""));
+        let value = value.strip_prefix(' ').unwrap_or(value);
+        match field {
+            "data" => {
+                if self.has_data {
+                    self.event.data.push('\n');
+                }
+                self.event.data.push_str(value);
+                self.has_data = true;
+            }
+            "event" => self.event.event = Some(value.to_owned()),
+            "id" if !value.contains('\0') => self.event.id = Some(value.to_owned()),
+            "retry" => self.event.retry_ms = value.parse().ok(),
+            _ => {}
+        }
+        None
+    }
+
+    fn dispatch(&mut self) -> Option<Event> {
+        self.size = 0;
+        let event = std::mem::take(&mut self.event);
+        let whole = std::mem::take(&mut self.has_data) || event.retry_ms.is_some();
+        whole.then_some(event)
+    }
+}
+
+/// A message event. `json` must be one line.
+pub fn message_event(json: &[u8]) -> Vec<u8> {
+    [b"event: message\ndata: ".as_slice(), json, b"\n\n"].concat()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(chunks: &[&[u8]]) -> Vec<Event> {
+        let mut parser = Parser::new(1000);
+        chunks.iter().flat_map(|chunk| parser.push(chunk).unwrap()).collect()
+    }
+
+    #[test]
+    fn fields_comments_and_line_ends() {
+        let stream = "\u{feff}: hello\r\nevent: message\r\nid: 7\r\ndata: a\r\ndata:b\r\n\r\n\
+                      data\n\nretry: 500\n\nignored: x\n\ndata: \u{20ac}\r\r";
+        let events = parse(&[stream.as_bytes()]);
+        let data: Vec<&str> = events.iter().map(|event| event.data.as_str()).collect();
+        assert_eq!(data, ["a\nb", "", "", "\u{20ac}"]);
+        assert_eq!(events[0].id.as_deref(), Some("7"));
+        assert_eq!(events[2].retry_ms, Some(500));
+    }
+
+    #[test]
+    fn an_endless_event_is_refused() {
+        let mut parser = Parser::new(10);
+        assert_eq!(parser.push(b"data: 0123456789"), Err(TooLong(10)));
+    }
+
+    proptest! {
+        #[test]
+        fn cuts_change_nothing(cuts in proptest::collection::vec(0usize..60, 0..8)) {
+            let stream = "id: 1\r\ndata: {\"\u{20ac}\": 1}\r\n\r\n: c\n\ndata: x\ndata: y\n\n".as_bytes();
+            let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
+            cuts.sort_unstable();
+            let mut chunks = Vec::new();
+            let mut from = 0;
+            for cut in cuts {
+                chunks.push(&stream[from..cut]);
+                from = cut;
+            }
+            chunks.push(&stream[from..]);
+            prop_assert_eq!(parse(&chunks), parse(&[stream]));
+        }
+    }
+}

@@ -1,0 +1,12 @@
+//! Streamable HTTP, both ends, over a real listener; and each end against what a strange other end
+//! may do.
+#![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
+
+#[path = "http/calls.rs"]
+mod calls;
+#[path = "http/client.rs"]
+mod client;
+#[path = "http/rig.rs"]
+mod rig;
+#[path = "http/server.rs"]
+mod server;

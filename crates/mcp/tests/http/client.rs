@@ -1,0 +1,162 @@
+//! The client against servers that misbehave, or behave in ways of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Bytes;
+use axum::extract::Path;
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use http::{HeaderMap, HeaderValue, StatusCode};
+use mcp::http::client::{Endpoint, connect};
+use mcp::peer::Ask;
+use mcp::{Peer, RequestError};
+use serde_json::json;
+
+use crate::rig::{Listener, PATIENCE, Rig, ask, serve, soon};
+
+fn strange(kind: &str) -> Response {
+    let events = [("content-type", "text/event-stream")];
+    let json = [("content-type", "application/json")];
+    match kind {
+        "401" => (StatusCode::UNAUTHORIZED, "who are you").into_response(),
+        "500" => StatusCode::INTERNAL_SERVER_ERROR.into_response(),
+        "404" => StatusCode::NOT_FOUND.into_response(),
+        "400" => {
+            let error = r#"{"jsonrpc":"2.0","id":null,"error":{"code":-7,"message":"not so"}}"#;
+            (StatusCode::BAD_REQUEST, json, error).into_response()
+        }
+        "redirect" => {
+            let target = [("location", "https://other.example/x?token=hush")];
+            (StatusCode::TEMPORARY_REDIRECT, target).into_response()
+        }
+        "nothing" => StatusCode::ACCEPTED.into_response(),
+        "html" => ([("content-type", "text/html")], "<p>").into_response(),
+        "garbage" => (json, "{").into_response(),
+        "wrong-id" => (json, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#).into_response(),
+        "nameless" => (json, r#"{"jsonrpc":"2.0","id":null,"error":{"code":-8,"message":"no"}}"#)
+            .into_response(),
+        "huge" => (json, vec![b' '; mcp::limits::FRAME_BYTES_MAX + 1]).into_response(),
+        "half" => (events, "data: {\"jsonrpc\"").into_response(),
+        "noise" => (events, "data: zzz\n\nretry: 100\n\n").into_response(),
+        other => panic!("{other}"),
+    }
+}
+
+fn connect_to(url: String) -> Peer {
+    let mut endpoint = Endpoint::new(url);
+    let secret = HeaderValue::from_static("Bearer hush");
+    endpoint.headers.push((http::header::AUTHORIZATION, secret));
+    connect(endpoint, Listener::new().0).unwrap()
+}
+
+#[tokio::test]
+async fn each_failure_is_told_in_its_own_words_and_without_secrets() {
+    let router = axum::Router::new()
+        .route("/{kind}", post(|Path(kind): Path<String>| async move { strange(&kind) }));
+    let address = serve(router).await;
+    for (kind, words) in [
+        ("401", "the server wants authorisation (HTTP 401)"),
+        ("500", "the server answered HTTP 500 Internal Server Error"),
+        ("404", "the server answered HTTP 404 Not Found"),
+        ("400", "not so (-7)"),
+        ("redirect", "connection closed: the server redirects to other.example;"),
+        ("nothing", "the server answered with no content type"),
+        ("html", "the server answered with text/html"),
+        ("garbage", "no JSON-RPC message"),
+        ("wrong-id", "without a response"),
+        ("nameless", "no (-8)"),
+        ("huge", "over 16777216 bytes"),
+        ("half", "without a response"),
+        ("noise", "without a response"),
+    ] {
+        let peer = connect_to(format!("http://user:hush@{address}/{kind}?key=hush"));
+        let error = soon(peer.request(ask("echo"))).await.unwrap_err().to_string();
+        assert!(error.contains(words), "{kind}: {error}");
+        assert!(!error.contains("hush") && !error.contains("user"), "{kind}: {error}");
+    }
+}
+
+#[tokio::test]
+async fn a_status_can_be_read_by_programs() {
+    let router = axum::Router::new().route("/", post(|| async { strange("401") }));
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    let Err(RequestError::Refused(error)) = soon(peer.request(ask("echo"))).await else {
+        panic!("no refusal");
+    };
+    assert!(error.text().get().contains(r#""data":{"httpStatus":401}"#), "{error:?}");
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_named() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = listener.local_addr().unwrap();
+    drop(listener);
+    let peer = connect_to(format!("http://{address}/?key=hush"));
+    let error = soon(peer.request(ask("echo"))).await.unwrap_err().to_string();
+    assert!(error.contains("cannot reach 127.0.0.1: Connection refused"), "{error}");
+    assert!(soon(peer.notify("notifications/x", None)).await.is_err());
+}
+
+#[tokio::test]
+async fn only_web_addresses_are_taken() {
+    for url in ["", "localhost", "file:///etc/passwd", "ws://localhost/", "data:x"] {
+        assert!(connect(Endpoint::new(url), Listener::new().0).is_err(), "{url}");
+    }
+}
+
+#[tokio::test]
+async fn headers_of_the_endpoint_travel_with_every_message() {
+    let rig = Rig::start().await;
+    let mut endpoint = Endpoint::new(&rig.url);
+    endpoint.headers.push(("x-owner".parse().unwrap(), HeaderValue::from_static("bob")));
+    let peer = connect(endpoint, Listener::new().0).unwrap();
+    crate::rig::greet(&peer).await;
+    // The session is bob's: without the header on each POST this would be a 404.
+    assert!(peer.request(ask("echo")).await.is_ok());
+}
+
+#[tokio::test]
+async fn an_answer_stream_that_ends_early_is_taken_up_behind_its_last_event() {
+    let first = "id: e1\nretry: 100\ndata: \n\n";
+    let rest = "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n\n";
+    let events = [("content-type", "text/event-stream")];
+    let gets = Arc::new(AtomicUsize::new(0));
+    let counted = gets.clone();
+    let resume = move |headers: HeaderMap| async move {
+        assert_eq!(headers["last-event-id"], "e1");
+        // The first attempt brings nothing new.
+        let body = if counted.fetch_add(1, Ordering::SeqCst) == 0 { "" } else { rest };
+        (events, body).into_response()
+    };
+    let router =
+        axum::Router::new().route("/", post(move || async move { (events, first) }).get(resume));
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    assert_eq!(soon(peer.request(ask("echo"))).await.unwrap().get(), "7");
+    assert_eq!(gets.load(Ordering::SeqCst), 2);
+}
+
+#[tokio::test]
+async fn a_server_without_sessions_or_standing_stream_is_served_too() {
+    let (seen, mut versions) = tokio::sync::mpsc::unbounded_channel();
+    let answer = move |headers: HeaderMap, body: Bytes| async move {
+        let version = headers.get("mcp-protocol-version").cloned();
+        seen.send((version, headers.contains_key("mcp-session-id"))).unwrap();
+        let message: serde_json::Value = serde_json::from_slice(&body).unwrap();
+        let Some(id) = message.get("id") else {
+            return StatusCode::ACCEPTED.into_response();
+        };
+        let result = json!({"protocolVersion": "2025-06-18", "capabilities": {}});
+        let answer = json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string();
+        ([("content-type", "application/json")], answer).into_response()
+    };
+    let refuse = get(|| async { StatusCode::METHOD_NOT_ALLOWED });
+    let router = axum::Router::new().route("/", refuse.post(answer));
+    let peer = connect_to(format!("http://{}", serve(router).await));
+    crate::rig::greet(&peer).await;
+    peer.request(Ask::new("ping", None, PATIENCE)).await.unwrap();
+    assert_eq!(versions.recv().await.unwrap(), (None, false));
+    let agreed = Some(HeaderValue::from_static("2025-06-18"));
+    assert_eq!(versions.recv().await.unwrap(), (agreed.clone(), false));
+    assert_eq!(versions.recv().await.unwrap(), (agreed, false));
+}

@@ -1,0 +1,62 @@
+//! The seam between the gate and what does the work. A [`ToolProvider`] runs calls that have been
+//! allowed; a [`Gate`] is what those who want calls made are handed. Nothing is implemented here.
+
+mod call;
+mod context;
+
+use futures_util::future::BoxFuture;
+use mcp::message::Raw;
+
+pub use call::{Call, Declared, Surface};
+pub use context::{AskClient, CallContext, Sink, TraceContext};
+
+/// A source of tools: a connected server, the built-in tools, a plugin.
+pub trait ToolProvider: Send + Sync {
+    /// Every tool, each as the JSON object of `tools/list`.
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>>;
+
+    /// Runs an allowed call. The future is polled to its end; it honours `ctx.cancel` and
+    /// `ctx.deadline` itself.
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Reply, ProviderError>>;
+
+    fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// The result object of `tools/call`, as the provider gave it.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    pub result: Raw,
+}
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum ProviderError {
+    #[error("{0}")]
+    Unavailable(String),
+    #[error("no answer in time")]
+    Timeout,
+    #[error("cancelled")]
+    Cancelled,
+    /// The server answered with a JSON-RPC error.
+    #[error("{0}")]
+    Protocol(mcp::ErrorObject),
+}
+
+/// The one way to make a call, from any surface: through the whole pipeline.
+pub trait Gate: Send + Sync {
+    fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, Outcome>;
+}
+
+/// How a call ended. It has been recorded by then.
+#[derive(Clone, Debug)]
+pub enum Outcome {
+    /// The provider answered; `warnings` are for the caller.
+    Replied { reply: Reply, warnings: Vec<String> },
+    /// Policy said no; nothing was sent to the provider.
+    Refused(domain::Refusal),
+    /// It was sent, and no result came back.
+    Failed { refusal: domain::Refusal, error: ProviderError },
+}

@@ -1,0 +1,96 @@
+//! A plain MCP client over any transport: greets the server and calls its tools. It notes what the
+//! server says on its own, and answers what the server asks from a script.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::message::{Notification, Raw, Request, raw, to_raw};
+use mcp::peer::{Ask, Incoming, Peer, RequestError, Service};
+use mcp::{ErrorObject, handshake};
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+
+/// No test waits longer for anything.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+pub struct Client {
+    pub peer: Peer,
+    /// Methods of notifications, as they come.
+    pub heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
+}
+
+/// What the client answers to the server's requests: `(method, result)`.
+pub type Answers = Vec<(&'static str, Value)>;
+
+pub struct ClientSide {
+    answers: Mutex<Answers>,
+    heard: mpsc::UnboundedSender<String>,
+}
+
+impl Client {
+    /// `connect` is given the service to answer with, and makes the connection.
+    pub async fn greet(
+        capabilities: Value,
+        answers: Answers,
+        connect: impl FnOnce(Arc<dyn Service>) -> Peer,
+    ) -> Client {
+        let (sender, heard) = mpsc::unbounded_channel();
+        let peer = connect(Arc::new(ClientSide { answers: Mutex::new(answers), heard: sender }));
+        let info = json!({"name": "testkit", "version": "1"});
+        handshake::initialize(&peer, &info, &to_raw(&capabilities), PATIENCE)
+            .await
+            .expect("the server answers initialize");
+        Client { peer, heard: tokio::sync::Mutex::new(heard) }
+    }
+
+    pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {
+        let answer = self.peer.request(Ask::new(method, Some(to_raw(&params)), PATIENCE)).await?;
+        Ok(serde_json::from_str(answer.get()).expect("the answer is JSON"))
+    }
+
+    /// Params and answer as text, for tests that compare bytes.
+    pub async fn request_text(&self, method: &str, params: &str) -> Result<String, RequestError> {
+        let ask = Ask::new(method, Some(raw(params.to_owned())), PATIENCE);
+        Ok(self.peer.request(ask).await?.get().to_owned())
+    }
+
+    pub async fn call(&self, name: &str, arguments: Value) -> Value {
+        self.request("tools/call", json!({"name": name, "arguments": arguments}))
+            .await
+            .expect("tools/call is answered with a result")
+    }
+
+    /// The JSON document in the first text block of a call's result.
+    pub async fn document(&self, name: &str, arguments: Value) -> Value {
+        let result = self.call(name, arguments).await;
+        serde_json::from_str(text(&result)).unwrap_or_else(|error| panic!("{error}: {result}"))
+    }
+}
+
+/// The first text block of a result.
+pub fn text(result: &Value) -> &str {
+    result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))
+}
+
+impl Service for ClientSide {
+    fn request(
+        &self,
+        request: Request,
+        _incoming: Incoming,
+    ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+        let answers = self.answers.lock().unwrap();
+        let answer = answers.iter().find(|(method, _)| *method == request.method);
+        let answer = match answer {
+            Some((_, result)) => Ok(to_raw(result)),
+            None if request.method == "ping" => Ok(raw("{}".to_owned())),
+            None => Err(ErrorObject::method_not_found(&request.method)),
+        };
+        async move { answer }.boxed()
+    }
+
+    fn notification(&self, notification: Notification, _peer: Peer) {
+        let _ = self.heard.send(notification.method);
+    }
+}
