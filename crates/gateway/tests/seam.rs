@@ -1,0 +1,240 @@
+//! The seam, seen from a provider: what surrounds a call reaches it, and what it sends comes back
+//! to the client that made the call. And what the store has to tell afterwards.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Caller;
+use domain::policy::ServerRules;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gateway::upstream::Endpoint;
+use gateway::{Gateway, ServerSpec, Settings, front};
+use mcp::message::{Raw, raw, to_raw};
+use mcp::peer::{Ask, RequestError};
+use mcp::server::{Server, text_result};
+use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
+use serde_json::{Value, json};
+use store::{Filter, Status, Store};
+use testkit::client::{Answers, Client, PATIENCE, text};
+use tokio_util::sync::CancellationToken;
+
+/// A provider whose tools show what the seam gives them.
+struct Probe;
+
+impl ToolProvider for Probe {
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
+        let names = ["ask", "progress", "cancel", "deadline", "trace"];
+        let tools = names.map(|name| to_raw(&json!({"name": name}))).to_vec();
+        async { Ok(tools) }.boxed()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        async move {
+            let words = match call.tool.tool.as_str() {
+                "ask" => ask(ctx).await,
+                "progress" => progress(ctx),
+                "cancel" => {
+                    ctx.cancel.cancelled().await;
+                    return Err(ProviderError::Cancelled);
+                }
+                "deadline" => {
+                    tokio::time::sleep_until(ctx.deadline).await;
+                    return Err(ProviderError::Timeout);
+                }
+                "trace" => format!("{:?}", ctx.trace),
+                other => panic!("no tool {other}"),
+            };
+            Ok(Reply { result: text_result(&words) })
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}
+
+async fn ask(ctx: &CallContext) -> String {
+    let Some(client) = &ctx.ask_client else {
+        return "nobody to ask".to_owned();
+    };
+    if !client.can("sampling") {
+        return "cannot sample".to_owned();
+    }
+    let params = raw(r#"{"messages":[],"maxTokens":1}"#.to_owned());
+    match client.ask("sampling/createMessage", Some(params), ctx).await {
+        Ok(answer) => answer.get().to_owned(),
+        Err(error) => error.to_string(),
+    }
+}
+
+fn progress(ctx: &CallContext) -> String {
+    let Some(sink) = &ctx.progress else {
+        return "nobody listens".to_owned();
+    };
+    for step in 1..=3 {
+        sink(raw(json!({"progressToken": "ours", "progress": step}).to_string()));
+    }
+    "told".to_owned()
+}
+
+async fn gate(settings: Settings) -> Gateway {
+    let gateway = Gateway::new(settings, Store::in_memory());
+    gateway.add_provider("probe", Arc::new(Probe)).await;
+    gateway
+}
+
+/// A client on a pair of streams in memory.
+async fn client(gateway: &Gateway, capabilities: Value, answers: Answers) -> Client {
+    let (ours, theirs) = tokio::io::duplex(64 * 1024);
+    let gateway = gateway.clone();
+    tokio::spawn(async move {
+        let (reader, writer) = tokio::io::split(theirs);
+        let caller = Arc::new(Caller::agent("agent"));
+        front::stdio::serve(&gateway, caller, reader, writer, CancellationToken::new()).await;
+    });
+    Client::greet(capabilities, answers, |service| {
+        let (reader, writer) = tokio::io::split(ours);
+        mcp::lines::connect(reader, writer, service)
+    })
+    .await
+}
+
+fn write(tool: &str) -> Value {
+    json!({"name": format!("probe:{tool}"), "intent": {"operation_type": "write"}})
+}
+
+fn request(tool: &str, cancel: &CancellationToken) -> Ask {
+    let params = json!({"name": "call_tool_write", "arguments": write(tool)});
+    Ask { cancel: cancel.clone(), ..Ask::new("tools/call", Some(to_raw(&params)), PATIENCE) }
+}
+
+#[tokio::test]
+async fn a_provider_asks_the_client_that_made_the_call() {
+    let gate = gate(Settings::default()).await;
+    let answers = vec![("sampling/createMessage", json!({"role": "assistant", "model": "m"}))];
+    let able = client(&gate, json!({"sampling": {}}), answers).await;
+    let unable = client(&gate, json!({}), vec![]).await;
+    let result = able.call("call_tool_write", write("ask")).await;
+    assert_eq!(text(&result), r#"{"role":"assistant","model":"m"}"#);
+    let result = unable.call("call_tool_write", write("ask")).await;
+    assert_eq!(text(&result), "cannot sample");
+}
+
+#[tokio::test]
+async fn progress_reaches_only_a_client_that_wants_it() {
+    let gate = gate(Settings::default()).await;
+    let client = client(&gate, json!({}), vec![]).await;
+    let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let mut ask = request("progress", &CancellationToken::new());
+    ask.progress = Some(Arc::new(move |params| drop(sender.send(params.get().to_owned()))));
+    client.peer.request(ask).await.unwrap();
+    for step in 1..=3 {
+        let params: Value = serde_json::from_str(&heard.recv().await.unwrap()).unwrap();
+        assert_eq!(params["progress"], step);
+        assert_ne!(params["progressToken"], "ours");
+    }
+    let result = client.call("call_tool_write", write("progress")).await;
+    assert_eq!(text(&result), "nobody listens");
+}
+
+#[tokio::test]
+async fn cancelling_reaches_the_provider_and_the_record() {
+    let gate = gate(Settings::default()).await;
+    let client = client(&gate, json!({}), vec![]).await;
+    let cancel = CancellationToken::new();
+    let running = client.peer.request(request("cancel", &cancel));
+    tokio::pin!(running);
+    // The answer to a later request shows that the first has arrived.
+    tokio::select! {
+        answer = &mut running => panic!("{answer:?}"),
+        _ = client.request("ping", json!({})) => {}
+    }
+    cancel.cancel();
+    assert!(matches!(running.await, Err(RequestError::Cancelled)));
+    let filter = Filter { status: Some(Status::Cancelled), ..Filter::default() };
+    let found = async {
+        while gate.store().activity(&filter, 1).is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, found).await.unwrap();
+}
+
+#[tokio::test]
+async fn the_deadline_reaches_the_provider() {
+    let mut settings = Settings::default();
+    settings.call_timeout = Duration::from_millis(50);
+    let gate = gate(settings).await;
+    let client = client(&gate, json!({}), vec![]).await;
+    let result = client.call("call_tool_write", write("deadline")).await;
+    assert_eq!(result["structuredContent"]["error"]["code"], "TIMEOUT");
+}
+
+#[tokio::test]
+async fn the_callers_trace_context_reaches_the_provider() {
+    let gate = gate(Settings::default()).await;
+    let client = client(&gate, json!({}), vec![]).await;
+    let params = json!({"name": "call_tool_write", "arguments": write("trace"),
+                        "_meta": {"traceparent": "00-a-b-01", "tracestate": "x=y"}});
+    let result = client.request("tools/call", params).await.unwrap();
+    assert!(text(&result).contains("00-a-b-01") && text(&result).contains("x=y"), "{result}");
+}
+
+#[tokio::test]
+async fn every_outcome_leaves_a_record_before_its_answer() {
+    let gate = gate(Settings::default()).await;
+    gate.add_upstream(ServerSpec {
+        name: "up".into(),
+        rules: ServerRules::default(),
+        endpoint: Endpoint::Embedded(Arc::new(|| {
+            let mut server = Server::new("up", "1");
+            let definition = json!({"name": "read", "annotations": {"readOnlyHint": true}});
+            server.register_tool(&definition, |_| async { Ok(text_result("done")) }.boxed());
+            server
+        })),
+    });
+    let client = client(&gate, json!({}), vec![]).await;
+    let last = || gate.store().activity(&Filter::default(), 1).remove(0);
+
+    let intent = json!({"operation_type": "write", "data_sensitivity": "private", "reason": "why"});
+    client.call("call_tool_write", json!({"name": "up:read", "intent": intent})).await;
+    let record = last();
+    assert_eq!((record.status, record.error_code), (Status::Success, None));
+    assert_eq!(record.started.declared, Some("write"));
+    assert_eq!(record.started.effective, Some("write"));
+    assert_eq!(record.started.sensitivity, Some("private"));
+    assert_eq!(record.started.reason.as_deref(), Some("why"));
+    assert_eq!(record.started.agent.client.as_deref(), Some("testkit"));
+    assert!(record.started.warnings[0].contains("is marked read-only"), "recorded, not returned");
+
+    client.call("call_tool_read", json!({"name": "up:read", "intent": intent})).await;
+    let record = last();
+    assert_eq!((record.status, record.error_code), (Status::Blocked, Some("INTENT_MISMATCH")));
+
+    client.call("call_tool_read", json!({"name": "no:thing", "intent": intent})).await;
+    assert_eq!(last().error_code, Some("TOOL_NOT_FOUND"));
+
+    let running = client.call("call_tool_write", write("deadline"));
+    tokio::pin!(running);
+    tokio::select! {
+        answer = &mut running => panic!("{answer}"),
+        _ = client.request("ping", json!({})) => {}
+    }
+    let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
+    assert_eq!(gate.store().activity(&pending, 1).len(), 1, "the start is recorded before the end");
+}
+
+#[tokio::test]
+async fn a_draining_gate_takes_no_new_calls() {
+    let gate = gate(Settings::default()).await;
+    let client = client(&gate, json!({}), vec![]).await;
+    gate.drain(Duration::ZERO).await;
+    let result = client.call("call_tool_write", write("progress")).await;
+    assert_eq!(result["structuredContent"]["error"]["code"], "SHUTTING_DOWN");
+}
