@@ -79,8 +79,12 @@ fn search(criterion: &mut Criterion) {
     let servers = catalog();
     let built = segments(&servers);
     let index_of_all = index(&servers, &built);
-    criterion.bench_function("segments_10k", |bencher| bencher.iter(|| segments(&servers)));
-    criterion.bench_function("index_10k", |bencher| bencher.iter(|| index(&servers, &built)));
+    criterion.bench_function("segments_10k", |bencher| {
+        bencher.iter_with_large_drop(|| segments(&servers))
+    });
+    criterion.bench_function("index_10k", |bencher| {
+        bencher.iter_with_large_drop(|| index(&servers, &built))
+    });
     for (name, text) in [
         ("queries_bfcl_10k", include_str!("../testdata/retrieval/dev-bfcl.json")),
         ("queries_metatool_10k", include_str!("../testdata/retrieval/dev-metatool.json")),

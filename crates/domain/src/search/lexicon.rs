@@ -1,14 +1,13 @@
 //! Remembers which stem a word has. Servers speak of the same things: kept from one segment to the
 //! next, a word is stemmed once for the whole catalog. Forgotten when it has grown too large.
 
-use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
 
 use super::segment::Terms;
 use super::words;
 
-/// Words kept for the next segment: more than real catalogs hold, about a megabyte.
+/// Words kept for the next segment: more than real catalogs hold, about two megabytes.
 const WORDS_KEPT_MAX: usize = 16 * 1024;
 
 /// What is known of a word.
@@ -37,24 +36,14 @@ struct Stem {
     term: u32,
 }
 
-thread_local! {
-    static KEPT: Cell<Lexicon> = Cell::default();
-}
-
 impl Lexicon {
-    /// Takes what this thread remembers, for a new segment.
-    pub(super) fn recall() -> Lexicon {
-        let mut lexicon = KEPT.take();
-        lexicon.segment += 1;
-        lexicon
-    }
-
-    /// Leaves it for the next segment.
-    pub(super) fn keep(self) {
+    /// From now on terms are those of a new segment.
+    pub(super) fn begin_segment(&mut self) {
         let words = self.short.len() + self.long.len();
-        if words <= WORDS_KEPT_MAX && self.segment < u32::MAX {
-            KEPT.set(self);
+        if words > WORDS_KEPT_MAX || self.segment == u32::MAX {
+            *self = Lexicon::default();
         }
+        self.segment += 1;
     }
 
     pub(super) fn look_up(&mut self, word: &str) -> Known {

@@ -2,6 +2,8 @@
 //! are measured against fixed pivots instead of catalog averages, so its impacts stay valid
 //! whatever else is in the catalog, and only the rarity of words is left for the index.
 
+use std::cell::Cell;
+
 use super::lexicon::{Known, Lexicon};
 use super::schema::{self, Piece};
 use super::words::{Form, Splitter};
@@ -85,11 +87,14 @@ const FIELDS: [FieldWeight; 5] = [
 impl Segment {
     /// Splits and weighs the words of a server's tools. The costly half of indexing.
     pub fn build(tools: &[Document<'_>]) -> Segment {
-        let mut builder = Builder { lexicon: Lexicon::recall(), ..Builder::default() };
+        let mut builder = BUILDER.take();
+        builder.lexicon.begin_segment();
         for tool in tools {
             builder.add(tool);
         }
-        builder.finish()
+        let segment = builder.finish();
+        BUILDER.set(builder);
+        segment
     }
 }
 
@@ -134,6 +139,11 @@ impl Terms {
     }
 }
 
+thread_local! {
+    static BUILDER: Cell<Builder> = Cell::default();
+}
+
+/// Working memory, kept by the thread from one segment to the next.
 #[derive(Default)]
 struct Builder {
     splitter: Splitter,
@@ -214,9 +224,8 @@ impl Builder {
     }
 
     /// Groups the postings by term; within a term they stay in the order of the tools.
-    fn finish(self) -> Segment {
-        self.lexicon.keep();
-        let mut segment = self.segment;
+    fn finish(&mut self) -> Segment {
+        let mut segment = std::mem::take(&mut self.segment);
         let mut starts = vec![0; segment.terms.len() + 1];
         for (term, _) in &self.found {
             starts[*term as usize + 1] += 1;
@@ -226,7 +235,7 @@ impl Builder {
         }
         let mut next = starts.clone();
         segment.postings = vec![Posting { tool: 0, impact: 0.0 }; self.found.len()];
-        for (term, posting) in self.found {
+        for (term, posting) in std::mem::take(&mut self.found) {
             segment.postings[next[term as usize] as usize] = posting;
             next[term as usize] += 1;
         }

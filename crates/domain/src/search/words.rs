@@ -38,7 +38,8 @@ impl Splitter {
         while at < text.len() {
             let (class, size) = Class::at(text, at);
             if class == Class::Lower && before == Class::Lower && size == 1 {
-                at += 1;
+                let letters = text.as_bytes()[at..].iter();
+                at += letters.take_while(|byte| byte.is_ascii_lowercase()).count();
                 continue;
             }
             let end = at + size;
