@@ -73,6 +73,7 @@ fn status(code: Code) -> StatusCode {
         Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {
             StatusCode::SERVICE_UNAVAILABLE
         }
+        Code::RequestTimeout => StatusCode::REQUEST_TIMEOUT,
         Code::Timeout => StatusCode::GATEWAY_TIMEOUT,
     }
 }

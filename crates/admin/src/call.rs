@@ -1,6 +1,7 @@
 //! `POST /tools/call`: a call by a person or a script, through the same pipeline as any other.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Extension;
 use axum::body::Bytes;
@@ -11,6 +12,7 @@ use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcp::message::{Raw, to_raw};
 use mcp::object::Members;
 use provider::{Call, CallContext, Declared, Gate, Outcome, Surface};
@@ -21,6 +23,9 @@ use crate::{Admin, SOURCE_HEADER};
 
 /// A request body; arguments larger than this belong in a file or a resource.
 const BODY_BYTES_MAX: usize = mcp::limits::FRAME_BYTES_MAX;
+
+/// A body must arrive whole within this time, as on the MCP endpoints.
+const BODY_TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;
 
 pub(crate) async fn make(
     State(admin): State<Admin>,
@@ -71,10 +76,16 @@ async fn read_body(request: Request) -> Result<Bytes, Refusal> {
             "the body must be JSON: send 'Content-Type: application/json'",
         ));
     }
-    axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.map_err(|_| {
-        let message = format!("the body is over {BODY_BYTES_MAX} bytes, or did not arrive whole");
-        Refusal::new(Code::PayloadTooLarge, message)
-    })
+    let whole = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
+    match tokio::time::timeout(BODY_TIMEOUT, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::new(
+            Code::PayloadTooLarge,
+            format!("the body is over {BODY_BYTES_MAX} bytes"),
+        )),
+        Ok(Err(_)) => Err(Refusal::new(Code::InvalidRequest, "the body broke off")),
+        Err(_) => Err(Refusal::new(Code::RequestTimeout, "the body did not arrive in time")),
+    }
 }
 
 /// Takes `tool_variant` out of the body; what is left are the parameters of a two-key call.

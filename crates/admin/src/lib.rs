@@ -50,7 +50,8 @@ pub fn routes(gateway: Gateway, tokens: Arc<Tokens>) -> Router {
         .route("/api/v1/tools/{server}/{tool}", get(tool::show))
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)
-        .layer(middleware::from_fn_with_state(admin.clone(), admit))
+        .route_layer(middleware::from_fn_with_state(admin.clone(), admit))
+        .fallback(unknown_route)
         .layer(middleware::from_fn(with_request_id))
         .with_state(admin)
 }

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use axum::Json;
 use axum::extract::State;
-use domain::policy::Lock;
 use serde_json::{Value, json};
 
 use crate::Admin;
@@ -16,11 +15,7 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
     for server in catalog.servers() {
         *upstreams.entry(server.state_word()).or_default() += 1;
         for tool in &server.listing.tools {
-            let status = match server.lock(&tool.name) {
-                Lock::Callable => "callable",
-                Lock::Locked(status) => status.as_str(),
-            };
-            *tools.entry(status).or_default() += 1;
+            *tools.entry(server.lock(&tool.name).as_str()).or_default() += 1;
         }
     }
     Json(json!({

@@ -5,7 +5,7 @@ use axum::response::Response;
 use domain::catalog::{Catalog, Filter, Server};
 use domain::policy::Lock;
 use domain::tool::{Tool, ToolName};
-use domain::{Caller, Code, Refusal};
+use domain::{Caller, Code, Refusal, near};
 use mcp::object::{Members, quote};
 use serde::Deserialize;
 use serde_json::json;
@@ -15,9 +15,6 @@ use crate::answer::{self, Path, Query, Refused};
 
 /// Results of a search; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
-
-const STATUSES: [&str; 4] =
-    ["callable", "server_quarantined", "server_disabled", "disabled_by_config"];
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -31,11 +28,12 @@ pub(crate) async fn list(
     State(admin): State<Admin>,
     Query(query): Query<ListQuery>,
 ) -> Result<Response, Refused> {
+    let statuses = Lock::words();
     if let Some(status) = &query.status
-        && !STATUSES.contains(&status.as_str())
+        && !statuses.contains(&status.as_str())
     {
-        let message = format!("status must be one of {}, got '{status}'", STATUSES.join(", "));
-        let details = json!({"field": "status", "provided": status, "valid_values": STATUSES});
+        let message = format!("status must be one of {}, got '{status}'", statuses.join(", "));
+        let details = json!({"field": "status", "provided": status, "valid_values": statuses});
         return Err(Refusal::new(Code::InvalidRequest, message).with(details).into());
     }
     admin.gateway.first_settled().await;
@@ -43,7 +41,9 @@ pub(crate) async fn list(
     let entries: Vec<String> = matching(&catalog, query.q.as_deref())
         .into_iter()
         .filter(|(server, _)| query.server.as_ref().is_none_or(|name| **name == *server.name))
-        .filter(|(server, tool)| query.status.as_ref().is_none_or(|s| s == status(server, tool)))
+        .filter(|(server, tool)| {
+            query.status.as_ref().is_none_or(|s| s == server.lock(&tool.name).as_str())
+        })
         .map(|(server, tool)| entry(server, tool).write().get().to_owned())
         .collect();
     let total = entries.len();
@@ -59,10 +59,7 @@ pub(crate) async fn show(
     let name = ToolName { server, tool };
     let Some((server, tool)) = catalog.tool(&name) else {
         let near = catalog.near(&Caller::admin(), &name);
-        let hint = match near.as_slice() {
-            [] => String::new(),
-            names => format!("; did you mean '{}'?", names.join("' or '")),
-        };
+        let hint = near::hint(&near);
         let refusal = Refusal::new(Code::NotFound, format!("tool '{name}' not found{hint}"));
         return Err(refusal.with(json!({"near": near})).into());
     };
@@ -97,13 +94,6 @@ fn entry<'a>(server: &Server, tool: &'a Tool) -> Members<'a> {
     entry.set("class", quote(tool.hints.class().as_str()));
     entry.set("unverified", tool.hints.unverified().to_string());
     entry.set("call_with", quote(tool.hints.class().variant()));
-    entry.set("status", quote(status(server, tool)));
+    entry.set("status", quote(server.lock(&tool.name).as_str()));
     entry
-}
-
-fn status(server: &Server, tool: &Tool) -> &'static str {
-    match server.lock(&tool.name) {
-        Lock::Callable => "callable",
-        Lock::Locked(status) => status.as_str(),
-    }
 }

@@ -1,5 +1,6 @@
 //! The words of the command line, and nothing of what they do.
 
+use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -73,6 +74,12 @@ pub(crate) enum Command {
     Upstream {
         #[command(subcommand)]
         verb: Upstream,
+    },
+    /// Run a command and end its whole process group when stdin is closed
+    #[command(hide = true)]
+    Supervise {
+        #[arg(last = true, required = true)]
+        command: Vec<OsString>,
     },
     /// See or check the configuration
     Config {

@@ -1,10 +1,13 @@
 //! How the command line reaches the gate: over `control.sock` when `serve` runs, else through a
 //! gate in this process. Either way it is the same REST API.
 
+use std::time::Duration;
+
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
 use axum::response::Response;
+use gateway::Gateway;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
@@ -28,7 +31,12 @@ pub(crate) struct Control {
 
 enum Door {
     Socket(Home),
-    Process(Router),
+    /// A gate of our own, which must be drained in the end.
+    Process {
+        router: Router,
+        gateway: Gateway,
+        shutdown_timeout: Duration,
+    },
 }
 
 /// An answer of the API: JSON text and the status.
@@ -39,7 +47,7 @@ pub(crate) struct Answer {
 
 impl Control {
     /// `servers` matters only for a gate of our own: it connects to no more than is needed.
-    pub(crate) async fn open(place: &Place, servers: Servers<'_>) -> Result<Control, Failure> {
+    async fn open(place: &Place, servers: Servers<'_>) -> Result<Control, Failure> {
         let home = Home::of(place)?;
         home.prepare()?;
         let api_key = home.api_key()?;
@@ -52,7 +60,26 @@ impl Control {
         }
         let app = app::build(&home, &source.config, servers)?;
         app.gateway.settled(source.config.connect_timeout).await;
-        Ok(Control { api_key, door: Door::Process(admin::routes(app.gateway, app.tokens)) })
+        let router = admin::routes(app.gateway.clone(), app.tokens);
+        let shutdown_timeout = source.config.shutdown_timeout;
+        Ok(Control {
+            api_key,
+            door: Door::Process { router, gateway: app.gateway, shutdown_timeout },
+        })
+    }
+
+    /// Opens, does what is asked, and closes again whatever came of it.
+    pub(crate) async fn with<T>(
+        place: &Place,
+        servers: Servers<'_>,
+        work: impl AsyncFnOnce(&Control) -> Result<T, Failure>,
+    ) -> Result<T, Failure> {
+        let control = Control::open(place, servers).await?;
+        let result = work(&control).await;
+        if let Door::Process { gateway, shutdown_timeout, .. } = &control.door {
+            gateway.drain(*shutdown_timeout).await;
+        }
+        result
     }
 
     /// A GET that must succeed.
@@ -83,7 +110,7 @@ impl Control {
             .body(body.map_or_else(Body::empty, Body::from))
             .map_err(|error| Failure::input(format!("cannot ask the gate: {error}")))?;
         let response = match &self.door {
-            Door::Process(router) => {
+            Door::Process { router, .. } => {
                 let Ok(response) = router.clone().oneshot(request).await;
                 response
             }
@@ -93,6 +120,26 @@ impl Control {
         let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
         Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
     }
+}
+
+/// One GET, for commands that need no more.
+pub(crate) async fn get(place: &Place, servers: Servers<'_>, path: &str) -> Result<Value, Failure> {
+    Control::with(place, servers, async |control| control.get(path).await).await
+}
+
+/// One segment of a path, or a value of a query.
+pub(crate) fn encode(text: &str) -> String {
+    let mut encoded = String::with_capacity(text.len());
+    for byte in text.bytes() {
+        match byte {
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
+                encoded.push(char::from(byte));
+            }
+            // A dot alone would be read as a folder.
+            other => encoded.push_str(&format!("%{other:02X}")),
+        }
+    }
+    encoded
 }
 
 /// `CODE: message` of an error answer.

@@ -24,26 +24,31 @@ impl From<Exit> for ExitCode {
 
 #[derive(Debug)]
 pub(crate) struct Failure {
-    exit: Exit,
+    status: u8,
     /// Empty where everything has been said already.
     message: String,
 }
 
 impl Failure {
     pub(crate) fn input(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Input, message: message.into() }
+        Failure::with_status(Exit::Input as u8, message)
     }
 
     pub(crate) fn config(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Config, message: message.into() }
+        Failure::with_status(Exit::Config as u8, message)
     }
 
     pub(crate) fn call(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::Call, message: message.into() }
+        Failure::with_status(Exit::Call as u8, message)
     }
 
     pub(crate) fn system(message: impl Into<String>) -> Failure {
-        Failure { exit: Exit::System, message: message.into() }
+        Failure::with_status(Exit::System as u8, message)
+    }
+
+    /// Ends with the exit code of another program.
+    pub(crate) fn with_status(status: u8, message: impl Into<String>) -> Failure {
+        Failure { status, message: message.into() }
     }
 
     pub(crate) fn report(self) -> ExitCode {
@@ -51,7 +56,7 @@ impl Failure {
             // stderr may be closed; there is nobody left to tell.
             let _ = writeln!(std::io::stderr(), "countersign: {}", self.message);
         }
-        self.exit.into()
+        ExitCode::from(self.status)
     }
 }
 

@@ -12,6 +12,7 @@ mod logging;
 mod output;
 mod serve;
 mod source;
+mod supervise;
 
 use std::process::ExitCode;
 
@@ -32,6 +33,9 @@ fn main() -> ExitCode {
 }
 
 fn run(cli: Cli) -> Result<(), Failure> {
+    if let Command::Supervise { command } = &cli.command {
+        return supervise::run(command);
+    }
     logging::start(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
@@ -52,5 +56,6 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
         Command::Config { verb } => command::config::run(&place, verb),
+        Command::Supervise { command } => supervise::run(&command),
     }
 }

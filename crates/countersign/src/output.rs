@@ -65,6 +65,11 @@ pub(crate) fn fields(fields: &[(&str, String)]) -> String {
     fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
+/// A member that is text, or nothing.
+pub(crate) fn text(value: &Value, name: &str) -> String {
+    value[name].as_str().unwrap_or_default().to_owned()
+}
+
 /// Text for a terminal: control and bidirectional characters become visible.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()

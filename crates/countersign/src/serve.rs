@@ -21,6 +21,7 @@ use mcp::http::guard::Guard;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -30,6 +31,9 @@ use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::{listen, source};
+
+/// Upgraded connections open at once; an agent needs one.
+const LINE_STREAMS_MAX: usize = 1024;
 
 pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
@@ -101,6 +105,7 @@ impl Serving {
             gateway: app.gateway.clone(),
             tokens: app.tokens.clone(),
             connections: connections.clone(),
+            room: Arc::new(Semaphore::new(LINE_STREAMS_MAX)),
             stop: stop.clone(),
         };
         let local = routes.merge(Router::new().route(LINES_PATH, get(upgrade)).with_state(lines));
@@ -126,6 +131,7 @@ struct Lines {
     gateway: Gateway,
     tokens: Arc<Tokens>,
     connections: TaskTracker,
+    room: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -140,8 +146,12 @@ async fn upgrade(State(lines): State<Lines>, mut request: Request) -> Response {
         let upgrade = [(header::UPGRADE, LINES_PROTOCOL)];
         return (StatusCode::UPGRADE_REQUIRED, upgrade).into_response();
     }
+    let Ok(place) = lines.room.clone().try_acquire_owned() else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
     let upgrading = hyper::upgrade::on(&mut request);
     lines.connections.clone().spawn(async move {
+        let _place = place;
         if let Ok(upgraded) = upgrading.await {
             let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
             stdio::serve(&lines.gateway, caller, reader, writer, lines.stop).await;

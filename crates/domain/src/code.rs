@@ -87,7 +87,7 @@ codes! {
     Cancelled "CANCELLED" Caller false
         "the caller cancelled the call, or the gate is shutting down"
     LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true
-        "the call could not be recorded, so it was not made"
+        "the call could not be recorded; the message says whether it was made"
     CacheMiss "CACHE_MISS" Caller false
         "the `read_cache` key is unknown or older than two hours"
     Unauthorized "UNAUTHORIZED" Caller false
@@ -100,6 +100,8 @@ codes! {
         "the HTTP request is malformed; `details` names the field and what is valid"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
         "the request body is over the limit"
+    RequestTimeout "REQUEST_TIMEOUT" Caller true
+        "the request body did not arrive in time"
     MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
         "the route does not know this HTTP method"
     ShuttingDown "SHUTTING_DOWN" Gate true

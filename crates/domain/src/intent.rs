@@ -30,6 +30,10 @@ impl Sensitivity {
             Sensitivity::Unknown => "unknown",
         }
     }
+
+    pub fn parse(text: &str) -> Option<Sensitivity> {
+        Sensitivity::ALL.into_iter().find(|level| level.as_str() == text)
+    }
 }
 
 /// What the agent declared, once it has been found consistent.
@@ -56,6 +60,37 @@ impl Declaration {
             nested: Some(json!({"operation_type": class.as_str()})),
             ..Declaration::default()
         }
+    }
+
+    pub fn stated(&self) -> Stated {
+        let part = |name: &str, flat: &Option<Value>| {
+            let nested = self.nested.as_ref().and_then(|nested| nested.get(name));
+            nested.or(flat.as_ref()).and_then(Value::as_str).map(str::to_owned)
+        };
+        let operation = part("operation_type", &self.flat_operation);
+        let sensitivity = part("data_sensitivity", &self.flat_sensitivity);
+        let reason = part("reason", &self.flat_reason).filter(|reason| !reason.is_empty());
+        Stated {
+            operation: operation.and_then(|text| Class::parse(&text)),
+            sensitivity: sensitivity
+                .and_then(|text| Sensitivity::parse(&text))
+                .unwrap_or(Sensitivity::Unknown),
+            reason: reason.map(|reason| reason.chars().take(REASON_CHARS_MAX).collect()),
+        }
+    }
+}
+
+/// What an agent said, as far as it can be read: for the record, whatever the verdict.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stated {
+    pub operation: Option<Class>,
+    pub sensitivity: Sensitivity,
+    pub reason: Option<String>,
+}
+
+impl Default for Stated {
+    fn default() -> Self {
+        Stated { operation: None, sensitivity: Sensitivity::Unknown, reason: None }
     }
 }
 
@@ -184,7 +219,7 @@ fn check_sensitivity(value: Option<&Value>) -> Result<Sensitivity, Refusal> {
         return Ok(Sensitivity::Unknown);
     };
     let text = plain(value);
-    Sensitivity::ALL.into_iter().find(|level| level.as_str() == text).ok_or_else(|| {
+    Sensitivity::parse(&text).ok_or_else(|| {
         Refusal::new(
             Code::InvalidSensitivity,
             format!(

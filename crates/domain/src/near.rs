@@ -22,6 +22,15 @@ pub fn names<'a>(
     near.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
 }
 
+/// `; did you mean 'a' or 'b'?`, or nothing.
+pub fn hint(names: &[impl AsRef<str>]) -> String {
+    if names.is_empty() {
+        return String::new();
+    }
+    let quoted: Vec<String> = names.iter().map(|name| format!("'{}'", name.as_ref())).collect();
+    format!("; did you mean {}?", quoted.join(" or "))
+}
+
 fn rank(word: &str, candidate: &str) -> Option<usize> {
     let length_max = word.chars().count().max(candidate.chars().count());
     let allowed = DISTANCE_MAX.min(length_max.div_ceil(3));

@@ -5,6 +5,7 @@ use serde_json::json;
 use crate::caller::{Caller, Unannotated};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
+use crate::near;
 use crate::refusal::Refusal;
 use crate::schema::Checked;
 use crate::tool::{Class, Hints, ToolName};
@@ -18,6 +19,9 @@ pub enum Status {
 }
 
 impl Status {
+    pub const ALL: [Status; 3] =
+        [Status::ServerQuarantined, Status::ServerDisabled, Status::DisabledByConfig];
+
     pub fn as_str(self) -> &'static str {
         match self {
             Status::ServerQuarantined => "server_quarantined",
@@ -47,6 +51,22 @@ impl Status {
 pub enum Lock {
     Callable,
     Locked(Status),
+}
+
+impl Lock {
+    /// The word for it on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Lock::Callable => "callable",
+            Lock::Locked(status) => status.as_str(),
+        }
+    }
+
+    /// Every word that [`Lock::as_str`] gives.
+    pub fn words() -> Vec<&'static str> {
+        let locked = Status::ALL.into_iter().map(Lock::Locked);
+        std::iter::once(Lock::Callable).chain(locked).map(Lock::as_str).collect()
+    }
 }
 
 /// The operator's settings for one server, as far as they lock tools.
@@ -262,20 +282,16 @@ fn check_caller(
 
 fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
     let hint = match near {
-        [] => "use retrieve_tools to find tools".to_owned(),
-        names => format!("did you mean {}?", quoted(names)),
+        [] => "; use retrieve_tools to find tools".to_owned(),
+        names => near::hint(names),
     };
-    Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found; {hint}"))
+    Refusal::new(Code::ToolNotFound, format!("tool '{tool}' not found{hint}"))
         .with(json!({"name": tool.to_string(), "near": near}))
 }
 
 pub fn unavailable_server(server: &str, reason: &str) -> Refusal {
     Refusal::new(Code::UpstreamUnavailable, format!("server '{server}' is unavailable: {reason}"))
         .with(json!({"server": server, "reason": reason}))
-}
-
-fn quoted(names: &[String]) -> String {
-    names.iter().map(|name| format!("'{name}'")).collect::<Vec<_>>().join(" or ")
 }
 
 #[cfg(test)]

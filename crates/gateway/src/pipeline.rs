@@ -25,7 +25,7 @@ impl Gateway {
     async fn run(&self, call: Call, ctx: &CallContext) -> Outcome {
         let _in_flight = self.shared.calls.token();
         if self.shared.draining.is_cancelled() {
-            return Outcome::Refused(shutting_down());
+            return record::refusal(&self.shared.store, &call, shutting_down()).await;
         }
         // What the call began with is what it ends with, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, &call, ctx).await;

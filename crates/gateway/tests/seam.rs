@@ -216,6 +216,9 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
     client.call("call_tool_read", json!({"name": "up:read", "intent": intent})).await;
     let record = last();
     assert_eq!((record.status, record.error_code), (Status::Blocked, Some("INTENT_MISMATCH")));
+    assert_eq!(record.started.variant, Some("call_tool_read"));
+    assert_eq!(record.started.declared, Some("write"), "what the agent said, not what it called");
+    assert_eq!(record.started.reason.as_deref(), Some("why"));
 
     client.call("call_tool_read", json!({"name": "no:thing", "intent": intent})).await;
     assert_eq!(last().error_code, Some("TOOL_NOT_FOUND"));
@@ -237,4 +240,5 @@ async fn a_draining_gate_takes_no_new_calls() {
     gate.drain(Duration::ZERO).await;
     let result = client.call("call_tool_write", write("progress")).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "SHUTTING_DOWN");
+    assert_eq!(gate.store().activity(&Filter::default(), 1)[0].error_code, Some("SHUTTING_DOWN"));
 }

@@ -45,7 +45,7 @@ impl Server {
         let hello = ServerHello {
             name: name.to_owned(),
             version: version.to_owned(),
-            capabilities: raw(r#"{"tools":{"listChanged":true}}"#.to_owned()),
+            capabilities: raw(r#"{"tools":{}}"#.to_owned()),
             instructions: None,
         };
         Server { hello, tools: BTreeMap::new() }

@@ -64,7 +64,9 @@ pub struct Started {
     pub session: Option<String>,
     pub request_id: Option<String>,
     pub at: Timestamp,
-    /// The class that the agent declared, on surfaces with an intent.
+    /// The gate's tool that was called, on surfaces with an intent.
+    pub variant: Option<&'static str>,
+    /// The class that the agent declared there.
     pub declared: Option<&'static str>,
     pub sensitivity: Option<&'static str>,
     pub reason: Option<String>,

@@ -94,6 +94,7 @@ mod tests {
             session: None,
             request_id: None,
             at: jiff::Timestamp::UNIX_EPOCH,
+            variant: Some("call_tool_read"),
             declared: Some("read"),
             sensitivity: Some("unknown"),
             reason: None,

@@ -19,8 +19,10 @@ pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
     };
     let body = body(class, &args)?;
     let server = args.tool_name.split(':').next().unwrap_or_default().trim();
-    let control = Control::open(place, Servers::Only(server)).await?;
-    let answer = control.request(Method::POST, "/api/v1/tools/call", Some(body)).await?;
+    let answer = Control::with(place, Servers::Only(server), async |control| {
+        control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
+    })
+    .await?;
     let value: Value = serde_json::from_str(&answer.text)
         .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))?;
     if !answer.status.is_success() {

@@ -6,30 +6,28 @@ use serde_json::Value;
 
 use crate::app::Servers;
 use crate::cli::{Place, Tools};
-use crate::control::Control;
+use crate::control::{Control, encode, get};
 use crate::exit::Failure;
-use crate::output::{self, fields, table};
+use crate::output::{self, fields, table, text};
 
 pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
     match verb {
         Tools::List { server, output } => {
             let wanted = server.as_deref().map_or(Servers::All, Servers::Only);
-            let control = Control::open(place, wanted).await?;
-            let path = match &server {
+            let answer = Control::with(place, wanted, async |control| match &server {
                 Some(name) => {
                     // A server that is not there is an error, not an empty list.
                     control.get(&format!("/api/v1/servers/{}", encode(name))).await?;
-                    format!("/api/v1/tools?server={}", encode(name))
+                    control.get(&format!("/api/v1/tools?server={}", encode(name))).await
                 }
-                None => "/api/v1/tools".to_owned(),
-            };
-            output::print(output, &control.get(&path).await?, list)
+                None => control.get("/api/v1/tools").await,
+            });
+            output::print(output, &answer.await?, list)
         }
         Tools::Show { name, output } => {
             let name = ToolName::parse(&name).map_err(|refusal| Failure::input(refusal.message))?;
-            let control = Control::open(place, Servers::Only(&name.server)).await?;
             let path = format!("/api/v1/tools/{}/{}", encode(&name.server), encode(&name.tool));
-            output::print(output, &control.get(&path).await?, show)
+            output::print(output, &get(place, Servers::Only(&name.server), &path).await?, show)
         }
     }
 }
@@ -71,23 +69,4 @@ fn class(tool: &Value) -> String {
         Some(true) => format!("{} (unverified)", text(tool, "class")),
         _ => text(tool, "class"),
     }
-}
-
-fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
-}
-
-/// One segment of a path, or a value of a query.
-pub(crate) fn encode(text: &str) -> String {
-    let mut encoded = String::with_capacity(text.len());
-    for byte in text.bytes() {
-        match byte {
-            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
-                encoded.push(byte as char)
-            }
-            // A dot alone would be read as a folder.
-            other => encoded.push_str(&format!("%{other:02X}")),
-        }
-    }
-    encoded
 }

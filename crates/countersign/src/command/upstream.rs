@@ -4,21 +4,18 @@ use serde_json::Value;
 
 use crate::app::Servers;
 use crate::cli::{Place, Upstream};
-use crate::command::tools::encode;
-use crate::control::Control;
+use crate::control::{encode, get};
 use crate::exit::Failure;
-use crate::output::{self, fields, table};
+use crate::output::{self, fields, table, text};
 
 pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     match verb {
         Upstream::List { output } => {
-            let control = Control::open(place, Servers::All).await?;
-            output::print(output, &control.get("/api/v1/servers").await?, list)
+            output::print(output, &get(place, Servers::All, "/api/v1/servers").await?, list)
         }
         Upstream::Get { name, output } => {
-            let control = Control::open(place, Servers::Only(&name)).await?;
-            let server = control.get(&format!("/api/v1/servers/{}", encode(&name))).await?;
-            output::print(output, &server, show)
+            let path = format!("/api/v1/servers/{}", encode(&name));
+            output::print(output, &get(place, Servers::Only(&name), &path).await?, show)
         }
     }
 }
@@ -61,8 +58,4 @@ fn counts(server: &Value) -> String {
         }
         None => total,
     }
-}
-
-fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
 }

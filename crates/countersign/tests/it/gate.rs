@@ -19,9 +19,14 @@ pub(crate) struct Gate {
     child: Child,
 }
 
-/// A program that writes nothing into the person's own folders and inherits no setting.
+/// The program, in a home of its own.
 pub(crate) fn program(home: &Path) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
+    command(Path::new(env!("CARGO_BIN_EXE_countersign")), home)
+}
+
+/// A command that writes nothing into the person's own folders and inherits no setting.
+pub(crate) fn command(program: &Path, home: &Path) -> Command {
+    let mut command = Command::new(program);
     command
         .env_remove("COUNTERSIGN_CONFIG")
         .env_remove("COUNTERSIGN_API_KEY")
@@ -52,6 +57,17 @@ pub(crate) fn scripted_upstream() -> PathBuf {
     let deps = std::env::current_exe().expect("the test has a path");
     let target = deps.ancestors().nth(2).expect("target/<profile>/deps/it");
     target.join("examples/scripted_upstream")
+}
+
+/// Where `./test --setup` puts the real servers and the foreign client's packages.
+pub(crate) fn tools_dir() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let tools = folder("COUNTERSIGN_TEST_TOOLS")
+        .or_else(|| Some(cache()?.join("countersign-test")))
+        .expect("HOME is set");
+    assert!(tools.is_dir(), "{} is not there: run ./test --setup", tools.display());
+    tools
 }
 
 /// A config entry for a scripted stdio server with these tools.
@@ -218,7 +234,14 @@ pub(crate) async fn stdio_client(
 }
 
 /// Asks again until the answer fits; for things that happen soon, without a notification.
-pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(mut look: impl FnMut() -> F) -> T {
+pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(look: impl FnMut() -> F) -> T {
+    eventually_within(PATIENCE, look).await
+}
+
+pub(crate) async fn eventually_within<T, F: Future<Output = Option<T>>>(
+    patience: Duration,
+    mut look: impl FnMut() -> F,
+) -> T {
     let looking = async {
         loop {
             if let Some(found) = look().await {
@@ -227,7 +250,7 @@ pub(crate) async fn eventually<T, F: Future<Output = Option<T>>>(mut look: impl 
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, looking).await.expect("it happens in time")
+    tokio::time::timeout(patience, looking).await.expect("it happens in time")
 }
 
 /// Both ways in, so that a behaviour is shown on each.

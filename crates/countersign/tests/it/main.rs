@@ -4,9 +4,11 @@
 
 mod bad_input;
 mod cli;
+mod foreign;
 mod gate;
 mod http_edge;
 mod intent;
 mod results;
 mod start;
+mod tidy;
 mod upstreams;

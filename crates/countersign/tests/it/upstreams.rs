@@ -108,7 +108,8 @@ async fn one_bad_server_never_spoils_the_rest() {
 
 #[tokio::test]
 async fn a_child_gets_the_environment_but_not_the_gates_own() {
-    let show = "env | grep -c '^COUNTERSIGN_' >&2; echo \"own=$OWN path=${PATH:+yes}\" >&2; exit 1";
+    let show =
+        "echo \"own=$OWN path=${PATH:+yes} gate=$(env | grep -c ^COUNTERSIGN_)\" >&2; exit 1";
     let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", show], "env": {"OWN": "set"}}});
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
@@ -118,7 +119,7 @@ async fn a_child_gets_the_environment_but_not_the_gates_own() {
         list["servers"][0]["error"].as_str().map(str::to_owned)
     })
     .await;
-    assert!(error.contains("own=set path=yes"), "{error}");
+    assert!(error.contains("own=set path=yes gate=0"), "{error}");
 }
 
 #[tokio::test]

@@ -189,12 +189,12 @@ fn unknown_tool(name: &str) -> Refusal {
     }
     let near = near::names(name, definitions::NAMES, 3);
     let hint = match near.as_slice() {
-        [] => "tools of servers are called through call_tool_read, call_tool_write or \
+        [] => "; tools of servers are called through call_tool_read, call_tool_write or \
                call_tool_destructive"
             .to_owned(),
-        names => format!("did you mean '{}'?", names.join("' or '")),
+        names => near::hint(names),
     };
-    Refusal::new(Code::ToolNotFound, format!("Tool '{name}' not found; {hint}"))
+    Refusal::new(Code::ToolNotFound, format!("Tool '{name}' not found{hint}"))
         .with(json!({"name": name, "near": near}))
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::intent::Stated;
 use domain::policy::Allowed;
 use domain::tool::Class;
 use domain::{Code, Refusal};
@@ -31,7 +32,7 @@ impl<'a> Record<'a> {
         let committing = match allowed.effective {
             Class::Read => Some(committed),
             Class::Write | Class::Destructive => {
-                committed.await.map_err(|error| unavailable(&error))?;
+                committed.await.map_err(|error| unavailable("the call was not made", &error))?;
                 None
             }
         };
@@ -51,7 +52,10 @@ impl<'a> Record<'a> {
         };
         match safe.await {
             Ok(()) => outcome,
-            Err(error) => Outcome::Refused(unavailable(&error)),
+            Err(error) => {
+                let what = "the call was made and its outcome is withheld";
+                Outcome::Refused(unavailable(what, &error))
+            }
         }
     }
 }
@@ -66,15 +70,14 @@ pub(super) async fn refusal(store: &Store, call: &Call, refusal: Refusal) -> Out
     drop(store.append(Entry::Started(Box::new(record))));
     match store.append(Entry::Ended(Box::new(ended))).await {
         Ok(()) => outcome,
-        Err(error) => Outcome::Refused(unavailable(&error)),
+        Err(error) => Outcome::Refused(unavailable("the call was not made", &error)),
     }
 }
 
 fn started(call: &Call, allowed: Option<&Allowed>) -> Started {
-    let intent = allowed.and_then(|allowed| allowed.intent.as_ref());
-    let declared = match &call.declared {
-        Declared::Nothing => None,
-        Declared::Variant(class, _) => Some(class.as_str()),
+    let (variant, stated) = match &call.declared {
+        Declared::Nothing => (None, Stated::default()),
+        Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
     };
     Started {
         id: call.id.clone(),
@@ -90,9 +93,10 @@ fn started(call: &Call, allowed: Option<&Allowed>) -> Started {
         session: call.session.as_deref().map(str::to_owned),
         request_id: call.request_id.clone(),
         at: jiff::Timestamp::now(),
-        declared,
-        sensitivity: intent.map(|intent| intent.sensitivity.as_str()),
-        reason: intent.and_then(|intent| intent.reason.clone()),
+        variant,
+        declared: stated.operation.map(Class::as_str),
+        sensitivity: variant.map(|_| stated.sensitivity.as_str()),
+        reason: stated.reason,
         effective: allowed.map(|allowed| allowed.effective.as_str()),
         warnings: allowed
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
@@ -134,8 +138,8 @@ fn is_error(result: &str) -> bool {
     serde_json::from_str::<Flag>(result).is_ok_and(|flag| flag.is_error)
 }
 
-fn unavailable(error: &StoreError) -> Refusal {
-    Refusal::new(error.code(), format!("the call was not made: {error}"))
+fn unavailable(what: &str, error: &StoreError) -> Refusal {
+    Refusal::new(error.code(), format!("{what}: {error}"))
 }
 
 /// One line per call; arguments never.

@@ -4,8 +4,7 @@
 use std::collections::BTreeMap;
 
 use domain::catalog::{Catalog, Server};
-use domain::policy::Lock;
-use domain::{Caller, Code, Refusal};
+use domain::{Caller, Code, Refusal, near};
 use mcp::message::Raw;
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -57,10 +56,7 @@ pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Va
     let found = catalog.server(name).filter(|server| caller.sees(&server.name));
     found.map(|server| entry(server)).ok_or_else(|| {
         let near = catalog.near_servers(caller, name);
-        let hint = match near.as_slice() {
-            [] => String::new(),
-            names => format!("; did you mean '{}'?", names.join("' or '")),
-        };
+        let hint = near::hint(&near);
         Refusal::new(Code::NotFound, format!("server '{name}' not found{hint}"))
             .with(json!({"name": name, "near": near}))
     })
@@ -87,11 +83,7 @@ fn entry(server: &Server) -> Value {
 fn counts(server: &Server) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::new();
     for tool in &server.listing.tools {
-        let status = match server.lock(&tool.name) {
-            Lock::Callable => "callable",
-            Lock::Locked(status) => status.as_str(),
-        };
-        *counts.entry(status).or_insert(0) += 1;
+        *counts.entry(server.lock(&tool.name).as_str()).or_insert(0) += 1;
     }
     counts
 }

@@ -1,0 +1,81 @@
+//! Stands between the gate and a child so that nothing outlives the gate, however it ends. The
+//! supervisor leads the process group, hands its own stdin, stdout and stderr to the command and
+//! watches stdin without reading it: when the gate's end of that pipe is closed, by the gate or by
+//! its death, the command gets time to end and then the whole group is killed.
+
+use std::ffi::OsString;
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+use mcp::limits::CHILD_GRACE;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::process::{Signal, getpgrp, kill_process_group};
+use tokio::process::{Child, Command};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::oneshot;
+
+use crate::exit::Failure;
+
+/// What a shell answers for a command that cannot be started.
+const CANNOT_START: u8 = 127;
+
+pub(crate) fn run(command: &[OsString]) -> Result<(), Failure> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
+    let result = runtime.block_on(supervise(command));
+    // The thread that watches stdin must not keep the process.
+    runtime.shutdown_background();
+    result
+}
+
+async fn supervise(command: &[OsString]) -> Result<(), Failure> {
+    // The group gets SIGTERM when it is to end: the supervisor stays to see that it does.
+    let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
+        .map(|kind| signal(kind).ok());
+    let (program, args) = command.split_first().expect("clap requires a command");
+    let mut child = Command::new(program).args(args).spawn().map_err(|error| {
+        let message = format!("cannot start '{}': {error}", program.display());
+        Failure::with_status(CANNOT_START, message)
+    })?;
+    tokio::select! {
+        status = child.wait() => return ended(status),
+        () = hung_up() => {}
+    }
+    end(&mut child).await
+}
+
+/// Returns when nobody can write to our stdin any more.
+async fn hung_up() {
+    let (sender, receiver) = oneshot::channel();
+    std::thread::spawn(move || {
+        let stdin = std::io::stdin();
+        // No event is asked for: a hang-up is always told, and input stays for the command.
+        let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
+        while !matches!(poll(&mut watched, None), Ok(1..)) {}
+        let _ = sender.send(());
+    });
+    let _ = receiver.await;
+}
+
+/// The command has seen the end of its stdin as well: first it gets time, then SIGTERM and time.
+/// The last signal ends the group and the supervisor with it.
+async fn end(child: &mut Child) -> Result<(), Failure> {
+    if tokio::time::timeout(CHILD_GRACE, child.wait()).await.is_err() {
+        let _ = kill_process_group(getpgrp(), Signal::TERM);
+        let _ = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
+    }
+    let _ = kill_process_group(getpgrp(), Signal::KILL);
+    Ok(())
+}
+
+/// The command's exit code becomes ours; a signal is told as shells do.
+fn ended(status: std::io::Result<ExitStatus>) -> Result<(), Failure> {
+    let status = status.map_err(|error| Failure::system(format!("cannot wait: {error}")))?;
+    let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
+    match u8::try_from(code).unwrap_or(u8::MAX) {
+        0 => Ok(()),
+        code => Err(Failure::with_status(code, "")),
+    }
+}

@@ -1,0 +1,10 @@
+//! Software that is not ours on both sides of the gate: published MCP servers behind it, the Python
+//! SDK and `rmcp` in front of it.
+
+mod clients;
+mod definitions;
+mod handshake;
+mod progress;
+mod results;
+mod servers;
+mod work;

@@ -1,0 +1,136 @@
+//! Published MCP servers as config entries, each over a place of its own in the gate's folder.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::Child;
+
+use crate::gate::{self, Gate, eventually_within, tools_dir};
+
+/// Seven interpreters start at once, beside other tests.
+const START_PATIENCE: Duration = Duration::from_secs(120);
+
+fn npm(name: &str) -> PathBuf {
+    tools_dir().join("npm/node_modules/.bin").join(name)
+}
+
+pub(crate) fn everything() -> Value {
+    json!({"command": npm("mcp-server-everything")})
+}
+
+pub(crate) fn filesystem(dir: &Path) -> Value {
+    let files = dir.join("files");
+    std::fs::create_dir_all(&files).unwrap();
+    json!({"command": npm("mcp-server-filesystem"), "args": [files]})
+}
+
+pub(crate) fn memory(dir: &Path) -> Value {
+    let file = dir.join("memory.jsonl");
+    json!({"command": npm("mcp-server-memory"), "env": {"MEMORY_FILE_PATH": file}})
+}
+
+/// Over a repository with one commit, `first words`.
+pub(crate) fn git(dir: &Path) -> Value {
+    let repository = dir.join("repository");
+    if !repository.exists() {
+        std::fs::create_dir(&repository).unwrap();
+        std::fs::write(repository.join("a.txt"), "one\n").unwrap();
+        for args in [
+            "init --quiet --initial-branch=main",
+            "config user.name Tester",
+            "config user.email tester@example.com",
+            "add a.txt",
+            "commit --quiet --message=first-words",
+        ] {
+            let status = std::process::Command::new("git")
+                .args(args.split(' '))
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env("GIT_CONFIG_SYSTEM", "/dev/null")
+                .current_dir(&repository)
+                .status();
+            assert!(status.unwrap().success(), "git {args}");
+        }
+    }
+    let program = tools_dir().join("python-mcp2/bin/mcp-server-git");
+    json!({"command": program, "args": ["--repository", repository]})
+}
+
+pub(crate) fn time() -> Value {
+    json!({"command": tools_dir().join("python-mcp2/bin/mcp-server-time"),
+           "args": ["--local-timezone", "UTC"]})
+}
+
+/// Its tools have no annotations.
+pub(crate) fn sqlite(dir: &Path) -> Value {
+    let program = tools_dir().join("python-mcp1/bin/mcp-server-sqlite");
+    json!({"command": program, "args": ["--db-path", dir.join("test.db")]})
+}
+
+/// All of them, by name, but for the one over HTTP.
+pub(crate) fn all(dir: &Path) -> Value {
+    json!({
+        "everything": everything(), "filesystem": filesystem(dir), "memory": memory(dir),
+        "git": git(dir), "time": time(), "sqlite": sqlite(dir),
+    })
+}
+
+/// `server-everything` over streamable HTTP.
+pub(crate) struct EverythingHttp {
+    pub(crate) entry: Value,
+    _child: Child,
+}
+
+impl EverythingHttp {
+    /// The server cannot be asked which port it took, so it is given one that was free a moment
+    /// ago, and another when somebody was faster.
+    pub(crate) async fn start() -> EverythingHttp {
+        for _ in 0..5 {
+            let port = {
+                let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+                listener.local_addr().unwrap().port()
+            };
+            let listening = tokio::time::timeout(START_PATIENCE, listen(port)).await;
+            if let Some(child) = listening.expect("server-everything starts in time") {
+                let entry = json!({"url": format!("http://127.0.0.1:{port}/mcp")});
+                return EverythingHttp { entry, _child: child };
+            }
+        }
+        panic!("server-everything does not listen");
+    }
+}
+
+/// None: it ended before it listened.
+async fn listen(port: u16) -> Option<Child> {
+    let mut child = gate::command(&npm("mcp-server-everything"), Path::new("/"))
+        .arg("streamableHttp")
+        .env("PORT", port.to_string())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the server starts: run ./test --setup");
+    let mut words = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
+    while !words.next_line().await.unwrap()?.contains("listening on port") {}
+    // A full pipe would stop the server.
+    tokio::spawn(async move { while let Ok(Some(_)) = words.next_line().await {} });
+    Some(child)
+}
+
+/// A gate before these servers, all of them ready.
+pub(crate) async fn gate(servers: impl FnOnce(&Path) -> Value) -> Gate {
+    let gate = Gate::start(servers, json!({"connect_timeout": "2m"})).await;
+    let client = gate.http().await;
+    eventually_within(START_PATIENCE, || async {
+        let answer = client.document("upstream_servers", json!({})).await;
+        let servers = answer["servers"].as_array().unwrap().clone();
+        for server in &servers {
+            assert_ne!(server["state"], "error", "{server}");
+        }
+        servers.iter().all(|server| server["state"] == "ready").then_some(())
+    })
+    .await;
+    gate
+}
