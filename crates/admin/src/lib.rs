@@ -45,6 +45,8 @@ pub fn routes(gateway: Gateway, tokens: Arc<Tokens>) -> Router {
         .route("/api/v1/status", get(status::show))
         .route("/api/v1/servers", get(server::list))
         .route("/api/v1/servers/{name}", get(server::show))
+        .route("/api/v1/servers/{name}/logs", get(server::logs))
+        .route("/api/v1/servers/{name}/restart", post(server::restart))
         .route("/api/v1/tools", get(tool::list))
         .route("/api/v1/tools/call", post(call::make))
         .route("/api/v1/tools/{server}/{tool}", get(tool::show))

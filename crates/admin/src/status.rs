@@ -18,10 +18,15 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
             *tools.entry(server.lock(&tool.name).as_str()).or_default() += 1;
         }
     }
+    let config = match admin.gateway.config_fault() {
+        Some(fault) => json!({"state": "rejected", "error": *fault}),
+        None => json!({"state": "ok"}),
+    };
     Json(json!({
         "version": env!("CARGO_PKG_VERSION"),
         "pid": std::process::id(),
         "uptime_seconds": admin.started.elapsed().as_secs(),
+        "config": config,
         "upstreams": upstreams,
         "tools": tools,
     }))

@@ -22,6 +22,8 @@ pub(crate) struct ListQuery {
     q: Option<String>,
     server: Option<String>,
     status: Option<String>,
+    /// Most results of a search.
+    limit: Option<usize>,
 }
 
 pub(crate) async fn list(
@@ -38,13 +40,12 @@ pub(crate) async fn list(
     }
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
-    let entries: Vec<String> = matching(&catalog, query.q.as_deref())
+    let limit = query.limit.unwrap_or(SEARCH_RESULTS_MAX).min(SEARCH_RESULTS_MAX);
+    let entries: Vec<String> = matching(&catalog, query.q.as_deref(), limit)
         .into_iter()
-        .filter(|(server, _)| query.server.as_ref().is_none_or(|name| **name == *server.name))
-        .filter(|(server, tool)| {
-            query.status.as_ref().is_none_or(|s| s == server.lock(&tool.name).as_str())
-        })
-        .map(|(server, tool)| entry(server, tool).write().get().to_owned())
+        .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
+        .filter(|found| query.status.as_ref().is_none_or(|status| status == found.lock()))
+        .map(|found| found.entry().write().get().to_owned())
         .collect();
     let total = entries.len();
     Ok(answer::json(format!(r#"{{"tools":[{}],"total":{total}}}"#, entries.join(","))))
@@ -63,37 +64,57 @@ pub(crate) async fn show(
         let refusal = Refusal::new(Code::NotFound, format!("tool '{name}' not found{hint}"));
         return Err(refusal.with(json!({"near": near})).into());
     };
-    let mut entry = entry(server, tool);
+    let mut entry = Found { server, tool, score: None }.entry();
     entry.set("definition", tool.definition().get());
     Ok(answer::json(entry.write().get().to_owned()))
 }
 
-fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<(&'a Server, &'a Tool)> {
+/// A tool of the list; a search gives it a score.
+struct Found<'a> {
+    server: &'a Server,
+    tool: &'a Tool,
+    score: Option<f32>,
+}
+
+fn matching<'a>(catalog: &'a Catalog, query: Option<&str>, limit: usize) -> Vec<Found<'a>> {
     match query {
         Some(query) => catalog
-            .search(&Caller::admin(), query, SEARCH_RESULTS_MAX, Filter::default())
+            .search(&Caller::admin(), query, limit, Filter::default())
             .into_iter()
-            .map(|hit| (hit.server, hit.tool))
+            .map(|hit| Found { server: hit.server, tool: hit.tool, score: Some(hit.score) })
             .collect(),
         None => catalog
             .servers()
-            .flat_map(|server| server.listing.tools.iter().map(|tool| (&**server, &**tool)))
+            .flat_map(|server| {
+                let tools = server.listing.tools.iter();
+                tools.map(|tool| Found { server, tool, score: None })
+            })
             .collect(),
     }
 }
 
-fn entry<'a>(server: &Server, tool: &'a Tool) -> Members<'a> {
-    let mut entry = Members::default();
-    entry.set("name", quote(&format!("{}:{}", server.name, tool.name)));
-    entry.set("server", quote(&server.name));
-    entry.set("source", quote(&tool.source.to_string()));
-    entry.set("description", tool.description_json().unwrap_or("\"\""));
-    if let Some(annotations) = tool.annotations_json() {
-        entry.set("annotations", annotations);
+impl<'a> Found<'a> {
+    fn lock(&self) -> &'static str {
+        self.server.lock(&self.tool.name).as_str()
     }
-    entry.set("class", quote(tool.hints.class().as_str()));
-    entry.set("unverified", tool.hints.unverified().to_string());
-    entry.set("call_with", quote(tool.hints.class().variant()));
-    entry.set("status", quote(server.lock(&tool.name).as_str()));
-    entry
+
+    fn entry(&self) -> Members<'a> {
+        let Found { server, tool, score } = *self;
+        let mut entry = Members::default();
+        entry.set("name", quote(&format!("{}:{}", server.name, tool.name)));
+        entry.set("server", quote(&server.name));
+        entry.set("source", quote(&tool.source.to_string()));
+        entry.set("description", tool.description_json().unwrap_or("\"\""));
+        if let Some(annotations) = tool.annotations_json() {
+            entry.set("annotations", annotations);
+        }
+        entry.set("class", quote(tool.hints.class().as_str()));
+        entry.set("unverified", tool.hints.unverified().to_string());
+        entry.set("call_with", quote(tool.hints.class().variant()));
+        entry.set("status", quote(self.lock()));
+        if let Some(score) = score {
+            entry.set("score", format!("{score:.4}"));
+        }
+        entry
+    }
 }

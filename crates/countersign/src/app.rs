@@ -1,12 +1,13 @@
 //! The gate put together from a configuration.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::Caller;
-use domain::config::{Config, Server};
-use domain::policy::{ServerRules, ToolRules};
+use domain::config::Config;
 use gateway::auth::Tokens;
-use gateway::{Gateway, ServerSpec, Settings};
+use gateway::upstream::ServerSpec;
+use gateway::{Gateway, Settings};
 use store::Store;
 
 use crate::demo;
@@ -16,51 +17,57 @@ use crate::home::Home;
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
     pub(crate) tokens: Arc<Tokens>,
+    pub(crate) servers: Servers,
 }
 
-/// Which of the configured servers to connect to.
+/// Which servers a configuration asks for.
+pub(crate) struct Servers {
+    /// Take the place of configured ones while there are none, so that there is something to see.
+    demo: Vec<ServerSpec>,
+    supervisor: Option<PathBuf>,
+}
+
+impl Servers {
+    fn new() -> Servers {
+        // On Linux this names the running program even if its file was replaced by a newer one.
+        let own = Path::new("/proc/self/exe");
+        let supervisor =
+            if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() };
+        Servers { demo: demo::servers(), supervisor }
+    }
+
+    pub(crate) fn of(&self, config: &Config) -> Vec<ServerSpec> {
+        if config.servers.is_empty() {
+            return self.demo.clone();
+        }
+        let supervisor = self.supervisor.as_deref();
+        config.servers.iter().map(|server| ServerSpec::configured(server, supervisor)).collect()
+    }
+}
+
+/// How much of the configuration a command needs.
 #[derive(Clone, Copy)]
-pub(crate) enum Servers<'a> {
+pub(crate) enum Reach<'a> {
     All,
     Only(&'a str),
 }
 
-/// Builds the gate and starts to connect. With no server configured the demo ones take their
-/// place, so that there is something to see.
-pub(crate) fn build(home: &Home, config: &Config, servers: Servers<'_>) -> Result<App, Failure> {
+/// Builds the gate and starts to connect.
+pub(crate) fn build(home: &Home, config: &Config, reach: Reach<'_>) -> Result<App, Failure> {
     let tokens = Tokens::new([
         (home.api_key()?.expose().to_owned(), Caller::admin()),
         (home.agent_token()?.expose().to_owned(), Caller::agent("agent-token")),
     ]);
     let gateway = Gateway::new(Settings::from(config), Store::in_memory());
-    if is_demo(config) {
-        demo::servers().into_iter().for_each(|spec| gateway.add_upstream(spec));
-    }
-    for server in &config.servers {
-        let wanted = match servers {
-            Servers::All => true,
-            Servers::Only(name) => server.name == name,
+    let servers = Servers::new();
+    for spec in servers.of(config) {
+        let wanted = match reach {
+            Reach::All => true,
+            Reach::Only(name) => *spec.name == *name,
         };
         if wanted {
-            gateway.add_upstream(spec(server));
+            gateway.add_upstream(spec);
         }
     }
-    Ok(App { gateway, tokens: Arc::new(tokens) })
-}
-
-pub(crate) fn is_demo(config: &Config) -> bool {
-    config.servers.is_empty()
-}
-
-fn spec(server: &Server) -> ServerSpec {
-    let tools = match (&server.enabled_tools, server.disabled_tools.as_slice()) {
-        (Some(only), _) => ToolRules::Only(only.clone()),
-        (None, []) => ToolRules::All,
-        (None, except) => ToolRules::Except(except.to_vec()),
-    };
-    ServerSpec {
-        name: server.name.as_str().into(),
-        rules: ServerRules { quarantined: server.quarantined, disabled: !server.enabled, tools },
-        endpoint: (&server.transport).into(),
-    }
+    Ok(App { gateway, tokens: Arc::new(tokens), servers })
 }

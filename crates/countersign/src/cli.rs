@@ -59,7 +59,7 @@ pub(crate) enum Command {
     /// Run the gate until it is told to stop
     Serve(Serve),
     /// Speak MCP on stdin and stdout: through a running `serve`, else with a gate of its own
-    Mcp,
+    Mcp(Mcp),
     /// Call a tool; the intent is filled in from the command
     Call {
         #[command(subcommand)]
@@ -81,6 +81,10 @@ pub(crate) enum Command {
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },
+    /// Show it all alive: demo servers and a scripted agent, in a temporary home
+    Demo(Demo),
+    /// Print a completion script for your shell
+    Completions { shell: clap_complete::Shell },
     /// See or check the configuration
     Config {
         #[command(subcommand)]
@@ -97,6 +101,24 @@ pub(crate) struct Serve {
     /// json: one line on stdout once it is ready
     #[arg(short, long, value_enum, default_value_t = ServeFormat::Text)]
     pub(crate) output: ServeFormat,
+}
+
+#[derive(Args)]
+pub(crate) struct Mcp {
+    /// Show one server's tools under their own names, without the two-key tools
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Demo {
+    /// Address and port [default: a free port]
+    #[arg(long, value_name = "ADDR")]
+    pub(crate) listen: Option<SocketAddr>,
+
+    /// End after the agent has gone through its script once
+    #[arg(long)]
+    pub(crate) once: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -150,6 +172,17 @@ pub(crate) enum Tools {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+    /// Find tools by what they do, as an agent would
+    Search {
+        /// What you want to do, in a few words
+        #[arg(required = true)]
+        query: Vec<String>,
+        /// Most results
+        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=100))]
+        limit: u16,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
     /// Show one tool with its whole definition
     Show {
         /// The tool, as server:tool
@@ -166,6 +199,17 @@ pub(crate) enum Upstream {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+    /// Print the last lines that a server wrote on stderr
+    Logs {
+        name: String,
+        /// Most lines
+        #[arg(short = 'n', long, default_value_t = 100)]
+        lines: usize,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// End the connection to a server and make it anew
+    Restart { name: String },
     /// Show one server
     Get {
         name: String,

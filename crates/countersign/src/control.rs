@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
 
-use crate::app::{self, Servers};
+use crate::app::{self, Reach};
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
@@ -46,8 +46,8 @@ pub(crate) struct Answer {
 }
 
 impl Control {
-    /// `servers` matters only for a gate of our own: it connects to no more than is needed.
-    async fn open(place: &Place, servers: Servers<'_>) -> Result<Control, Failure> {
+    /// `reach` matters only for a gate of our own: it connects to no more than is needed.
+    async fn open(place: &Place, reach: Reach<'_>) -> Result<Control, Failure> {
         let home = Home::of(place)?;
         home.prepare()?;
         let api_key = home.api_key()?;
@@ -58,7 +58,7 @@ impl Control {
         for note in &source.notes {
             tracing::warn!("{note}");
         }
-        let app = app::build(&home, &source.config, servers)?;
+        let app = app::build(&home, &source.config, reach)?;
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::routes(app.gateway.clone(), app.tokens);
         let shutdown_timeout = source.config.shutdown_timeout;
@@ -71,10 +71,10 @@ impl Control {
     /// Opens, does what is asked, and closes again whatever came of it.
     pub(crate) async fn with<T>(
         place: &Place,
-        servers: Servers<'_>,
+        reach: Reach<'_>,
         work: impl AsyncFnOnce(&Control) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
-        let control = Control::open(place, servers).await?;
+        let control = Control::open(place, reach).await?;
         let result = work(&control).await;
         if let Door::Process { gateway, shutdown_timeout, .. } = &control.door {
             gateway.drain(*shutdown_timeout).await;
@@ -84,7 +84,16 @@ impl Control {
 
     /// A GET that must succeed.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        let answer = self.request(Method::GET, path, None).await?;
+        self.ask(Method::GET, path).await
+    }
+
+    /// A POST without a body that must succeed.
+    pub(crate) async fn post(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::POST, path).await
+    }
+
+    async fn ask(&self, method: Method, path: &str) -> Result<Value, Failure> {
+        let answer = self.request(method, path, None).await?;
         let value: Value = serde_json::from_str(&answer.text).map_err(|error| {
             Failure::system(format!("the gate's answer makes no sense: {error}"))
         })?;
@@ -123,8 +132,8 @@ impl Control {
 }
 
 /// One GET, for commands that need no more.
-pub(crate) async fn get(place: &Place, servers: Servers<'_>, path: &str) -> Result<Value, Failure> {
-    Control::with(place, servers, async |control| control.get(path).await).await
+pub(crate) async fn get(place: &Place, reach: Reach<'_>, path: &str) -> Result<Value, Failure> {
+    Control::with(place, reach, async |control| control.get(path).await).await
 }
 
 /// One segment of a path, or a value of a query.

@@ -4,10 +4,8 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use domain::policy::ServerRules;
 use futures_util::FutureExt;
-use gateway::ServerSpec;
-use gateway::upstream::{Embedded, Endpoint};
+use gateway::upstream::ServerSpec;
 use mcp::ErrorObject;
 use mcp::message::Raw;
 use mcp::server::{Server, ToolCall, text_result};
@@ -18,14 +16,9 @@ const NOTES_MAX: usize = 1000;
 
 pub(crate) fn servers() -> Vec<ServerSpec> {
     let notes = Notes::default();
-    let spec = |name: &str, make: Embedded| ServerSpec {
-        name: name.into(),
-        rules: ServerRules::default(),
-        endpoint: Endpoint::Embedded(make),
-    };
     vec![
-        spec("notes", Arc::new(move || notes_server(&notes))),
-        spec("clock", Arc::new(clock_server)),
+        ServerSpec::embedded("notes", Arc::new(move || notes_server(&notes))),
+        ServerSpec::embedded("clock", Arc::new(clock_server)),
     ]
 }
 

@@ -51,6 +51,10 @@ impl Failure {
         Failure { status, message: message.into() }
     }
 
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     pub(crate) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
             // stderr may be closed; there is nobody left to tell.

@@ -10,6 +10,7 @@ mod home;
 mod listen;
 mod logging;
 mod output;
+mod reload;
 mod serve;
 mod source;
 mod supervise;
@@ -51,7 +52,9 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     let place = cli.place;
     match cli.command {
         Command::Serve(args) => serve::run(&place, args).await,
-        Command::Mcp => command::mcp::run(&place).await,
+        Command::Mcp(args) => command::mcp::run(&place, args).await,
+        Command::Demo(args) => command::demo::run(args).await,
+        Command::Completions { shell } => command::completions::run(shell),
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,

@@ -1,23 +1,29 @@
 //! `countersign serve`: parse, build, spawn, drain.
 
+use std::future::pending;
 use std::io::Write;
 use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use domain::config::Config;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
 use gateway::Gateway;
 use gateway::auth::Tokens;
-use gateway::front::http::{Front, guarded, unauthorized};
-use gateway::front::stdio;
+use gateway::front::http::{Front, guarded, no_such_view, unauthorized};
+use gateway::front::{View, stdio};
 use hyper_util::rt::TokioIo;
 use mcp::http::guard::Guard;
+use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -25,17 +31,27 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{self, App, Servers};
+use crate::app::{self, App, Reach};
 use crate::cli::{Place, Serve, ServeFormat};
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::reload::{self, Reload};
 use crate::{listen, source};
 
 /// Upgraded connections open at once; an agent needs one.
 const LINE_STREAMS_MAX: usize = 1024;
 
 pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
+    run_with(place, args, |_| pending().boxed()).await
+}
+
+/// Serves while `companion` works beside it, until either is told to stop.
+pub(crate) async fn run_with(
+    place: &Place,
+    args: Serve,
+    companion: impl FnOnce(Gateway) -> BoxFuture<'static, Result<(), Failure>>,
+) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
     for note in &source.notes {
@@ -49,14 +65,21 @@ pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
         .local_addr()
         .map_err(|error| Failure::system(format!("cannot read the address: {error}")))?;
     let socket = bind_socket(&home.control_socket())?;
-    let app = app::build(&home, &source.config, Servers::All)?;
-    let serving = Serving::spawn(&app, &source.config, tcp, socket);
-    announce(&args.output, &home, address, &source.config)?;
-    stop.received().await;
+    let app = app::build(&home, &source.config, Reach::All)?;
+    let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
+    let serving = Serving::spawn(&app, guard.clone(), tcp, socket);
+    let (gateway, servers) = (app.gateway.clone(), app.servers);
+    let reload = Reload { place: place.clone(), gateway, servers, guard, port: address.port() };
+    serving.connections.spawn(reload.watch(serving.stop.clone()));
+    announce(&args.output, place, &home, address, &source.config)?;
+    let result = tokio::select! {
+        () = stop.received() => Ok(()),
+        result = companion(app.gateway.clone()) => result,
+    };
     tracing::info!("stopping");
-    serving.drain(&app.gateway, &source.config).await;
+    serving.drain(&app.gateway, source.config.shutdown_timeout).await;
     let _ = std::fs::remove_file(home.control_socket());
-    Ok(())
+    result
 }
 
 async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -93,13 +116,16 @@ struct Serving {
 }
 
 impl Serving {
-    fn spawn(app: &App, config: &Config, tcp: TcpListener, socket: UnixListener) -> Serving {
+    fn spawn(
+        app: &App,
+        guard: Arc<ArcSwap<Guard>>,
+        tcp: TcpListener,
+        socket: UnixListener,
+    ) -> Serving {
         let front = Front::new(app.gateway.clone(), app.tokens.clone());
         let stop = CancellationToken::new();
         let connections = TaskTracker::new();
         let routes = front.routes().merge(admin::routes(app.gateway.clone(), app.tokens.clone()));
-        let port = tcp.local_addr().map_or(config.listen.port(), |address| address.port());
-        let guard = Guard::new(config.hosts(port), config.origins(port));
         let public = guarded(routes.clone(), guard);
         let lines = Lines {
             gateway: app.gateway.clone(),
@@ -109,19 +135,19 @@ impl Serving {
             stop: stop.clone(),
         };
         let local = routes.merge(Router::new().route(LINES_PATH, get(upgrade)).with_state(lines));
-        let local = guarded(local, Guard::local());
+        let local = guarded(local, Arc::new(ArcSwap::from_pointee(Guard::local())));
         connections.spawn(listen::serve(tcp, public, connections.clone(), stop.clone()));
         connections.spawn(listen::serve(socket, local, connections.clone(), stop.clone()));
         Serving { front, connections, stop }
     }
 
     /// No new calls; running ones get their time; then the connections end.
-    async fn drain(self, gateway: &Gateway, config: &Config) {
-        gateway.drain(config.shutdown_timeout).await;
+    async fn drain(self, gateway: &Gateway, within: Duration) {
+        gateway.drain(within).await;
         self.front.close().await;
         self.stop.cancel();
         self.connections.close();
-        let _ = tokio::time::timeout(config.shutdown_timeout, self.connections.wait()).await;
+        let _ = tokio::time::timeout(within, self.connections.wait()).await;
     }
 }
 
@@ -135,12 +161,25 @@ struct Lines {
     stop: CancellationToken,
 }
 
+#[derive(Deserialize)]
+struct LinesQuery {
+    server: Option<String>,
+}
+
 /// Turns a connection on `control.sock` into a plain stream of MCP lines: what `countersign mcp`
 /// copies its stdin and stdout to.
-async fn upgrade(State(lines): State<Lines>, mut request: Request) -> Response {
+async fn upgrade(
+    State(lines): State<Lines>,
+    Query(query): Query<LinesQuery>,
+    mut request: Request,
+) -> Response {
     let Some(caller) = lines.tokens.bearer(request.headers()) else {
         return unauthorized();
     };
+    let view = query.server.map_or(View::Discovery, View::Server);
+    if !view.exists(&lines.gateway, &caller) {
+        return no_such_view();
+    }
     let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == LINES_PROTOCOL);
     if !asked {
         let upgrade = [(header::UPGRADE, LINES_PROTOCOL)];
@@ -154,7 +193,7 @@ async fn upgrade(State(lines): State<Lines>, mut request: Request) -> Response {
         let _place = place;
         if let Ok(upgraded) = upgrading.await {
             let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
-            stdio::serve(&lines.gateway, caller, reader, writer, lines.stop).await;
+            stdio::serve(view.open(&lines.gateway, &caller), reader, writer, lines.stop).await;
         }
     });
     let headers = [(header::UPGRADE, LINES_PROTOCOL), (header::CONNECTION, "upgrade")];
@@ -189,6 +228,7 @@ impl StopSignal {
 
 fn announce(
     format: &ServeFormat,
+    place: &Place,
     home: &Home,
     address: SocketAddr,
     config: &Config,
@@ -202,7 +242,7 @@ fn announce(
             "agent_token_file": home.agent_token_file(),
         })
         .to_string(),
-        ServeFormat::Text => welcome(home, address, config),
+        ServeFormat::Text => welcome(place, home, address, config),
     };
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{text}")
@@ -210,17 +250,20 @@ fn announce(
         .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
 }
 
-fn welcome(home: &Home, address: SocketAddr, config: &Config) -> String {
+fn welcome(place: &Place, home: &Home, address: SocketAddr, config: &Config) -> String {
     let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
     let (servers, example) = match names.as_slice() {
         [] => (
             "notes, clock (demo servers: nothing is configured yet)".to_owned(),
-            "countersign call tool-read --tool-name=clock:current_time",
+            "call tool-read --tool-name=clock:current_time",
         ),
-        names => (names.join(", "), "countersign tools list"),
+        names => (names.join(", "), "tools list"),
     };
-    let program = std::env::current_exe()
+    let mut program = std::env::current_exe()
         .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
+    if place.home.is_some() {
+        program.push_str(&format!(" --home {}", home.path().display()));
+    }
     format!(
         "Countersign {version} is ready on http://{address}\n\n\
          \x20 servers  {servers}\n\
@@ -230,7 +273,7 @@ fn welcome(home: &Home, address: SocketAddr, config: &Config) -> String {
          or any MCP client, by streamable HTTP:\n\
          \x20 url      http://{address}/mcp\n\
          \x20 header   Authorization: Bearer $(cat {token})\n\n\
-         Try it:    {example}\n\
+         Try it:    {program} {example}\n\
          Stop it:   Ctrl+C",
         version = env!("CARGO_PKG_VERSION"),
         home = home.path().display(),

@@ -18,13 +18,15 @@ pub(crate) struct Source {
     pub(crate) notes: Vec<String>,
 }
 
+/// The person's own config file, whether it is there or not.
+pub(crate) fn path(place: &Place) -> Option<PathBuf> {
+    let own = || Some(home::config_dir()?.join("countersign/config.json"));
+    place.config.clone().or_else(own)
+}
+
 pub(crate) fn load(place: &Place) -> Result<Source, Failure> {
-    let named = place.config.clone();
-    let (path, must_exist) = match named {
-        Some(path) => (Some(path), true),
-        None => (home::config_dir().map(|dir| dir.join("countersign/config.json")), false),
-    };
-    let mut source = match path {
+    let must_exist = place.config.is_some();
+    let mut source = match path(place) {
         Some(path) if must_exist || path.exists() => read(&path)?,
         _ => Source { config: Config::default(), file: None, notes: Vec::new() },
     };

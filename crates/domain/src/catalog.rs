@@ -2,11 +2,12 @@
 //! snapshot that shares all that stayed the same.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
-use crate::caller::Caller;
+use crate::caller::{Caller, Servers};
+use crate::exposed::{self, Exposed};
 use crate::near;
 use crate::policy::{self, Lock, ServerRules};
 use crate::search::{Document, Index, Segment};
@@ -49,6 +50,17 @@ impl Listing {
         Listing { tools, faults, by_name, segment }
     }
 
+    /// Whether these definitions would make the same listing.
+    pub fn is_of(&self, definitions: &[Box<RawValue>]) -> bool {
+        self.faults.is_empty()
+            && self.tools.len() == definitions.len()
+            && self
+                .tools
+                .iter()
+                .zip(definitions)
+                .all(|(tool, definition)| tool.definition().get() == definition.get())
+    }
+
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
         self.by_name.get(name).map(|index| &self.tools[*index])
     }
@@ -81,9 +93,32 @@ pub struct Server {
     pub rules: Arc<ServerRules>,
     pub state: State,
     pub listing: Arc<Listing>,
+    list: OnceLock<Box<RawValue>>,
 }
 
 impl Server {
+    pub fn new(
+        name: Arc<str>,
+        transport: &'static str,
+        rules: Arc<ServerRules>,
+        state: State,
+        listing: Arc<Listing>,
+    ) -> Server {
+        Server { name, transport, rules, state, listing, list: OnceLock::new() }
+    }
+
+    /// The answer to `tools/list` with the callable tools, each as the server sent it; made once.
+    pub fn list(&self) -> &RawValue {
+        self.list.get_or_init(|| {
+            exposed::tools_list(self.callable().map(|tool| tool.definition().get()))
+        })
+    }
+
+    fn callable(&self) -> impl Iterator<Item = &Tool> {
+        let tools = self.listing.tools.iter();
+        tools.filter(|tool| self.lock(&tool.name) == Lock::Callable).map(|tool| &**tool)
+    }
+
     pub fn lock(&self, tool: &str) -> Lock {
         policy::lock(&self.rules, tool)
     }
@@ -145,6 +180,21 @@ pub struct Catalog {
     /// Sorted by name.
     servers: Vec<Arc<Server>>,
     index: Arc<Index>,
+    /// For callers that see every server, who are most.
+    all: OnceLock<Arc<Exposed>>,
+}
+
+/// What a pass-through client was shown; two are equal while nothing has changed for it.
+#[derive(Clone, Default)]
+pub struct Version(Vec<(Arc<Listing>, Arc<ServerRules>)>);
+
+impl PartialEq for Version {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.len() == other.0.len()
+            && self.0.iter().zip(&other.0).all(|((listing, rules), (other, other_rules))| {
+                Arc::ptr_eq(listing, other) && rules == other_rules
+            })
+    }
 }
 
 impl Catalog {
@@ -166,7 +216,7 @@ impl Catalog {
                 let same = Arc::ptr_eq(&servers[position].listing, &server.listing);
                 servers[position] = server;
                 if same {
-                    return Catalog { servers, index: self.index.clone() };
+                    return Catalog { servers, index: self.index.clone(), all: OnceLock::new() };
                 }
             }
             Err(position) => servers.insert(position, server),
@@ -183,12 +233,32 @@ impl Catalog {
             .iter()
             .map(|server| (server.name.clone(), server.listing.segment.clone()))
             .collect();
-        Catalog { servers, index: Arc::new(Index::build(segments)) }
+        Catalog { servers, index: Arc::new(Index::build(segments)), all: OnceLock::new() }
     }
 
     pub fn tool(&self, name: &ToolName) -> Option<(&Arc<Server>, &Arc<Tool>)> {
         let server = self.server(&name.server)?;
         Some((server, server.listing.tool(&name.tool)?))
+    }
+
+    /// Every tool that the caller may see and call, as `server__tool`.
+    pub fn all(&self, caller: &Caller) -> Arc<Exposed> {
+        let exposed = || {
+            let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
+            let tools =
+                visible.flat_map(|server| server.callable().map(|tool| (&*server.name, tool)));
+            Arc::new(Exposed::new(tools))
+        };
+        match caller.servers {
+            Servers::All => self.all.get_or_init(exposed).clone(),
+            Servers::Only(_) => exposed(),
+        }
+    }
+
+    /// What is shown of one server, or of all.
+    pub fn version(&self, server: Option<&str>) -> Version {
+        let shown = self.servers.iter().filter(|s| server.is_none_or(|name| *s.name == *name));
+        Version(shown.map(|server| (server.listing.clone(), server.rules.clone())).collect())
     }
 
     /// The callable tools that fit the query best. Scope, locks and filters come before ranking.
@@ -253,20 +323,14 @@ mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
-    use crate::caller::Servers;
     use crate::policy::ToolRules;
 
     fn server(name: &str, rules: ServerRules, tools: &[&str]) -> Server {
         let source = Source::Mcp(name.into());
         let definitions =
             tools.iter().map(|tool| RawValue::from_string((*tool).to_owned()).unwrap()).collect();
-        Server {
-            name: name.into(),
-            transport: "stdio",
-            rules: Arc::new(rules),
-            state: State::Ready,
-            listing: Arc::new(Listing::new(&source, definitions)),
-        }
+        let listing = Arc::new(Listing::new(&source, definitions));
+        Server::new(name.into(), "stdio", Arc::new(rules), State::Ready, listing)
     }
 
     fn catalog() -> Catalog {
@@ -353,13 +417,13 @@ mod tests {
     fn a_state_change_keeps_the_index() {
         let catalog = catalog();
         let server = catalog.server("db").unwrap();
-        let waiting = Server {
-            name: server.name.clone(),
-            transport: server.transport,
-            rules: server.rules.clone(),
-            state: State::Waiting("gone".to_owned()),
-            listing: server.listing.clone(),
-        };
+        let waiting = Server::new(
+            server.name.clone(),
+            server.transport,
+            server.rules.clone(),
+            State::Waiting("gone".to_owned()),
+            server.listing.clone(),
+        );
         let next = catalog.with(waiting);
         assert!(Arc::ptr_eq(&catalog.index, &next.index));
         assert_eq!(next.server("db").unwrap().state_word(), "error");

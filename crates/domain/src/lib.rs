@@ -6,6 +6,7 @@ pub mod caller;
 pub mod catalog;
 pub mod code;
 pub mod config;
+pub mod exposed;
 pub mod intent;
 pub mod json;
 pub mod near;

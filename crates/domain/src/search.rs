@@ -8,7 +8,10 @@ mod plan;
 mod query;
 mod schema;
 mod segment;
+mod splitter;
 mod tally;
+mod terms;
+mod word_map;
 mod words;
 
 pub use index::Index;
@@ -17,9 +20,6 @@ pub use segment::{Document, Segment};
 use plan::Plan;
 use query::Query;
 use tally::Candidate;
-
-/// Candidates beyond the limit that may still move up when all evidence is weighed.
-const CANDIDATES_EXTRA: usize = 32;
 
 /// A tool that was found, by the places given to [`Index::build`] and [`Segment::build`].
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -44,21 +44,12 @@ impl Index {
             let (segment, tool) = self.place(tool);
             keep(segment, tool)
         };
-        let room = limit.min(self.len()).saturating_add(CANDIDATES_EXTRA);
-        let mut candidates = tally::best(self, &plan, room, keep);
+        let mut candidates = tally::best(self, &plan, limit, keep);
         for candidate in &mut candidates {
-            candidate.score = self.evidence(candidate, &plan).blend();
+            candidate.score = Evidence { words: candidate.score }.blend();
         }
         candidates.sort_unstable_by(|a, b| b.cmp(a));
-        candidates.truncate(limit);
         candidates.iter().map(|candidate| self.hit(candidate, &plan)).collect()
-    }
-
-    fn evidence(&self, candidate: &Candidate, plan: &Plan) -> Evidence {
-        let order = self.order(candidate.tool);
-        let stands = |first, second| order.windows(2).any(|pair| pair == [first, second]);
-        let neighbours = plan.neighbours.iter().filter(|pair| stands(pair.first, pair.second));
-        Evidence { words: candidate.score, neighbours: neighbours.map(|pair| pair.worth).sum() }
     }
 
     fn hit(&self, candidate: &Candidate, plan: &Plan) -> Hit {
@@ -67,16 +58,16 @@ impl Index {
     }
 }
 
-/// What speaks for one candidate. The only place where scores of different kinds meet: a further
-/// one, such as a learned one, is a field here and a term in `blend`.
+/// What speaks for one candidate. The only place where scores of different kinds may meet: a
+/// further one, such as a learned one, is a field here and a term in `blend`, and needs some
+/// candidates beyond the limit that it can move up.
 struct Evidence {
     words: f32,
-    neighbours: f32,
 }
 
 impl Evidence {
     fn blend(&self) -> f32 {
-        self.words + self.neighbours
+        self.words
     }
 }
 

@@ -133,6 +133,7 @@ pub struct Tool {
     pub source: Source,
     pub hints: Hints,
     definition: Box<RawValue>,
+    name_at: Range<usize>,
     description: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
     input_schema: Option<Range<usize>>,
@@ -158,7 +159,8 @@ impl Tool {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Parts<'a> {
-            name: String,
+            #[serde(borrow)]
+            name: &'a RawValue,
             #[serde(borrow, default)]
             description: Option<&'a RawValue>,
             #[serde(borrow, default)]
@@ -169,14 +171,17 @@ impl Tool {
         let text = definition.get();
         let parts: Parts<'_> =
             serde_json::from_str(text).map_err(|error| ToolFault::Shape(error.to_string()))?;
-        check_name(&parts.name)?;
+        let name: String = serde_json::from_str(parts.name.get())
+            .map_err(|error| ToolFault::Shape(format!("name: {error}")))?;
+        check_name(&name)?;
         let range = |part: Option<&RawValue>| part.map(|part| position(text, part.get()));
         Ok(Tool {
             hints: parts.annotations.map(read_hints).unwrap_or_default(),
             description: range(parts.description),
             annotations: range(parts.annotations),
             input_schema: range(parts.input_schema),
-            name: parts.name,
+            name_at: position(text, parts.name.get()),
+            name,
             source,
             definition,
             schema: OnceLock::new(),
@@ -186,6 +191,11 @@ impl Tool {
     /// The whole object, as the server sent it.
     pub fn definition(&self) -> &RawValue {
         &self.definition
+    }
+
+    /// Where the name stands in the definition, as a JSON literal.
+    pub(crate) fn name_range(&self) -> Range<usize> {
+        self.name_at.clone()
     }
 
     /// The description as a JSON literal, as sent.

@@ -14,12 +14,13 @@ pub mod upstream;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::Catalog;
-use domain::policy::ServerRules;
 use futures_util::future::join_all;
+use mcp::handshake::Welcome;
 use provider::ToolProvider;
 use store::Store;
+use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -28,7 +29,7 @@ pub use settings::Settings;
 
 use crate::cache::ResultCache;
 use crate::registry::Registry;
-use crate::upstream::{Endpoint, Upstream};
+use crate::upstream::{Pace, ServerSpec, Upstream};
 
 /// A handle to the gate; clones are the same gate.
 #[derive(Clone)]
@@ -39,18 +40,14 @@ pub struct Gateway {
 struct Shared {
     registry: Arc<Registry>,
     settings: ArcSwap<Settings>,
+    config_fault: ArcSwapOption<String>,
     store: Store,
     cache: ResultCache,
     /// Counts the calls in flight.
     calls: TaskTracker,
     draining: CancellationToken,
-}
-
-/// A server to connect to.
-pub struct ServerSpec {
-    pub name: Arc<str>,
-    pub rules: ServerRules,
-    pub endpoint: Endpoint,
+    /// Servers that were removed and still finish their calls.
+    retiring: TaskTracker,
 }
 
 impl Gateway {
@@ -58,20 +55,94 @@ impl Gateway {
         let shared = Shared {
             registry: Arc::new(Registry::default()),
             settings: ArcSwap::from_pointee(settings),
+            config_fault: ArcSwapOption::empty(),
             store,
             cache: ResultCache::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
+            retiring: TaskTracker::new(),
         };
         Gateway { shared: Arc::new(shared) }
     }
 
     /// Starts to connect to a server. Nothing waits for it, and nothing else suffers if it fails.
+    /// A server of that name is replaced: its running calls end where they began.
     pub fn add_upstream(&self, spec: ServerSpec) {
         let registry = &self.shared.registry;
-        let connect_timeout = self.settings().connect_timeout;
-        let upstream = Upstream::new(spec, registry.clone(), connect_timeout);
-        registry.add(upstream);
+        let settings = self.settings();
+        let pace = Pace {
+            connect_timeout: settings.connect_timeout,
+            refresh_interval: settings.refresh_interval,
+        };
+        let claim = registry.claim(&spec.name);
+        let known = self.catalog().server(&spec.name).map(|server| server.listing.clone());
+        let upstream =
+            Upstream::start(spec, registry.clone(), claim, pace, known.unwrap_or_default());
+        if let Some(replaced) = registry.insert_upstream(upstream) {
+            self.retire(replaced);
+        }
+    }
+
+    /// Puts a new configuration into effect. Calls that run keep what they began with; servers
+    /// that stay as they are keep their connection.
+    pub async fn reconfigure(&self, settings: Settings, specs: Vec<ServerSpec>) {
+        self.shared.settings.store(Arc::new(settings));
+        for upstream in self.shared.registry.upstreams() {
+            let name = &upstream.spec().name;
+            if !specs.iter().any(|spec| spec.name == *name)
+                && let Some(removed) = self.shared.registry.remove(name)
+            {
+                self.retire(removed);
+            }
+        }
+        for spec in specs {
+            match self.shared.registry.upstream(&spec.name) {
+                Some(kept) if kept.spec().connects_like(&spec) => kept.set_rules(spec.rules).await,
+                Some(_) | None => self.add_upstream(spec),
+            }
+        }
+    }
+
+    fn retire(&self, upstream: Arc<Upstream>) {
+        let within = self.settings().call_timeout(&upstream.spec().name);
+        self.shared.retiring.spawn(async move { upstream.retire(within).await });
+    }
+
+    /// Ends the connection to a server and makes it anew; false where there is no such server.
+    pub async fn restart(&self, server: &str) -> bool {
+        match self.shared.registry.upstream(server) {
+            Some(upstream) => {
+                upstream.restart().await;
+                true
+            }
+            None => false,
+        }
+    }
+
+    /// Why the newest config file is not in effect, where it is not.
+    pub fn config_fault(&self) -> Option<Arc<String>> {
+        self.shared.config_fault.load_full()
+    }
+
+    pub fn set_config_fault(&self, fault: Option<String>) {
+        self.shared.config_fault.store(fault.map(Arc::new));
+    }
+
+    /// Tells that the catalog has changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.shared.registry.changes()
+    }
+
+    /// What a server said of itself when it was greeted.
+    pub(crate) fn welcome(&self, server: &str) -> Option<Arc<Welcome>> {
+        self.shared.registry.upstream(server)?.welcome()
+    }
+
+    /// A client is gone: what was kept for it alone is closed.
+    pub(crate) async fn end_session(&self, session: &str) {
+        for upstream in self.shared.registry.upstreams() {
+            upstream.end_session(session).await;
+        }
     }
 
     /// Adds a provider whose tools do not change.
@@ -93,7 +164,7 @@ impl Gateway {
 
     /// The last lines that a server wrote on stderr.
     pub fn stderr(&self, server: &str) -> Vec<String> {
-        self.shared.registry.stderr(server)
+        self.shared.registry.upstream(server).map(|upstream| upstream.stderr()).unwrap_or_default()
     }
 
     /// Waits a little for servers that have not finished their first attempt to connect.
@@ -103,7 +174,9 @@ impl Gateway {
 
     /// Waits until every server has connected or failed once, or the time is up.
     pub async fn settled(&self, within: Duration) {
-        let _ = tokio::time::timeout(within, self.shared.registry.settled()).await;
+        let upstreams = self.shared.registry.upstreams();
+        let settled = join_all(upstreams.iter().map(|upstream| upstream.settled()));
+        let _ = tokio::time::timeout(within, settled).await;
     }
 
     /// Takes no new calls, gives running ones `within`, then closes every connection.
@@ -113,5 +186,7 @@ impl Gateway {
         let _ = tokio::time::timeout(within, self.shared.calls.wait()).await;
         let providers = self.shared.registry.take_all();
         join_all(providers.iter().map(|provider| provider.close())).await;
+        self.shared.retiring.close();
+        let _ = tokio::time::timeout(within, self.shared.retiring.wait()).await;
     }
 }

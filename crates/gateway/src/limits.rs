@@ -29,5 +29,14 @@ pub(crate) const DRIVER_COMMANDS_MAX: usize = 64;
 /// How long a lost child gets to report its exit status before it is described without one.
 pub(crate) const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
 
+/// Clients with a connection of their own to one server, each of which may be a process.
+pub(crate) const OWN_CONNECTIONS_MAX: usize = 32;
+
+/// A client's own connection that was not used for this long is closed.
+pub(crate) const OWN_CONNECTION_IDLE: Duration = Duration::from_secs(10 * 60);
+
+/// Bytes in flight to a server in this process, each way.
+pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;
+
 /// Several list changes within this time are one.
 pub(crate) const RELIST_PAUSE: Duration = Duration::from_millis(50);

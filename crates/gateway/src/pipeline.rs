@@ -40,7 +40,7 @@ impl Gateway {
             Err(refusal) => return Outcome::Refused(refusal),
         };
         let outcome = match self.shared.registry.provider(&call.tool.server) {
-            Some(provider) => forward::forward(&*provider, &call, ctx, allowed).await,
+            Some(in_use) => forward::forward(&*in_use.provider, &call, ctx, allowed).await,
             None => forward::gone(&call),
         };
         record.end(&snapshot, outcome).await

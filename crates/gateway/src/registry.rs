@@ -1,7 +1,7 @@
 //! Which providers there are, and the catalog made of what they offer.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use arc_swap::ArcSwap;
 use domain::Catalog;
@@ -9,15 +9,27 @@ use domain::catalog::{Listing, Server};
 use domain::tool::Source;
 use domain::upstream::State;
 use provider::ToolProvider;
+use tokio::sync::watch;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::upstream::Upstream;
 
-#[derive(Default)]
 pub(crate) struct Registry {
     catalog: ArcSwap<Catalog>,
-    /// Held while a new snapshot is made, so that none is lost.
-    publishing: Mutex<()>,
+    /// Who may publish each server; held while a new snapshot is made, so that none is lost.
+    claims: Mutex<Claims>,
     providers: RwLock<HashMap<String, Entry>>,
+    changes: watch::Sender<u64>,
+}
+
+/// The right to publish a server. A newer claim on the same name ends it.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Claim(u64);
+
+#[derive(Default)]
+struct Claims {
+    last: u64,
+    by_name: HashMap<String, Claim>,
 }
 
 #[derive(Clone)]
@@ -26,19 +38,67 @@ enum Entry {
     Fixed(Arc<dyn ToolProvider>),
 }
 
+/// A provider that a call has taken.
+pub(crate) struct InUse {
+    pub(crate) provider: Arc<dyn ToolProvider>,
+    _counted: Option<TaskTrackerToken>,
+}
+
+impl Default for Registry {
+    fn default() -> Self {
+        Registry {
+            catalog: ArcSwap::default(),
+            claims: Mutex::default(),
+            providers: RwLock::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
 impl Registry {
     pub(crate) fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    pub(crate) fn publish(&self, server: Server) {
-        let _one_at_a_time = self.publishing.lock().unwrap_or_else(PoisonError::into_inner);
-        let next = self.catalog.load().with(server);
-        self.catalog.store(Arc::new(next));
+    /// Tells that the catalog has changed.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
     }
 
-    pub(crate) fn add(&self, upstream: Arc<Upstream>) {
-        self.insert(upstream.name().to_owned(), Entry::Upstream(upstream));
+    pub(crate) fn claim(&self, name: &str) -> Claim {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.last += 1;
+        let claim = Claim(claims.last);
+        claims.by_name.insert(name.to_owned(), claim);
+        claim
+    }
+
+    pub(crate) fn publish(&self, claim: Claim, server: Server) {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.by_name.get(&*server.name) == Some(&claim) {
+            self.catalog.store(Arc::new(self.catalog.load().with(server)));
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    pub(crate) fn insert_upstream(&self, upstream: Arc<Upstream>) -> Option<Arc<Upstream>> {
+        let name = upstream.spec().name.to_string();
+        match self.write().insert(name, Entry::Upstream(upstream)) {
+            Some(Entry::Upstream(replaced)) => Some(replaced),
+            Some(Entry::Fixed(_)) | None => None,
+        }
+    }
+
+    /// Takes a server out; calls that already have it go on.
+    pub(crate) fn remove(&self, name: &str) -> Option<Arc<Upstream>> {
+        let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        claims.by_name.remove(name);
+        self.catalog.store(Arc::new(self.catalog.load().without(name)));
+        self.changes.send_modify(|count| *count += 1);
+        match self.write().remove(name) {
+            Some(Entry::Upstream(upstream)) => Some(upstream),
+            Some(Entry::Fixed(_)) | None => None,
+        }
     }
 
     pub(crate) async fn add_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
@@ -46,64 +106,56 @@ impl Registry {
             Ok(definitions) => (State::Ready, definitions),
             Err(error) => (State::Waiting(error.to_string()), Vec::new()),
         };
-        self.publish(Server {
-            name: name.into(),
-            transport: "embedded",
-            rules: Arc::default(),
-            state,
-            listing: Arc::new(Listing::new(&Source::Builtin, definitions)),
-        });
-        self.insert(name.to_owned(), Entry::Fixed(provider));
+        let listing = Arc::new(Listing::new(&Source::Builtin, definitions));
+        let server = Server::new(name.into(), "embedded", Arc::default(), state, listing);
+        self.publish(self.claim(name), server);
+        self.write().insert(name.to_owned(), Entry::Fixed(provider));
     }
 
-    pub(crate) fn provider(&self, server: &str) -> Option<Arc<dyn ToolProvider>> {
-        Some(match self.entry(server)? {
-            Entry::Upstream(upstream) => upstream,
-            Entry::Fixed(provider) => provider,
+    /// The provider for one call. It is counted before anyone could take the server out, so that a
+    /// server which is replaced waits for it.
+    pub(crate) fn provider(&self, server: &str) -> Option<InUse> {
+        Some(match self.read().get(server)? {
+            Entry::Upstream(upstream) => {
+                let counted = Some(upstream.enter());
+                InUse { provider: upstream.clone(), _counted: counted }
+            }
+            Entry::Fixed(provider) => InUse { provider: provider.clone(), _counted: None },
         })
     }
 
-    /// Returns once the server has connected or failed for the first time.
-    pub(crate) async fn settle(&self, server: &str) {
-        if let Some(Entry::Upstream(upstream)) = self.entry(server) {
-            upstream.settled().await;
+    pub(crate) fn upstream(&self, server: &str) -> Option<Arc<Upstream>> {
+        match self.read().get(server)? {
+            Entry::Upstream(upstream) => Some(upstream.clone()),
+            Entry::Fixed(_) => None,
         }
     }
 
-    pub(crate) async fn settled(&self) {
-        let names: Vec<String> = self.read().keys().cloned().collect();
-        for name in names {
-            self.settle(&name).await;
-        }
-    }
-
-    pub(crate) fn stderr(&self, server: &str) -> Vec<String> {
-        match self.entry(server) {
-            Some(Entry::Upstream(upstream)) => upstream.stderr(),
-            Some(Entry::Fixed(_)) | None => Vec::new(),
-        }
+    pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        let providers = self.read();
+        let upstreams = providers.values().filter_map(|entry| match entry {
+            Entry::Upstream(upstream) => Some(upstream.clone()),
+            Entry::Fixed(_) => None,
+        });
+        upstreams.collect()
     }
 
     pub(crate) fn take_all(&self) -> Vec<Arc<dyn ToolProvider>> {
-        let mut providers = self.providers.write().unwrap_or_else(PoisonError::into_inner);
-        providers
-            .drain()
-            .map(|(_, entry)| match entry {
+        let entries = std::mem::take(&mut *self.write());
+        entries
+            .into_values()
+            .map(|entry| match entry {
                 Entry::Upstream(upstream) => upstream as Arc<dyn ToolProvider>,
                 Entry::Fixed(provider) => provider,
             })
             .collect()
     }
 
-    fn insert(&self, name: String, entry: Entry) {
-        self.providers.write().unwrap_or_else(PoisonError::into_inner).insert(name, entry);
-    }
-
-    fn entry(&self, server: &str) -> Option<Entry> {
-        self.read().get(server).cloned()
-    }
-
-    fn read(&self) -> std::sync::RwLockReadGuard<'_, HashMap<String, Entry>> {
+    fn read(&self) -> RwLockReadGuard<'_, HashMap<String, Entry>> {
         self.providers.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, HashMap<String, Entry>> {
+        self.providers.write().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -13,6 +13,7 @@ pub struct Settings {
     pub tool_response_limit: u32,
     pub call_timeout: Duration,
     pub connect_timeout: Duration,
+    pub refresh_interval: Duration,
     server_call_timeouts: HashMap<String, Duration>,
 }
 
@@ -31,6 +32,7 @@ impl From<&Config> for Settings {
             tool_response_limit: config.tool_response_limit,
             call_timeout: config.call_timeout,
             connect_timeout: config.connect_timeout,
+            refresh_interval: config.refresh_interval,
             server_call_timeouts: config
                 .servers
                 .iter()

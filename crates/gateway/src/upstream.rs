@@ -4,77 +4,153 @@
 mod connection;
 mod driver;
 mod endpoint;
+mod own;
+mod server_side;
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
+use domain::catalog::Listing;
+use domain::policy::ServerRules;
 use domain::upstream::State;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
+use mcp::handshake::Welcome;
 use mcp::message::Raw;
 use mcp::object::Members;
 use mcp::peer::{Ask, Peer, RequestError};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
-pub use endpoint::{Embedded, Endpoint};
+pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec};
 
-use crate::registry::Registry;
+use crate::limits;
+use crate::registry::{Claim, Registry};
 use crate::upstream::driver::{Command, Driver, Shared};
-use crate::{ServerSpec, limits};
+use crate::upstream::own::OwnConnections;
 
 pub struct Upstream {
-    name: Arc<str>,
-    /// The connection of the moment, if there is one.
-    live: Arc<ArcSwapOption<Peer>>,
+    spec: ServerSpec,
+    live: Arc<ArcSwapOption<Live>>,
+    own: Arc<OwnConnections>,
     state: watch::Receiver<State>,
     commands: mpsc::Sender<Command>,
     stderr: StderrTail,
-    driver: std::sync::Mutex<Option<JoinHandle<()>>>,
+    driver: Mutex<Option<JoinHandle<()>>>,
     connect_timeout: Duration,
+    /// Calls at once, where the operator set a bound.
+    slots: Option<Semaphore>,
+    calls: TaskTracker,
+}
+
+/// The connection of the moment that all clients share.
+pub(crate) struct Live {
+    pub(crate) peer: Peer,
+    pub(crate) welcome: Arc<Welcome>,
+}
+
+/// How long things may take, from the settings.
+#[derive(Clone, Copy)]
+pub(crate) struct Pace {
+    pub(crate) connect_timeout: Duration,
+    pub(crate) refresh_interval: Duration,
 }
 
 impl Upstream {
-    pub(crate) fn new(
+    pub(crate) fn start(
         spec: ServerSpec,
         registry: Arc<Registry>,
-        connect_timeout: Duration,
+        claim: Claim,
+        pace: Pace,
+        known: Arc<Listing>,
     ) -> Arc<Upstream> {
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
         let (state_sender, state) = watch::channel(State::Idle);
         let live = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
-        let name = spec.name.clone();
+        let own = Arc::new(OwnConnections::new(
+            spec.endpoint.clone(),
+            spec.keeping.sharing,
+            stderr.clone(),
+            pace.connect_timeout,
+        ));
         let shared = Shared {
             registry,
-            connect_timeout,
+            claim,
+            connect_timeout: pace.connect_timeout,
+            refresh_interval: pace.refresh_interval,
             live: live.clone(),
+            own: own.clone(),
             state: state_sender,
             stderr: stderr.clone(),
         };
-        let driver = Driver::new(spec, shared).spawn(commands.downgrade(), receiver);
-        let driver = std::sync::Mutex::new(Some(driver));
-        Arc::new(Upstream { name, live, state, commands, stderr, driver, connect_timeout })
+        let driver = Driver::new(spec.clone(), shared, commands.downgrade(), known).spawn(receiver);
+        Arc::new(Upstream {
+            slots: spec.keeping.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
+            spec,
+            live,
+            own,
+            state,
+            commands,
+            stderr,
+            driver: Mutex::new(Some(driver)),
+            connect_timeout: pace.connect_timeout,
+            calls: TaskTracker::new(),
+        })
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
+    /// Counts a call from the moment that it finds the server until it has ended.
+    pub(crate) fn enter(&self) -> TaskTrackerToken {
+        self.calls.token()
+    }
+
+    pub(crate) fn spec(&self) -> &ServerSpec {
+        &self.spec
     }
 
     pub(crate) fn stderr(&self) -> Vec<String> {
         self.stderr.lines()
     }
 
-    /// Returns once the first attempt to connect has ended, one way or the other.
+    pub(crate) fn welcome(&self) -> Option<Arc<Welcome>> {
+        Some(self.live.load().as_ref()?.welcome.clone())
+    }
+
+    /// Returns once the first attempt to connect has ended, one way or the other. A lazy server
+    /// makes its first attempt now.
     pub(crate) async fn settled(&self) {
+        if *self.state.borrow() == State::Idle {
+            let _ = self.commands.send(Command::Wanted).await;
+        }
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| !matches!(state, State::Idle | State::Connecting)).await;
     }
 
-    fn peer(&self) -> Result<Arc<Peer>, ProviderError> {
+    pub(crate) async fn restart(&self) {
+        let _ = self.commands.send(Command::Restart).await;
+    }
+
+    pub(crate) async fn set_rules(&self, rules: ServerRules) {
+        let _ = self.commands.send(Command::Rules(rules)).await;
+    }
+
+    pub(crate) async fn end_session(&self, session: &str) {
+        self.own.end_session(session).await;
+    }
+
+    /// Closes once the calls that run have ended, or the time is up.
+    pub(crate) async fn retire(&self, within: Duration) {
+        self.calls.close();
+        let _ = tokio::time::timeout(within, self.calls.wait()).await;
+        self.close().await;
+    }
+
+    fn live(&self) -> Result<Arc<Live>, ProviderError> {
         self.live.load_full().ok_or_else(|| {
             ProviderError::Unavailable(match &*self.state.borrow() {
                 State::Waiting(reason) => reason.clone(),
@@ -85,13 +161,58 @@ impl Upstream {
             })
         })
     }
+
+    /// The shared connection; one that is being made for the first time is waited for.
+    async fn ready(&self, ctx: &CallContext) -> Result<Arc<Live>, ProviderError> {
+        let first = matches!(*self.state.borrow(), State::Idle | State::Connecting);
+        if first && self.live.load().is_none() {
+            tokio::select! {
+                () = self.settled() => {}
+                () = ctx.cancel.cancelled() => return Err(ProviderError::Cancelled),
+                () = tokio::time::sleep_until(ctx.deadline) => return Err(ProviderError::Timeout),
+            }
+        }
+        self.live()
+    }
+
+    /// A place among the calls that run at once.
+    async fn slot(&self, ctx: &CallContext) -> Result<Option<SemaphorePermit<'_>>, ProviderError> {
+        let Some(slots) = &self.slots else {
+            return Ok(None);
+        };
+        tokio::select! {
+            slot = slots.acquire() => Ok(slot.ok()),
+            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
+        }
+    }
+
+    async fn make(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
+        let _slot = self.slot(ctx).await?;
+        // A server that is down is down for every client, whoever has a connection of its own.
+        let live = self.ready(ctx).await?;
+        let own = self.own.of(call, ctx).await?;
+        let (peer, _asked) = match &own {
+            Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
+            None => (live.peer.clone(), None),
+        };
+        let ask = Ask {
+            method: "tools/call".to_owned(),
+            params: Some(params(call)),
+            timeout: ctx.remaining(),
+            cancel: ctx.cancel.clone(),
+            progress: ctx.progress.clone(),
+        };
+        let result = peer.request(ask).await.map_err(provider_error)?;
+        Ok(Reply { result })
+    }
 }
 
 impl ToolProvider for Upstream {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async {
-            let peer = self.peer()?;
-            mcp::client::list_tools(&peer, self.connect_timeout)
+            let live = self.live()?;
+            mcp::client::list_tools(&live.peer, self.connect_timeout)
                 .await
                 .map_err(|error| ProviderError::Unavailable(error.to_string()))
         }
@@ -103,24 +224,13 @@ impl ToolProvider for Upstream {
         call: &'a Call,
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
-        async {
-            let ask = Ask {
-                method: "tools/call".to_owned(),
-                params: Some(params(call)),
-                timeout: ctx.remaining(),
-                cancel: ctx.cancel.clone(),
-                progress: ctx.progress.clone(),
-            };
-            let result = self.peer()?.request(ask).await.map_err(provider_error)?;
-            Ok(Reply { result })
-        }
-        .boxed()
+        self.make(call, ctx).boxed()
     }
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
             let _ = self.commands.send(Command::Stop).await;
-            let driver = self.driver.lock().unwrap_or_else(|error| error.into_inner()).take();
+            let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(driver) = driver {
                 let _ = driver.await;
             }

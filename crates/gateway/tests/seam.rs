@@ -5,11 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::policy::ServerRules;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gateway::upstream::Endpoint;
-use gateway::{Gateway, ServerSpec, Settings, front};
+use gateway::front::{View, stdio};
+use gateway::upstream::ServerSpec;
+use gateway::{Gateway, Settings};
 use mcp::message::{Raw, raw, to_raw};
 use mcp::peer::{Ask, RequestError};
 use mcp::server::{Server, text_result};
@@ -63,7 +63,7 @@ async fn ask(ctx: &CallContext) -> String {
     let Some(client) = &ctx.ask_client else {
         return "nobody to ask".to_owned();
     };
-    if !client.can("sampling") {
+    if client.capability("sampling").is_none() {
         return "cannot sample".to_owned();
     }
     let params = raw(r#"{"messages":[],"maxTokens":1}"#.to_owned());
@@ -96,7 +96,8 @@ async fn client(gateway: &Gateway, capabilities: Value, answers: Answers) -> Cli
     tokio::spawn(async move {
         let (reader, writer) = tokio::io::split(theirs);
         let caller = Arc::new(Caller::agent("agent"));
-        front::stdio::serve(&gateway, caller, reader, writer, CancellationToken::new()).await;
+        let service = View::Discovery.open(&gateway, &caller);
+        stdio::serve(service, reader, writer, CancellationToken::new()).await;
     });
     Client::greet(capabilities, answers, |service| {
         let (reader, writer) = tokio::io::split(ours);
@@ -189,16 +190,13 @@ async fn the_callers_trace_context_reaches_the_provider() {
 #[tokio::test]
 async fn every_outcome_leaves_a_record_before_its_answer() {
     let gate = gate(Settings::default()).await;
-    gate.add_upstream(ServerSpec {
-        name: "up".into(),
-        rules: ServerRules::default(),
-        endpoint: Endpoint::Embedded(Arc::new(|| {
-            let mut server = Server::new("up", "1");
-            let definition = json!({"name": "read", "annotations": {"readOnlyHint": true}});
-            server.register_tool(&definition, |_| async { Ok(text_result("done")) }.boxed());
-            server
-        })),
-    });
+    let make = || {
+        let mut server = Server::new("up", "1");
+        let definition = json!({"name": "read", "annotations": {"readOnlyHint": true}});
+        server.register_tool(&definition, |_| async { Ok(text_result("done")) }.boxed());
+        server
+    };
+    gate.add_upstream(ServerSpec::embedded("up", Arc::new(make)));
     let client = client(&gate, json!({}), vec![]).await;
     let last = || gate.store().activity(&Filter::default(), 1).remove(0);
 

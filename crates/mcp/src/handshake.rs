@@ -7,7 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
-use crate::message::{Raw, Request, raw};
+use crate::message::{Raw, Request, raw, to_raw};
 use crate::object::{Members, quote};
 use crate::peer::{Ask, Peer, RequestError};
 use crate::version::Version;
@@ -18,24 +18,31 @@ pub struct ClientHello {
     pub version: Version,
     pub client_name: String,
     pub client_version: String,
-    /// As sent; what a client can do is asked with [`ClientHello::can`].
+    /// As sent; [`ClientHello::capability`] reads it.
     pub capabilities: Raw,
 }
 
 impl ClientHello {
-    /// Whether the client declared a capability, such as `sampling`, `elicitation` or `roots`.
-    pub fn can(&self, capability: &str) -> bool {
-        Members::parse(&self.capabilities).is_ok_and(|members| members.get(capability).is_some())
+    /// What the client declared for a capability, such as `sampling`, as JSON.
+    pub fn capability(&self, name: &str) -> Option<String> {
+        Members::parse(&self.capabilities).ok()?.get(name).map(str::to_owned)
     }
 }
 
 /// What a server says of itself.
 #[derive(Clone, Debug)]
 pub struct ServerHello {
-    pub name: String,
-    pub version: String,
+    /// `serverInfo`: name, version and whatever else a server tells.
+    pub info: Raw,
     pub capabilities: Raw,
     pub instructions: Option<String>,
+}
+
+impl ServerHello {
+    pub fn new(name: &str, version: &str, capabilities: Raw) -> ServerHello {
+        let info = to_raw(&json!({"name": name, "version": version}));
+        ServerHello { info, capabilities, instructions: None }
+    }
 }
 
 /// The server's end: reads the request, agrees on a revision, and writes the answer.
@@ -74,11 +81,10 @@ pub fn accept(
 }
 
 fn answer(version: Version, server: &ServerHello) -> Raw {
-    let info = json!({"name": server.name, "version": server.version}).to_string();
     let mut members = Members::default();
     members.set("protocolVersion", quote(version.as_str()));
     members.set("capabilities", server.capabilities.get());
-    members.set("serverInfo", info);
+    members.set("serverInfo", server.info.get());
     if let Some(instructions) = &server.instructions {
         members.set("instructions", quote(instructions));
     }
@@ -92,6 +98,14 @@ pub struct Welcome {
     /// The whole answer, as it came.
     pub result: Raw,
     pub instructions: Option<String>,
+}
+
+impl Welcome {
+    /// `serverInfo`, as it came.
+    pub fn info(&self) -> Option<Raw> {
+        let members = Members::parse(&self.result).ok()?;
+        members.get("serverInfo").map(|info| raw(info.to_owned()))
+    }
 }
 
 #[derive(Debug, thiserror::Error)]

@@ -42,12 +42,7 @@ struct Tool {
 
 impl Server {
     pub fn new(name: &str, version: &str) -> Self {
-        let hello = ServerHello {
-            name: name.to_owned(),
-            version: version.to_owned(),
-            capabilities: raw(r#"{"tools":{}}"#.to_owned()),
-            instructions: None,
-        };
+        let hello = ServerHello::new(name, version, raw(r#"{"tools":{}}"#.to_owned()));
         Server { hello, tools: BTreeMap::new() }
     }
 

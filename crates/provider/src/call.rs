@@ -39,6 +39,8 @@ pub enum Declared {
 pub enum Surface {
     /// `/mcp` and `countersign mcp`: the two-key tools.
     Discovery,
+    /// `/mcp/all` and `/mcp/s/<server>`: the servers' own tools, without a declared intent.
+    Passthrough,
     Rest,
     Cli,
 }
@@ -47,6 +49,7 @@ impl Surface {
     pub fn as_str(self) -> &'static str {
         match self {
             Surface::Discovery => "discovery",
+            Surface::Passthrough => "passthrough",
             Surface::Rest => "rest",
             Surface::Cli => "cli",
         }
@@ -55,7 +58,7 @@ impl Surface {
     /// The record's `source`.
     pub fn source(self) -> &'static str {
         match self {
-            Surface::Discovery => "mcp",
+            Surface::Discovery | Surface::Passthrough => "mcp",
             Surface::Rest => "api",
             Surface::Cli => "cli",
         }

@@ -29,8 +29,9 @@ pub type Sink = Arc<dyn Fn(Raw) + Send + Sync>;
 
 /// Asks the client that made the call.
 pub trait AskClient: Send + Sync {
-    /// Whether the client declared the capability (`sampling`, `elicitation`, `roots`).
-    fn can(&self, capability: &str) -> bool;
+    /// What the client declared for a capability (`sampling`, `elicitation`, `roots`), as JSON;
+    /// nothing where it did not.
+    fn capability(&self, name: &str) -> Option<String>;
 
     fn ask<'a>(
         &'a self,

@@ -39,12 +39,8 @@ impl Script {
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "initialize" => {
-                let hello = ServerHello {
-                    name: "scripted".to_owned(),
-                    version: "1".to_owned(),
-                    capabilities: raw(r#"{"tools":{"listChanged":true}}"#.to_owned()),
-                    instructions: None,
-                };
+                let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
+                let hello = ServerHello::new("scripted", "1", capabilities);
                 Ok(handshake::accept(&request, &incoming.peer, &hello)?.1)
             }
             "ping" => Ok(raw("{}".to_owned())),

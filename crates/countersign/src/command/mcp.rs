@@ -6,30 +6,30 @@ use std::sync::Arc;
 use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use domain::Caller;
-use gateway::front::stdio;
+use gateway::front::{View, stdio};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{self, Servers};
-use crate::cli::Place;
-use crate::control::{LINES_PATH, LINES_PROTOCOL};
+use crate::app::{self, Reach};
+use crate::cli::{Mcp, Place};
+use crate::control::{self, LINES_PATH, LINES_PROTOCOL, encode};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::source;
 
-pub(crate) async fn run(place: &Place) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Place, args: Mcp) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     match UnixStream::connect(home.control_socket()).await {
-        Ok(stream) => bridge(&home, stream).await,
-        Err(_) => in_process(place, &home).await,
+        Ok(stream) => bridge(&home, stream, args.server).await,
+        Err(_) => in_process(place, &home, args.server).await,
     }
 }
 
-async fn bridge(home: &Home, stream: UnixStream) -> Result<(), Failure> {
+async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Result<(), Failure> {
     let lost = |error: &dyn std::fmt::Display| {
         Failure::system(format!("the connection to the running gate failed: {error}"))
     };
@@ -38,7 +38,11 @@ async fn bridge(home: &Home, stream: UnixStream) -> Result<(), Failure> {
         .await
         .map_err(|error| lost(&error))?;
     tokio::spawn(connection.with_upgrades());
-    let request = Request::get(LINES_PATH)
+    let path = match server {
+        Some(name) => format!("{LINES_PATH}?server={}", encode(&name)),
+        None => LINES_PATH.to_owned(),
+    };
+    let request = Request::get(path)
         .header(header::HOST, "localhost")
         .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
         .header(header::CONNECTION, "upgrade")
@@ -47,10 +51,9 @@ async fn bridge(home: &Home, stream: UnixStream) -> Result<(), Failure> {
         .map_err(|error| lost(&error))?;
     let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let status = response.status();
         let body = response.into_body().collect().await.map_err(|error| lost(&error))?.to_bytes();
-        let words = String::from_utf8_lossy(&body).into_owned();
-        return Err(Failure::system(format!("the running gate answered {status}: {words}")));
+        let value = serde_json::from_slice(&body).unwrap_or_default();
+        return Err(Failure::input(control::words(&value)));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
     let mut gate = TokioIo::new(upgraded);
@@ -60,17 +63,22 @@ async fn bridge(home: &Home, stream: UnixStream) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn in_process(place: &Place, home: &Home) -> Result<(), Failure> {
+async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     for note in &source.notes {
         tracing::warn!("{note}");
     }
-    let app = app::build(home, &source.config, Servers::All)?;
+    let reach = server.as_deref().map_or(Reach::All, Reach::Only);
+    let app = app::build(home, &source.config, reach)?;
     let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent("agent-token"));
-    let serving =
-        stdio::serve(&app.gateway, caller, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
+    let view = server.map_or(View::Discovery, View::Server);
+    if !view.exists(&app.gateway, &caller) {
+        return Err(Failure::input("NOT_FOUND: there is no such server"));
+    }
+    let service = view.open(&app.gateway, &caller);
+    let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
     tokio::pin!(serving);
     tokio::select! {
         () = &mut serving => {}

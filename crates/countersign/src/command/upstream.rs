@@ -2,20 +2,30 @@
 
 use serde_json::Value;
 
-use crate::app::Servers;
+use crate::app::Reach;
 use crate::cli::{Place, Upstream};
-use crate::control::{encode, get};
+use crate::control::{Control, encode, get};
 use crate::exit::Failure;
-use crate::output::{self, fields, table, text};
+use crate::output::{self, fields, plain, table, text};
 
 pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     match verb {
         Upstream::List { output } => {
-            output::print(output, &get(place, Servers::All, "/api/v1/servers").await?, list)
+            output::print(output, &get(place, Reach::All, "/api/v1/servers").await?, list)
+        }
+        Upstream::Logs { name, lines, output } => {
+            let path = format!("/api/v1/servers/{}/logs?limit={lines}", encode(&name));
+            output::print(output, &get(place, Reach::Only(&name), &path).await?, logs)
+        }
+        Upstream::Restart { name } => {
+            let path = format!("/api/v1/servers/{}/restart", encode(&name));
+            let restart = async |control: &Control| control.post(&path).await;
+            Control::with(place, Reach::Only(&name), restart).await?;
+            output::line(&format!("restarting '{name}'"))
         }
         Upstream::Get { name, output } => {
             let path = format!("/api/v1/servers/{}", encode(&name));
-            output::print(output, &get(place, Servers::Only(&name), &path).await?, show)
+            output::print(output, &get(place, Reach::Only(&name), &path).await?, show)
         }
     }
 }
@@ -45,6 +55,11 @@ fn show(server: &Value) -> String {
         ("tools", counts(server)),
         ("error", text(server, "error")),
     ])
+}
+
+fn logs(answer: &Value) -> String {
+    let lines = answer["lines"].as_array().map(Vec::as_slice).unwrap_or_default();
+    lines.iter().filter_map(Value::as_str).map(plain).collect::<Vec<_>>().join("\n")
 }
 
 /// `12`, or `12 (9 callable, 3 disabled_by_config)` where some are locked.

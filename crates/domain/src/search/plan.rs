@@ -1,9 +1,9 @@
 //! A query made ready for one index: which terms stand for each of its words and with what weight,
-//! which of its words stand side by side, and the most that any tool could reach.
+//! and the most that any tool could reach.
 
 use super::index::Index;
 use super::query::{Query, Word};
-use super::words::Form;
+use super::splitter::Form;
 
 /// Shorter words begin too many others by chance. In bytes: one Chinese character may begin
 /// pairs, see `has_kin`.
@@ -17,10 +17,6 @@ const SHORTER_WEIGHT: f32 = 0.5;
 /// Terms that may stand for one word; the nearest are taken.
 const KIN_MAX: usize = 8;
 
-/// What two words of the query are worth when they stand side by side in the tool's text too, as
-/// a share of their mean rarity. It settles ties; more of it drowns the words themselves.
-const NEIGHBOUR_WEIGHT: f32 = 0.1;
-
 /// The impact that a word unknown to the whole catalog would have had, in the measure of what
 /// can be reached: the best of poor matches must not look like a good one.
 const UNKNOWN_IMPACT: f32 = 0.5;
@@ -30,7 +26,6 @@ pub(super) struct Plan {
     /// The terms for all words, one word after the other.
     kin: Vec<Kin>,
     ends: Vec<usize>,
-    pub(super) neighbours: Vec<Neighbours>,
     /// No score is above this.
     pub(super) attainable: f32,
 }
@@ -42,22 +37,11 @@ pub(super) struct Kin {
     pub(super) weight: f32,
 }
 
-/// Two terms that stand side by side in the query.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Neighbours {
-    pub(super) first: u32,
-    pub(super) second: u32,
-    pub(super) worth: f32,
-}
-
 impl Plan {
     pub(super) fn new(index: &Index, query: &Query) -> Plan {
         let mut plan = Plan::default();
-        let exact: Vec<_> = query.words.iter().map(|word| plan.add(index, word)).collect();
-        for pair in query.order.windows(2) {
-            if let (Some(first), Some(second)) = (exact[pair[0]], exact[pair[1]]) {
-                plan.add_neighbours(index, first, second);
-            }
+        for word in &query.words {
+            plan.add(index, word);
         }
         plan
     }
@@ -68,14 +52,13 @@ impl Plan {
         starts.zip(&self.ends).map(|(start, &end)| &self.kin[start..end])
     }
 
-    /// Looks a word up; gives the term that is the word itself.
-    fn add(&mut self, index: &Index, word: &Word) -> Option<u32> {
+    fn add(&mut self, index: &Index, word: &Word) {
         let start = self.kin.len();
-        let exact = if word.form == Form::Part && has_kin(&word.stem) {
-            self.add_kin(index, word)
+        if word.form == Form::Part && has_kin(&word.stem) {
+            self.add_kin(index, word);
         } else {
-            self.add_exact(index, word)
-        };
+            self.add_exact(index, word);
+        }
         let found = &mut self.kin[start..];
         if found.len() > KIN_MAX {
             found.sort_by(|a, b| b.weight.total_cmp(&a.weight).then(a.term.cmp(&b.term)));
@@ -85,30 +68,25 @@ impl Plan {
         let reach = |kin: &Kin| kin.weight * index.peaks[kin.term as usize];
         let reachable = self.kin[start..].iter().map(reach).fold(0.0, f32::max);
         self.attainable += if reachable > 0.0 { reachable } else { unknown(index, word) };
-        exact
     }
 
-    fn add_exact(&mut self, index: &Index, word: &Word) -> Option<u32> {
+    fn add_exact(&mut self, index: &Index, word: &Word) {
         let term = index.terms.first_from(word.stem.as_bytes());
-        let found = (term as usize) < index.terms.len() && index.terms.get(term) == word.stem;
-        found.then(|| {
+        if (term as usize) < index.terms.len() && index.terms.get(term) == word.stem {
             self.kin.push(Kin { term, weight: word.weight });
-            term
-        })
+        }
     }
 
     /// All kin of a word begin with its first bytes, so they lie in one stretch of the vocabulary.
-    fn add_kin(&mut self, index: &Index, word: &Word) -> Option<u32> {
+    fn add_kin(&mut self, index: &Index, word: &Word) {
         let stem = word.stem.as_bytes();
         let head = &stem[..PREFIX_BYTES_MIN.min(stem.len())];
-        let mut exact = None;
         for term in index.terms.first_from(head)..index.terms.len() as u32 {
             let other = index.terms.get(term).as_bytes();
             if !other.starts_with(head) {
                 break;
             }
             let closeness = if other == stem {
-                exact = Some(term);
                 1.0
             } else if other.starts_with(stem) {
                 LONGER_WEIGHT * stem.len() as f32 / other.len() as f32
@@ -119,18 +97,6 @@ impl Plan {
             };
             self.kin.push(Kin { term, weight: word.weight * closeness });
         }
-        exact
-    }
-
-    fn add_neighbours(&mut self, index: &Index, first: u32, second: u32) {
-        let known = |pair: &Neighbours| pair.first == first && pair.second == second;
-        if first == second || self.neighbours.iter().any(known) {
-            return;
-        }
-        let rarity = index.rarity[first as usize] + index.rarity[second as usize];
-        let worth = NEIGHBOUR_WEIGHT * rarity / 2.0;
-        self.neighbours.push(Neighbours { first, second, worth });
-        self.attainable += worth;
     }
 }
 

@@ -1,6 +1,7 @@
 //! A query as weighted stems. Any text is a query: what holds no word finds nothing.
 
-use super::words::{self, Form, Splitter};
+use super::splitter::{Form, Splitter};
+use super::words;
 
 /// What is read of a query: more than anyone types, less than a pasted file.
 const QUERY_BYTES_MAX: usize = 4096;
@@ -16,8 +17,6 @@ const JOINED_WEIGHT: f32 = 0.5;
 #[derive(Debug, Default)]
 pub(super) struct Query {
     pub(super) words: Vec<Word>,
-    /// The words in reading order, as positions in `words`, to see which stand side by side.
-    pub(super) order: Vec<usize>,
 }
 
 #[derive(Debug)]
@@ -54,15 +53,9 @@ impl Query {
     }
 
     fn add(&mut self, stem: &str, weight: f32, form: Form) {
-        let known = self.words.iter().position(|word| word.stem == stem);
-        if known.is_none() {
-            if self.words.len() == QUERY_WORDS_MAX {
-                return;
-            }
+        let known = self.words.iter().any(|word| word.stem == stem);
+        if !known && self.words.len() < QUERY_WORDS_MAX {
             self.words.push(Word { stem: stem.to_owned(), weight, form });
-        }
-        if form == Form::Part {
-            self.order.push(known.unwrap_or(self.words.len() - 1));
         }
     }
 }

@@ -6,7 +6,8 @@ use std::cell::Cell;
 
 use super::lexicon::{Known, Lexicon};
 use super::schema::{self, Piece};
-use super::words::{Form, Splitter};
+use super::splitter::{Form, Splitter};
+use super::terms::Terms;
 
 /// What is searched of one tool.
 #[derive(Clone, Copy, Debug)]
@@ -25,9 +26,6 @@ pub struct Segment {
     /// Grouped by term: those of term `t` are `postings[starts[t]..starts[t + 1]]`.
     pub(super) postings: Vec<Posting>,
     pub(super) starts: Vec<u32>,
-    /// Terms of each tool's name and description in reading order, up to `order_ends[tool]`.
-    pub(super) order: Vec<u32>,
-    pub(super) order_ends: Vec<u32>,
 }
 
 /// How much a term says about one tool: the saturated, weighted frequency of BM25F.
@@ -37,21 +35,12 @@ pub(super) struct Posting {
     pub(super) impact: f32,
 }
 
-/// Words in one string, numbered in the order of arrival.
-#[derive(Debug, Default)]
-pub(super) struct Terms {
-    text: String,
-    ends: Vec<u32>,
-}
-
-/// Between name and description in `Segment::order`: no term, so no pair crosses it.
-pub(super) const GAP: u32 = u32::MAX;
-
 /// Frequency saturation. With fields this short a second mention says little more.
 const K1: f32 = 1.2;
 
-/// Words of a tool in which neighbours are looked for: name and the first sentences.
-const ORDER_WORDS_MAX: usize = 48;
+/// A thread keeps working memory for this many postings, those of a server of a thousand tools:
+/// below a megabyte. Terms are fewer.
+const POSTINGS_KEPT_MAX: usize = 64 * 1024;
 
 /// The impact of a word of the server's name on each of its tools: about that of a word which
 /// stands once in a description.
@@ -93,49 +82,10 @@ impl Segment {
             builder.add(tool);
         }
         let segment = builder.finish();
-        BUILDER.set(builder);
-        segment
-    }
-}
-
-impl Terms {
-    pub(super) fn push(&mut self, term: &str) -> u32 {
-        self.text.push_str(term);
-        self.ends.push(self.text.len() as u32);
-        self.ends.len() as u32 - 1
-    }
-
-    pub(super) fn get(&self, term: u32) -> &str {
-        let term = term as usize;
-        let start = if term == 0 { 0 } else { self.ends[term - 1] as usize };
-        &self.text[start..self.ends[term] as usize]
-    }
-
-    pub(super) fn len(&self) -> usize {
-        self.ends.len()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        (0..self.len() as u32).map(|term| self.get(term))
-    }
-
-    /// The first term that is not before `word`, when the terms are in byte order.
-    pub(super) fn first_from(&self, word: &[u8]) -> u32 {
-        let (mut low, mut high) = (0, self.len() as u32);
-        while low < high {
-            let middle = low.midpoint(high);
-            if self.get(middle).as_bytes() < word {
-                low = middle + 1;
-            } else {
-                high = middle;
-            }
+        if builder.found.capacity() <= POSTINGS_KEPT_MAX {
+            BUILDER.set(builder);
         }
-        low
-    }
-
-    pub(super) fn shrink(&mut self) {
-        self.text.shrink_to_fit();
-        self.ends.shrink_to_fit();
+        segment
     }
 }
 
@@ -154,8 +104,12 @@ struct Builder {
     /// Weighted frequency of each term in the tool at hand, and which are not zero.
     frequency: Vec<f32>,
     present: Vec<u32>,
+    /// The segment at hand: its terms, its postings in the order of the tools, its tools so far.
+    terms: Terms,
     found: Vec<(u32, Posting)>,
-    segment: Segment,
+    tools: u32,
+    /// Where the next posting of each term belongs.
+    next: Vec<u32>,
 }
 
 impl Builder {
@@ -175,14 +129,13 @@ impl Builder {
             });
         }
         self.weigh();
-        self.keep_order();
-        self.segment.tools += 1;
+        self.tools += 1;
     }
 
     fn read(&mut self, field: Field, text: &str) {
         let text = &text[..text.floor_char_boundary(self.room[field as usize])];
         self.room[field as usize] -= text.len();
-        let Builder { lexicon, fields, segment, .. } = self;
+        let Builder { lexicon, fields, terms, .. } = self;
         let found = &mut fields[field as usize];
         self.splitter.split(text, |word, _: Form| {
             let stem = match lexicon.look_up(word) {
@@ -191,13 +144,13 @@ impl Builder {
                 Known::Stop if matches!(field, Field::Name) => lexicon.number(word),
                 Known::Stop => return,
             };
-            found.push(lexicon.term(stem, &mut segment.terms));
+            found.push(lexicon.term(stem, terms));
         });
     }
 
     /// Turns the words of the tool at hand into postings.
     fn weigh(&mut self) {
-        self.frequency.resize(self.segment.terms.len(), 0.0);
+        self.frequency.resize(self.terms.len().max(self.frequency.len()), 0.0);
         for (terms, field) in self.fields.iter().zip(&FIELDS) {
             let length = terms.len() as f32 / field.pivot;
             let share = field.weight / (1.0 - field.thinning + field.thinning * length);
@@ -211,38 +164,28 @@ impl Builder {
         for term in self.present.drain(..) {
             let frequency = std::mem::take(&mut self.frequency[term as usize]);
             let impact = frequency * (K1 + 1.0) / (frequency + K1);
-            self.found.push((term, Posting { tool: self.segment.tools, impact }));
+            self.found.push((term, Posting { tool: self.tools, impact }));
         }
-    }
-
-    fn keep_order(&mut self) {
-        let name = &self.fields[Field::Name as usize];
-        let description = &self.fields[Field::Description as usize];
-        let words = name.iter().chain(&[GAP]).chain(description).take(ORDER_WORDS_MAX);
-        self.segment.order.extend(words);
-        self.segment.order_ends.push(self.segment.order.len() as u32);
     }
 
     /// Groups the postings by term; within a term they stay in the order of the tools.
     fn finish(&mut self) -> Segment {
-        let mut segment = std::mem::take(&mut self.segment);
-        let mut starts = vec![0; segment.terms.len() + 1];
+        let mut starts = vec![0; self.terms.len() + 1];
         for (term, _) in &self.found {
             starts[*term as usize + 1] += 1;
         }
         for term in 1..starts.len() {
             starts[term] += starts[term - 1];
         }
-        let mut next = starts.clone();
-        segment.postings = vec![Posting { tool: 0, impact: 0.0 }; self.found.len()];
-        for (term, posting) in std::mem::take(&mut self.found) {
-            segment.postings[next[term as usize] as usize] = posting;
-            next[term as usize] += 1;
+        self.next.clone_from(&starts);
+        let mut postings = vec![Posting { tool: 0, impact: 0.0 }; self.found.len()];
+        for (term, posting) in self.found.drain(..) {
+            let next = &mut self.next[term as usize];
+            postings[*next as usize] = posting;
+            *next += 1;
         }
-        segment.starts = starts;
-        segment.terms.shrink();
-        segment.order.shrink_to_fit();
-        segment.order_ends.shrink_to_fit();
-        segment
+        let terms = self.terms.clone();
+        self.terms.clear();
+        Segment { tools: std::mem::take(&mut self.tools), terms, postings, starts }
     }
 }

@@ -3,19 +3,20 @@
 
 use std::sync::Arc;
 
+use arc_swap::ArcSwap;
 use axum::Router;
-use axum::extract::{Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use domain::{Caller, Code, Refusal};
+use domain::{Code, Refusal};
 use mcp::http::guard::Guard;
 use mcp::http::server::Sessions;
 
 use crate::Gateway;
 use crate::auth::Tokens;
-use crate::front::discovery::Discovery;
+use crate::front::View;
 
 /// The MCP endpoints of one listener.
 #[derive(Clone)]
@@ -31,7 +32,11 @@ impl Front {
     }
 
     pub fn routes(&self) -> Router {
-        Router::new().route("/mcp", any(discovery)).with_state(self.clone())
+        Router::new()
+            .route("/mcp", any(discovery))
+            .route("/mcp/all", any(all))
+            .route("/mcp/s/{server}", any(server))
+            .with_state(self.clone())
     }
 
     pub fn sessions(&self) -> usize {
@@ -45,21 +50,48 @@ impl Front {
 }
 
 async fn discovery(State(front): State<Front>, request: Request) -> Response {
-    let Some(caller) = front.tokens.bearer(request.headers()) else {
-        return unauthorized();
-    };
-    let owner = owner(&caller);
-    let open = || Arc::new(Discovery::new(front.gateway.clone(), caller)) as Arc<dyn mcp::Service>;
-    front.sessions.handle(request, &owner, open).await
+    front.serve(View::Discovery, request).await
+}
+
+async fn all(State(front): State<Front>, request: Request) -> Response {
+    front.serve(View::All, request).await
+}
+
+async fn server(
+    State(front): State<Front>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    front.serve(View::Server(name), request).await
+}
+
+impl Front {
+    async fn serve(&self, view: View, request: Request) -> Response {
+        let Some(caller) = self.tokens.bearer(request.headers()) else {
+            return unauthorized();
+        };
+        if !view.exists(&self.gateway, &caller) {
+            return no_such_view();
+        }
+        // A session answers only to the token that made it, and only under the view it was made for.
+        let owner = format!("{:?} {} {view:?}", caller.role, caller.token);
+        self.sessions.handle(request, &owner, || view.open(&self.gateway, &caller)).await
+    }
+}
+
+/// The answer to a server that is not there, or not for this caller.
+pub fn no_such_view() -> Response {
+    let refusal = Refusal::new(Code::NotFound, "there is no such server");
+    (StatusCode::NOT_FOUND, axum::Json(refusal.to_json())).into_response()
 }
 
 /// Refuses requests whose `Host` or `Origin` is not ours: a page that reaches for a local port.
-pub fn guarded(router: Router, guard: Guard) -> Router {
-    let guard = Arc::new(guard);
+/// The guard may be changed while it stands.
+pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
         let guard = guard.clone();
         async move {
-            match guard.check(request.headers()) {
+            match guard.load().check(request.headers()) {
                 Ok(()) => next.run(request).await,
                 Err(forbidden) => {
                     let refusal = Refusal::new(Code::Forbidden, forbidden.to_string());
@@ -68,11 +100,6 @@ pub fn guarded(router: Router, guard: Guard) -> Router {
             }
         }
     }))
-}
-
-/// Session ids are bound to the token that made them.
-fn owner(caller: &Caller) -> String {
-    format!("{:?} {}", caller.role, caller.token)
 }
 
 /// The answer to a missing or unknown token, the same on every route.

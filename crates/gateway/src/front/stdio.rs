@@ -2,23 +2,17 @@
 
 use std::sync::Arc;
 
-use domain::Caller;
-use mcp::lines;
+use mcp::{Service, lines};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio_util::sync::CancellationToken;
 
-use crate::Gateway;
-use crate::front::discovery::Discovery;
-
 /// Serves one client until it closes its end or `stop` is cancelled.
 pub async fn serve(
-    gateway: &Gateway,
-    caller: Arc<Caller>,
+    service: Arc<dyn Service>,
     reader: impl AsyncRead + Unpin + Send + 'static,
     writer: impl AsyncWrite + Unpin + Send + 'static,
     stop: CancellationToken,
 ) {
-    let service = Arc::new(Discovery::new(gateway.clone(), caller));
     let ended = CancellationToken::new();
     let _end = ended.clone().drop_guard();
     let started = |peer: mcp::Peer| {

@@ -20,9 +20,11 @@ impl Snapshot {
     pub(super) async fn take(gateway: &Gateway, call: &Call, ctx: &CallContext) -> Snapshot {
         let settings = gateway.settings();
         let mut catalog = gateway.catalog();
-        if is_connecting(&catalog, call) {
+        if is_connecting(&catalog, call)
+            && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
+        {
             tokio::select! {
-                () = gateway.shared.registry.settle(&call.tool.server) => {}
+                () = upstream.settled() => {}
                 () = ctx.cancel.cancelled() => {}
                 () = tokio::time::sleep_until(ctx.deadline) => {}
             }

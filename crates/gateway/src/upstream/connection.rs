@@ -5,29 +5,22 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use domain::config::Template;
-use futures_util::FutureExt;
-use futures_util::future::BoxFuture;
 use mcp::child::{self, Process, StderrTail};
-use mcp::handshake;
+use mcp::handshake::{self, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
-use mcp::message::{Notification, Raw, Request, raw};
+use mcp::lines;
+use mcp::message::Raw;
 use mcp::object::Members;
-use mcp::peer::{Incoming, Peer, Service};
-use mcp::{ErrorObject, lines};
+use mcp::peer::{Peer, Service};
 use serde_json::json;
-use tokio::sync::mpsc;
 use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::upstream::driver::Command;
-use crate::upstream::endpoint::{Endpoint, expand, inherited_env};
-
-/// Bytes in flight to a server in this process, each way.
-const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;
+use crate::upstream::endpoint::{Endpoint, expand};
 
 pub(super) struct Connection {
     pub(super) peer: Peer,
-    pub(super) tools: Vec<Raw>,
+    pub(super) welcome: Arc<Welcome>,
     attached: Attached,
 }
 
@@ -38,25 +31,29 @@ enum Attached {
     Nothing,
 }
 
-/// Opens a connection, or says in one sentence why not.
-pub(super) async fn open(
-    endpoint: &Endpoint,
-    commands: mpsc::WeakSender<Command>,
-    stderr: &StderrTail,
-    timeout: Duration,
-) -> Result<Connection, String> {
-    let service: Arc<dyn Service> = Arc::new(ServerSide { commands });
-    let (peer, attached) = connect(endpoint, service, stderr)?;
-    let mut connection = Connection { peer, tools: Vec::new(), attached };
-    match connection.greet(timeout).await {
-        Ok(tools) => {
-            connection.tools = tools;
-            Ok(connection)
-        }
-        Err(reason) => {
-            let reason = connection.reason(reason).await;
-            connection.close().await;
-            Err(reason)
+/// What a connection is opened with.
+pub(super) struct Opening<'a> {
+    pub(super) endpoint: &'a Endpoint,
+    /// Answers what the server asks.
+    pub(super) service: Arc<dyn Service>,
+    /// What the client behind it can do.
+    pub(super) capabilities: Raw,
+    pub(super) stderr: &'a StderrTail,
+    pub(super) timeout: Duration,
+}
+
+impl Opening<'_> {
+    /// Opens the connection and greets the server, or says in one sentence why not.
+    pub(super) async fn open(self) -> Result<Connection, String> {
+        let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
+        let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
+        match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
+            Ok(welcome) => Ok(Connection { peer, welcome: Arc::new(welcome), attached }),
+            Err(error) => {
+                let reason = attached.reason(error.to_string()).await;
+                attached.close(&peer).await;
+                Err(reason)
+            }
         }
     }
 }
@@ -67,8 +64,8 @@ fn connect(
     stderr: &StderrTail,
 ) -> Result<(Peer, Attached), String> {
     match endpoint {
-        Endpoint::Stdio { .. } => {
-            let spec = child_spec(endpoint)?;
+        Endpoint::Stdio(command) => {
+            let spec = command.child_spec().map_err(|error| error.to_string())?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
@@ -81,7 +78,7 @@ fn connect(
         }
         Endpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
         Endpoint::Embedded(make) => {
-            let (ours, theirs) = tokio::io::duplex(EMBEDDED_PIPE_BYTES);
+            let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
             let (reader, writer) = tokio::io::split(theirs);
             let serving = tokio::spawn(make().serve(reader, writer));
             let (reader, writer) = tokio::io::split(ours);
@@ -102,42 +99,34 @@ fn http_endpoint(url: &Template, headers: &[(String, Template)]) -> Result<HttpE
     Ok(endpoint)
 }
 
-fn child_spec(endpoint: &Endpoint) -> Result<child::Spec, String> {
-    let Endpoint::Stdio { command, args, env, cwd } = endpoint else {
-        return Err("not a command".to_owned());
-    };
-    let text = |template| expand(template).map_err(|error| error.to_string());
-    let mut environment = inherited_env();
-    for (name, value) in env {
-        environment.retain(|(known, _)| *known != **name);
-        environment.push((name.into(), text(value)?.into()));
-    }
-    Ok(child::Spec {
-        command: command.clone(),
-        args: args.iter().map(text).collect::<Result<_, _>>()?,
-        env: environment,
-        cwd: cwd.clone(),
-    })
-}
-
 impl Connection {
-    /// The handshake and the first list. A shared connection declares no client capability: what
-    /// the server asked of the client could not be attributed to one.
-    async fn greet(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
-        let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
-        let nothing = raw("{}".to_owned());
-        let welcome = handshake::initialize(&self.peer, &info, &nothing, timeout)
-            .await
-            .map_err(|error| error.to_string())?;
-        if !offers_tools(&welcome.result) {
+    /// Every tool of the server; none where it offers none.
+    pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
+        if !offers_tools(&self.welcome.result) {
             return Ok(Vec::new());
         }
         mcp::client::list_tools(&self.peer, timeout).await.map_err(|error| error.to_string())
     }
 
-    /// Why the connection is gone; a child's exit status and last words say more than an EOF.
+    /// Waits until the connection is gone, and says why.
+    pub(super) async fn lost(&mut self) -> String {
+        let closed = self.peer.closed().await;
+        self.attached.reason(closed.to_string()).await
+    }
+
     pub(super) async fn reason(&mut self, reason: String) -> String {
-        let Attached::Process(process, stderr) = &mut self.attached else {
+        self.attached.reason(reason).await
+    }
+
+    pub(super) async fn close(self) {
+        self.attached.close(&self.peer).await;
+    }
+}
+
+impl Attached {
+    /// Why the connection is gone; a child's exit status and last words say more than an EOF.
+    async fn reason(&mut self, reason: String) -> String {
+        let Attached::Process(process, stderr) = self else {
             return reason;
         };
         let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
@@ -148,9 +137,9 @@ impl Connection {
         }
     }
 
-    pub(super) async fn close(self) {
-        self.peer.close("the gate closed the connection");
-        match self.attached {
+    async fn close(self, peer: &Peer) {
+        peer.close("the gate closed the connection");
+        match self {
             Attached::Process(process, _) => process.end().await,
             Attached::Task(task) => task.abort(),
             Attached::Nothing => {}
@@ -165,34 +154,4 @@ fn offers_tools(welcome: &Raw) -> bool {
     let capabilities = members.get("capabilities").unwrap_or("{}");
     serde_json::from_str::<Members<'_>>(capabilities)
         .is_ok_and(|capabilities| capabilities.get("tools").is_some())
-}
-
-/// What a server may ask of the gate on a shared connection: next to nothing.
-struct ServerSide {
-    commands: mpsc::WeakSender<Command>,
-}
-
-impl Service for ServerSide {
-    fn request(
-        &self,
-        request: Request,
-        _incoming: Incoming,
-    ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
-        async move {
-            match request.method.as_str() {
-                "ping" => Ok(raw("{}".to_owned())),
-                other => Err(ErrorObject::method_not_found(other)),
-            }
-        }
-        .boxed()
-    }
-
-    fn notification(&self, notification: Notification, _peer: Peer) {
-        if notification.method == "notifications/tools/list_changed"
-            && let Some(commands) = self.commands.upgrade()
-        {
-            // A full queue already holds a list change that has not been looked at.
-            let _ = commands.try_send(Command::ListChanged);
-        }
-    }
 }

@@ -5,119 +5,160 @@ use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use domain::catalog::{Listing, Server};
+use domain::config::Start;
 use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::upstream::{Effect, Event, Machine, State};
 use mcp::child::StderrTail;
-use mcp::message::Raw;
-use mcp::peer::Peer;
+use mcp::message::{Raw, raw};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::registry::Registry;
-use crate::upstream::connection::{self, Connection};
-use crate::upstream::endpoint::Endpoint;
-use crate::{ServerSpec, limits};
+use crate::limits;
+use crate::registry::{Claim, Registry};
+use crate::upstream::Live;
+use crate::upstream::connection::{Connection, Opening};
+use crate::upstream::endpoint::ServerSpec;
+use crate::upstream::own::OwnConnections;
+use crate::upstream::server_side::SharedSide;
 
 pub(crate) enum Command {
+    /// Somebody needs the server: a lazy one starts now.
+    Wanted,
     ListChanged,
+    Restart,
+    Rules(ServerRules),
     Stop,
-}
-
-pub(super) struct Driver {
-    name: Arc<str>,
-    rules: Arc<ServerRules>,
-    endpoint: Endpoint,
-    shared: Shared,
-    machine: Machine,
-    listing: Arc<Listing>,
-    connection: Option<Connection>,
-    attempt: Option<JoinHandle<Result<Connection, String>>>,
-    retry_at: Option<Instant>,
-    relist_at: Option<Instant>,
-}
-
-/// What the driver waits for.
-enum Happening {
-    Command(Option<Command>),
-    Attempt(Result<Connection, String>),
-    Lost(String),
-    RetryDue,
-    RelistDue,
 }
 
 /// What the driver shares with the handle that others hold.
 pub(super) struct Shared {
     pub(super) registry: Arc<Registry>,
+    pub(super) claim: Claim,
     pub(super) connect_timeout: Duration,
-    pub(super) live: Arc<ArcSwapOption<Peer>>,
+    pub(super) refresh_interval: Duration,
+    pub(super) live: Arc<ArcSwapOption<Live>>,
+    pub(super) own: Arc<OwnConnections>,
     pub(super) state: watch::Sender<State>,
     pub(super) stderr: StderrTail,
 }
 
+pub(super) struct Driver {
+    spec: ServerSpec,
+    rules: Arc<ServerRules>,
+    shared: Shared,
+    commands: mpsc::WeakSender<Command>,
+    machine: Machine,
+    listing: Arc<Listing>,
+    connection: Option<Connection>,
+    attempt: Option<JoinHandle<Attempt>>,
+    retry_at: Option<Instant>,
+    relist_at: Option<Instant>,
+    sweep_at: Instant,
+}
+
+/// A connection with the tools that it listed, or why there is none.
+type Attempt = Result<(Connection, Vec<Raw>), String>;
+
+/// What the driver waits for.
+enum Happening {
+    Command(Option<Command>),
+    Attempt(Box<Attempt>),
+    Lost(String),
+    RetryDue,
+    RelistDue,
+    SweepDue,
+}
+
 impl Driver {
-    pub(super) fn new(spec: ServerSpec, shared: Shared) -> Driver {
+    /// `listing` is what was known of the server before, if anything.
+    pub(super) fn new(
+        spec: ServerSpec,
+        shared: Shared,
+        commands: mpsc::WeakSender<Command>,
+        listing: Arc<Listing>,
+    ) -> Driver {
         Driver {
-            name: spec.name,
-            rules: Arc::new(spec.rules),
-            endpoint: spec.endpoint,
+            rules: Arc::new(spec.rules.clone()),
+            spec,
             shared,
+            commands,
             machine: Machine::default(),
-            listing: Arc::default(),
+            listing,
             connection: None,
             attempt: None,
             retry_at: None,
             relist_at: None,
+            sweep_at: Instant::now() + limits::OWN_CONNECTION_IDLE,
         }
     }
 
-    pub(super) fn spawn(
-        mut self,
-        commands: mpsc::WeakSender<Command>,
-        receiver: mpsc::Receiver<Command>,
-    ) -> JoinHandle<()> {
+    pub(super) fn spawn(mut self, receiver: mpsc::Receiver<Command>) -> JoinHandle<()> {
         self.publish();
-        tokio::spawn(self.run(commands, receiver))
+        tokio::spawn(self.run(receiver))
     }
 
-    async fn run(
-        mut self,
-        commands: mpsc::WeakSender<Command>,
-        mut receiver: mpsc::Receiver<Command>,
-    ) {
-        // A disabled server is shown and never started.
-        if !self.rules.disabled {
-            self.feed(Event::Start, &commands).await;
-        } else {
+    async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
+        if self.rules.disabled {
+            // Shown, and never started: nobody has to wait for it.
             self.shared.state.send_replace(State::Stopped);
+        } else if self.spec.keeping.start == Start::Eager {
+            self.feed(Event::Start).await;
         }
         while *self.machine.state() != State::Stopped {
-            let event = match self.next(&mut receiver).await {
-                Happening::Command(Some(Command::ListChanged)) => {
-                    self.relist_at = Some(Instant::now() + limits::RELIST_PAUSE);
-                    continue;
-                }
-                Happening::Command(Some(Command::Stop) | None) => Event::Stop,
-                Happening::RelistDue => match self.relist().await {
-                    Ok(()) => continue,
-                    Err(reason) => failed(reason),
-                },
-                Happening::Attempt(Ok(connection)) => self.adopt(connection).await,
-                Happening::Attempt(Err(reason)) | Happening::Lost(reason) => failed(reason),
-                Happening::RetryDue => Event::RetryDue,
-            };
-            self.feed(event, &commands).await;
+            let happening = self.next(&mut receiver).await;
+            if let Some(event) = self.event(happening).await {
+                self.feed(event).await;
+            }
+        }
+    }
+
+    async fn event(&mut self, happening: Happening) -> Option<Event> {
+        match happening {
+            Happening::Command(Some(command)) => self.command(command),
+            Happening::Command(None) => Some(Event::Stop),
+            Happening::RelistDue => self.relist().await.err().map(failed),
+            Happening::SweepDue => {
+                self.sweep_at = Instant::now() + limits::OWN_CONNECTION_IDLE;
+                self.shared.own.sweep().await;
+                None
+            }
+            Happening::Attempt(attempt) => Some(match *attempt {
+                Ok((connection, tools)) => self.adopt(connection, tools).await,
+                Err(reason) => failed(reason),
+            }),
+            Happening::Lost(reason) => Some(failed(reason)),
+            Happening::RetryDue => Some(Event::RetryDue),
+        }
+    }
+
+    fn command(&mut self, command: Command) -> Option<Event> {
+        match command {
+            Command::Wanted if self.rules.disabled => None,
+            Command::Wanted => Some(Event::Start),
+            Command::ListChanged => {
+                self.relist_at = Some(Instant::now() + limits::RELIST_PAUSE);
+                None
+            }
+            Command::Rules(rules) => {
+                self.rules = Arc::new(rules);
+                self.publish();
+                None
+            }
+            Command::Restart if self.rules.disabled => None,
+            Command::Restart => Some(Event::Restart),
+            Command::Stop => Some(Event::Stop),
         }
     }
 
     async fn next(&mut self, receiver: &mut mpsc::Receiver<Command>) -> Happening {
-        let (retry_at, relist_at) = (self.retry_at, self.relist_at);
+        let (retry_at, relist_at, sweep_at) = (self.retry_at, self.relist_at, self.sweep_at);
         tokio::select! {
             command = receiver.recv() => Happening::Command(command),
             attempt = finished(&mut self.attempt) => {
                 self.attempt = None;
-                Happening::Attempt(attempt)
+                Happening::Attempt(Box::new(attempt))
             }
             reason = lost(&mut self.connection) => Happening::Lost(reason),
             () = due(retry_at) => {
@@ -128,13 +169,14 @@ impl Driver {
                 self.relist_at = None;
                 Happening::RelistDue
             }
+            () = due(Some(sweep_at)) => Happening::SweepDue,
         }
     }
 
-    async fn feed(&mut self, event: Event, commands: &mpsc::WeakSender<Command>) {
+    async fn feed(&mut self, event: Event) {
         for effect in self.machine.on(event) {
             match effect {
-                Effect::Connect => self.connect(commands.clone()),
+                Effect::Connect => self.connect(),
                 Effect::Disconnect => self.disconnect().await,
                 Effect::RetryAfter(wait) => self.retry_at = Some(Instant::now() + wait),
                 Effect::Publish => self.publish(),
@@ -142,40 +184,61 @@ impl Driver {
         }
     }
 
-    fn connect(&mut self, commands: mpsc::WeakSender<Command>) {
-        let (endpoint, stderr) = (self.endpoint.clone(), self.shared.stderr.clone());
+    fn connect(&mut self) {
+        let endpoint = self.spec.endpoint.clone();
+        let stderr = self.shared.stderr.clone();
+        let service = Arc::new(SharedSide { commands: self.commands.clone() });
         let timeout = self.shared.connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
-            connection::open(&endpoint, commands, &stderr, timeout).await
+            let capabilities = raw("{}".to_owned());
+            let opening =
+                Opening { endpoint: &endpoint, service, capabilities, stderr: &stderr, timeout };
+            let mut connection = opening.open().await?;
+            match connection.tools(timeout).await {
+                Ok(tools) => Ok((connection, tools)),
+                Err(reason) => {
+                    let reason = connection.reason(reason).await;
+                    connection.close().await;
+                    Err(reason)
+                }
+            }
         }));
     }
 
-    async fn adopt(&mut self, mut connection: Connection) -> Event {
-        self.list(std::mem::take(&mut connection.tools)).await;
-        self.shared.live.store(Some(Arc::new(connection.peer.clone())));
+    async fn adopt(&mut self, connection: Connection, tools: Vec<Raw>) -> Event {
+        self.list(tools).await;
+        let live = Live { peer: connection.peer.clone(), welcome: connection.welcome.clone() };
+        self.shared.live.store(Some(Arc::new(live)));
         self.connection = Some(connection);
+        self.relist_at = Some(Instant::now() + self.shared.refresh_interval);
         Event::Connected
     }
 
     async fn relist(&mut self) -> Result<(), String> {
-        let Some(connection) = &self.connection else {
+        let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let tools = mcp::client::list_tools(&connection.peer, self.shared.connect_timeout)
-            .await
-            .map_err(|error| error.to_string())?;
+        let tools = match connection.tools(self.shared.connect_timeout).await {
+            Ok(tools) => tools,
+            Err(reason) => return Err(connection.reason(reason).await),
+        };
         self.list(tools).await;
+        self.relist_at = Some(Instant::now() + self.shared.refresh_interval);
         self.publish();
         Ok(())
     }
 
+    /// Takes a list that differs from the one before; an equal one changes nothing for anybody.
     async fn list(&mut self, tools: Vec<Raw>) {
-        let source = Source::Mcp(self.name.clone());
+        if self.listing.is_of(&tools) {
+            return;
+        }
+        let source = Source::Mcp(self.spec.name.clone());
         // Reading and indexing thousands of tools takes milliseconds.
         let listing = tokio::task::spawn_blocking(move || Listing::new(&source, tools)).await;
         self.listing = Arc::new(listing.unwrap_or_default());
         for fault in &self.listing.faults {
-            tracing::warn!(server = %self.name, "{fault}");
+            tracing::warn!(server = %self.spec.name, "{fault}");
         }
     }
 
@@ -189,25 +252,32 @@ impl Driver {
         if let Some(connection) = self.connection.take() {
             connection.close().await;
         }
+        self.shared.own.close_all().await;
     }
 
     fn publish(&mut self) {
         let state = self.machine.state().clone();
-        match &state {
-            State::Ready => {
-                tracing::info!(server = %self.name, tools = self.listing.tools.len(), "connected");
-            }
-            State::Waiting(reason) => tracing::warn!(server = %self.name, reason, "unavailable"),
+        if *self.shared.state.borrow() != state {
+            self.log(&state);
+        }
+        let server = Server::new(
+            self.spec.name.clone(),
+            self.spec.endpoint.transport(),
+            self.rules.clone(),
+            state.clone(),
+            self.listing.clone(),
+        );
+        self.shared.registry.publish(self.shared.claim, server);
+        self.shared.state.send_replace(state);
+    }
+
+    fn log(&self, state: &State) {
+        let server = &self.spec.name;
+        match state {
+            State::Ready => tracing::info!(%server, tools = self.listing.tools.len(), "connected"),
+            State::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
             State::Idle | State::Connecting | State::Stopped => {}
         }
-        self.shared.registry.publish(Server {
-            name: self.name.clone(),
-            transport: self.endpoint.transport(),
-            rules: self.rules.clone(),
-            state: state.clone(),
-            listing: self.listing.clone(),
-        });
-        self.shared.state.send_replace(state);
     }
 }
 
@@ -216,9 +286,7 @@ fn failed(reason: String) -> Event {
     Event::Failed { reason, jitter: f64::from(random) / f64::from(u32::MAX) }
 }
 
-async fn finished(
-    attempt: &mut Option<JoinHandle<Result<Connection, String>>>,
-) -> Result<Connection, String> {
+async fn finished(attempt: &mut Option<JoinHandle<Attempt>>) -> Attempt {
     match attempt {
         Some(attempt) => attempt.await.unwrap_or_else(|error| Err(error.to_string())),
         None => std::future::pending().await,
@@ -227,10 +295,7 @@ async fn finished(
 
 async fn lost(connection: &mut Option<Connection>) -> String {
     match connection {
-        Some(connection) => {
-            let closed = connection.peer.closed().await;
-            connection.reason(closed.to_string()).await
-        }
+        Some(connection) => connection.lost().await,
         None => std::future::pending().await,
     }
 }

@@ -1,35 +1,139 @@
-//! Where a server is: a command to run, a URL to call, or a server inside this process.
+//! Where a server is, and how its connection is to be kept.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::num::NonZeroU32;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::config::{MissingVariable, Template, Transport};
+use domain::config::{self, MissingVariable, Sharing, Start, Template, Transport};
+use domain::policy::{ServerRules, ToolRules};
+use mcp::child;
 use mcp::server::Server;
 
 /// Makes a fresh server for each connection.
 pub type Embedded = Arc<dyn Fn() -> Server + Send + Sync>;
 
+/// A server to connect to.
+#[derive(Clone)]
+pub struct ServerSpec {
+    pub name: Arc<str>,
+    pub rules: ServerRules,
+    pub endpoint: Endpoint,
+    pub keeping: Keeping,
+}
+
+/// A command to run, a URL to call, or a server inside this process.
 #[derive(Clone)]
 pub enum Endpoint {
-    Stdio {
-        command: String,
-        args: Vec<Template>,
-        env: Vec<(String, Template)>,
-        cwd: Option<PathBuf>,
-    },
-    Http {
-        url: Template,
-        headers: Vec<(String, Template)>,
-    },
+    Stdio(Command),
+    Http { url: Template, headers: Vec<(String, Template)> },
     Sse,
     Embedded(Embedded),
 }
 
+#[derive(Clone, PartialEq)]
+pub struct Command {
+    pub command: String,
+    pub args: Vec<Template>,
+    pub env: Vec<(String, Template)>,
+    pub cwd: Option<PathBuf>,
+    /// The program that runs the command as `supervise -- …`, so that it ends with the gate.
+    pub supervisor: Option<PathBuf>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Keeping {
+    pub start: Start,
+    pub sharing: Sharing,
+    pub max_concurrent: Option<NonZeroU32>,
+}
+
+impl Default for Keeping {
+    fn default() -> Self {
+        Keeping { start: Start::Eager, sharing: Sharing::Auto, max_concurrent: None }
+    }
+}
+
+impl ServerSpec {
+    /// A server of the configuration.
+    pub fn configured(server: &config::Server, supervisor: Option<&Path>) -> ServerSpec {
+        let tools = match (&server.enabled_tools, server.disabled_tools.as_slice()) {
+            (Some(only), _) => ToolRules::Only(only.clone()),
+            (None, []) => ToolRules::All,
+            (None, except) => ToolRules::Except(except.to_vec()),
+        };
+        ServerSpec {
+            name: server.name.as_str().into(),
+            rules: ServerRules {
+                quarantined: server.quarantined,
+                disabled: !server.enabled,
+                tools,
+            },
+            endpoint: Endpoint::configured(&server.transport, supervisor),
+            keeping: Keeping {
+                start: server.start,
+                sharing: server.sharing,
+                max_concurrent: server.max_concurrent,
+            },
+        }
+    }
+
+    /// A server inside this process.
+    pub fn embedded(name: &str, make: Embedded) -> ServerSpec {
+        ServerSpec {
+            name: name.into(),
+            rules: ServerRules::default(),
+            endpoint: Endpoint::Embedded(make),
+            keeping: Keeping::default(),
+        }
+    }
+
+    /// Whether a connection made for `other` serves this one too; the rules may differ.
+    pub(crate) fn connects_like(&self, other: &ServerSpec) -> bool {
+        // A server that was switched off has no connection to keep.
+        self.endpoint == other.endpoint
+            && self.keeping == other.keeping
+            && self.rules.disabled == other.rules.disabled
+    }
+}
+
+impl PartialEq for Endpoint {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Endpoint::Stdio(a), Endpoint::Stdio(b)) => a == b,
+            (Endpoint::Http { url, headers }, Endpoint::Http { url: u, headers: h }) => {
+                url == u && headers == h
+            }
+            (Endpoint::Sse, Endpoint::Sse) => true,
+            (Endpoint::Embedded(a), Endpoint::Embedded(b)) => Arc::ptr_eq(a, b),
+            (
+                Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_),
+                _,
+            ) => false,
+        }
+    }
+}
+
 impl Endpoint {
+    fn configured(transport: &Transport, supervisor: Option<&Path>) -> Endpoint {
+        match transport {
+            Transport::Stdio { command, args, env, cwd } => Endpoint::Stdio(Command {
+                command: command.clone(),
+                args: args.clone(),
+                env: env.clone(),
+                cwd: cwd.as_ref().map(PathBuf::from),
+                supervisor: supervisor.map(Path::to_owned),
+            }),
+            Transport::Http { url, headers } => {
+                Endpoint::Http { url: url.clone(), headers: headers.clone() }
+            }
+            Transport::Sse { .. } => Endpoint::Sse,
+        }
+    }
+
     pub(crate) fn transport(&self) -> &'static str {
         match self {
-            Endpoint::Stdio { .. } => "stdio",
+            Endpoint::Stdio(_) => "stdio",
             Endpoint::Http { .. } => "http",
             Endpoint::Sse => "sse",
             Endpoint::Embedded(_) => "embedded",
@@ -37,20 +141,23 @@ impl Endpoint {
     }
 }
 
-impl From<&Transport> for Endpoint {
-    fn from(transport: &Transport) -> Self {
-        match transport {
-            Transport::Stdio { command, args, env, cwd } => Endpoint::Stdio {
-                command: command.clone(),
-                args: args.clone(),
-                env: env.clone(),
-                cwd: cwd.as_ref().map(PathBuf::from),
-            },
-            Transport::Http { url, headers } => {
-                Endpoint::Http { url: url.clone(), headers: headers.clone() }
-            }
-            Transport::Sse { .. } => Endpoint::Sse,
+impl Command {
+    pub(super) fn child_spec(&self) -> Result<child::Spec, MissingVariable> {
+        let mut env = inherited_env();
+        for (name, value) in &self.env {
+            env.retain(|(known, _)| *known != **name);
+            env.push((name.into(), expand(value)?.into()));
         }
+        let args = self.args.iter().map(expand).collect::<Result<Vec<_>, _>>()?;
+        let (command, args) = match &self.supervisor {
+            Some(supervisor) => {
+                let first = ["supervise".to_owned(), "--".to_owned(), self.command.clone()];
+                let args = first.into_iter().chain(args).collect();
+                (supervisor.to_string_lossy().into_owned(), args)
+            }
+            None => (self.command.clone(), args),
+        };
+        Ok(child::Spec { command, args, env, cwd: self.cwd.clone() })
     }
 }
 
@@ -60,7 +167,7 @@ pub(super) fn expand(template: &Template) -> Result<String, MissingVariable> {
 }
 
 /// What a child inherits: everything but the gate's own variables, which may hold its keys.
-pub(super) fn inherited_env() -> Vec<(OsString, OsString)> {
+fn inherited_env() -> Vec<(OsString, OsString)> {
     std::env::vars_os()
         .filter(|(name, _)| !name.to_string_lossy().starts_with("COUNTERSIGN_"))
         .collect()

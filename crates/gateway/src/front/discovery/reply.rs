@@ -12,7 +12,7 @@ pub(super) fn document(json: &str) -> Raw {
 }
 
 /// A refusal as an error result: words for the model, members for programs.
-pub(super) fn refusal(refusal: &Refusal) -> Raw {
+pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
     to_raw(&json!({
         "content": [{"type": "text", "text": refusal.message}],
         "structuredContent": refusal.to_json(),
@@ -21,7 +21,7 @@ pub(super) fn refusal(refusal: &Refusal) -> Raw {
 }
 
 /// What became of a call, as the result that the agent gets.
-pub(super) fn outcome(outcome: Outcome) -> Raw {
+pub(in crate::front) fn outcome(outcome: Outcome) -> Raw {
     match outcome {
         Outcome::Replied { reply, warnings } if warnings.is_empty() => reply.result,
         Outcome::Replied { reply, warnings } => with_warnings(&reply.result, &warnings),

@@ -1,0 +1,149 @@
+//! Tools as pass-through clients are shown them: the servers' own definitions, and in the view over
+//! all servers under names that every client accepts.
+
+use std::collections::HashMap;
+
+use serde_json::value::RawValue;
+use sha2::{Digest, Sha256};
+
+use crate::tool::{Tool, ToolName};
+
+/// What clients take as a tool name: at most this many of `[A-Za-z0-9_-]`.
+pub const NAME_CHARS_MAX: usize = 64;
+
+/// Hexadecimal digits that tell two shortened names apart.
+const HASH_DIGITS: usize = 8;
+
+/// Every callable tool under its exposed name, ready to be served.
+pub struct Exposed {
+    /// The answer to `tools/list`.
+    pub list: Box<RawValue>,
+    by_name: HashMap<String, ToolName>,
+}
+
+impl Exposed {
+    /// The tools must come in a fixed order: where two names meet, the later one gives way.
+    pub(crate) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Exposed {
+        let mut by_name = HashMap::new();
+        let mut definitions = Vec::new();
+        for (server, tool) in tools {
+            let mut name = exposed_name(server, &tool.name);
+            if by_name.contains_key(&name) {
+                name = hashed_name(server, &tool.name);
+            }
+            let full = ToolName { server: server.to_owned(), tool: tool.name.clone() };
+            if by_name.insert(name.clone(), full).is_none() {
+                definitions.push(renamed(tool, &name));
+            }
+        }
+        let list = tools_list(definitions.iter().map(String::as_str));
+        Exposed { list, by_name }
+    }
+
+    pub fn tool(&self, exposed_name: &str) -> Option<&ToolName> {
+        self.by_name.get(exposed_name)
+    }
+}
+
+/// `{"tools":[…]}` of definitions that are JSON already.
+pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<RawValue> {
+    let mut text = String::from(r#"{"tools":["#);
+    for (index, definition) in definitions.enumerate() {
+        if index > 0 {
+            text.push(',');
+        }
+        text.push_str(definition);
+    }
+    text.push_str("]}");
+    RawValue::from_string(text).expect("made of JSON")
+}
+
+/// `server__tool` where that is a name which says exactly one server and tool; else a name with a
+/// hash. It depends on nothing but the two names, so it is the same at every start.
+fn exposed_name(server: &str, tool: &str) -> String {
+    let plain = format!("{server}__{tool}");
+    let fits = plain.len() <= NAME_CHARS_MAX && plain.chars().all(is_plain);
+    // `a__` + `b` and `a` + `__b` would be one name.
+    let unambiguous = !server.contains("__") && !server.ends_with('_');
+    if fits && unambiguous { plain } else { hashed_name(server, tool) }
+}
+
+fn hashed_name(server: &str, tool: &str) -> String {
+    let digest = Sha256::digest(format!("{server}:{tool}").as_bytes());
+    let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let plain: String = format!("{server}__{tool}")
+        .chars()
+        .map(|character| if is_plain(character) { character } else { '_' })
+        .take(NAME_CHARS_MAX - HASH_DIGITS - 1)
+        .collect();
+    format!("{plain}_{}", &hash[..HASH_DIGITS])
+}
+
+fn is_plain(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
+}
+
+/// The definition with another name; every other byte stays.
+fn renamed(tool: &Tool, name: &str) -> String {
+    let definition = tool.definition().get();
+    let range = tool.name_range();
+    let quoted = serde_json::to_string(name).expect("a string is JSON");
+    format!("{}{quoted}{}", &definition[..range.start], &definition[range.end..])
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+
+    use super::*;
+    use crate::tool::Source;
+
+    fn tool(definition: &str) -> Tool {
+        Tool::parse(Source::Builtin, RawValue::from_string(definition.to_owned()).unwrap()).unwrap()
+    }
+
+    #[test]
+    fn names_fit_every_client_and_stay_the_same() {
+        for (server, tool, expected) in [
+            ("github", "create_issue", "github__create_issue"),
+            ("my.server", "do", "my_server__do_f7f6b2cb"),
+            ("a__b", "c", "a__b__c_"),
+            ("a_", "b", "a___b_"),
+            ("s", "name with blanks", "s__name_with_blanks_"),
+            ("s", "\u{4f60}\u{597d}", "s_____"),
+        ] {
+            let name = exposed_name(server, tool);
+            let start = expected.trim_end_matches(|c: char| c.is_ascii_hexdigit());
+            assert!(name.starts_with(start), "{server} {tool}: {name}");
+            assert_eq!(name, exposed_name(server, tool));
+            assert!(name.len() <= NAME_CHARS_MAX && name.chars().all(is_plain), "{name}");
+        }
+        let long = exposed_name("server", &"x".repeat(100));
+        assert_eq!(long.len(), NAME_CHARS_MAX);
+        assert_ne!(long, exposed_name("server", &"x".repeat(101)));
+    }
+
+    #[test]
+    fn no_two_tools_share_a_name() {
+        let pairs =
+            [("a", "_b"), ("a_", "b"), ("a__b", "c"), ("a", "b__c"), ("a.b", "c"), ("a_b", "c")];
+        let names: HashSet<String> = pairs.iter().map(|(s, t)| exposed_name(s, t)).collect();
+        assert_eq!(names.len(), pairs.len());
+        let hostile = exposed_name("a.b", "c");
+        let (server, name) = hostile.split_once("__").unwrap();
+        let (first, second) = (tool(r#"{"name":"c"}"#), tool(&format!(r#"{{"name":"{name}"}}"#)));
+        let exposed = Exposed::new([("a.b", &first), (server, &second)].into_iter());
+        assert_eq!(exposed.by_name.len(), 2);
+        assert_eq!(exposed.tool(&hostile).unwrap().server, "a.b");
+    }
+
+    #[test]
+    fn only_the_name_is_another() {
+        let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
+        let exposed = Exposed::new([("s", &tool)].into_iter());
+        assert_eq!(
+            exposed.list.get(),
+            r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#
+        );
+    }
+}

@@ -1,0 +1,320 @@
+//! Text to words: where they begin and end. Names and prose pass through the same
+//! splitter, so a query finds `createPullRequest`, `create_pull_request` and "create a pull
+//! request" alike.
+
+/// Longer words are cut here: identifiers end well before, what is longer is encoded data.
+const WORD_BYTES_MAX: usize = 64;
+
+/// How a word stood in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    /// A word, or one part of an identifier.
+    Part,
+    /// The parts of one identifier or compound, run together: `get_weather` as `getweather`.
+    Joined,
+}
+
+/// Splits texts; its buffers are used again from one text to the next.
+#[derive(Default)]
+pub(super) struct Splitter {
+    plain: String,
+    joined: String,
+    parts: usize,
+}
+
+impl Splitter {
+    /// Calls `emit` with each word of `text` in lower case.
+    ///
+    /// `_`, `-`, `.`, a change of case and a change between letters and digits divide the parts of
+    /// a compound; any other character that is no letter or digit ends it. Runs of Chinese,
+    /// Japanese and Korean script become overlapping pairs of characters.
+    pub(super) fn split(&mut self, text: &str, mut emit: impl FnMut(&str, Form)) {
+        let mut at = 0;
+        while let Some(&byte) = text.as_bytes().get(at) {
+            if is_break(byte) {
+                at += 1;
+            } else if let Some(length) = plain_word(&text.as_bytes()[at..]) {
+                let word = &text[at..at + length];
+                let small = byte.is_ascii_lowercase();
+                emit(if small { word } else { lower(word, &mut self.plain) }, Form::Part);
+                at += length;
+            } else {
+                at = self.split_compound(text, at, &mut emit);
+            }
+        }
+    }
+
+    /// Splits what begins at `at`; gives the place behind the break that ends it.
+    fn split_compound<E: FnMut(&str, Form)>(
+        &mut self,
+        text: &str,
+        mut at: usize,
+        emit: &mut E,
+    ) -> usize {
+        let mut before = Class::Break;
+        let mut start = at;
+        // Whether the part at hand is small ASCII letters only, and so can be given as it stands.
+        let mut small = true;
+        loop {
+            let (class, size) = Class::at(text, at);
+            if class == Class::Lower && before == Class::Lower && size == 1 {
+                at += small_letters(&text.as_bytes()[at..]);
+                continue;
+            }
+            let end = at + size;
+            if !before.goes_on(class) || (class == Class::Upper && begins_word(text, end)) {
+                self.end_part(&text[start..at], small, emit);
+                (start, small) = (at, true);
+            }
+            match class {
+                Class::Upper | Class::Lower | Class::Digit | Class::Apostrophe => {
+                    small &= class == Class::Lower && size == 1;
+                }
+                Class::Connector => (start, small) = (end, true),
+                Class::Cjk => {
+                    self.end_compound(emit);
+                    (start, small) = (end, true);
+                    match Class::at(text, end) {
+                        (Class::Cjk, next) => emit(&text[at..end + next], Form::Part),
+                        _ if before != Class::Cjk => emit(&text[at..end], Form::Part),
+                        _ => {}
+                    }
+                }
+                Class::Break => {
+                    self.end_compound(emit);
+                    return end;
+                }
+            }
+            if class != Class::Apostrophe {
+                before = class;
+            }
+            at = end;
+        }
+    }
+
+    fn end_part(&mut self, part: &str, small: bool, emit: &mut impl FnMut(&str, Form)) {
+        let part = &part[..part.floor_char_boundary(WORD_BYTES_MAX)];
+        let word = if small { part } else { lower(part, &mut self.plain) };
+        if !word.is_empty() {
+            emit(word, Form::Part);
+            self.joined.push_str(word);
+            self.parts += 1;
+        }
+    }
+
+    fn end_compound(&mut self, emit: &mut impl FnMut(&str, Form)) {
+        let has_letter = || self.joined.chars().any(char::is_alphabetic);
+        if self.parts > 1 && self.joined.len() <= WORD_BYTES_MAX && has_letter() {
+            emit(&self.joined, Form::Joined);
+        }
+        self.joined.clear();
+        self.parts = 0;
+    }
+}
+
+/// A part in lower case without its apostrophes, written into `plain`.
+fn lower<'a>(part: &str, plain: &'a mut String) -> &'a str {
+    plain.clear();
+    if part.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
+        plain.push_str(part);
+        plain.make_ascii_lowercase();
+    } else {
+        let letters = part.chars().filter(|&character| !is_apostrophe(character));
+        plain.extend(letters.flat_map(char::to_lowercase));
+    }
+    plain
+}
+
+/// The length of the word at the beginning of `text`, if it is the most common kind: ASCII letters,
+/// small ones after the first, that end with the text, at a break, or at the end of a sentence.
+#[inline(always)]
+fn plain_word(text: &[u8]) -> Option<usize> {
+    let (first, others) = text.split_first()?;
+    if !first.is_ascii_alphabetic() {
+        return None;
+    }
+    let length = 1 + small_letters(others);
+    let ends = match text[length..] {
+        [] | [b'.'] => true,
+        [b'.', next, ..] | [next, ..] => is_break(next),
+    };
+    (ends && length <= WORD_BYTES_MAX).then_some(length)
+}
+
+/// How many small ASCII letters `text` begins with, eight bytes at a time.
+#[inline(always)]
+fn small_letters(text: &[u8]) -> usize {
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    let mut count = 0;
+    while let Some(eight) = text[count..].first_chunk() {
+        let eight = u64::from_le_bytes(*eight);
+        // Adding lifts the top bit of each byte from `a` on, and of each beyond `z`.
+        let low = eight & (0x7f * ONES);
+        let from_a = low + (0x80 - b'a' as u64) * ONES;
+        let beyond_z = low + (0x7f - b'z' as u64) * ONES;
+        let others = !(from_a & !beyond_z & !eight) & (0x80 * ONES);
+        if others != 0 {
+            return count + others.trailing_zeros() as usize / 8;
+        }
+        count += 8;
+    }
+    count + text[count..].iter().take_while(|byte| byte.is_ascii_lowercase()).count()
+}
+
+fn is_break(byte: u8) -> bool {
+    byte.is_ascii() && ASCII[byte as usize] == Class::Break
+}
+
+/// The classes of the ASCII characters, which most text is made of.
+const ASCII: [Class; 128] = {
+    let mut classes = [Class::Break; 128];
+    let mut byte = 0;
+    while byte < 128 {
+        classes[byte] = Class::of_ascii(byte as u8);
+        byte += 1;
+    }
+    classes
+};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Upper,
+    Lower,
+    Digit,
+    Cjk,
+    Connector,
+    Apostrophe,
+    Break,
+}
+
+impl Class {
+    /// The class of the character at a byte, and its length; the end of a text is a break.
+    #[inline(always)]
+    fn at(text: &str, at: usize) -> (Class, usize) {
+        match text.as_bytes().get(at) {
+            Some(&byte) if byte.is_ascii() => (ASCII[byte as usize], 1),
+            Some(_) => Class::at_wide(&text[at..]),
+            None => (Class::Break, 0),
+        }
+    }
+
+    #[inline(never)]
+    fn at_wide(text: &str) -> (Class, usize) {
+        let first = text.chars().next();
+        first.map_or((Class::Break, 0), |character| (Class::of(character), character.len_utf8()))
+    }
+
+    const fn of_ascii(byte: u8) -> Class {
+        match byte {
+            b'a'..=b'z' => Class::Lower,
+            b'A'..=b'Z' => Class::Upper,
+            b'0'..=b'9' => Class::Digit,
+            b'_' | b'-' | b'.' => Class::Connector,
+            b'\'' => Class::Apostrophe,
+            _ => Class::Break,
+        }
+    }
+
+    fn of(character: char) -> Class {
+        match character {
+            _ if is_apostrophe(character) => Class::Apostrophe,
+            // Kana, unified ideographs (with extensions), Hangul syllables.
+            '\u{3005}'
+            | '\u{3041}'..='\u{30ff}'
+            | '\u{3400}'..='\u{4dbf}'
+            | '\u{4e00}'..='\u{9fff}'
+            | '\u{ac00}'..='\u{d7a3}'
+            | '\u{f900}'..='\u{faff}'
+            | '\u{20000}'..='\u{3ffff}' => Class::Cjk,
+            _ if character.is_numeric() => Class::Digit,
+            _ if character.is_uppercase() => Class::Upper,
+            _ if character.is_alphabetic() => Class::Lower,
+            _ => Class::Break,
+        }
+    }
+
+    fn is_word(self) -> bool {
+        matches!(self, Class::Upper | Class::Lower | Class::Digit)
+    }
+
+    /// Whether a part goes on from a character of this class to the next: not in `getUser` before
+    /// the `U`, nor in `base64` before the `6`.
+    fn goes_on(self, next: Class) -> bool {
+        match (self, next) {
+            (Class::Lower | Class::Upper, Class::Lower) => true,
+            (Class::Upper, Class::Upper) | (Class::Digit, Class::Digit) => true,
+            (_, Class::Apostrophe) => true,
+            _ => !self.is_word(),
+        }
+    }
+}
+
+/// Whether a capital that ends at `end` is the first letter of a word, as the `S` in `HTTPServer`.
+fn begins_word(text: &str, end: usize) -> bool {
+    Class::at(text, end).0 == Class::Lower
+}
+
+fn is_apostrophe(character: char) -> bool {
+    matches!(character, '\'' | '\u{2019}')
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn marked(word: &str, form: Form) -> String {
+        let mark = if form == Form::Joined { "=" } else { "" };
+        format!("{mark}{word}")
+    }
+
+    fn split(text: &str) -> Vec<String> {
+        let mut found = Vec::new();
+        Splitter::default().split(text, |word, form| found.push(marked(word, form)));
+        found
+    }
+
+    fn split_as_compounds(text: &str) -> Vec<String> {
+        let (mut splitter, mut found, mut at) = (Splitter::default(), Vec::new(), 0);
+        while at < text.len() {
+            let mut emit = |word: &str, form| found.push(marked(word, form));
+            at = splitter.split_compound(text, at, &mut emit);
+        }
+        found
+    }
+
+    #[test]
+    fn words_end_where_people_and_programmers_end_them() {
+        for (text, words) in [
+            ("get_user-name.v2", "get user name v 2 =getusernamev2"),
+            ("getHTTPServer", "get http server =gethttpserver"),
+            ("github:issues/list", "github issues list"),
+            ("Don't panic. It’s base64!", "dont panic its base 64 =base64"),
+            ("The end. Now or-- never.", "the end now or never"),
+            ("internationalisation I18n é.x", "internationalisation i 18 n =i18n é x =éx"),
+            ("2024-01-31", "2024 01 31"),
+            ("查询票 票", "查询 询票 票"),
+            ("pdf文件2", "pdf 文件 2"),
+            ("Äpfel ÉCOLE", "äpfel école"),
+            ("'' __ .-", ""),
+            ("a\0b\u{202e}c", "a b c"),
+        ] {
+            assert_eq!(split(text).join(" "), words, "{text}");
+        }
+    }
+
+    #[test]
+    fn long_words_are_cut() {
+        assert_eq!(split(&"x".repeat(1000)), ["x".repeat(WORD_BYTES_MAX)]);
+    }
+
+    proptest! {
+        #[test]
+        fn the_short_way_for_plain_words_changes_nothing(
+            text in "([a-z]{0,18}|[A-Z]{0,2}|[0-9._' -]|[é’票({`|~@]){0,24}",
+        ) {
+            prop_assert_eq!(split(&text), split_as_compounds(&text));
+        }
+    }
+}

@@ -1,0 +1,103 @@
+//! A client's request on its way through the gate: its way back to the client, for progress and
+//! questions, stays open while the call runs.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::handshake::ClientHello;
+use mcp::message::Raw;
+use mcp::object::Members;
+use mcp::peer::{Ask, Incoming, Peer, RequestError};
+use provider::{AskClient, Call, CallContext, Gate, Outcome, Sink};
+use serde_json::value::RawValue;
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+
+use crate::front::session::Session;
+use crate::front::tool_request::ToolRequest;
+use crate::limits;
+
+impl Session {
+    /// Makes a call for a request of this session's client.
+    pub(super) async fn relay(
+        &self,
+        call: Call,
+        request: &ToolRequest,
+        incoming: &Incoming,
+    ) -> Outcome {
+        let token = request.progress_token();
+        let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
+        // A full queue drops the notification: the next one says the same and more.
+        let sink: Sink = Arc::new(move |params| drop(progress.try_send(params)));
+        let ctx = CallContext {
+            deadline: Instant::now() + self.gateway.settings().call_timeout(&call.tool.server),
+            cancel: incoming.cancel.clone(),
+            progress: token.as_ref().map(|_| sink),
+            log: None,
+            ask_client: self.client(&incoming.peer),
+            trace: request.trace(),
+        };
+        let running = self.gateway.call(call, &ctx);
+        match token {
+            Some(token) => with_progress(running, waiting, &token, &incoming.peer).await,
+            None => running.await,
+        }
+    }
+
+    fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
+        let hello = self.hello.get()?.clone();
+        Some(Arc::new(Client { peer: peer.clone(), hello }))
+    }
+}
+
+/// Passes progress on while the call runs, and what is left of it before the answer.
+async fn with_progress(
+    mut running: BoxFuture<'_, Outcome>,
+    mut waiting: mpsc::Receiver<Raw>,
+    token: &str,
+    peer: &Peer,
+) -> Outcome {
+    loop {
+        tokio::select! {
+            biased;
+            Some(params) = waiting.recv() => notify_progress(peer, &params, token).await,
+            outcome = &mut running => {
+                while let Ok(params) = waiting.try_recv() {
+                    notify_progress(peer, &params, token).await;
+                }
+                return outcome;
+            }
+        }
+    }
+}
+
+/// The upstream's notification under the token that the client chose.
+async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
+    if let Ok(mut members) = Members::parse(params) {
+        members.set("progressToken", token);
+        let _ = peer.notify("notifications/progress", Some(members.write())).await;
+    }
+}
+
+/// The client that made the call, for providers that must ask it something.
+struct Client {
+    peer: Peer,
+    hello: ClientHello,
+}
+
+impl AskClient for Client {
+    fn capability(&self, name: &str) -> Option<String> {
+        self.hello.capability(name)
+    }
+
+    fn ask<'a>(
+        &'a self,
+        method: &'a str,
+        params: Option<Raw>,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Raw, RequestError>> {
+        let ask = Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params, ctx.remaining()) };
+        self.peer.request(ask).boxed()
+    }
+}

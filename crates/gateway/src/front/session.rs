@@ -1,0 +1,52 @@
+//! One client's session, whatever it is shown: who calls, and who the client said it is.
+
+use std::sync::{Arc, OnceLock};
+
+use domain::Caller;
+use mcp::ErrorObject;
+use mcp::handshake::{self, ClientHello, ServerHello};
+use mcp::message::{Raw, Request};
+use mcp::peer::Incoming;
+use tokio_util::sync::CancellationToken;
+
+use crate::Gateway;
+
+pub(super) struct Session {
+    pub(super) gateway: Gateway,
+    pub(super) caller: Arc<Caller>,
+    pub(super) id: Arc<str>,
+    pub(super) hello: OnceLock<ClientHello>,
+    /// Cancelled when the session is gone.
+    pub(super) ended: CancellationToken,
+}
+
+impl Session {
+    pub(super) fn new(gateway: Gateway, caller: Arc<Caller>) -> Session {
+        let id = uuid::Uuid::now_v7().to_string().into();
+        let ended = CancellationToken::new();
+        Session { gateway, caller, id, hello: OnceLock::new(), ended }
+    }
+
+    pub(super) fn initialize(
+        &self,
+        request: &Request,
+        incoming: &Incoming,
+        server: &ServerHello,
+    ) -> Result<Raw, ErrorObject> {
+        let (hello, answer) = handshake::accept(request, &incoming.peer, server)?;
+        // Who the client is does not change within a session.
+        let _ = self.hello.set(hello);
+        Ok(answer)
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        self.ended.cancel();
+        let (gateway, id) = (self.gateway.clone(), self.id.clone());
+        // Outside a runtime there is nothing left to close.
+        if let Ok(runtime) = tokio::runtime::Handle::try_current() {
+            runtime.spawn(async move { gateway.end_session(&id).await });
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `tools/call` taken apart, each part still the text that came.
+
+use mcp::ErrorObject;
+use mcp::message::{Raw, Request, raw};
+use mcp::object::Members;
+use provider::TraceContext;
+use serde_json::value::RawValue;
+
+pub(super) struct ToolRequest {
+    pub(super) name: String,
+    pub(super) arguments: Raw,
+    /// Everything beside name and arguments, `_meta` included.
+    pub(super) other: Vec<(String, Raw)>,
+}
+
+impl ToolRequest {
+    pub(super) fn parse(request: &Request) -> Result<ToolRequest, ErrorObject> {
+        let params = request
+            .params
+            .as_deref()
+            .ok_or_else(|| ErrorObject::invalid_params("tools/call needs params"))?;
+        let members = Members::parse(params)
+            .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
+        let name = members.get("name").and_then(|name| serde_json::from_str(name).ok());
+        let name: String =
+            name.ok_or_else(|| ErrorObject::invalid_params("tools/call: name must be a string"))?;
+        let arguments = members.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
+        if !arguments.starts_with('{') {
+            return Err(ErrorObject::invalid_params("tools/call: arguments must be an object"));
+        }
+        let other = members
+            .iter()
+            .filter(|(name, _)| !matches!(*name, "name" | "arguments"))
+            .map(|(name, value)| (name.to_owned(), raw(value.to_owned())))
+            .collect();
+        Ok(ToolRequest { name, arguments: raw(arguments.to_owned()), other })
+    }
+
+    /// The token under which the client wants to hear of progress, as JSON.
+    pub(super) fn progress_token(&self) -> Option<String> {
+        self.meta("progressToken")
+    }
+
+    pub(super) fn trace(&self) -> TraceContext {
+        let text = |name: &str| serde_json::from_str(&self.meta(name)?).ok();
+        TraceContext { traceparent: text("traceparent"), tracestate: text("tracestate") }
+    }
+
+    /// A member of `_meta`, as JSON.
+    fn meta(&self, name: &str) -> Option<String> {
+        let meta: &RawValue =
+            self.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;
+        Members::parse(meta).ok()?.get(name).map(str::to_owned)
+    }
+}

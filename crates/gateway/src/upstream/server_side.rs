@@ -1,0 +1,119 @@
+//! What a server may ask of the gate. On the connection that all clients share: next to nothing,
+//! since it could not be attributed to one of them. On a client's own connection: what that client
+//! declared, asked of it within the call that is running.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::ErrorObject;
+use mcp::message::{Notification, Raw, Request, raw};
+use mcp::peer::{Incoming, Peer, RequestError, Service};
+use provider::CallContext;
+use tokio::sync::mpsc;
+
+use crate::upstream::driver::Command;
+
+/// What a server asks of clients: each is a capability that a client declares.
+pub(super) const ASKABLE: [(&str, &str); 3] = [
+    ("sampling", "sampling/createMessage"),
+    ("elicitation", "elicitation/create"),
+    ("roots", "roots/list"),
+];
+
+/// The gate's end of the shared connection.
+pub(super) struct SharedSide {
+    pub(super) commands: mpsc::WeakSender<Command>,
+}
+
+impl Service for SharedSide {
+    fn request(
+        &self,
+        request: Request,
+        _incoming: Incoming,
+    ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+        async move { own_answer(&request) }.boxed()
+    }
+
+    fn notification(&self, notification: Notification, _peer: Peer) {
+        if notification.method == "notifications/tools/list_changed"
+            && let Some(commands) = self.commands.upgrade()
+        {
+            // A full queue already holds a list change that has not been looked at.
+            let _ = commands.try_send(Command::ListChanged);
+        }
+    }
+}
+
+fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
+    match request.method.as_str() {
+        "ping" => Ok(raw("{}".to_owned())),
+        other => Err(ErrorObject::method_not_found(other)),
+    }
+}
+
+/// The gate's end of a client's own connection.
+#[derive(Default)]
+pub(super) struct ClientSide {
+    /// The client's calls that run now, the latest last.
+    running: Mutex<Vec<CallContext>>,
+}
+
+impl ClientSide {
+    /// Questions are asked within this call until the guard is dropped.
+    pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> Running {
+        self.lock().push(ctx.clone());
+        Running { side: self.clone(), ctx: ctx.clone() }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<CallContext>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
+        if ASKABLE.iter().all(|(_, method)| *method != request.method) {
+            return own_answer(&request);
+        }
+        let latest = self.lock().last().cloned();
+        let ctx =
+            latest.ok_or_else(|| ErrorObject::internal("no call of the client is running"))?;
+        let Some(client) = &ctx.ask_client else {
+            return Err(ErrorObject::method_not_found(&request.method));
+        };
+        client.ask(&request.method, request.params, &ctx).await.map_err(|error| match error {
+            RequestError::Refused(error) => error,
+            other => ErrorObject::internal(format!("the client did not answer: {other}")),
+        })
+    }
+}
+
+pub(super) struct Running {
+    side: Arc<ClientSide>,
+    ctx: CallContext,
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let mut running = self.side.lock();
+        let ours = running.iter().rposition(|ctx| match (&ctx.ask_client, &self.ctx.ask_client) {
+            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        });
+        if let Some(position) = ours {
+            running.remove(position);
+        }
+    }
+}
+
+impl Service for ClientSide {
+    fn request(
+        &self,
+        request: Request,
+        _incoming: Incoming,
+    ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+        self.ask(request).boxed()
+    }
+
+    fn notification(&self, _notification: Notification, _peer: Peer) {}
+}
