@@ -1,8 +1,6 @@
 //! How the command line reaches the gate: over `control.sock` when `serve` runs, else through a
 //! gate in this process. Either way it is the same REST API.
 
-use std::time::Duration;
-
 use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, StatusCode, header};
@@ -35,7 +33,6 @@ enum Door {
     Process {
         router: Router,
         gateway: Gateway,
-        shutdown_timeout: Duration,
     },
 }
 
@@ -61,11 +58,7 @@ impl Control {
         let app = app::build(&home, &source.config, reach)?;
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::routes(app.gateway.clone(), app.tokens);
-        let shutdown_timeout = source.config.shutdown_timeout;
-        Ok(Control {
-            api_key,
-            door: Door::Process { router, gateway: app.gateway, shutdown_timeout },
-        })
+        Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })
     }
 
     /// Opens, does what is asked, and closes again whatever came of it.
@@ -76,8 +69,8 @@ impl Control {
     ) -> Result<T, Failure> {
         let control = Control::open(place, reach).await?;
         let result = work(&control).await;
-        if let Door::Process { gateway, shutdown_timeout, .. } = &control.door {
-            gateway.drain(*shutdown_timeout).await;
+        if let Door::Process { gateway, .. } = &control.door {
+            gateway.drain().await;
         }
         result
     }

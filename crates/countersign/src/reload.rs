@@ -2,7 +2,7 @@
 //! old configuration stays, and the fault is logged and shown in the status.
 
 use std::os::unix::fs::MetadataExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -54,7 +54,7 @@ impl Reload {
         }
     }
 
-    async fn apply(&self, path: &PathBuf) {
+    async fn apply(&self, path: &Path) {
         match source::load(&self.place) {
             Ok(source) => {
                 for note in &source.notes {

@@ -6,7 +6,6 @@ use std::net::SocketAddr;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use axum::Router;
@@ -77,7 +76,7 @@ pub(crate) async fn run_with(
         result = companion(app.gateway.clone()) => result,
     };
     tracing::info!("stopping");
-    serving.drain(&app.gateway, source.config.shutdown_timeout).await;
+    serving.drain(&app.gateway).await;
     let _ = std::fs::remove_file(home.control_socket());
     result
 }
@@ -142,8 +141,9 @@ impl Serving {
     }
 
     /// No new calls; running ones get their time; then the connections end.
-    async fn drain(self, gateway: &Gateway, within: Duration) {
-        gateway.drain(within).await;
+    async fn drain(self, gateway: &Gateway) {
+        let within = gateway.settings().shutdown_timeout;
+        gateway.drain().await;
         self.front.close().await;
         self.stop.cancel();
         self.connections.close();

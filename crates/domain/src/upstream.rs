@@ -13,9 +13,10 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 pub enum State {
     /// Switched off, or not asked for yet.
     Idle,
+    /// The first attempt, or one that a person asked for: worth waiting for.
     Connecting,
     Ready,
-    /// Failed; the reason, until the next attempt and beyond.
+    /// Failed for this reason; it is tried again from time to time, and nobody waits for that.
     Waiting(String),
     Stopped,
 }
@@ -63,31 +64,30 @@ impl Machine {
         match (&self.state, event) {
             (State::Stopped, _) => vec![],
             (_, Event::Stop) => self.go(State::Stopped, &[Effect::Disconnect]),
-            (State::Idle, Event::Start) | (State::Waiting(_), Event::RetryDue) => {
-                self.go(State::Connecting, &[Effect::Connect])
-            }
-            (State::Idle | State::Waiting(_), Event::Restart) => {
-                self.failures = 0;
-                self.go(State::Connecting, &[Effect::Connect])
-            }
-            (State::Connecting | State::Ready, Event::Restart) => {
+            (State::Idle, Event::Start) => self.go(State::Connecting, &[Effect::Connect]),
+            (State::Waiting(_), Event::RetryDue) => vec![Effect::Connect],
+            (State::Idle, Event::Restart) => self.go(State::Connecting, &[Effect::Connect]),
+            (State::Connecting | State::Ready | State::Waiting(_), Event::Restart) => {
                 self.failures = 0;
                 self.go(State::Connecting, &[Effect::Disconnect, Effect::Connect])
             }
-            (State::Connecting, Event::Connected) => {
+            (State::Connecting | State::Waiting(_), Event::Connected) => {
                 self.failures = 0;
                 self.go(State::Ready, &[])
             }
-            (State::Connecting | State::Ready, Event::Failed { reason, jitter }) => {
+            (
+                State::Connecting | State::Ready | State::Waiting(_),
+                Event::Failed { reason, jitter },
+            ) => {
                 let wait = backoff(self.failures, jitter);
                 self.failures = self.failures.saturating_add(1);
                 self.go(State::Waiting(reason), &[Effect::Disconnect, Effect::RetryAfter(wait)])
             }
-            // Late news from an attempt that has been given up.
+            // Nothing is under way that this could be news of.
             (State::Connecting | State::Ready | State::Waiting(_), Event::Start)
             | (State::Connecting | State::Ready | State::Idle, Event::RetryDue)
-            | (State::Ready | State::Waiting(_) | State::Idle, Event::Connected)
-            | (State::Waiting(_) | State::Idle, Event::Failed { .. }) => vec![],
+            | (State::Ready | State::Idle, Event::Connected)
+            | (State::Idle, Event::Failed { .. }) => vec![],
         }
     }
 
@@ -145,16 +145,32 @@ mod tests {
         let effects = machine.on(failed(1.0));
         assert_eq!(effects[0], Effect::Disconnect);
         assert_eq!(machine.state(), &State::Waiting("gone".to_owned()));
-        assert_eq!(machine.on(Event::RetryDue), [Effect::Connect, Effect::Publish]);
+        assert_eq!(machine.on(Event::RetryDue), [Effect::Connect]);
+        assert_eq!(machine.state(), &State::Waiting("gone".to_owned()), "the reason stays");
+        assert_eq!(machine.on(Event::Connected), [Effect::Publish]);
+        assert_eq!(machine.state(), &State::Ready);
     }
 
     #[test]
-    fn late_news_changes_nothing_and_stop_is_final() {
+    fn a_restart_starts_over_from_any_state() {
         let mut machine = Machine::default();
+        assert_eq!(machine.on(Event::Restart), [Effect::Connect, Effect::Publish]);
+        for event in [Event::Connected, failed(1.0)] {
+            machine.on(event);
+            let effects = machine.on(Event::Restart);
+            assert_eq!(effects, [Effect::Disconnect, Effect::Connect, Effect::Publish]);
+            assert_eq!(machine.state(), &State::Connecting);
+        }
+    }
+
+    #[test]
+    fn news_of_nothing_changes_nothing_and_stop_is_final() {
+        let mut machine = Machine::default();
+        for event in [Event::Connected, Event::RetryDue, failed(0.5)] {
+            assert_eq!(machine.on(event), []);
+        }
         machine.on(Event::Start);
-        machine.on(failed(0.5));
-        assert_eq!(machine.on(Event::Connected), []);
-        assert_eq!(machine.on(failed(0.5)), []);
+        assert_eq!(machine.on(Event::Start), []);
         machine.on(Event::Stop);
         for event in [Event::Start, Event::Restart, Event::RetryDue, Event::Connected] {
             assert_eq!(machine.on(event), []);

@@ -29,7 +29,7 @@ pub use settings::Settings;
 
 use crate::cache::ResultCache;
 use crate::registry::Registry;
-use crate::upstream::{Pace, ServerSpec, Upstream};
+use crate::upstream::{ServerSpec, Upstream};
 
 /// A handle to the gate; clones are the same gate.
 #[derive(Clone)]
@@ -39,7 +39,7 @@ pub struct Gateway {
 
 struct Shared {
     registry: Arc<Registry>,
-    settings: ArcSwap<Settings>,
+    settings: Arc<ArcSwap<Settings>>,
     config_fault: ArcSwapOption<String>,
     store: Store,
     cache: ResultCache,
@@ -54,7 +54,7 @@ impl Gateway {
     pub fn new(settings: Settings, store: Store) -> Gateway {
         let shared = Shared {
             registry: Arc::new(Registry::default()),
-            settings: ArcSwap::from_pointee(settings),
+            settings: Arc::new(ArcSwap::from_pointee(settings)),
             config_fault: ArcSwapOption::empty(),
             store,
             cache: ResultCache::default(),
@@ -69,15 +69,15 @@ impl Gateway {
     /// A server of that name is replaced: its running calls end where they began.
     pub fn add_upstream(&self, spec: ServerSpec) {
         let registry = &self.shared.registry;
-        let settings = self.settings();
-        let pace = Pace {
-            connect_timeout: settings.connect_timeout,
-            refresh_interval: settings.refresh_interval,
-        };
         let claim = registry.claim(&spec.name);
         let known = self.catalog().server(&spec.name).map(|server| server.listing.clone());
-        let upstream =
-            Upstream::start(spec, registry.clone(), claim, pace, known.unwrap_or_default());
+        let context = upstream::Context {
+            registry: registry.clone(),
+            claim,
+            settings: self.shared.settings.clone(),
+            known: known.unwrap_or_default(),
+        };
+        let upstream = Upstream::start(spec, context);
         if let Some(replaced) = registry.insert_upstream(upstream) {
             self.retire(replaced);
         }
@@ -167,9 +167,17 @@ impl Gateway {
         self.shared.registry.upstream(server).map(|upstream| upstream.stderr()).unwrap_or_default()
     }
 
-    /// Waits a little for servers that have not finished their first attempt to connect.
+    /// Waits a little for servers that have just been started and have not connected yet.
     pub async fn first_settled(&self) {
-        self.settled(limits::FIRST_CONNECT_WAIT).await;
+        let upstreams = self.shared.registry.upstreams();
+        join_all(upstreams.iter().map(|upstream| upstream.first_settled())).await;
+    }
+
+    /// The same for one server.
+    pub(crate) async fn first_settled_server(&self, server: &str) {
+        if let Some(upstream) = self.shared.registry.upstream(server) {
+            upstream.first_settled().await;
+        }
     }
 
     /// Waits until every server has connected or failed once, or the time is up.
@@ -179,8 +187,10 @@ impl Gateway {
         let _ = tokio::time::timeout(within, settled).await;
     }
 
-    /// Takes no new calls, gives running ones `within`, then closes every connection.
-    pub async fn drain(&self, within: Duration) {
+    /// Takes no new calls, gives running ones the time that the settings allow, then closes every
+    /// connection.
+    pub async fn drain(&self) {
+        let within = self.settings().shutdown_timeout;
         self.shared.draining.cancel();
         self.shared.calls.close();
         let _ = tokio::time::timeout(within, self.shared.calls.wait()).await;

@@ -14,6 +14,7 @@ pub struct Settings {
     pub call_timeout: Duration,
     pub connect_timeout: Duration,
     pub refresh_interval: Duration,
+    pub shutdown_timeout: Duration,
     server_call_timeouts: HashMap<String, Duration>,
 }
 
@@ -33,6 +34,7 @@ impl From<&Config> for Settings {
             call_timeout: config.call_timeout,
             connect_timeout: config.connect_timeout,
             refresh_interval: config.refresh_interval,
+            shutdown_timeout: config.shutdown_timeout,
             server_call_timeouts: config
                 .servers
                 .iter()

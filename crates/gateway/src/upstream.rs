@@ -7,10 +7,10 @@ mod endpoint;
 mod own;
 mod server_side;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::Listing;
 use domain::policy::ServerRules;
 use domain::upstream::State;
@@ -24,15 +24,16 @@ use mcp::peer::{Ask, Peer, RequestError};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
+use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
 pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec};
 
-use crate::limits;
 use crate::registry::{Claim, Registry};
 use crate::upstream::driver::{Command, Driver, Shared};
 use crate::upstream::own::OwnConnections;
+use crate::{Settings, limits};
 
 pub struct Upstream {
     spec: ServerSpec,
@@ -42,10 +43,12 @@ pub struct Upstream {
     commands: mpsc::Sender<Command>,
     stderr: StderrTail,
     driver: Mutex<Option<JoinHandle<()>>>,
-    connect_timeout: Duration,
+    settings: Arc<ArcSwap<Settings>>,
     /// Calls at once, where the operator set a bound.
     slots: Option<Semaphore>,
     calls: TaskTracker,
+    /// When the server was first wanted.
+    wanted: OnceLock<Instant>,
 }
 
 /// The connection of the moment that all clients share.
@@ -54,42 +57,37 @@ pub(crate) struct Live {
     pub(crate) welcome: Arc<Welcome>,
 }
 
-/// How long things may take, from the settings.
-#[derive(Clone, Copy)]
-pub(crate) struct Pace {
-    pub(crate) connect_timeout: Duration,
-    pub(crate) refresh_interval: Duration,
+/// What surrounds a connection.
+pub(crate) struct Context {
+    pub(crate) registry: Arc<Registry>,
+    pub(crate) claim: Claim,
+    /// Read each time, so that a reload reaches connections that stay.
+    pub(crate) settings: Arc<ArcSwap<Settings>>,
+    /// What was known of the server's tools before.
+    pub(crate) known: Arc<Listing>,
 }
 
 impl Upstream {
-    pub(crate) fn start(
-        spec: ServerSpec,
-        registry: Arc<Registry>,
-        claim: Claim,
-        pace: Pace,
-        known: Arc<Listing>,
-    ) -> Arc<Upstream> {
+    pub(crate) fn start(spec: ServerSpec, context: Context) -> Arc<Upstream> {
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
         let (state_sender, state) = watch::channel(State::Idle);
         let live = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
+        let settings = context.settings.clone();
         let own = Arc::new(OwnConnections::new(
             spec.endpoint.clone(),
             spec.keeping.sharing,
             stderr.clone(),
-            pace.connect_timeout,
+            settings.clone(),
         ));
         let shared = Shared {
-            registry,
-            claim,
-            connect_timeout: pace.connect_timeout,
-            refresh_interval: pace.refresh_interval,
+            context,
             live: live.clone(),
             own: own.clone(),
             state: state_sender,
             stderr: stderr.clone(),
         };
-        let driver = Driver::new(spec.clone(), shared, commands.downgrade(), known).spawn(receiver);
+        let driver = Driver::new(spec.clone(), shared, commands.downgrade()).spawn(receiver);
         Arc::new(Upstream {
             slots: spec.keeping.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
             spec,
@@ -99,8 +97,9 @@ impl Upstream {
             commands,
             stderr,
             driver: Mutex::new(Some(driver)),
-            connect_timeout: pace.connect_timeout,
+            settings,
             calls: TaskTracker::new(),
+            wanted: OnceLock::new(),
         })
     }
 
@@ -129,6 +128,14 @@ impl Upstream {
         }
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| !matches!(state, State::Idle | State::Connecting)).await;
+    }
+
+    /// The same, but only in the first moments after somebody wanted the server: one that hangs
+    /// must not slow down everything until it is given up.
+    pub(crate) async fn first_settled(&self) {
+        let wanted = *self.wanted.get_or_init(Instant::now);
+        let until = wanted + limits::FIRST_CONNECT_WAIT;
+        let _ = tokio::time::timeout_at(until, self.settled()).await;
     }
 
     pub(crate) async fn restart(&self) {
@@ -212,7 +219,7 @@ impl ToolProvider for Upstream {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async {
             let live = self.live()?;
-            mcp::client::list_tools(&live.peer, self.connect_timeout)
+            mcp::client::list_tools(&live.peer, self.settings.load().connect_timeout)
                 .await
                 .map_err(|error| ProviderError::Unavailable(error.to_string()))
         }

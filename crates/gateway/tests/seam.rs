@@ -235,7 +235,7 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
 async fn a_draining_gate_takes_no_new_calls() {
     let gate = gate(Settings::default()).await;
     let client = client(&gate, json!({}), vec![]).await;
-    gate.drain(Duration::ZERO).await;
+    gate.drain().await;
     let result = client.call("call_tool_write", write("progress")).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "SHUTTING_DOWN");
     assert_eq!(gate.store().activity(&Filter::default(), 1)[0].error_code, Some("SHUTTING_DOWN"));

@@ -87,6 +87,6 @@ async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Resul
             serving.await;
         }
     }
-    app.gateway.drain(source.config.shutdown_timeout).await;
+    app.gateway.drain().await;
     Ok(())
 }

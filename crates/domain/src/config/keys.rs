@@ -15,11 +15,7 @@ const NOT_YET: &[&str] = &[
     "telemetry",
     "rate_limit",
     "store",
-    "refresh_interval",
     "mcpServers.<name>.auto_approve",
-    "mcpServers.<name>.sharing",
-    "mcpServers.<name>.start",
-    "mcpServers.<name>.max_concurrent",
     "mcpServers.<name>.oauth",
 ];
 

@@ -17,8 +17,10 @@ A duration is `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or a number of seconds.
 replaced by the environment variable when the value is used; a variable that is not set fails that
 server alone. Other `${…}` stay as they are.
 
-A change takes effect *at once* when the file is reloaded, when the server *reconnects* (which the
-reload sees to), or at the next *start*.
+A running gate notices within about a second that the file has changed. A change takes effect *at
+once*, when the server *reconnects* (which the gate sees to; calls that run are not lost), or at the
+next *start*. A file with a fault changes nothing: the old configuration stays, and
+`GET /api/v1/status` shows the fault.
 ";
 
 const HEAD: &str = "\

@@ -433,7 +433,7 @@ fn risky_settings_are_noted() {
             r#""command": "./server""#,
             "a relative path depends on the folder Countersign is started in",
         ),
-        (r#""command": "x", "sharing": "shared""#, "accepted, not in effect in this version"),
+        (r#""command": "x", "auto_approve": "new""#, "accepted, not in effect in this version"),
     ] {
         let (_, notes) = server(members);
         assert_eq!(notes.len(), 1, "{notes:?}");

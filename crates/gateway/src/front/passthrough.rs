@@ -43,16 +43,23 @@ impl Passthrough {
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "initialize" => {
-                self.session.gateway.first_settled().await;
+                self.settle().await;
                 self.session.initialize(&request, &incoming, &self.hello())
             }
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => {
-                self.session.gateway.first_settled().await;
+                self.settle().await;
                 Ok(self.list())
             }
             "tools/call" => self.call(&request, &incoming).await,
             other => Err(ErrorObject::method_not_found(other)),
+        }
+    }
+
+    async fn settle(&self) {
+        match &self.scope {
+            Scope::All => self.session.gateway.first_settled().await,
+            Scope::Server(name) => self.session.gateway.first_settled_server(name).await,
         }
     }
 

@@ -1,7 +1,6 @@
 //! Performs what the connection's machine asks for: connects, waits, lists, closes, publishes.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
 use domain::catalog::{Listing, Server};
@@ -15,13 +14,12 @@ use tokio::sync::{mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::limits;
-use crate::registry::{Claim, Registry};
-use crate::upstream::Live;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::endpoint::ServerSpec;
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
+use crate::upstream::{Context, Live};
+use crate::{Settings, limits};
 
 pub(crate) enum Command {
     /// Somebody needs the server: a lazy one starts now.
@@ -34,10 +32,7 @@ pub(crate) enum Command {
 
 /// What the driver shares with the handle that others hold.
 pub(super) struct Shared {
-    pub(super) registry: Arc<Registry>,
-    pub(super) claim: Claim,
-    pub(super) connect_timeout: Duration,
-    pub(super) refresh_interval: Duration,
+    pub(super) context: Context,
     pub(super) live: Arc<ArcSwapOption<Live>>,
     pub(super) own: Arc<OwnConnections>,
     pub(super) state: watch::Sender<State>,
@@ -72,20 +67,18 @@ enum Happening {
 }
 
 impl Driver {
-    /// `listing` is what was known of the server before, if anything.
     pub(super) fn new(
         spec: ServerSpec,
         shared: Shared,
         commands: mpsc::WeakSender<Command>,
-        listing: Arc<Listing>,
     ) -> Driver {
         Driver {
+            listing: shared.context.known.clone(),
             rules: Arc::new(spec.rules.clone()),
             spec,
             shared,
             commands,
             machine: Machine::default(),
-            listing,
             connection: None,
             attempt: None,
             retry_at: None,
@@ -188,7 +181,7 @@ impl Driver {
         let endpoint = self.spec.endpoint.clone();
         let stderr = self.shared.stderr.clone();
         let service = Arc::new(SharedSide { commands: self.commands.clone() });
-        let timeout = self.shared.connect_timeout;
+        let timeout = self.settings().connect_timeout;
         self.attempt = Some(tokio::spawn(async move {
             let capabilities = raw("{}".to_owned());
             let opening =
@@ -210,20 +203,21 @@ impl Driver {
         let live = Live { peer: connection.peer.clone(), welcome: connection.welcome.clone() };
         self.shared.live.store(Some(Arc::new(live)));
         self.connection = Some(connection);
-        self.relist_at = Some(Instant::now() + self.shared.refresh_interval);
+        self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
         Event::Connected
     }
 
     async fn relist(&mut self) -> Result<(), String> {
+        let timeout = self.settings().connect_timeout;
         let Some(connection) = &mut self.connection else {
             return Ok(());
         };
-        let tools = match connection.tools(self.shared.connect_timeout).await {
+        let tools = match connection.tools(timeout).await {
             Ok(tools) => tools,
             Err(reason) => return Err(connection.reason(reason).await),
         };
         self.list(tools).await;
-        self.relist_at = Some(Instant::now() + self.shared.refresh_interval);
+        self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
         self.publish();
         Ok(())
     }
@@ -267,8 +261,13 @@ impl Driver {
             state.clone(),
             self.listing.clone(),
         );
-        self.shared.registry.publish(self.shared.claim, server);
+        let context = &self.shared.context;
+        context.registry.publish(context.claim, server);
         self.shared.state.send_replace(state);
+    }
+
+    fn settings(&self) -> Arc<Settings> {
+        self.shared.context.settings.load_full()
     }
 
     fn log(&self, state: &State) {

@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use domain::config::Sharing;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
@@ -13,16 +13,16 @@ use provider::{Call, CallContext, ProviderError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 
-use crate::limits;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::endpoint::Endpoint;
 use crate::upstream::server_side::{ASKABLE, ClientSide};
+use crate::{Settings, limits};
 
 pub(super) struct OwnConnections {
     endpoint: Endpoint,
     sharing: Sharing,
     stderr: StderrTail,
-    timeout: Duration,
+    settings: Arc<ArcSwap<Settings>>,
     by_session: Mutex<HashMap<Arc<str>, Arc<Own>>>,
 }
 
@@ -37,9 +37,9 @@ impl OwnConnections {
         endpoint: Endpoint,
         sharing: Sharing,
         stderr: StderrTail,
-        timeout: Duration,
+        settings: Arc<ArcSwap<Settings>>,
     ) -> OwnConnections {
-        OwnConnections { endpoint, sharing, stderr, timeout, by_session: Mutex::default() }
+        OwnConnections { endpoint, sharing, stderr, settings, by_session: Mutex::default() }
     }
 
     /// The client's own connection, where it is to have one.
@@ -58,7 +58,7 @@ impl OwnConnections {
                 service: own.side.clone(),
                 capabilities,
                 stderr: &self.stderr,
-                timeout: self.timeout.min(ctx.remaining()),
+                timeout: self.settings.load().connect_timeout.min(ctx.remaining()),
             }
             .open()
         });
