@@ -1,5 +1,6 @@
 //! One message a line over a pair of byte streams: stdio, a child's pipes, a socket, memory.
-//! A line that is too long or no message is answered with an error; the connection goes on.
+//! A line that is too long or no message is answered with an error when a client sent it, and passed
+//! over when a server did, whose stdout may hold noise; the connection goes on either way.
 
 use std::io;
 use std::sync::Arc;
@@ -27,7 +28,7 @@ pub async fn serve(
     started(peer.clone());
     let writing = tokio::spawn(write_lines(writer, outgoing, peer.clone()));
     let mut reader = LineReader::new(reader);
-    read_lines(&mut reader, &peer).await;
+    read_lines(&mut reader, &peer, BadFrames::Answer).await;
     let _ = tokio::time::timeout(limits::DRAIN, peer.idle()).await;
     peer.close("the other side closed its end");
     let _ = tokio::time::timeout(limits::DRAIN, writing).await;
@@ -44,7 +45,7 @@ pub fn connect(
     let receiving = peer.clone();
     tokio::spawn(async move {
         let mut reader = LineReader::new(reader);
-        read_lines(&mut reader, &receiving).await;
+        read_lines(&mut reader, &receiving, BadFrames::PassOver).await;
         receiving.close("the other side closed its end");
     });
     peer
@@ -119,38 +120,61 @@ async fn write_line(
     writer.flush().await
 }
 
-async fn read_lines(reader: &mut LineReader<impl AsyncRead + Unpin>, peer: &Peer) {
+#[derive(Clone, Copy)]
+enum BadFrames {
+    Answer,
+    PassOver,
+}
+
+impl BadFrames {
+    async fn take(self, bad: BadFrame, peer: &Peer) {
+        match self {
+            BadFrames::Answer => peer.refuse(bad).await,
+            BadFrames::PassOver => tracing::debug!(error = %bad.error, "a line that is no message"),
+        }
+    }
+}
+
+async fn read_lines(
+    reader: &mut LineReader<impl AsyncRead + Unpin>,
+    peer: &Peer,
+    bad_frames: BadFrames,
+) {
     loop {
         let line = tokio::select! {
             line = reader.next() => line,
             _ = peer.closed() => return,
         };
         match line {
-            Ok(Some(Line::Whole(line))) => take_line(&line, peer).await,
+            Ok(Some(Line::Whole(line))) => {
+                if let Err(bad) = take_line(&line, peer) {
+                    bad_frames.take(bad, peer).await;
+                }
+            }
             Ok(Some(Line::TooLong)) => {
                 let message = format!("frame over {} bytes", limits::FRAME_BYTES_MAX);
-                peer.refuse(BadFrame::new(INVALID_REQUEST, message)).await;
+                bad_frames.take(BadFrame::new(INVALID_REQUEST, message), peer).await;
             }
             Ok(None) | Err(_) => return,
         }
     }
 }
 
-async fn take_line(line: &[u8], peer: &Peer) {
+fn take_line(line: &[u8], peer: &Peer) -> Result<(), BadFrame> {
     if line.iter().all(u8::is_ascii_whitespace) {
-        return;
+        return Ok(());
     }
-    match Frame::parse(line) {
-        Ok(Frame::Single(message)) => peer.receive(message),
-        Ok(Frame::Batch(batch)) if peer.version().is_some_and(|v| v.allows_batches()) => {
+    match Frame::parse(line)? {
+        Frame::Single(message) => peer.receive(message),
+        Frame::Batch(batch) if peer.version().is_some_and(|v| v.allows_batches()) => {
             peer.receive_batch(batch);
         }
-        Ok(Frame::Batch(_)) => {
+        Frame::Batch(_) => {
             let message = "batches are only allowed in protocol 2025-03-26";
-            peer.refuse(BadFrame::new(INVALID_REQUEST, message)).await;
+            return Err(BadFrame::new(INVALID_REQUEST, message));
         }
-        Err(bad) => peer.refuse(bad).await,
     }
+    Ok(())
 }
 
 enum Line {
