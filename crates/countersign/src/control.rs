@@ -52,9 +52,7 @@ impl Control {
             return Ok(Control { api_key, door: Door::Socket(home) });
         }
         let source = source::load(place)?;
-        for note in &source.notes {
-            tracing::warn!("{note}");
-        }
+        source.tell_notes();
         let app = app::build(&home, &source.config, reach)?;
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::routes(app.gateway.clone(), app.tokens);

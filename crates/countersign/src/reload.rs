@@ -57,9 +57,7 @@ impl Reload {
     async fn apply(&self, path: &Path) {
         match source::load(&self.place) {
             Ok(source) => {
-                for note in &source.notes {
-                    tracing::warn!("{note}");
-                }
+                source.tell_notes();
                 self.guard.store(Arc::new(guard(&source.config, self.port)));
                 let servers = self.servers.of(&source.config);
                 self.gateway.reconfigure(Settings::from(&source.config), servers).await;

@@ -53,9 +53,7 @@ pub(crate) async fn run_with(
 ) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
-    for note in &source.notes {
-        tracing::warn!("{note}");
-    }
+    source.tell_notes();
     let home = Home::of(place)?;
     home.prepare()?;
     let _lock = home.lock()?;

@@ -18,6 +18,15 @@ pub(crate) struct Source {
     pub(crate) notes: Vec<String>,
 }
 
+impl Source {
+    /// Puts the notes into the log.
+    pub(crate) fn tell_notes(&self) {
+        for note in &self.notes {
+            tracing::warn!("{note}");
+        }
+    }
+}
+
 /// The person's own config file, whether it is there or not.
 pub(crate) fn path(place: &Place) -> Option<PathBuf> {
     let own = || Some(home::config_dir()?.join("countersign/config.json"));

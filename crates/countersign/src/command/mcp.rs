@@ -66,9 +66,7 @@ async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Resu
 async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
-    for note in &source.notes {
-        tracing::warn!("{note}");
-    }
+    source.tell_notes();
     let reach = server.as_deref().map_or(Reach::All, Reach::Only);
     let app = app::build(home, &source.config, reach)?;
     let stop = CancellationToken::new();

@@ -5,7 +5,7 @@ use super::terms::Terms;
 use super::word_map::WordMap;
 use super::words;
 
-/// Words kept for the next segment: more than real catalogs hold, about two megabytes.
+/// Words kept for the next segment: those of ten thousand tools, about two megabytes.
 const WORDS_KEPT_MAX: usize = 16 * 1024;
 
 /// What is known of a word.

@@ -15,11 +15,12 @@ use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::{Call, Declared, Outcome, Surface};
+use provider::{Declared, Outcome, Surface};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
+use crate::front::relay::Asked;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
@@ -66,20 +67,13 @@ impl Discovery {
         incoming: &Incoming,
     ) -> Result<Outcome, Refusal> {
         let parsed = intake::two_key_call(&request.arguments)?;
-        let session = &self.session;
-        let call = Call {
-            id: uuid::Uuid::now_v7().to_string(),
-            caller: session.caller.clone(),
-            client: session.hello.get().map(|hello| hello.client_name.as_str().into()),
-            session: Some(session.id.clone()),
-            request_id: Some(incoming.id.to_string()),
+        let asked = Asked {
             surface: Surface::Discovery,
             tool: parsed.tool,
             arguments: parsed.arguments,
             declared: Declared::Variant(class, Box::new(parsed.declaration)),
-            other: request.other.clone(),
         };
-        Ok(session.relay(call, request, incoming).await)
+        Ok(self.session.relay(asked, request, incoming).await)
     }
 
     async fn tool(&self, request: &ToolRequest, incoming: &Incoming) -> Result<Raw, Refusal> {

@@ -13,9 +13,10 @@ use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::{Call, Declared, Outcome, ProviderError, Surface};
+use provider::{Declared, Outcome, ProviderError, Surface};
 
 use crate::front::discovery::reply;
+use crate::front::relay::Asked;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 
@@ -112,19 +113,9 @@ impl Passthrough {
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };
-        let call = Call {
-            id: uuid::Uuid::now_v7().to_string(),
-            caller: self.session.caller.clone(),
-            client: self.session.hello.get().map(|hello| hello.client_name.as_str().into()),
-            session: Some(self.session.id.clone()),
-            request_id: Some(incoming.id.to_string()),
-            surface: Surface::Passthrough,
-            tool,
-            arguments,
-            declared: Declared::Nothing,
-            other: request.other.clone(),
-        };
-        match self.session.relay(call, &request, incoming).await {
+        let asked =
+            Asked { surface: Surface::Passthrough, tool, arguments, declared: Declared::Nothing };
+        match self.session.relay(asked, &request, incoming).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
             outcome => Ok(reply::outcome(outcome)),

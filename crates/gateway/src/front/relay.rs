@@ -3,13 +3,15 @@
 
 use std::sync::Arc;
 
+use domain::json::Object;
+use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::handshake::ClientHello;
 use mcp::message::Raw;
 use mcp::object::Members;
 use mcp::peer::{Ask, Incoming, Peer, RequestError};
-use provider::{AskClient, Call, CallContext, Gate, Outcome, Sink};
+use provider::{AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -18,14 +20,34 @@ use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 
+/// What a request asks for, once its parameters are read.
+pub(super) struct Asked {
+    pub(super) surface: Surface,
+    pub(super) tool: ToolName,
+    pub(super) arguments: Object,
+    pub(super) declared: Declared,
+}
+
 impl Session {
     /// Makes a call for a request of this session's client.
     pub(super) async fn relay(
         &self,
-        call: Call,
+        asked: Asked,
         request: &ToolRequest,
         incoming: &Incoming,
     ) -> Outcome {
+        let call = Call {
+            id: uuid::Uuid::now_v7().to_string(),
+            caller: self.caller.clone(),
+            client: self.hello.get().map(|hello| hello.client_name.as_str().into()),
+            session: Some(self.id.clone()),
+            request_id: Some(incoming.id.to_string()),
+            surface: asked.surface,
+            tool: asked.tool,
+            arguments: asked.arguments,
+            declared: asked.declared,
+            other: request.other.clone(),
+        };
         let token = request.progress_token();
         let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
         // A full queue drops the notification: the next one says the same and more.
