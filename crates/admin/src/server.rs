@@ -2,7 +2,7 @@
 
 use axum::Json;
 use axum::extract::State;
-use domain::Caller;
+use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -48,7 +48,11 @@ pub(crate) async fn restart(
     State(admin): State<Admin>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Refused> {
-    discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+    let server = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+    if server["state"] == "disabled" {
+        let message = format!("server '{name}' is switched off in the config: nothing to restart");
+        return Err(Refusal::new(Code::InvalidRequest, message).into());
+    }
     admin.gateway.restart(&name).await;
     Ok(Json(json!({"name": name, "restarting": true})))
 }

@@ -16,6 +16,9 @@ use crate::answer::{self, Path, Query, Refused};
 /// Results of a search; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
 
+/// What a search looks at before the filters.
+const MATCHES_MAX: usize = 10_000;
+
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ListQuery {
@@ -41,10 +44,11 @@ pub(crate) async fn list(
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
     let limit = query.limit.unwrap_or(SEARCH_RESULTS_MAX).min(SEARCH_RESULTS_MAX);
-    let entries: Vec<String> = matching(&catalog, query.q.as_deref(), limit)
+    let entries: Vec<String> = matching(&catalog, query.q.as_deref())
         .into_iter()
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
         .filter(|found| query.status.as_ref().is_none_or(|status| status == found.lock()))
+        .take(if query.q.is_some() { limit } else { usize::MAX })
         .map(|found| found.entry().write().get().to_owned())
         .collect();
     let total = entries.len();
@@ -76,10 +80,11 @@ struct Found<'a> {
     score: Option<f32>,
 }
 
-fn matching<'a>(catalog: &'a Catalog, query: Option<&str>, limit: usize) -> Vec<Found<'a>> {
+/// A search gives what fits in its order; the filters and the limit come after it.
+fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Found<'a>> {
     match query {
         Some(query) => catalog
-            .search(&Caller::admin(), query, limit, Filter::default())
+            .search(&Caller::admin(), query, MATCHES_MAX, Filter::default())
             .into_iter()
             .map(|hit| Found { server: hit.server, tool: hit.tool, score: Some(hit.score) })
             .collect(),

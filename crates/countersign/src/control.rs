@@ -73,6 +73,11 @@ impl Control {
         result
     }
 
+    /// Whether this is a gate that was running already.
+    pub(crate) fn is_running(&self) -> bool {
+        matches!(self.door, Door::Socket(_))
+    }
+
     /// A GET that must succeed.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::GET, path).await

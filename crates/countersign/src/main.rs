@@ -33,6 +33,10 @@ fn main() -> ExitCode {
     }
 }
 
+/// Checking deep arguments against a nested schema calls itself often; only what is used is taken
+/// from memory.
+const STACK_BYTES: usize = 8 * 1024 * 1024;
+
 fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Supervise { command } = &cli.command {
         return supervise::run(command);
@@ -40,6 +44,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     logging::start(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
+        .thread_stack_size(STACK_BYTES)
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
     let result = runtime.block_on(dispatch(cli));

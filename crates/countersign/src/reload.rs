@@ -21,6 +21,8 @@ const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Reload {
     pub(crate) place: Place,
+    /// The version in effect.
+    pub(crate) seen: Option<Fingerprint>,
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
     pub(crate) guard: Arc<ArcSwap<Guard>>,
@@ -29,28 +31,32 @@ pub(crate) struct Reload {
 
 /// What tells one version of the file from another without reading it.
 #[derive(PartialEq, Eq)]
-struct Fingerprint {
+pub(crate) struct Fingerprint {
     modified: (i64, i64),
     size: u64,
     inode: u64,
 }
 
 impl Reload {
-    pub(crate) async fn watch(self, stop: CancellationToken) {
+    pub(crate) async fn watch(mut self, stop: CancellationToken) {
         let Some(path) = source::path(&self.place) else {
             return;
         };
-        let mut seen = fingerprint(&path);
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = stop.cancelled() => return,
             }
             let now = fingerprint(&path);
-            if now != seen {
-                seen = now;
-                self.apply(&path).await;
+            if now == self.seen {
+                continue;
             }
+            match &now {
+                Some(_) => self.apply(&path).await,
+                // Some programs save by deleting first; nobody means "no servers" by it.
+                None => self.reject(format!("config '{}' is gone", path.display())),
+            }
+            self.seen = now;
         }
     }
 
@@ -64,17 +70,24 @@ impl Reload {
                 self.gateway.set_config_fault(None);
                 tracing::info!(config = %path.display(), "configuration reloaded");
             }
-            Err(failure) => {
-                let message = failure.message().to_owned();
-                tracing::error!("{message}; the old configuration stays");
-                self.gateway.set_config_fault(Some(message));
-            }
+            Err(failure) => self.reject(failure.message().to_owned()),
         }
+    }
+
+    fn reject(&self, message: String) {
+        tracing::error!("{message}; the old configuration stays");
+        self.gateway.set_config_fault(Some(message));
     }
 }
 
 pub(crate) fn guard(config: &Config, port: u16) -> Guard {
     Guard::new(config.hosts(port), config.origins(port))
+}
+
+/// The version of the config file that lies there now. Taken before the file is read: a change that
+/// comes in between is then seen as one.
+pub(crate) fn version(place: &Place) -> Option<Fingerprint> {
+    fingerprint(&source::path(place)?)
 }
 
 fn fingerprint(path: &Path) -> Option<Fingerprint> {

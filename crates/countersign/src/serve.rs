@@ -52,6 +52,7 @@ pub(crate) async fn run_with(
     companion: impl FnOnce(Gateway) -> BoxFuture<'static, Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
+    let seen = reload::version(place);
     let source = source::load(place)?;
     source.tell_notes();
     let home = Home::of(place)?;
@@ -65,8 +66,14 @@ pub(crate) async fn run_with(
     let app = app::build(&home, &source.config, Reach::All)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
     let serving = Serving::spawn(&app, guard.clone(), tcp, socket);
-    let (gateway, servers) = (app.gateway.clone(), app.servers);
-    let reload = Reload { place: place.clone(), gateway, servers, guard, port: address.port() };
+    let reload = Reload {
+        place: place.clone(),
+        seen,
+        gateway: app.gateway.clone(),
+        servers: app.servers,
+        guard,
+        port: address.port(),
+    };
     serving.connections.spawn(reload.watch(serving.stop.clone()));
     announce(&args.output, place, &home, address, &source.config)?;
     let result = tokio::select! {

@@ -6,10 +6,11 @@
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
+use std::time::Duration;
 
 use mcp::limits::CHILD_GRACE;
-use rustix::event::{PollFd, PollFlags, poll};
-use rustix::process::{Signal, getpgrp, kill_process_group};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::oneshot;
@@ -18,6 +19,9 @@ use crate::exit::Failure;
 
 /// What a shell answers for a command that cannot be started.
 const CANNOT_START: u8 = 127;
+
+/// A process that dies closes its pipes a moment before it is gone.
+const GATE_EXIT: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(command: &[OsString]) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -34,16 +38,25 @@ async fn supervise(command: &[OsString]) -> Result<(), Failure> {
     // The group gets SIGTERM when it is to end: the supervisor stays to see that it does.
     let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
         .map(|kind| signal(kind).ok());
+    let gate = getppid();
     let (program, args) = command.split_first().expect("clap requires a command");
     let mut child = Command::new(program).args(args).spawn().map_err(|error| {
         let message = format!("cannot start '{}': {error}", program.display());
         Failure::with_status(CANNOT_START, message)
     })?;
+    let_go_of_stdout();
     tokio::select! {
-        status = child.wait() => return ended(status),
+        status = child.wait() => return leave(status, gate).await,
         () = hung_up() => {}
     }
-    end(&mut child).await
+    end(&mut child, gate).await
+}
+
+/// A command that closes its stdout and lives on must be noticed: ours would keep the pipe open.
+fn let_go_of_stdout() {
+    if let Ok(nowhere) = std::fs::File::create("/dev/null") {
+        let _ = rustix::stdio::dup2_stdout(nowhere);
+    }
 }
 
 /// Returns when nobody can write to our stdin any more.
@@ -59,15 +72,39 @@ async fn hung_up() {
     let _ = receiver.await;
 }
 
+fn is_hung_up() -> bool {
+    let stdin = std::io::stdin();
+    let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
+    matches!(poll(&mut watched, Some(&Timespec { tv_sec: 0, tv_nsec: 0 })), Ok(1..))
+}
+
 /// The command has seen the end of its stdin as well: first it gets time, then SIGTERM and time.
 /// The last signal ends the group and the supervisor with it.
-async fn end(child: &mut Child) -> Result<(), Failure> {
-    if tokio::time::timeout(CHILD_GRACE, child.wait()).await.is_err() {
+async fn end(child: &mut Child, gate: Option<Pid>) -> Result<(), Failure> {
+    let mut ended = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
+    if ended.is_err() {
         let _ = kill_process_group(getpgrp(), Signal::TERM);
-        let _ = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
+        ended = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
     }
-    let _ = kill_process_group(getpgrp(), Signal::KILL);
-    Ok(())
+    match ended {
+        Ok(status) => leave(status, gate).await,
+        Err(_) => {
+            let _ = kill_process_group(getpgrp(), Signal::KILL);
+            Ok(())
+        }
+    }
+}
+
+/// The command has ended. A gate that lives wants its status and ends what is left of the group;
+/// where there is no gate any more, nobody else would.
+async fn leave(status: std::io::Result<ExitStatus>, gate: Option<Pid>) -> Result<(), Failure> {
+    if is_hung_up() {
+        tokio::time::sleep(GATE_EXIT).await;
+        if getppid() != gate {
+            let _ = kill_process_group(getpgrp(), Signal::KILL);
+        }
+    }
+    ended(status)
 }
 
 /// The command's exit code becomes ours; a signal is told as shells do.

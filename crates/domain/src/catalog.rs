@@ -2,6 +2,7 @@
 //! snapshot that shares all that stayed the same.
 
 use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
@@ -24,10 +25,22 @@ pub struct Listing {
     pub faults: Vec<String>,
     by_name: HashMap<String, usize>,
     segment: Arc<Segment>,
+    /// Of all that the server told, the faulty parts included.
+    told: u64,
+}
+
+/// Tells an unchanged list from another; nothing is trusted because of it.
+fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for definition in definitions {
+        definition.get().hash(&mut hasher);
+    }
+    hasher.finish()
 }
 
 impl Listing {
     pub fn new(source: &Source, definitions: Vec<Box<RawValue>>) -> Listing {
+        let told = fingerprint(&definitions);
         let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(definitions.len());
         let mut faults = Vec::new();
         let mut by_name = HashMap::with_capacity(definitions.len());
@@ -47,18 +60,12 @@ impl Listing {
             }
         }
         let segment = Arc::new(segment(&tools));
-        Listing { tools, faults, by_name, segment }
+        Listing { tools, faults, by_name, segment, told }
     }
 
     /// Whether these definitions would make the same listing.
     pub fn is_of(&self, definitions: &[Box<RawValue>]) -> bool {
-        self.faults.is_empty()
-            && self.tools.len() == definitions.len()
-            && self
-                .tools
-                .iter()
-                .zip(definitions)
-                .all(|(tool, definition)| tool.definition().get() == definition.get())
+        self.told == fingerprint(definitions)
     }
 
     pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
@@ -110,17 +117,19 @@ impl Server {
     /// The answer to `tools/list` with the callable tools, each as the server sent it; made once.
     pub fn list(&self) -> &RawValue {
         self.list.get_or_init(|| {
-            exposed::tools_list(self.callable().map(|tool| tool.definition().get()))
+            let tools = self.listing.tools.iter();
+            let callable = tools.filter(|tool| self.lock(&tool.name) == Lock::Callable);
+            exposed::tools_list(callable.map(|tool| tool.definition().get()))
         })
-    }
-
-    fn callable(&self) -> impl Iterator<Item = &Tool> {
-        let tools = self.listing.tools.iter();
-        tools.filter(|tool| self.lock(&tool.name) == Lock::Callable).map(|tool| &**tool)
     }
 
     pub fn lock(&self, tool: &str) -> Lock {
         policy::lock(&self.rules, tool)
+    }
+
+    /// Whether the server as a whole is locked: then nothing that it says reaches a model.
+    pub fn is_locked(&self) -> bool {
+        self.rules.quarantined || self.rules.disabled
     }
 
     /// The word for people: a lock on the whole server comes before the connection.
@@ -245,8 +254,10 @@ impl Catalog {
     pub fn all(&self, caller: &Caller) -> Arc<Exposed> {
         let exposed = || {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
-            let tools =
-                visible.flat_map(|server| server.callable().map(|tool| (&*server.name, tool)));
+            let tools = visible.flat_map(|server| {
+                let tools = server.listing.tools.iter();
+                tools.map(|tool| (&*server.name, &**tool, server.lock(&tool.name)))
+            });
             Arc::new(Exposed::new(tools))
         };
         match caller.servers {
@@ -400,6 +411,11 @@ mod tests {
         let listing = &catalog.server("db").unwrap().listing;
         assert_eq!(listing.tools.len(), 2);
         assert_eq!(listing.faults.len(), 2);
+        let same = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
+        let faulty = vec![same(r#"{"name":"a"}"#), same(r#"{"name":""}"#)];
+        let relisted = Listing::new(&Source::Builtin, faulty.clone());
+        assert!(relisted.is_of(&faulty), "faults that were told are no news");
+        assert!(!relisted.is_of(&faulty[..1]));
         assert_eq!(listing.tool("list_tables").unwrap().description(), "List every table");
     }
 

@@ -6,6 +6,7 @@ use std::collections::HashMap;
 use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
+use crate::policy::Lock;
 use crate::tool::{Tool, ToolName};
 
 /// What clients take as a tool name: at most this many of `[A-Za-z0-9_-]`.
@@ -14,25 +15,27 @@ pub const NAME_CHARS_MAX: usize = 64;
 /// Hexadecimal digits that tell two shortened names apart.
 const HASH_DIGITS: usize = 8;
 
-/// Every callable tool under its exposed name, ready to be served.
+/// Every tool under its exposed name, ready to be served.
 pub struct Exposed {
-    /// The answer to `tools/list`.
+    /// The answer to `tools/list`: the callable ones.
     pub list: Box<RawValue>,
     by_name: HashMap<String, ToolName>,
 }
 
 impl Exposed {
-    /// The tools must come in a fixed order: where two names meet, the later one gives way.
-    pub(crate) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool)>) -> Exposed {
+    /// The tools must come in a fixed order: where two names meet, the later one gives way. Locked
+    /// ones have a name too, so that it stays theirs and a call can be told why it is refused.
+    pub(crate) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool, Lock)>) -> Exposed {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
-        for (server, tool) in tools {
+        for (server, tool, lock) in tools {
             let mut name = exposed_name(server, &tool.name);
             if by_name.contains_key(&name) {
                 name = hashed_name(server, &tool.name);
             }
             let full = ToolName { server: server.to_owned(), tool: tool.name.clone() };
-            if by_name.insert(name.clone(), full).is_none() {
+            let is_new = by_name.insert(name.clone(), full).is_none();
+            if is_new && lock == Lock::Callable {
                 definitions.push(renamed(tool, &name));
             }
         }
@@ -132,7 +135,8 @@ mod tests {
         let hostile = exposed_name("a.b", "c");
         let (server, name) = hostile.split_once("__").unwrap();
         let (first, second) = (tool(r#"{"name":"c"}"#), tool(&format!(r#"{{"name":"{name}"}}"#)));
-        let exposed = Exposed::new([("a.b", &first), (server, &second)].into_iter());
+        let tools = [("a.b", &first, Lock::Callable), (server, &second, Lock::Callable)];
+        let exposed = Exposed::new(tools.into_iter());
         assert_eq!(exposed.by_name.len(), 2);
         assert_eq!(exposed.tool(&hostile).unwrap().server, "a.b");
     }
@@ -140,7 +144,10 @@ mod tests {
     #[test]
     fn only_the_name_is_another() {
         let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
-        let exposed = Exposed::new([("s", &tool)].into_iter());
+        let locked = Lock::Locked(crate::policy::Status::DisabledByConfig);
+        let exposed =
+            Exposed::new([("s", &tool, Lock::Callable), ("l", &tool, locked)].into_iter());
+        assert!(exposed.tool("l__t").is_some(), "locked: named, not listed");
         assert_eq!(
             exposed.list.get(),
             r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#

@@ -1,6 +1,8 @@
 //! A tool's input schema, compiled once, against which arguments are checked before the tool's
 //! server hears of them. Remote references are never fetched; patterns run in bounded time.
 
+mod cost;
+
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
@@ -19,7 +21,8 @@ const FAULTS_MAX: usize = 5;
 pub enum Schema {
     /// The tool takes whatever it is given.
     Absent,
-    Compiled(Box<Validator>),
+    /// Arguments deeper than `depth_max` would take too long to check.
+    Compiled { validator: Box<Validator>, depth_max: usize },
     /// Why it will not compile; calls pass with a warning.
     Unusable(String),
 }
@@ -36,9 +39,12 @@ impl Schema {
             Ok(schema) => schema,
             Err(error) => return Schema::Unusable(error.to_string()),
         };
+        let Some(depth_max) = cost::depth_max(&schema) else {
+            return Schema::Unusable("it would take too long to apply".to_owned());
+        };
         let options = PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS_MAX);
         match jsonschema::options().with_pattern_options(options).build(&schema) {
-            Ok(validator) => Schema::Compiled(Box::new(validator)),
+            Ok(validator) => Schema::Compiled { validator: Box::new(validator), depth_max },
             Err(error) => Schema::Unusable(error.to_string()),
         }
     }
@@ -49,8 +55,18 @@ impl Schema {
             Schema::Unusable(why) => Checked::Unknown(format!(
                 "the tool's input schema does not compile ({why}); arguments were not checked"
             )),
-            Schema::Compiled(validator) if validator.is_valid(arguments.value()) => Checked::Fits,
-            Schema::Compiled(validator) => Checked::Faulty(refusal(validator, arguments.value())),
+            Schema::Compiled { depth_max, .. } if cost::depth(arguments.value()) > *depth_max => {
+                Checked::Unknown(format!(
+                    "the tool's input schema takes too long to apply to arguments of more than \
+                     {depth_max} levels; they were not checked"
+                ))
+            }
+            Schema::Compiled { validator, .. } if validator.is_valid(arguments.value()) => {
+                Checked::Fits
+            }
+            Schema::Compiled { validator, .. } => {
+                Checked::Faulty(refusal(validator, arguments.value()))
+            }
         }
     }
 }
@@ -133,6 +149,18 @@ mod tests {
             assert!(matches!(check(schema, r#"{"a":"x"}"#), Checked::Unknown(_)), "{schema}");
         }
         assert_eq!(Schema::compile(None).check(&Object::empty()), Checked::Fits);
+    }
+
+    #[test]
+    fn an_exponential_schema_ends() {
+        let branch = |extra: &str| {
+            format!(r##"{{"properties":{{"a":{{"$ref":"#"}}}},"required":["{extra}"]}}"##)
+        };
+        let schema = format!(r#"{{"anyOf":[{},{}]}}"#, branch("x"), branch("y"));
+        let nested =
+            |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
+        assert!(matches!(check(&schema, &nested(3)), Checked::Faulty(_)));
+        assert!(matches!(check(&schema, &nested(100)), Checked::Unknown(_)));
     }
 
     #[test]

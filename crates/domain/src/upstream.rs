@@ -93,9 +93,8 @@ impl Machine {
 
     fn go(&mut self, state: State, effects: &[Effect]) -> Vec<Effect> {
         self.state = state;
-        let mut effects = effects.to_vec();
-        effects.push(Effect::Publish);
-        effects
+        // Told first: to end a stubborn connection takes seconds.
+        std::iter::once(Effect::Publish).chain(effects.iter().cloned()).collect()
     }
 }
 
@@ -140,10 +139,10 @@ mod tests {
     #[test]
     fn a_lost_connection_is_closed_and_tried_again() {
         let mut machine = Machine::default();
-        assert_eq!(machine.on(Event::Start), [Effect::Connect, Effect::Publish]);
+        assert_eq!(machine.on(Event::Start), [Effect::Publish, Effect::Connect]);
         machine.on(Event::Connected);
         let effects = machine.on(failed(1.0));
-        assert_eq!(effects[0], Effect::Disconnect);
+        assert_eq!(effects[..2], [Effect::Publish, Effect::Disconnect]);
         assert_eq!(machine.state(), &State::Waiting("gone".to_owned()));
         assert_eq!(machine.on(Event::RetryDue), [Effect::Connect]);
         assert_eq!(machine.state(), &State::Waiting("gone".to_owned()), "the reason stays");
@@ -154,11 +153,11 @@ mod tests {
     #[test]
     fn a_restart_starts_over_from_any_state() {
         let mut machine = Machine::default();
-        assert_eq!(machine.on(Event::Restart), [Effect::Connect, Effect::Publish]);
+        assert_eq!(machine.on(Event::Restart), [Effect::Publish, Effect::Connect]);
         for event in [Event::Connected, failed(1.0)] {
             machine.on(event);
             let effects = machine.on(Event::Restart);
-            assert_eq!(effects, [Effect::Disconnect, Effect::Connect, Effect::Publish]);
+            assert_eq!(effects, [Effect::Publish, Effect::Disconnect, Effect::Connect]);
             assert_eq!(machine.state(), &State::Connecting);
         }
     }

@@ -194,6 +194,8 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
         let mut server = Server::new("up", "1");
         let definition = json!({"name": "read", "annotations": {"readOnlyHint": true}});
         server.register_tool(&definition, |_| async { Ok(text_result("done")) }.boxed());
+        let odd = json!({"name": "odd", "inputSchema": {"type": "nonsense"}});
+        server.register_tool(&odd, |_| async { Ok(text_result("done")) }.boxed());
         server
     };
     gate.add_upstream(ServerSpec::embedded("up", Arc::new(make)));
@@ -210,6 +212,11 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
     assert_eq!(record.started.reason.as_deref(), Some("why"));
     assert_eq!(record.started.agent.client.as_deref(), Some("testkit"));
     assert!(record.started.warnings[0].contains("is marked read-only"), "recorded, not returned");
+
+    client.call("call_tool_write", json!({"name": "up:odd", "intent": intent})).await;
+    let record = last();
+    assert_eq!(record.status, Status::Success, "a schema that will not compile stops no call");
+    assert!(record.started.warnings[0].contains("does not compile"), "{:?}", record.started);
 
     client.call("call_tool_read", json!({"name": "up:read", "intent": intent})).await;
     let record = last();

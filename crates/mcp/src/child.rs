@@ -92,6 +92,10 @@ impl Process {
         self.child.id()
     }
 
+    pub async fn ended(&mut self) {
+        let _ = self.child.wait().await;
+    }
+
     /// Waits for the child to end, and for its last words to be read.
     pub async fn exited(&mut self) -> Option<ExitStatus> {
         let status = self.child.wait().await.ok();

@@ -24,10 +24,17 @@ pub enum ListError {
         limits::LIST_ITEMS_MAX
     )]
     TooMany,
+    #[error("tools/list: not finished after {} s", limits::LIST_TIME_MAX.as_secs())]
+    TooSlow,
 }
 
-/// All tools of a server, each the JSON object that it sent.
+/// All tools of a server, each the JSON object that it sent. `timeout` is for each page.
 pub async fn list_tools(peer: &Peer, timeout: Duration) -> Result<Vec<Raw>, ListError> {
+    let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, timeout));
+    listing.await.unwrap_or(Err(ListError::TooSlow))
+}
+
+async fn list_pages(peer: &Peer, timeout: Duration) -> Result<Vec<Raw>, ListError> {
     #[derive(Deserialize)]
     #[serde(rename_all = "camelCase")]
     struct Page {

@@ -88,5 +88,8 @@ pub const HTTP_ERROR_BYTES_MAX: usize = 64 * 1024;
 /// Pages of one list: past this the server is looping or hostile.
 pub const LIST_PAGES_MAX: usize = 1000;
 
+/// All pages of one list together.
+pub const LIST_TIME_MAX: Duration = Duration::from_secs(120);
+
 /// Items of one list, over all pages.
 pub const LIST_ITEMS_MAX: usize = 100_000;

@@ -255,7 +255,7 @@ impl Peer {
         self.core.closed.clone()
     }
 
-    pub(crate) fn downgrade(&self) -> WeakPeer {
+    pub fn downgrade(&self) -> WeakPeer {
         WeakPeer(Arc::downgrade(&self.core))
     }
 
@@ -366,12 +366,13 @@ impl Drop for Core {
     }
 }
 
-/// For tasks that feed a peer and must not keep it alive.
+/// For those who must not keep a peer alive.
 #[derive(Clone)]
-pub(crate) struct WeakPeer(Weak<Core>);
+pub struct WeakPeer(Weak<Core>);
 
 impl WeakPeer {
-    pub(crate) fn upgrade(&self) -> Option<Peer> {
+    /// What is said through it belongs to no request of the other side.
+    pub fn upgrade(&self) -> Option<Peer> {
         Some(Peer { core: self.0.upgrade()?, route: Route::Standing })
     }
 }

@@ -39,6 +39,10 @@ pub trait AskClient: Send + Sync {
         params: Option<Raw>,
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>>;
+
+    /// The same client, for questions that come when the call has ended. Whoever keeps it does not
+    /// keep the client's session.
+    fn between_calls(&self) -> Arc<dyn AskClient>;
 }
 
 /// W3C trace context as the caller gave it.

@@ -17,6 +17,8 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Client {
     pub peer: Peer,
+    /// What the server answered to `initialize`.
+    pub welcome: Value,
     /// Methods of notifications, as they come.
     pub heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
 }
@@ -39,10 +41,11 @@ impl Client {
         let (sender, heard) = mpsc::unbounded_channel();
         let peer = connect(Arc::new(ClientSide { answers: Mutex::new(answers), heard: sender }));
         let info = json!({"name": "testkit", "version": "1"});
-        handshake::initialize(&peer, &info, &to_raw(&capabilities), PATIENCE)
+        let welcome = handshake::initialize(&peer, &info, &to_raw(&capabilities), PATIENCE)
             .await
             .expect("the server answers initialize");
-        Client { peer, heard: tokio::sync::Mutex::new(heard) }
+        let welcome = serde_json::from_str(welcome.result.get()).expect("the answer is JSON");
+        Client { peer, welcome, heard: tokio::sync::Mutex::new(heard) }
     }
 
     pub async fn request(&self, method: &str, params: Value) -> Result<Value, RequestError> {

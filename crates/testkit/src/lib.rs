@@ -2,4 +2,5 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 pub mod client;
+mod listing;
 pub mod script;

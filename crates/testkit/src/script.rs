@@ -1,6 +1,9 @@
 //! A scripted MCP server. Its tools are given as definitions; a member `x-do` in one says what a
 //! call does, and like every unknown member it must survive the way through the gate.
 
+use std::io::Write;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,17 +16,24 @@ use mcp::peer::{Ask, Incoming, Peer, Service};
 use mcp::{ErrorObject, lines};
 use serde_json::{Value, json};
 
+use crate::listing::Listing;
+
 /// The server's tools, which a call may change.
 #[derive(Clone)]
 pub struct Script {
     tools: Arc<Mutex<Vec<Value>>>,
+    listing: Arc<Listing>,
+    at_work: Arc<AtomicUsize>,
 }
 
 impl Script {
-    /// `tools` is an array of tool definitions.
-    pub fn new(tools: Value) -> Script {
-        let tools = tools.as_array().cloned().unwrap_or_default();
-        Script { tools: Arc::new(Mutex::new(tools)) }
+    /// `script` is an array of tool definitions, or `{"list": …}` with a way to list that is not
+    /// the plain one, and perhaps `tools`.
+    pub fn new(script: Value) -> Script {
+        let listing = Arc::new(Listing::read(&script["list"]));
+        let tools = script.as_array().or_else(|| script["tools"].as_array());
+        let tools = Arc::new(Mutex::new(tools.cloned().unwrap_or_default()));
+        Script { tools, listing, at_work: Arc::default() }
     }
 
     pub fn set_tools(&self, tools: Value) {
@@ -44,19 +54,43 @@ impl Script {
                 Ok(handshake::accept(&request, &incoming.peer, &hello)?.1)
             }
             "ping" => Ok(raw("{}".to_owned())),
-            "tools/list" => Ok(to_raw(&json!({"tools": *self.tools.lock().unwrap()}))),
+            "tools/list" => {
+                let tools = json!(*self.tools.lock().unwrap());
+                self.listing.answer(&request, tools).await
+            }
             "tools/call" => self.call(&request, &incoming).await,
             other => Err(ErrorObject::method_not_found(other)),
         }
+    }
+
+    /// Writes the arguments as a line to the file `log`, works for `ms` and until the file `until`
+    /// is there, and tells how many calls were at work together when this one began.
+    async fn work(&self, what: &Value, request: &Request) -> Raw {
+        let together = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
+        let _at_work = AtWork(&self.at_work);
+        if let Some(path) = what["log"].as_str() {
+            let params: Value = request.params().expect("tools/call has params");
+            let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path);
+            let log = log.as_mut().expect("the log can be opened");
+            // One write, so that the lines of several processes do not mix.
+            let line = format!("{}\n", params["arguments"]);
+            log.write_all(line.as_bytes()).expect("the log can be written");
+        }
+        tokio::time::sleep(Duration::from_millis(what["ms"].as_u64().unwrap_or(0))).await;
+        while what["until"].as_str().is_some_and(|path| !Path::new(path).exists()) {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        let done = json!({"together": together, "pid": std::process::id()});
+        to_raw(&json!({"content": [{"type": "text", "text": done.to_string()}]}))
     }
 
     async fn call(&self, request: &Request, incoming: &Incoming) -> Result<Raw, ErrorObject> {
         let params = request.params.as_ref().expect("tools/call has params");
         let name: Value = request.params::<Value>()?["name"].clone();
         let tools = self.tools.lock().unwrap().clone();
-        let tool = tools
-            .iter()
-            .find(|tool| tool["name"] == name)
+        let known = tools.iter().find(|tool| tool["name"] == name);
+        let tool = known
+            .or(self.listing.makes_tools().then_some(&Value::Null))
             .ok_or_else(|| ErrorObject::invalid_params(format!("unknown tool {name}")))?;
         let what = &tool["x-do"];
         match what.as_str().or_else(|| what.as_object()?.keys().next().map(String::as_str)) {
@@ -91,10 +125,71 @@ impl Script {
                 changed.map_err(|error| ErrorObject::internal(error.to_string()))?;
                 Ok(echo(params))
             }
+            Some("work") => Ok(self.work(&what["work"], request).await),
+            Some("storm") => self.storm(what, incoming).await,
+            Some("say") => say(what, incoming).await,
+            Some("close") => close(what["close"].as_str().unwrap_or_default(), incoming).await,
             Some("ask") => ask(what, incoming).await,
+            Some("ask_later") => {
+                tokio::spawn(ask_later(what["ask_later"].clone(), incoming.peer.clone()));
+                Ok(echo(params))
+            }
             Some("die") => std::process::abort(),
             Some(other) => Err(ErrorObject::internal(format!("no such x-do: {other}"))),
         }
+    }
+}
+
+impl Script {
+    /// Changes its tools so many times, `every_ms` or without a pause, and tells of each change;
+    /// the last list stays.
+    async fn storm(&self, what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+        let pause = what["every_ms"].as_u64().map(Duration::from_millis);
+        for n in 1..=what["storm"].as_u64().unwrap_or(1) {
+            if let Some(pause) = pause {
+                tokio::time::sleep(pause).await;
+            }
+            self.set_tools(json!([{"name": format!("v{n}")}]));
+            let changed = incoming.peer.notify("notifications/tools/list_changed", None).await;
+            changed.map_err(|error| ErrorObject::internal(error.to_string()))?;
+        }
+        Ok(raw(r#"{"content":[]}"#.to_owned()))
+    }
+}
+
+/// Writes a line on stdout `times` times, with `$id` for the id of the call, past the protocol;
+/// with `hang`, no answer of its own follows.
+async fn say(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+    let line = what["say"].as_str().unwrap_or_default();
+    let line = format!("{}\n", line.replace("$id", &incoming.id.to_string()));
+    let mut stdout = std::io::stdout();
+    for _ in 0..what["times"].as_u64().unwrap_or(1) {
+        stdout.write_all(line.as_bytes()).expect("stdout is open");
+    }
+    stdout.flush().expect("stdout is open");
+    if what["hang"] == true {
+        incoming.cancel.cancelled().await;
+    }
+    Ok(raw(r#"{"content":[{"type":"text","text":"said"}]}"#.to_owned()))
+}
+
+/// Writes `half` a line, closes stdout and lives on.
+async fn close(half: &str, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+    let mut stdout = std::io::stdout();
+    stdout.write_all(half.as_bytes()).expect("stdout is open");
+    stdout.flush().expect("stdout is open");
+    let nowhere = std::fs::File::create("/dev/null").expect("there is a /dev/null");
+    rustix::stdio::dup2_stdout(nowhere).expect("stdout can be replaced");
+    incoming.cancel.cancelled().await;
+    Err(ErrorObject::new(-32800, "cancelled"))
+}
+
+/// Adds one to the count of running calls until it is dropped.
+struct AtWork<'a>(&'a AtomicUsize);
+
+impl Drop for AtWork<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
     }
 }
 
@@ -130,6 +225,19 @@ async fn ask(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
             &json!({"content": [{"type": "text", "text": error.to_string()}], "isError": true}),
         )),
     }
+}
+
+/// Asks `method` once the file `after` is there, and writes what came of it to the file `write`.
+async fn ask_later(what: Value, peer: Peer) {
+    while what["after"].as_str().is_some_and(|path| !Path::new(path).exists()) {
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    let method = what["method"].as_str().unwrap_or("roots/list");
+    let words = match peer.request(Ask::new(method, None, Duration::from_secs(10))).await {
+        Ok(answer) => answer.get().to_owned(),
+        Err(error) => error.to_string(),
+    };
+    std::fs::write(what["write"].as_str().unwrap_or_default(), words).expect("it can be written");
 }
 
 impl Service for Script {

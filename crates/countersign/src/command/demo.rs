@@ -1,7 +1,9 @@
 //! `countersign demo`: the gate with its two demo servers in a temporary home, and a scripted agent
 //! that finds tools, calls them and is refused, for as long as it runs.
 
-use std::path::{Path, PathBuf};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -47,9 +49,13 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
 struct Folder(PathBuf);
 
 impl Folder {
+    /// The name cannot be guessed and the folder must be new: in a place that all users share,
+    /// another one could have made it first.
     fn make() -> Result<Folder, Failure> {
-        let path = std::env::temp_dir().join(format!("countersign-demo-{}", std::process::id()));
-        std::fs::create_dir_all(&path).map_err(|error| {
+        let random = getrandom::u64()
+            .map_err(|error| Failure::system(format!("no randomness for a folder: {error}")))?;
+        let path = std::env::temp_dir().join(format!("countersign-demo-{random:016x}"));
+        DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
             Failure::system(format!("cannot create '{}': {error}", path.display()))
         })?;
         Ok(Folder(path))
@@ -58,7 +64,7 @@ impl Folder {
 
 impl Drop for Folder {
     fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all::<&Path>(&self.0);
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

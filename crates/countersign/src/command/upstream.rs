@@ -19,7 +19,10 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
         }
         Upstream::Restart { name } => {
             let path = format!("/api/v1/servers/{}/restart", encode(&name));
-            let restart = async |control: &Control| control.post(&path).await;
+            let restart = async |control: &Control| match control.is_running() {
+                true => control.post(&path).await,
+                false => Err(Failure::input("no 'serve' runs in this home: nothing to restart")),
+            };
             Control::with(place, Reach::Only(&name), restart).await?;
             output::line(&format!("restarting '{name}'"))
         }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::gate::{Gate, run, scripted, stderr, stdout};
+use crate::gate::{Gate, counted, ended, eventually, pids, program, run, scripted, stderr, stdout};
 
 fn tools() -> Value {
     json!([
@@ -124,4 +124,139 @@ async fn wrong_words_exit_1_and_suggest_the_right_ones() {
     assert!(stdout(&output).contains("countersign serve"), "{}", stdout(&output));
     let output = run(dir.path(), ["call", "tool-read"]).await;
     assert_eq!(output.status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn tools_are_found_by_what_they_do() {
+    in_both_ways(async |dir| {
+        let output = run(dir, ["tools", "search", "say", "something"]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let table = stdout(&output);
+        let (head, first) = table.split_once('\n').unwrap();
+        assert_eq!(head, "SCORE  TOOL   CALL WITH       DESCRIPTION");
+        assert!(first.contains("s:say  call_tool_read  Says something."), "{table}");
+        let output = run(dir, ["tools", "search", "drops", "--limit", "1", "-o", "json"]).await;
+        let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let tools = found["tools"].as_array().unwrap();
+        assert_eq!((tools.len(), tools[0]["name"].as_str()), (1, Some("s:drop")), "{found}");
+        let score = tools[0]["score"].as_f64().unwrap();
+        assert!(score > 0.0 && score <= 1.0, "{found}");
+        let output = run(dir, ["tools", "search", "zeppelin"]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        assert_eq!(stdout(&output), "no tool fits; try other words\n");
+        for args in [&["tools", "search"][..], &["tools", "search", "x", "--limit", "0"]] {
+            assert_eq!(run(dir, args).await.status.code(), Some(1), "{args:?}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_servers_last_words_are_shown() {
+    let words = "echo first >&2; printf '\\033[31mred\\n' >&2; echo last >&2; exec cat > /dev/null";
+    let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", words]}});
+    let gate = Gate::start(servers, json!({})).await;
+    let logs = eventually(|| async {
+        let output = gate.cli(&["upstream", "logs", "s"]).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        stdout(&output).contains("last").then(|| stdout(&output))
+    })
+    .await;
+    assert_eq!(logs, "first\n\u{fffd}[31mred\nlast\n");
+    let output = gate.cli(&["upstream", "logs", "s", "-n", "1", "-o", "json"]).await;
+    let logs: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(logs["lines"], json!(["last"]));
+}
+
+#[tokio::test]
+async fn a_server_is_restarted_on_request() {
+    let gate = Gate::start(|dir| json!({"s": counted(dir, "s", &tools())}), json!({})).await;
+    gate.ready("s").await;
+    let output = gate.cli(&["upstream", "restart", "s"]).await;
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(0), "restarting 's'\n"));
+    let dir = gate.dir.path();
+    eventually(|| async { (pids(dir, "s").len() == 2).then_some(()) }).await;
+    ended(pids(dir, "s")[0]).await;
+    gate.ready("s").await;
+    let output = gate.cli(&["call", "tool-read", "--tool-name=s:say"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(pids(dir, "s").len(), 2);
+    let alone = tempfile::tempdir().unwrap();
+    let output = run(alone.path(), ["upstream", "restart", "notes"]).await;
+    assert_eq!(output.status.code(), Some(1), "there is no gate to restart it in");
+}
+
+#[tokio::test]
+async fn servers_that_are_not_there_cannot_be_asked_for() {
+    let gate = Gate::scripted(tools()).await;
+    let output = gate.cli(&["upstream", "restart", "nothing"]).await;
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
+    assert!(stderr(&output).contains("NOT_FOUND"), "{}", stderr(&output));
+    in_both_ways(async |dir| {
+        for verb in ["logs", "get"] {
+            let output = run(dir, ["upstream", verb, "nothing"]).await;
+            assert_eq!(output.status.code(), Some(1), "{verb}");
+            assert_eq!(stdout(&output), "", "{verb}");
+            assert!(stderr(&output).contains("NOT_FOUND"), "{verb}: {}", stderr(&output));
+        }
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn shells_learn_every_command() {
+    let dir = tempfile::tempdir().unwrap();
+    for shell in ["bash", "zsh", "fish"] {
+        let output = run(dir.path(), ["completions", shell]).await;
+        assert_eq!(output.status.code(), Some(0), "{shell}");
+        let script = stdout(&output);
+        for word in ["serve", "mcp", "upstream", "restart", "search", "tool-destructive", "demo"] {
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+    }
+    assert_eq!(run(dir.path(), ["completions", "cmd"]).await.status.code(), Some(1));
+}
+
+#[tokio::test]
+async fn the_demo_plays_its_script_and_leaves_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let temporary = dir.path().join("tmp");
+    std::fs::create_dir(&temporary).unwrap();
+    let output = program(dir.path()).args(["demo", "--once"]).env("TMPDIR", &temporary).output();
+    let output = tokio::time::timeout(testkit::client::PATIENCE, output).await.unwrap().unwrap();
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let told = stdout(&output);
+    assert!(told.contains("found: notes:write_note"), "{told}");
+    assert!(told.contains("ok: wrote 'round 1'"), "{told}");
+    assert!(
+        told.contains("refused: SERVER_MISMATCH: Tool 'notes:delete_note' is marked"),
+        "{told}"
+    );
+    assert!(told.contains("refused: INTENT_MISMATCH"), "{told}");
+    assert!(told.trim_end().ends_with("ok: deleted"), "{told}");
+    assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
+    assert!(!dir.path().join("home").exists(), "the person's own home is not touched");
+}
+
+#[tokio::test]
+async fn the_help_of_every_command_fits_on_a_screen() {
+    const SCREEN_LINES: usize = 40;
+    let dir = tempfile::tempdir().unwrap();
+    let mut left: Vec<Vec<String>> = vec![vec![]];
+    let mut seen = 0;
+    while let Some(command) = left.pop() {
+        let output = run(dir.path(), command.iter().map(String::as_str).chain(["--help"])).await;
+        assert_eq!(output.status.code(), Some(0), "{command:?}");
+        let help = stdout(&output);
+        assert!(help.lines().count() <= SCREEN_LINES, "{command:?}:\n{help}");
+        seen += 1;
+        let listed = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
+        for line in listed.lines().take_while(|line| line.starts_with("  ")) {
+            let word = line.split_whitespace().next().unwrap();
+            if word != "help" {
+                left.push(command.iter().cloned().chain([word.to_owned()]).collect());
+            }
+        }
+    }
+    assert!(seen > 15, "{seen}");
 }

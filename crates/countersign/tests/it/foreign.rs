@@ -6,5 +6,5 @@ mod definitions;
 mod handshake;
 mod progress;
 mod results;
-mod servers;
+pub(crate) mod servers;
 mod work;

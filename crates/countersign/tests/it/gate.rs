@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mcp::http::client::Endpoint;
+use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::client::{Answers, Client, PATIENCE};
@@ -70,6 +71,26 @@ pub(crate) fn tools_dir() -> PathBuf {
     tools
 }
 
+/// The same server, which first adds its process id to the file `<name>.pids`.
+pub(crate) fn counted(dir: &Path, name: &str, tools: &Value) -> Value {
+    let server = scripted(dir, name, tools);
+    let note = r#"echo $$ >> "$0"; exec "$@""#;
+    let pids = dir.join(format!("{name}.pids"));
+    json!({"command": "sh", "args": ["-c", note, pids, server["command"], server["args"][0]]})
+}
+
+/// The processes of a counted server, oldest first.
+pub(crate) fn pids(dir: &Path, name: &str) -> Vec<i32> {
+    let text = std::fs::read_to_string(dir.join(format!("{name}.pids"))).unwrap_or_default();
+    text.lines().map(|pid| pid.parse().expect("a pid")).collect()
+}
+
+/// Waits until the process is gone.
+pub(crate) async fn ended(pid: i32) {
+    let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
+    eventually(|| async { rustix::process::test_kill_process(pid).is_err().then_some(()) }).await;
+}
+
 /// A config entry for a scripted stdio server with these tools.
 pub(crate) fn scripted(dir: &Path, name: &str, tools: &Value) -> Value {
     let file = dir.join(format!("{name}.tools.json"));
@@ -110,7 +131,21 @@ impl Gate {
     }
 
     pub(crate) async fn http_with(&self, capabilities: Value, answers: Answers) -> Client {
-        let mut endpoint = Endpoint::new(format!("http://{}/mcp", self.address));
+        self.http_at_with("/mcp", capabilities, answers).await
+    }
+
+    /// A client of another view, such as `/mcp/all`.
+    pub(crate) async fn http_at(&self, path: &str) -> Client {
+        self.http_at_with(path, json!({}), vec![]).await
+    }
+
+    pub(crate) async fn http_at_with(
+        &self,
+        path: &str,
+        capabilities: Value,
+        answers: Answers,
+    ) -> Client {
+        let mut endpoint = Endpoint::new(format!("http://{}{path}", self.address));
         let bearer = format!("Bearer {}", self.secret("agent-token"));
         let value = reqwest::header::HeaderValue::from_str(&bearer).expect("a plain header");
         endpoint.headers.push((reqwest::header::AUTHORIZATION, value));
@@ -129,6 +164,43 @@ impl Gate {
         stdio_client(self.dir.path(), &[], capabilities, answers).await
     }
 
+    /// A client of `countersign mcp --server`.
+    pub(crate) async fn stdio_server(&self, server: &str) -> Client {
+        stdio_client(self.dir.path(), &["--server", server], json!({}), vec![]).await
+    }
+
+    pub(crate) fn config_file(&self) -> PathBuf {
+        self.dir.path().join("config.json")
+    }
+
+    /// Rewrites the config file as an editor does: a new file takes the place of the old one.
+    pub(crate) fn rewrite(&self, change: impl FnOnce(&mut Value)) {
+        let text = std::fs::read_to_string(self.config_file()).expect("the config can be read");
+        let mut config = serde_json::from_str(&text).expect("the config is JSON");
+        change(&mut config);
+        self.rewrite_text(&config.to_string());
+    }
+
+    pub(crate) fn rewrite_text(&self, text: &str) {
+        let new = self.dir.path().join("config.json.new");
+        std::fs::write(&new, text).expect("the config can be written");
+        std::fs::rename(new, self.config_file()).expect("the config can be replaced");
+    }
+
+    /// A server's entry, as soon as it fits.
+    pub(crate) async fn server_when(&self, name: &str, fits: impl Fn(&Value) -> bool) -> Value {
+        let path = format!("/api/v1/servers/{name}");
+        eventually(|| async {
+            let (_, entry) = self.rest(reqwest::Method::GET, &path, None).await;
+            fits(&entry).then_some(entry)
+        })
+        .await
+    }
+
+    pub(crate) async fn ready(&self, name: &str) -> Value {
+        self.server_when(name, |entry| entry["state"] == "ready").await
+    }
+
     pub(crate) async fn rest(
         &self,
         method: reqwest::Method,
@@ -143,11 +215,14 @@ impl Gate {
         run(self.dir.path(), args).await
     }
 
+    pub(crate) fn pid(&self) -> Pid {
+        let pid = self.child.id().expect("it runs").cast_signed();
+        Pid::from_raw(pid).expect("a pid")
+    }
+
     /// Asks the gate to stop, and gives its exit code.
     pub(crate) async fn stop(mut self) -> Option<i32> {
-        let pid = self.child.id().expect("it runs").cast_signed();
-        let pid = rustix::process::Pid::from_raw(pid).expect("a pid");
-        rustix::process::kill_process(pid, rustix::process::Signal::TERM).expect("it can be told");
+        rustix::process::kill_process(self.pid(), Signal::TERM).expect("it can be told");
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends");
         status.expect("it has a status").code()
     }

@@ -236,7 +236,7 @@ pub(super) static SERVER: Table = Table {
             "Guessed when absent: sse for a `url` that ends in `/sse`, http for others.",
         ),
         reconnect("enabled", Kind::Flag, "Off: not started, its tools are hidden."),
-        reconnect(
+        hot(
             "quarantined",
             Kind::Flag,
             "On: its tools are listed as locked until a person approves the server.",
@@ -249,9 +249,17 @@ pub(super) static SERVER: Table = Table {
             "Which tools need no approval: none, new ones, or changed ones too.",
         ),
         reconnect("sharing", Kind::OneOf(Sharing::NAMES), "Whether callers share one connection."),
-        reconnect("start", Kind::OneOf(Start::NAMES), "Connected at start, or at the first call."),
+        reconnect(
+            "start",
+            Kind::OneOf(Start::NAMES),
+            "Connected at start, or when a search, a list or a call first needs it.",
+        ),
         hot("call_timeout", TIMEOUT, "Instead of the general one."),
-        hot("max_concurrent", Kind::Count { min: 1, max: CONCURRENT_MAX }, "Calls at a time."),
+        reconnect(
+            "max_concurrent",
+            Kind::Count { min: 1, max: CONCURRENT_MAX },
+            "Calls at a time.",
+        ),
         reconnect("oauth", Kind::Section(&OAUTH), "For servers that ask for a sign-in."),
     ],
 };

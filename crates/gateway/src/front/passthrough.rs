@@ -64,11 +64,13 @@ impl Passthrough {
         }
     }
 
-    /// One server speaks for itself, as far as it has spoken to us.
+    /// One server speaks for itself, as far as it has spoken to us and may be heard.
     fn hello(&self) -> ServerHello {
         let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
-        if let Scope::Server(name) = &self.scope {
+        if let Scope::Server(name) = &self.scope
+            && self.session.gateway.catalog().server(name).is_some_and(|s| !s.is_locked())
+        {
             let welcome = self.session.gateway.welcome(name);
             if let Some(info) = welcome.as_ref().and_then(|welcome| welcome.info()) {
                 hello.info = info;
@@ -129,7 +131,6 @@ impl Passthrough {
         }
         let gateway = self.session.gateway.clone();
         let mut changes = gateway.changes();
-        let ended = self.session.ended.clone();
         let server = match &self.scope {
             Scope::All => None,
             Scope::Server(name) => Some(name.clone()),
@@ -140,7 +141,8 @@ impl Passthrough {
             loop {
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
-                    () = ended.cancelled() => return,
+                    // The peer keeps this session alive: whoever holds it must let go by then.
+                    _ = peer.closed() => return,
                 }
                 let now = shown();
                 if std::mem::replace(&mut last, now.clone()) != now {

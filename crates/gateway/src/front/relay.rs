@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use mcp::handshake::ClientHello;
 use mcp::message::Raw;
 use mcp::object::Members;
-use mcp::peer::{Ask, Incoming, Peer, RequestError};
+use mcp::peer::{Ask, Closed, Incoming, Peer, RequestError, WeakPeer};
 use provider::{AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -69,7 +69,7 @@ impl Session {
 
     fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
         let hello = self.hello.get()?.clone();
-        Some(Arc::new(Client { peer: peer.clone(), hello }))
+        Some(Arc::new(Client { way: Way::Call(peer.clone()), hello }))
     }
 }
 
@@ -104,8 +104,16 @@ async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
 
 /// The client that made the call, for providers that must ask it something.
 struct Client {
-    peer: Peer,
+    way: Way,
     hello: ClientHello,
+}
+
+/// Where a question reaches the client.
+enum Way {
+    /// Within its request.
+    Call(Peer),
+    /// Outside of any, as long as its session lasts.
+    Session(WeakPeer),
 }
 
 impl AskClient for Client {
@@ -120,6 +128,24 @@ impl AskClient for Client {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>> {
         let ask = Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params, ctx.remaining()) };
-        self.peer.request(ask).boxed()
+        let peer = match &self.way {
+            Way::Call(peer) => Some(peer.clone()),
+            Way::Session(peer) => peer.upgrade(),
+        };
+        async move {
+            match peer {
+                Some(peer) => peer.request(ask).await,
+                None => Err(Closed("the client is gone".to_owned()).into()),
+            }
+        }
+        .boxed()
+    }
+
+    fn between_calls(&self) -> Arc<dyn AskClient> {
+        let peer = match &self.way {
+            Way::Call(peer) => peer.downgrade(),
+            Way::Session(peer) => peer.clone(),
+        };
+        Arc::new(Client { way: Way::Session(peer), hello: self.hello.clone() })
     }
 }

@@ -7,7 +7,6 @@ use mcp::ErrorObject;
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
 use mcp::peer::Incoming;
-use tokio_util::sync::CancellationToken;
 
 use crate::Gateway;
 
@@ -16,15 +15,12 @@ pub(super) struct Session {
     pub(super) caller: Arc<Caller>,
     pub(super) id: Arc<str>,
     pub(super) hello: OnceLock<ClientHello>,
-    /// Cancelled when the session is gone.
-    pub(super) ended: CancellationToken,
 }
 
 impl Session {
     pub(super) fn new(gateway: Gateway, caller: Arc<Caller>) -> Session {
         let id = uuid::Uuid::now_v7().to_string().into();
-        let ended = CancellationToken::new();
-        Session { gateway, caller, id, hello: OnceLock::new(), ended }
+        Session { gateway, caller, id, hello: OnceLock::new() }
     }
 
     pub(super) fn initialize(
@@ -42,7 +38,6 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
-        self.ended.cancel();
         let (gateway, id) = (self.gateway.clone(), self.id.clone());
         // Outside a runtime there is nothing left to close.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -20,11 +20,11 @@ impl Snapshot {
     pub(super) async fn take(gateway: &Gateway, call: &Call, ctx: &CallContext) -> Snapshot {
         let settings = gateway.settings();
         let mut catalog = gateway.catalog();
-        if is_connecting(&catalog, call)
+        if is_unlisted(&catalog, call)
             && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
         {
             tokio::select! {
-                () = upstream.settled() => {}
+                () = upstream.first_settled() => {}
                 () = ctx.cancel.cancelled() => {}
                 () = tokio::time::sleep_until(ctx.deadline) => {}
             }
@@ -73,9 +73,10 @@ pub(super) fn asked(call: &Call) -> Asked<'_> {
     Asked { tool: &call.tool, declared }
 }
 
-/// A call in the first seconds waits for its server's first attempt; later ones fail fast.
-fn is_connecting(catalog: &Catalog, call: &Call) -> bool {
-    catalog
-        .server(&call.tool.server)
-        .is_some_and(|server| matches!(server.state, State::Idle | State::Connecting))
+/// The server has not told its tools yet: a call in the first seconds waits for that.
+fn is_unlisted(catalog: &Catalog, call: &Call) -> bool {
+    catalog.server(&call.tool.server).is_some_and(|server| {
+        matches!(server.state, State::Idle | State::Connecting)
+            && server.listing.tool(&call.tool.tool).is_none()
+    })
 }

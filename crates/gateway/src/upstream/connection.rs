@@ -8,6 +8,7 @@ use domain::config::Template;
 use mcp::child::{self, Process, StderrTail};
 use mcp::handshake::{self, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
+use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
 use mcp::object::Members;
@@ -65,7 +66,7 @@ fn connect(
 ) -> Result<(Peer, Attached), String> {
     match endpoint {
         Endpoint::Stdio(command) => {
-            let spec = command.child_spec().map_err(|error| error.to_string())?;
+            let spec = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
@@ -101,15 +102,29 @@ fn http_endpoint(url: &Template, headers: &[(String, Template)]) -> Result<HttpE
 
 impl Connection {
     /// Every tool of the server; none where it offers none.
-    pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
-        if !offers_tools(&self.welcome.result) {
-            return Ok(Vec::new());
+    pub(super) fn tools(
+        &self,
+        timeout: Duration,
+    ) -> impl Future<Output = Result<Vec<Raw>, String>> + Send + use<> {
+        let (peer, welcome) = (self.peer.clone(), self.welcome.clone());
+        async move {
+            if !offers_tools(&welcome.result) {
+                return Ok(Vec::new());
+            }
+            mcp::client::list_tools(&peer, timeout).await.map_err(|error| error.to_string())
         }
-        mcp::client::list_tools(&self.peer, timeout).await.map_err(|error| error.to_string())
     }
 
     /// Waits until the connection is gone, and says why.
     pub(super) async fn lost(&mut self) -> String {
+        tokio::select! {
+            _ = self.peer.closed() => {}
+            // A grandchild may hold the pipes; what the child wrote last is still read.
+            () = self.attached.ended() => {
+                let _ = tokio::time::timeout(LAST_WORDS, self.peer.closed()).await;
+                self.peer.close("the process ended");
+            }
+        }
         let closed = self.peer.closed().await;
         self.attached.reason(closed.to_string()).await
     }
@@ -124,6 +139,13 @@ impl Connection {
 }
 
 impl Attached {
+    async fn ended(&mut self) {
+        match self {
+            Attached::Process(process, _) => process.ended().await,
+            Attached::Task(_) | Attached::Nothing => std::future::pending().await,
+        }
+    }
+
     /// Why the connection is gone; a child's exit status and last words say more than an EOF.
     async fn reason(&mut self, reason: String) -> String {
         let Attached::Process(process, stderr) = self else {

@@ -48,6 +48,8 @@ pub(super) struct Driver {
     listing: Arc<Listing>,
     connection: Option<Connection>,
     attempt: Option<JoinHandle<Attempt>>,
+    /// The list that was asked for again; it may take its time.
+    relisting: Option<JoinHandle<Listed>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
     sweep_at: Instant,
@@ -56,10 +58,13 @@ pub(super) struct Driver {
 /// A connection with the tools that it listed, or why there is none.
 type Attempt = Result<(Connection, Vec<Raw>), String>;
 
+type Listed = Result<Vec<Raw>, String>;
+
 /// What the driver waits for.
 enum Happening {
     Command(Option<Command>),
     Attempt(Box<Attempt>),
+    Relisted(Listed),
     Lost(String),
     RetryDue,
     RelistDue,
@@ -81,6 +86,7 @@ impl Driver {
             machine: Machine::default(),
             connection: None,
             attempt: None,
+            relisting: None,
             retry_at: None,
             relist_at: None,
             sweep_at: Instant::now() + limits::OWN_CONNECTION_IDLE,
@@ -93,10 +99,7 @@ impl Driver {
     }
 
     async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
-        if self.rules.disabled {
-            // Shown, and never started: nobody has to wait for it.
-            self.shared.state.send_replace(State::Stopped);
-        } else if self.spec.keeping.start == Start::Eager {
+        if !self.rules.disabled && self.spec.keeping.start == Start::Eager {
             self.feed(Event::Start).await;
         }
         while *self.machine.state() != State::Stopped {
@@ -111,7 +114,11 @@ impl Driver {
         match happening {
             Happening::Command(Some(command)) => self.command(command),
             Happening::Command(None) => Some(Event::Stop),
-            Happening::RelistDue => self.relist().await.err().map(failed),
+            Happening::RelistDue => {
+                self.relist();
+                None
+            }
+            Happening::Relisted(listed) => self.relisted(listed).await,
             Happening::SweepDue => {
                 self.sweep_at = Instant::now() + limits::OWN_CONNECTION_IDLE;
                 self.shared.own.sweep().await;
@@ -131,7 +138,9 @@ impl Driver {
             Command::Wanted if self.rules.disabled => None,
             Command::Wanted => Some(Event::Start),
             Command::ListChanged => {
-                self.relist_at = Some(Instant::now() + limits::RELIST_PAUSE);
+                // Changes without end must not put it off without end.
+                let soon = Instant::now() + limits::RELIST_PAUSE;
+                self.relist_at = Some(self.relist_at.map_or(soon, |at| at.min(soon)));
                 None
             }
             Command::Rules(rules) => {
@@ -146,12 +155,17 @@ impl Driver {
     }
 
     async fn next(&mut self, receiver: &mut mpsc::Receiver<Command>) -> Happening {
-        let (retry_at, relist_at, sweep_at) = (self.retry_at, self.relist_at, self.sweep_at);
+        let (retry_at, sweep_at) = (self.retry_at, self.sweep_at);
+        let relist_at = self.relist_at.filter(|_| self.relisting.is_none());
         tokio::select! {
             command = receiver.recv() => Happening::Command(command),
             attempt = finished(&mut self.attempt) => {
                 self.attempt = None;
                 Happening::Attempt(Box::new(attempt))
+            }
+            listed = finished(&mut self.relisting) => {
+                self.relisting = None;
+                Happening::Relisted(listed)
             }
             reason = lost(&mut self.connection) => Happening::Lost(reason),
             () = due(retry_at) => {
@@ -207,19 +221,24 @@ impl Driver {
         Event::Connected
     }
 
-    async fn relist(&mut self) -> Result<(), String> {
+    fn relist(&mut self) {
         let timeout = self.settings().connect_timeout;
-        let Some(connection) = &mut self.connection else {
-            return Ok(());
-        };
-        let tools = match connection.tools(timeout).await {
+        self.relisting =
+            self.connection.as_ref().map(|connection| tokio::spawn(connection.tools(timeout)));
+    }
+
+    async fn relisted(&mut self, listed: Listed) -> Option<Event> {
+        let connection = self.connection.as_mut()?;
+        let tools = match listed {
             Ok(tools) => tools,
-            Err(reason) => return Err(connection.reason(reason).await),
+            Err(reason) => return Some(failed(connection.reason(reason).await)),
         };
         self.list(tools).await;
-        self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
+        // A change that was told in the meantime stays due.
+        let refresh_at = Instant::now() + self.settings().refresh_interval;
+        self.relist_at.get_or_insert(refresh_at);
         self.publish();
-        Ok(())
+        None
     }
 
     /// Takes a list that differs from the one before; an equal one changes nothing for anybody.
@@ -243,6 +262,9 @@ impl Driver {
             // Dropping the attempt ends the child that it may have started.
             attempt.abort();
         }
+        if let Some(relisting) = self.relisting.take() {
+            relisting.abort();
+        }
         if let Some(connection) = self.connection.take() {
             connection.close().await;
         }
@@ -250,7 +272,11 @@ impl Driver {
     }
 
     fn publish(&mut self) {
-        let state = self.machine.state().clone();
+        let state = match self.rules.disabled {
+            // Shown, and never started: nobody has to wait for it.
+            true => State::Stopped,
+            false => self.machine.state().clone(),
+        };
         if *self.shared.state.borrow() != state {
             self.log(&state);
         }
@@ -285,9 +311,9 @@ fn failed(reason: String) -> Event {
     Event::Failed { reason, jitter: f64::from(random) / f64::from(u32::MAX) }
 }
 
-async fn finished(attempt: &mut Option<JoinHandle<Attempt>>) -> Attempt {
-    match attempt {
-        Some(attempt) => attempt.await.unwrap_or_else(|error| Err(error.to_string())),
+async fn finished<T>(task: &mut Option<JoinHandle<Result<T, String>>>) -> Result<T, String> {
+    match task {
+        Some(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
         None => std::future::pending().await,
     }
 }

@@ -142,7 +142,21 @@ impl Endpoint {
 }
 
 impl Command {
-    pub(super) fn child_spec(&self) -> Result<child::Spec, MissingVariable> {
+    /// What to start, or in one sentence why that cannot be done.
+    pub(super) fn child_spec(&self) -> Result<child::Spec, String> {
+        if let Some(cwd) = &self.cwd
+            && !cwd.is_dir()
+        {
+            return Err(format!(
+                "cannot start '{}': cwd '{}' is no folder",
+                self.command,
+                cwd.display()
+            ));
+        }
+        self.expanded().map_err(|error| error.to_string())
+    }
+
+    fn expanded(&self) -> Result<child::Spec, MissingVariable> {
         let mut env = inherited_env();
         for (name, value) in &self.env {
             env.retain(|(known, _)| *known != **name);

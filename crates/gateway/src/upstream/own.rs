@@ -52,6 +52,7 @@ impl OwnConnections {
             return Ok(None);
         };
         let own = self.entry(session)?;
+        own.side.meet(ctx);
         let opened = own.connection.get_or_try_init(|| {
             Opening {
                 endpoint: &self.endpoint,

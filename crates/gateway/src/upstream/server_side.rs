@@ -1,6 +1,6 @@
 //! What a server may ask of the gate. On the connection that all clients share: next to nothing,
 //! since it could not be attributed to one of them. On a client's own connection: what that client
-//! declared, asked of it within the call that is running.
+//! declared, asked of it within the call that is running, or on its own where none is.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -9,9 +9,10 @@ use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, RequestError, Service};
-use provider::CallContext;
+use provider::{AskClient, CallContext};
 use tokio::sync::mpsc;
 
+use crate::limits;
 use crate::upstream::driver::Command;
 
 /// What a server asks of clients: each is a capability that a client declares.
@@ -55,35 +56,65 @@ fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
 /// The gate's end of a client's own connection.
 #[derive(Default)]
 pub(super) struct ClientSide {
+    known: Mutex<Known>,
+}
+
+#[derive(Default)]
+struct Known {
     /// The client's calls that run now, the latest last.
-    running: Mutex<Vec<CallContext>>,
+    running: Vec<CallContext>,
+    /// The client itself: a server may ask as soon as it was greeted, and after the last call.
+    client: Option<Arc<dyn AskClient>>,
 }
 
 impl ClientSide {
+    /// Makes the client known before the connection is opened for it.
+    pub(super) fn meet(&self, ctx: &CallContext) {
+        let mut known = self.lock();
+        if known.client.is_none() {
+            known.client = ctx.ask_client.as_ref().map(|client| client.between_calls());
+        }
+    }
+
     /// Questions are asked within this call until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> Running {
-        self.lock().push(ctx.clone());
+        self.lock().running.push(ctx.clone());
         Running { side: self.clone(), ctx: ctx.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Vec<CallContext>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
         if ASKABLE.iter().all(|(_, method)| *method != request.method) {
             return own_answer(&request);
         }
-        let latest = self.lock().last().cloned();
-        let ctx =
-            latest.ok_or_else(|| ErrorObject::internal("no call of the client is running"))?;
-        let Some(client) = &ctx.ask_client else {
+        let (latest, client) = {
+            let known = self.lock();
+            (known.running.last().cloned(), known.client.clone())
+        };
+        if let Some(ctx) = latest
+            && let Some(client) = &ctx.ask_client
+        {
+            match client.ask(&request.method, request.params.clone(), &ctx).await {
+                // The call has ended meanwhile; the client may still be there.
+                Err(RequestError::Closed(_)) => {}
+                answer => return answer.map_err(unanswered),
+            }
+        }
+        let Some(client) = client else {
             return Err(ErrorObject::method_not_found(&request.method));
         };
-        client.ask(&request.method, request.params, &ctx).await.map_err(|error| match error {
-            RequestError::Refused(error) => error,
-            other => ErrorObject::internal(format!("the client did not answer: {other}")),
-        })
+        let ctx = CallContext::within(limits::QUESTION_WAIT);
+        client.ask(&request.method, request.params, &ctx).await.map_err(unanswered)
+    }
+}
+
+fn unanswered(error: RequestError) -> ErrorObject {
+    match error {
+        RequestError::Refused(error) => error,
+        other => ErrorObject::internal(format!("the client did not answer: {other}")),
     }
 }
 
@@ -94,7 +125,7 @@ pub(super) struct Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let mut running = self.side.lock();
+        let running = &mut self.side.lock().running;
         let ours = running.iter().rposition(|ctx| match (&ctx.ask_client, &self.ctx.ask_client) {
             (Some(a), Some(b)) => Arc::ptr_eq(a, b),
             (None, None) => true,

@@ -1,0 +1,396 @@
+//! Servers that hang, die, babble, flood and refuse to end: each spoils its own calls and nothing
+//! else, says why, and leaves no process behind.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testkit::client::{Client, text};
+
+use crate::gate::{
+    Gate, eventually, eventually_within, program, run, scripted, scripted_upstream, stdout,
+};
+
+/// A server that is down is told at once: far less than any timeout.
+const FAST: Duration = Duration::from_secs(2);
+
+/// What the supervisor gives a child twice, and some time for a busy machine.
+const GRACE: Duration = Duration::from_secs(10);
+
+/// Makes a server of a shell script, which finds the scripted server as `$SERVER` and its tools as
+/// `$TOOLS`.
+fn shell(dir: &Path, name: &str, tools: &Value, script: &str) -> Value {
+    let entry = scripted(dir, name, tools);
+    let env = json!({"SERVER": scripted_upstream(), "TOOLS": entry["args"][0], "DIR": dir});
+    json!({"command": "sh", "args": ["-c", script], "env": env})
+}
+
+/// A server that works, ignores SIGTERM and the end of its stdin, and has a child of its own. Their
+/// ids and the supervisor's are written to `<name>.pids`.
+fn stubborn(dir: &Path, name: &str) -> Value {
+    let script = format!(
+        "trap '' TERM; sleep 1000 & echo \"$PPID $$ $!\" > \"$DIR/{name}.pids\"
+         \"$SERVER\" \"$TOOLS\"; while :; do sleep 1000; done"
+    );
+    shell(dir, name, &json!([{"name": "t"}]), &script)
+}
+
+/// A scripted server that writes what it is asked to `<name>.requests`.
+pub(crate) fn recorded(dir: &Path, name: &str, tools: &Value) -> Value {
+    let script = format!(r#"tee -a "$DIR/{name}.requests" | "$SERVER" "$TOOLS""#);
+    shell(dir, name, tools, &script)
+}
+
+/// How often a recorded server was asked for its tools.
+pub(crate) fn lists_asked(dir: &Path, name: &str) -> usize {
+    let requests = std::fs::read_to_string(dir.join(format!("{name}.requests")));
+    requests.unwrap_or_default().matches(r#""method":"tools/list""#).count()
+}
+
+/// One of each kind.
+fn crowd(dir: &Path) -> Value {
+    let t = json!([{"name": "t"}]);
+    let wrong = json!({"jsonrpc": "2.0", "id": 999_999, "result": {"content": []}}).to_string();
+    let text_id = r#"{"jsonrpc":"2.0","id":"$id","result":{"content":[]}}"#;
+    let mut wrong_ids = scripted(
+        dir,
+        "wrong_ids",
+        &json!([{"name": "number", "x-do": {"say": wrong, "hang": true}},
+                {"name": "text", "x-do": {"say": text_id, "hang": true}},
+                {"name": "extra", "x-do": {"say": wrong}}]),
+    );
+    wrong_ids["call_timeout"] = "1s".into();
+    let closes =
+        json!([{"name": "t"}, {"name": "close", "x-do": {"close": r#"{"jsonrpc":"2.0","#}}]);
+    json!({
+        "good": scripted(dir, "good", &t),
+        "hangs": {"command": "sleep", "args": ["1000"]},
+        "dies": scripted(dir, "dies", &json!([{"name": "t"}, {"name": "die", "x-do": "die"}])),
+        "noisy": shell(dir, "noisy", &t, NOISY),
+        "floods": shell(dir, "floods", &t, FLOODS),
+        "stubborn": stubborn(dir, "stubborn"),
+        "wrong_ids": wrong_ids,
+        "closes": scripted(dir, "closes", &closes),
+        "changes": shell(dir, "changes", &json!([{"name": "before", "x-do": "die"}]), CHANGES),
+    })
+}
+
+/// Lines that are no message, around every message: words, half an object, bytes that are no text,
+/// JSON that is no JSON-RPC.
+const NOISY: &str = r#"echo 'Server 1.0 starting...'
+"$SERVER" "$TOOLS" | while IFS= read -r line; do
+  printf 'DEBUG: about to write\n{"jsonrpc":\n\n\377\376\n[1,2]\n%s\n"done"\n' "$line"
+done"#;
+
+/// 50 MB in lines of 500 characters, before it serves.
+const FLOODS: &str = r#"seq -f '%0499.f' 1 100000 >&2; exec "$SERVER" "$TOOLS""#;
+
+/// Another list of tools at the second start.
+const CHANGES: &str = r#"if [ -e "$DIR/changed" ]; then TOOLS="$DIR/after.json"; fi
+echo '[{"name": "after"}]' > "$DIR/after.json"
+: > "$DIR/changed"; exec "$SERVER" "$TOOLS""#;
+
+/// The outcome of a call through the gate: its code, or `ok`.
+pub(crate) async fn call(client: &Client, name: &str) -> String {
+    let arguments = json!({"name": name, "intent": {"operation_type": "write"}});
+    let result = client.call("call_tool_write", arguments).await;
+    result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok").to_owned()
+}
+
+/// The same, and it must not take long.
+async fn fails_fast(client: &Client, name: &str) -> String {
+    let began = Instant::now();
+    let code = call(client, name).await;
+    assert!(began.elapsed() < FAST, "{name}: {:?}", began.elapsed());
+    code
+}
+
+pub(crate) async fn server(client: &Client, name: &str) -> Value {
+    let get = json!({"operation": "get", "name": name});
+    client.document("upstream_servers", get).await["servers"][0].clone()
+}
+
+/// Waits until the server is in this state, and gives its entry.
+pub(crate) async fn in_state(client: &Client, name: &str, state: &str) -> Value {
+    eventually(|| async {
+        let entry = server(client, name).await;
+        (entry["state"] == state).then_some(entry)
+    })
+    .await
+}
+
+/// Whether the process is there and no zombie.
+fn lives(pid: Pid) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
+    stat.is_ok_and(|stat| {
+        !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
+    })
+}
+
+/// The supervisor, the server and its child, once they have written who they are.
+async fn pids(file: PathBuf) -> Vec<Pid> {
+    eventually(|| async {
+        let text = std::fs::read_to_string(&file).ok()?;
+        let pids = text.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        let pids: Vec<Pid> = pids.collect();
+        (pids.len() == 3 && pids.iter().all(|pid| lives(*pid))).then_some(pids)
+    })
+    .await
+}
+
+async fn all_end(pids: &[Pid]) {
+    eventually_within(GRACE, || async { pids.iter().all(|pid| !lives(*pid)).then_some(()) }).await;
+}
+
+pub(crate) fn memory_kb(pid: Pid) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{}/status", pid.as_raw_nonzero())).unwrap();
+    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Calls `good:t` without a pause until it is stopped, and counts; one failure is too many.
+async fn keep_calling(client: Client, stop: tokio_util::sync::CancellationToken) -> usize {
+    let mut count = 0;
+    while !stop.is_cancelled() {
+        assert_eq!(fails_fast(&client, "good:t").await, "ok", "call {count} of the good server");
+        count += 1;
+    }
+    count
+}
+
+#[tokio::test]
+async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
+    let gate = Gate::start(crowd, json!({"connect_timeout": "8s"})).await;
+    let client = gate.http().await;
+    let stop = tokio_util::sync::CancellationToken::new();
+    let good = tokio::spawn(keep_calling(gate.http().await, stop.clone()));
+
+    // In their calls.
+    for (tool, code) in [
+        ("noisy:t", "ok"),
+        ("floods:t", "ok"),
+        ("stubborn:t", "ok"),
+        ("dies:t", "ok"),
+        ("dies:die", "UPSTREAM_UNAVAILABLE"),
+        ("changes:before", "UPSTREAM_UNAVAILABLE"),
+        ("wrong_ids:number", "TIMEOUT"),
+        ("wrong_ids:text", "TIMEOUT"),
+        ("wrong_ids:extra", "ok"),
+        ("closes:t", "ok"),
+        ("closes:close", "UPSTREAM_UNAVAILABLE"),
+    ] {
+        assert_eq!(call(&client, tool).await, code, "{tool}");
+    }
+    let hangs = in_state(&client, "hangs", "error").await;
+    assert_eq!(fails_fast(&client, "hangs:t").await, "UPSTREAM_UNAVAILABLE");
+    assert!(hangs["error"].as_str().unwrap().contains("no answer within 8 s"), "{hangs}");
+
+    // The one that came back with another list has that list.
+    eventually(|| async { (call(&client, "changes:after").await == "ok").then_some(()) }).await;
+    assert_eq!(call(&client, "changes:before").await, "TOOL_NOT_FOUND");
+    // So do the ones that died or closed: they were started again.
+    for tool in ["dies:t", "closes:t"] {
+        eventually(|| async { (call(&client, tool).await == "ok").then_some(()) }).await;
+    }
+    for name in ["good", "noisy", "floods", "stubborn", "wrong_ids"] {
+        assert_eq!(server(&client, name).await["state"], "ready", "{name}");
+    }
+    stop.cancel();
+    assert!(good.await.unwrap() > 20, "the good server was used all the time");
+}
+
+#[tokio::test]
+async fn the_reason_is_shown_to_people_and_to_agents() {
+    // Dead ones that stay dead: the second start fails.
+    let once = r#"if [ -e "$DIR/$NAME" ]; then echo "$NAME is out of order" >&2; exit 7; fi
+        : > "$DIR/$NAME"; exec "$SERVER" "$TOOLS""#;
+    let servers = |dir: &Path| {
+        let tools = json!([{"name": "die", "x-do": "die"}]);
+        let mut dies = shell(dir, "dies", &tools, once);
+        dies["env"]["NAME"] = "dies".into();
+        json!({"dies": dies, "hangs": {"command": "sleep", "args": ["1000"]},
+               "good": scripted(dir, "good", &json!([{"name": "t"}]))})
+    };
+    let gate = Gate::start(servers, json!({"connect_timeout": "4s"})).await;
+    let client = gate.http().await;
+    assert_eq!(call(&client, "dies:die").await, "UPSTREAM_UNAVAILABLE");
+    let reason = "exit status: 7); it said: dies is out of order";
+    eventually(|| async {
+        let entry = in_state(&client, "dies", "error").await;
+        entry["error"].as_str()?.contains(reason).then_some(())
+    })
+    .await;
+    in_state(&client, "hangs", "error").await;
+    let table = stdout(&gate.cli(&["upstream", "list"]).await);
+    let row = |name: &str| table.lines().find(|line| line.starts_with(name)).unwrap().to_owned();
+    assert!(row("dies").contains("error") && row("dies").contains(reason), "{table}");
+    assert!(row("hangs").contains("error") && row("hangs").contains("no answer within"), "{table}");
+    assert!(row("good").contains("ready"), "{table}");
+    let refused = client
+        .call("call_tool_write", json!({"name": "dies:die", "intent": {"operation_type": "write"}}))
+        .await;
+    assert!(text(&refused).contains(reason), "{refused}");
+
+    // Its words, and the way back.
+    let logs = stdout(&gate.cli(&["upstream", "logs", "dies"]).await);
+    assert!(logs.lines().any(|line| line == "dies is out of order"), "{logs}");
+    std::fs::remove_file(gate.dir.path().join("dies")).unwrap();
+    let output = gate.cli(&["upstream", "restart", "dies"]).await;
+    assert_eq!(output.status.code(), Some(0));
+    in_state(&client, "dies", "ready").await;
+}
+
+#[tokio::test]
+async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
+    let flood = r#"if [ -e "$DIR/go" ]; then seq -f '%0499.f' 1 100000 >&2; fi
+        exec "$SERVER" "$TOOLS""#;
+    let servers = |dir: &Path| json!({"s": shell(dir, "s", &json!([{"name": "t"}]), flood)});
+    let gate = Gate::start(servers, json!({"connect_timeout": "60s"})).await;
+    let client = gate.http().await;
+    assert_eq!(call(&client, "s:t").await, "ok");
+    let before = memory_kb(gate.pid());
+    std::fs::write(gate.dir.path().join("go"), "").unwrap();
+    gate.cli(&["upstream", "restart", "s"]).await;
+    let logs = async || stdout(&gate.cli(&["upstream", "logs", "s", "--lines", "5000"]).await);
+    eventually(|| async { logs().await.trim_end().ends_with("0100000").then_some(()) }).await;
+    eventually(|| async { (call(&client, "s:t").await == "ok").then_some(()) }).await;
+    let grown = memory_kb(gate.pid()).saturating_sub(before);
+    assert!(grown < 16 * 1024, "the gate grew by {grown} kB");
+    let logs = logs().await;
+    let lines: Vec<&str> = logs.lines().collect();
+    assert_eq!(lines.len(), 1000);
+    assert!(lines[999].ends_with("0100000") && lines[0].ends_with("0099001"), "{}", lines[0]);
+}
+
+#[tokio::test]
+async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
+    // The server writes all of it before it reads again, as a program with one thread does.
+    let noise =
+        json!([{"name": "noise", "x-do": {"say": "DEBUG: still working on it", "times": 20_000}}]);
+    let servers = |dir: &Path| {
+        let mut server = scripted(dir, "s", &noise);
+        server["call_timeout"] = "10s".into();
+        json!({"s": server})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    assert_eq!(call(&client, "s:noise").await, "ok");
+    assert_eq!(call(&client, "s:noise").await, "ok");
+}
+
+#[tokio::test]
+async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
+    let orphans = r#"sleep 1000 & echo $! >> "$DIR/orphans"; exec "$SERVER" "$TOOLS""#;
+    let tools = json!([{"name": "t"}, {"name": "die", "x-do": "die"}]);
+    let servers = |dir: &Path| json!({"s": shell(dir, "s", &tools, orphans)});
+    let gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    assert_eq!(fails_fast(&client, "s:die").await, "UPSTREAM_UNAVAILABLE");
+    eventually(|| async { (call(&client, "s:t").await == "ok").then_some(()) }).await;
+    let orphans = std::fs::read_to_string(gate.dir.path().join("orphans")).unwrap();
+    let first = Pid::from_raw(orphans.lines().next().unwrap().parse().unwrap()).unwrap();
+    all_end(&[first]).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_gate_is_told_to_stop() {
+    nothing_is_left_after(Signal::TERM).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_the_gate_is_killed() {
+    nothing_is_left_after(Signal::KILL).await;
+}
+
+async fn nothing_is_left_after(signal: Signal) {
+    let servers = |dir: &Path| {
+        json!({"stubborn": stubborn(dir, "stubborn"),
+               // Ends with its stdin, and leaves a child.
+               "good": shell(dir, "good", &json!([{"name": "t"}]), r#"sleep 1000 & exec "$SERVER" "$TOOLS""#),
+               "hangs": {"command": "sleep", "args": ["1000"]}})
+    };
+    let gate = Gate::start(servers, json!({"shutdown_timeout": "1s"})).await;
+    let client = gate.http().await;
+    assert_eq!(call(&client, "stubborn:t").await, "ok");
+    assert_eq!(call(&client, "good:t").await, "ok");
+    let mut pids = pids(gate.dir.path().join("stubborn.pids")).await;
+    let supervisors = children(gate.pid());
+    assert_eq!(supervisors.len(), 3, "{supervisors:?}");
+    assert!(supervisors.contains(&pids[0]), "{supervisors:?} {pids:?}");
+    let servers: Vec<Pid> = supervisors.iter().flat_map(|pid| children(*pid)).collect();
+    let theirs: Vec<Pid> = servers.iter().flat_map(|pid| children(*pid)).collect();
+    assert!(servers.len() == 3 && theirs.len() >= 3, "{servers:?} {theirs:?}");
+    pids.extend(supervisors.into_iter().chain(servers).chain(theirs));
+    kill_process(gate.pid(), signal).unwrap();
+    all_end(&pids).await;
+}
+
+/// The children of a process: each belongs to the thread that started it.
+fn children(parent: Pid) -> Vec<Pid> {
+    let tasks = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())).unwrap();
+    let lists =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("children")).ok());
+    lists
+        .flat_map(|list| list.split_whitespace().map(str::to_owned).collect::<Vec<_>>())
+        .filter_map(|pid| Pid::from_raw(pid.parse().ok()?))
+        .collect()
+}
+
+/// A folder whose configuration has one stubborn server.
+fn home_with_a_stubborn_server() -> tempfile::TempDir {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"mcpServers": {"stubborn": stubborn(dir.path(), "stubborn")}});
+    let folder = dir.path().join("xdg-config/countersign");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    dir
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_gate_on_stdio_is_killed() {
+    let dir = home_with_a_stubborn_server();
+    let mut gate = program(dir.path())
+        .arg("mcp")
+        .stdin(std::process::Stdio::piped())
+        .stdout(std::process::Stdio::piped())
+        .spawn()
+        .unwrap();
+    let pids = pids(dir.path().join("stubborn.pids")).await;
+    gate.kill().await.unwrap();
+    all_end(&pids).await;
+}
+
+#[tokio::test]
+async fn nothing_is_left_when_a_command_with_a_gate_of_its_own_has_ended() {
+    let dir = home_with_a_stubborn_server();
+    let listing = run(dir.path(), ["tools", "list"]);
+    let (output, pids) = tokio::join!(listing, pids(dir.path().join("stubborn.pids")));
+    assert!(stdout(&output).contains("stubborn:t"), "{}", stdout(&output));
+    assert!(!pids.iter().any(|pid| lives(*pid)), "they end before the command does");
+}
+
+#[tokio::test]
+async fn a_server_that_stops_listing_holds_up_neither_a_restart_nor_the_end() {
+    let servers = |dir: &Path| {
+        let tools = json!([{"name": "change", "x-do": {"become": [{"name": "new"}]}}]);
+        json!({"s": recorded(dir, "s", &json!({"list": {"falter": 1}, "tools": tools}))})
+    };
+    let gate = Gate::start(servers, json!({"connect_timeout": "60s"})).await;
+    let client = gate.http().await;
+    let lists = async |count: usize| {
+        let asked = || lists_asked(gate.dir.path(), "s");
+        eventually_within(GRACE, || async { (asked() == count).then_some(()) }).await;
+    };
+    // The gate asks for the new list and gets no answer.
+    assert_eq!(call(&client, "s:change").await, "ok");
+    lists(2).await;
+    assert_eq!(gate.cli(&["upstream", "restart", "s"]).await.status.code(), Some(0));
+    lists(3).await;
+    in_state(&client, "s", "ready").await;
+    assert_eq!(call(&client, "s:change").await, "ok");
+    lists(4).await;
+    let began = Instant::now();
+    assert_eq!(gate.stop().await, Some(0));
+    assert!(began.elapsed() < GRACE, "{:?}", began.elapsed());
+}
