@@ -116,7 +116,7 @@ fn answer(id: &str, outcome: Outcome) -> Result<Response, Refused> {
             if !warnings.is_empty() {
                 body.set("warnings", to_raw(&warnings).get().to_owned());
             }
-            Ok(answer::json(body.write().get().to_owned()))
+            Ok(answer::json(body.write_text()))
         }
         Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Err(refusal.into()),
     }

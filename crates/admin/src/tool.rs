@@ -49,7 +49,7 @@ pub(crate) async fn list(
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
         .filter(|found| query.status.as_ref().is_none_or(|status| status == found.lock()))
         .take(if query.q.is_some() { limit } else { usize::MAX })
-        .map(|found| found.entry().write().get().to_owned())
+        .map(|found| found.entry().write_text())
         .collect();
     let total = entries.len();
     Ok(answer::json(format!(r#"{{"tools":[{}],"total":{total}}}"#, entries.join(","))))
@@ -70,7 +70,7 @@ pub(crate) async fn show(
     };
     let mut entry = Found { server, tool, score: None }.entry();
     entry.set("definition", tool.definition().get());
-    Ok(answer::json(entry.write().get().to_owned()))
+    Ok(answer::json(entry.write_text()))
 }
 
 /// A tool of the list; a search gives it a score.
@@ -118,7 +118,7 @@ impl<'a> Found<'a> {
         entry.set("call_with", quote(tool.hints.class().variant()));
         entry.set("status", quote(self.lock()));
         if let Some(score) = score {
-            entry.set("score", format!("{score:.4}"));
+            entry.set("score", format!("{score:.2}"));
         }
         entry
     }

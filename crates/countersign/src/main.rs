@@ -37,6 +37,9 @@ fn main() -> ExitCode {
 /// from memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
+/// Each thread that reads large lists keeps memory of its own; these few keep up with every server.
+const BLOCKING_THREADS_MAX: usize = 4;
+
 fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Supervise { command } = &cli.command {
         return supervise::run(command);
@@ -45,6 +48,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)
+        .max_blocking_threads(BLOCKING_THREADS_MAX)
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
     let result = runtime.block_on(dispatch(cli));

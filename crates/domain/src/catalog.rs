@@ -188,7 +188,8 @@ pub struct Hit<'a> {
 pub struct Catalog {
     /// Sorted by name.
     servers: Vec<Arc<Server>>,
-    index: Arc<Index>,
+    /// Made when it is first needed: while many servers connect, most snapshots are never searched.
+    index: Arc<OnceLock<Index>>,
     /// For callers that see every server, who are most.
     all: OnceLock<Arc<Exposed>>,
 }
@@ -238,11 +239,21 @@ impl Catalog {
     }
 
     fn build(servers: Vec<Arc<Server>>) -> Catalog {
-        let segments = servers
-            .iter()
-            .map(|server| (server.name.clone(), server.listing.segment.clone()))
-            .collect();
-        Catalog { servers, index: Arc::new(Index::build(segments)), all: OnceLock::new() }
+        Catalog { servers, index: Arc::default(), all: OnceLock::new() }
+    }
+
+    /// Makes the search index, which takes milliseconds with thousands of tools, ahead of the first
+    /// search.
+    pub fn prepare(&self) {
+        self.index();
+    }
+
+    fn index(&self) -> &Index {
+        self.index.get_or_init(|| {
+            let servers = self.servers.iter();
+            let segments = servers.map(|s| (s.name.clone(), s.listing.segment.clone()));
+            Index::build(segments.collect())
+        })
     }
 
     pub fn tool(&self, name: &ToolName) -> Option<(&Arc<Server>, &Arc<Tool>)> {
@@ -287,7 +298,7 @@ impl Catalog {
             let tool = &entry.listing.tools[tool];
             visible[server] && entry.lock(&tool.name) == Lock::Callable && filter.keeps(tool)
         };
-        let hits = self.index.search(query, limit, keep);
+        let hits = self.index().search(query, limit, keep);
         hits.into_iter()
             .map(|hit| {
                 let server = &self.servers[hit.segment as usize];

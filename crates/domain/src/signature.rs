@@ -4,13 +4,13 @@
 use serde_json::Value;
 
 /// Enum values spelled out; more become `…`.
-const ENUM_VALUES_MAX: usize = 8;
+const ENUM_VALUES_MAX: usize = 5;
 
 /// Parameters spelled out; more become `…`.
-const PARAMETERS_MAX: usize = 24;
+const PARAMETERS_MAX: usize = 10;
 
 /// A first sentence longer than this is cut.
-const SENTENCE_CHARS_MAX: usize = 160;
+const SENTENCE_CHARS_MAX: usize = 100;
 
 pub fn of(input_schema: Option<&str>) -> String {
     let schema: Value =

@@ -76,9 +76,17 @@ impl Registry {
     pub(crate) fn publish(&self, claim: Claim, server: Server) {
         let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         if claims.by_name.get(&*server.name) == Some(&claim) {
-            self.catalog.store(Arc::new(self.catalog.load().with(server)));
-            self.changes.send_modify(|count| *count += 1);
+            self.replace(self.catalog.load().with(server));
         }
+    }
+
+    fn replace(&self, catalog: Catalog) {
+        let catalog = Arc::new(catalog);
+        let snapshot = Arc::downgrade(&catalog);
+        self.catalog.store(catalog);
+        self.changes.send_modify(|count| *count += 1);
+        // Off the async threads, and not at all for a snapshot that was replaced meanwhile.
+        tokio::task::spawn_blocking(move || snapshot.upgrade().map(|catalog| catalog.prepare()));
     }
 
     pub(crate) fn insert_upstream(&self, upstream: Arc<Upstream>) -> Option<Arc<Upstream>> {
@@ -93,8 +101,7 @@ impl Registry {
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<Upstream>> {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         claims.by_name.remove(name);
-        self.catalog.store(Arc::new(self.catalog.load().without(name)));
-        self.changes.send_modify(|count| *count += 1);
+        self.replace(self.catalog.load().without(name));
         match self.write().remove(name) {
             Some(Entry::Upstream(upstream)) => Some(upstream),
             Some(Entry::Fixed(_)) | None => None,

@@ -45,6 +45,11 @@ impl<'a> Members<'a> {
     }
 
     pub fn write(&self) -> Raw {
+        raw(self.write_text())
+    }
+
+    /// The same as text, for what becomes part of something larger: making a [`Raw`] reads it all.
+    pub fn write_text(&self) -> String {
         let size = self.0.iter().map(|(key, value)| key.len() + value.len() + 6).sum::<usize>();
         let mut text = String::with_capacity(size + 2);
         text.push('{');
@@ -57,7 +62,7 @@ impl<'a> Members<'a> {
             text.push_str(value);
         }
         text.push('}');
-        raw(text)
+        text
     }
 }
 

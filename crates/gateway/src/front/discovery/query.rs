@@ -58,7 +58,7 @@ pub(super) fn retrieve(
     answer.set("query", quote(&retrieve.query));
     answer.set("total", tools.len().to_string());
     answer.set("usage_instructions", quote(USAGE_INSTRUCTIONS));
-    Ok(reply::document(answer.write().get()))
+    Ok(reply::document(&answer.write_text()))
 }
 
 fn check_limit(given: Option<&serde_json::Value>, default: u32) -> Result<usize, Refusal> {
@@ -101,13 +101,13 @@ fn entry(hit: &Hit<'_>, detail: Detail) -> String {
             entry.set("signature", quote(&signature::of(tool.input_schema_json())));
         }
     }
-    entry.set("score", format!("{:.4}", hit.score));
+    entry.set("score", format!("{:.2}", hit.score));
     entry.set("server", quote(&hit.server.name));
     if let Some(annotations) = tool.annotations_json() {
         entry.set("annotations", annotations);
     }
     entry.set("call_with", quote(tool.hints.class().variant()));
-    entry.write().get().to_owned()
+    entry.write_text()
 }
 
 /// The whole definitions, under the names that the gate knows them by.
@@ -159,7 +159,7 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
         }
     }
     described.set("call_with", quote(tool.hints.class().variant()));
-    Ok(described.write().get().to_owned())
+    Ok(described.write_text())
 }
 
 fn full_name(server: &str, tool: &Tool) -> String {
