@@ -169,8 +169,8 @@ impl Gateway {
 
     /// Waits a little for servers that have just been started and have not connected yet.
     pub async fn first_settled(&self) {
-        let upstreams = self.shared.registry.upstreams();
-        join_all(upstreams.iter().map(|upstream| upstream.first_settled())).await;
+        let connecting = self.shared.registry.connecting();
+        join_all(connecting.iter().map(|upstream| upstream.first_settled())).await;
     }
 
     /// The same for one server.

@@ -139,10 +139,19 @@ impl Registry {
     }
 
     pub(crate) fn upstreams(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams_that(|_| true)
+    }
+
+    /// The servers whose first attempt is not over; none, most of the time.
+    pub(crate) fn connecting(&self) -> Vec<Arc<Upstream>> {
+        self.upstreams_that(Upstream::is_connecting)
+    }
+
+    fn upstreams_that(&self, fits: impl Fn(&Upstream) -> bool) -> Vec<Arc<Upstream>> {
         let providers = self.read();
         let upstreams = providers.values().filter_map(|entry| match entry {
-            Entry::Upstream(upstream) => Some(upstream.clone()),
-            Entry::Fixed(_) => None,
+            Entry::Upstream(upstream) if fits(upstream) => Some(upstream.clone()),
+            Entry::Upstream(_) | Entry::Fixed(_) => None,
         });
         upstreams.collect()
     }

@@ -120,6 +120,11 @@ impl Upstream {
         Some(self.live.load().as_ref()?.welcome.clone())
     }
 
+    /// Whether the first attempt to connect is still to come or under way.
+    pub(crate) fn is_connecting(&self) -> bool {
+        matches!(*self.state.borrow(), State::Idle | State::Connecting)
+    }
+
     /// Returns once the first attempt to connect has ended, one way or the other. A lazy server
     /// makes its first attempt now.
     pub(crate) async fn settled(&self) {
@@ -171,8 +176,7 @@ impl Upstream {
 
     /// The shared connection; one that is being made for the first time is waited for.
     async fn ready(&self, ctx: &CallContext) -> Result<Arc<Live>, ProviderError> {
-        let first = matches!(*self.state.borrow(), State::Idle | State::Connecting);
-        if first && self.live.load().is_none() {
+        if self.is_connecting() && self.live.load().is_none() {
             tokio::select! {
                 () = self.settled() => {}
                 () = ctx.cancel.cancelled() => return Err(ProviderError::Cancelled),

@@ -102,7 +102,10 @@ fn entry(hit: &Hit<'_>, detail: Detail) -> String {
         }
     }
     entry.set("score", format!("{:.2}", hit.score));
-    entry.set("server", quote(&hit.server.name));
+    if detail == Detail::Full {
+        // A compact answer leaves out what its name says already.
+        entry.set("server", quote(&hit.server.name));
+    }
     if let Some(annotations) = tool.annotations_json() {
         entry.set("annotations", annotations);
     }
