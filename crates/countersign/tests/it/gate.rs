@@ -286,7 +286,7 @@ pub(crate) async fn stdio_client(
     capabilities: Value,
     answers: Answers,
 ) -> Client {
-    let mut child = program(dir)
+    let child = program(dir)
         .arg("mcp")
         .args(args)
         .stdin(Stdio::piped())
@@ -294,6 +294,11 @@ pub(crate) async fn stdio_client(
         .stderr(Stdio::inherit())
         .spawn()
         .expect("the program starts");
+    client_of(child, capabilities, answers).await
+}
+
+/// A client on a child's pipes; the child ends with it.
+pub(crate) async fn client_of(mut child: Child, capabilities: Value, answers: Answers) -> Client {
     let stdout = child.stdout.take().expect("stdout is piped");
     let stdin = child.stdin.take().expect("stdin is piped");
     Client::greet(capabilities, answers, |service| {

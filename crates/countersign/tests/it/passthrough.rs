@@ -14,7 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::foreign::servers;
 use crate::gate::{
-    Gate, command, counted, eventually, http_client, pids, run, scripted, stderr, stdio_client,
+    Gate, client_of, command, counted, eventually, http_client, pids, run, scripted, stderr,
+    stdio_client,
 };
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -128,24 +129,14 @@ async fn a_real_server_is_seen_as_it_is() {
 /// A client of the server itself, with no gate between.
 async fn direct(dir: &Path, entry: &Value) -> Client {
     let args = entry["args"].as_array().cloned().unwrap_or_default();
-    let mut child = command(Path::new(entry["command"].as_str().unwrap()), dir)
+    let child = command(Path::new(entry["command"].as_str().unwrap()), dir)
         .args(args.iter().map(|arg| arg.as_str().unwrap()))
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    let (stdout, stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
-    Client::greet(json!({}), vec![], |service| {
-        let peer = mcp::lines::connect(stdout, stdin, service);
-        let ending = peer.clone();
-        tokio::spawn(async move {
-            ending.closed().await;
-            drop(child);
-        });
-        peer
-    })
-    .await
+    client_of(child, json!({}), vec![]).await
 }
 
 #[tokio::test]

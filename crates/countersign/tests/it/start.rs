@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
 
-use crate::gate::{self, Gate, run, stderr, stdio_client, stdout};
+use crate::gate::{self, Gate, eventually, run, stderr, stdio_client, stdout};
 
 fn mode(path: &std::path::Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -122,15 +122,38 @@ async fn a_config_that_lies_in_the_folder_is_ignored_with_a_note() {
 }
 
 #[tokio::test]
-async fn on_sigterm_running_calls_finish_and_the_exit_is_clean() {
-    let marker = tempfile::tempdir().unwrap();
-    let file = marker.path().join("cancelled");
-    let gate = Gate::scripted(json!([{"name": "work", "x-do": {"progress": 3}}, {"name": "hang", "x-do": {"hang": file}}])).await;
-    let client = gate.http().await;
-    let write = json!({"operation_type": "write"});
-    client.call("call_tool_write", json!({"name": "s:work", "intent": write})).await;
+async fn on_sigterm_running_calls_finish_new_ones_are_refused_and_the_exit_is_clean() {
+    let files = tempfile::tempdir().unwrap();
+    let (log, go) = (files.path().join("log"), files.path().join("go"));
+    let work = json!({"name": "work", "x-do": {"work": {"log": log, "until": go}}});
+    let gate = Gate::scripted(json!([work, {"name": "echo"}])).await;
+    let call = |tool: &str| json!({"name": format!("s:{tool}"), "intent_operation_type": "write"});
+    let (stdio, http) = (gate.stdio().await, gate.http().await);
     let socket = gate.home().join("control.sock");
-    assert_eq!(gate.stop().await, Some(0));
+    let at_work = || std::fs::read_to_string(&log).is_ok_and(|text| text.lines().count() == 2);
+    let stopping = async {
+        eventually(|| async { at_work().then_some(()) }).await;
+        gate.stop().await
+    };
+    let going_on = async {
+        eventually(|| async {
+            let refused = http.call("call_tool_write", call("echo")).await;
+            let code = &refused["structuredContent"]["error"]["code"];
+            (code == "SHUTTING_DOWN").then_some(())
+        })
+        .await;
+        std::fs::write(&go, "").unwrap();
+    };
+    let (exit, (), by_stdio, by_http) = tokio::join!(
+        stopping,
+        going_on,
+        stdio.call("call_tool_write", call("work")),
+        http.call("call_tool_write", call("work")),
+    );
+    for result in [by_stdio, by_http] {
+        assert_ne!(result["isError"], true, "{result}");
+    }
+    assert_eq!(exit, Some(0));
     assert!(!socket.exists());
 }
 

@@ -73,10 +73,12 @@ pub(super) fn asked(call: &Call) -> Asked<'_> {
     Asked { tool: &call.tool, declared }
 }
 
-/// The server has not told its tools yet: a call in the first seconds waits for that.
+/// The server has not told its tools yet: a call in the first seconds waits for that. A server that
+/// the caller may not see is neither waited for nor started.
 fn is_unlisted(catalog: &Catalog, call: &Call) -> bool {
     catalog.server(&call.tool.server).is_some_and(|server| {
-        matches!(server.state, State::Idle | State::Connecting)
+        call.caller.sees(&server.name)
+            && matches!(server.state, State::Idle | State::Connecting)
             && server.listing.tool(&call.tool.tool).is_none()
     })
 }
