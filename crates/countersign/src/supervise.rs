@@ -1,10 +1,14 @@
 //! Stands between the gate and a child so that nothing outlives the gate, however it ends. The
 //! supervisor leads the process group, hands its own stdin, stdout and stderr to the command and
 //! watches stdin without reading it: when the gate's end of that pipe is closed, by the gate or by
-//! its death, the command gets time to end and then the whole group is killed.
+//! its death, the command gets time to end and then the whole group is killed. What has left the
+//! group ends with it, where the system lets us find it.
+
+mod orphans;
 
 use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
+use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
@@ -35,9 +39,11 @@ pub(crate) fn run(command: &[OsString]) -> Result<(), Failure> {
 }
 
 async fn supervise(command: &[OsString]) -> Result<(), Failure> {
+    let _deaf = [SignalKind::interrupt(), SignalKind::hangup()].map(|kind| signal(kind).ok());
     // The group gets SIGTERM when it is to end: the supervisor stays to see that it does.
-    let _deaf = [SignalKind::terminate(), SignalKind::interrupt(), SignalKind::hangup()]
-        .map(|kind| signal(kind).ok());
+    let mut terminate = heard(SignalKind::terminate())?;
+    let mut child_ended = heard(SignalKind::child())?;
+    orphans::adopt();
     let gate = getppid();
     let (program, args) = command.split_first().expect("clap requires a command");
     let mut child = Command::new(program).args(args).spawn().map_err(|error| {
@@ -45,11 +51,19 @@ async fn supervise(command: &[OsString]) -> Result<(), Failure> {
         Failure::with_status(CANNOT_START, message)
     })?;
     let_go_of_stdout();
-    tokio::select! {
-        status = child.wait() => return leave(status, gate).await,
-        () = hung_up() => {}
+    let mut hung_up = pin!(hung_up());
+    loop {
+        tokio::select! {
+            status = child.wait() => return leave(status, gate).await,
+            () = &mut hung_up => return end(&mut child, gate).await,
+            _ = terminate.recv() => return end_terminated(&mut child, gate).await,
+            _ = child_ended.recv() => orphans::reap(child.id()),
+        }
     }
-    end(&mut child, gate).await
+}
+
+fn heard(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
+    signal(kind).map_err(|error| Failure::system(format!("cannot hear signals: {error}")))
 }
 
 /// A command that closes its stdout and lives on must be noticed: ours would keep the pipe open.
@@ -79,25 +93,30 @@ fn is_hung_up() -> bool {
 }
 
 /// The command has seen the end of its stdin as well: first it gets time, then SIGTERM and time.
-/// The last signal ends the group and the supervisor with it.
 async fn end(child: &mut Child, gate: Option<Pid>) -> Result<(), Failure> {
-    let mut ended = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
-    if ended.is_err() {
-        let _ = kill_process_group(getpgrp(), Signal::TERM);
-        ended = tokio::time::timeout(CHILD_GRACE, child.wait()).await;
+    if let Ok(status) = tokio::time::timeout(CHILD_GRACE, child.wait()).await {
+        return leave(status, gate).await;
     }
-    match ended {
+    let _ = kill_process_group(getpgrp(), Signal::TERM);
+    end_terminated(child, gate).await
+}
+
+/// The last signal ends the group and the supervisor with it.
+async fn end_terminated(child: &mut Child, gate: Option<Pid>) -> Result<(), Failure> {
+    match tokio::time::timeout(CHILD_GRACE, child.wait()).await {
         Ok(status) => leave(status, gate).await,
         Err(_) => {
+            orphans::kill_all().await;
             let _ = kill_process_group(getpgrp(), Signal::KILL);
             Ok(())
         }
     }
 }
 
-/// The command has ended. A gate that lives wants its status and ends what is left of the group;
-/// where there is no gate any more, nobody else would.
+/// The command has ended, and what it left behind ends with it. A gate that lives wants its status
+/// and ends what is left of the group; where there is no gate any more, nobody else would.
 async fn leave(status: std::io::Result<ExitStatus>, gate: Option<Pid>) -> Result<(), Failure> {
+    orphans::kill_all().await;
     if is_hung_up() {
         tokio::time::sleep(GATE_EXIT).await;
         if getppid() != gate {

@@ -21,6 +21,9 @@ pub struct Spec {
     /// The child's whole environment: nothing is inherited beside it.
     pub env: Vec<(OsString, OsString)>,
     pub cwd: Option<PathBuf>,
+    /// The command is a supervisor: SIGTERM makes it end all that it started, also what has left
+    /// its group, and it must live to do so.
+    pub supervisor: bool,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -52,10 +55,12 @@ impl StderrTail {
     }
 }
 
-/// A running child. Dropping it kills its process group at once; [`Process::end`] asks first.
+/// A running child. Dropping it kills its process group at once, or has its supervisor do so;
+/// [`Process::end`] asks first.
 pub struct Process {
     child: Child,
     group: Option<Pid>,
+    supervisor: bool,
     /// Reads stderr until everything that inherited it is gone.
     reading: JoinHandle<()>,
 }
@@ -73,7 +78,7 @@ pub fn spawn(
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .process_group(0)
-        .kill_on_drop(true);
+        .kill_on_drop(!spec.supervisor);
     if let Some(cwd) = &spec.cwd {
         command.current_dir(cwd);
     }
@@ -84,7 +89,7 @@ pub fn spawn(
     let errors = child.stderr.take().expect("stderr is piped");
     let reading = tokio::spawn(keep_stderr(errors, stderr.clone()));
     let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    Ok((Process { child, group, reading }, stdout, stdin))
+    Ok((Process { child, group, supervisor: spec.supervisor, reading }, stdout, stdin))
 }
 
 impl Process {
@@ -107,7 +112,8 @@ impl Process {
     pub async fn end(mut self) {
         if tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await.is_err() {
             self.signal(Signal::TERM);
-            let _ = tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await;
+            let patience = limits::CHILD_GRACE + limits::CHILD_LAST_STEP;
+            let _ = tokio::time::timeout(patience, self.child.wait()).await;
         }
         // Grandchildren may live on in the group when the child itself has ended.
         self.signal(Signal::KILL);
@@ -125,7 +131,7 @@ impl Process {
 
 impl Drop for Process {
     fn drop(&mut self) {
-        self.signal(Signal::KILL);
+        self.signal(if self.supervisor { Signal::TERM } else { Signal::KILL });
     }
 }
 

@@ -20,6 +20,9 @@ pub const DRAIN: Duration = Duration::from_secs(10);
 /// A child gets this long after its stdin was closed, and again after SIGTERM.
 pub const CHILD_GRACE: Duration = Duration::from_secs(2);
 
+/// A child that is a supervisor takes the same steps, and needs a moment more to kill what is left.
+pub const CHILD_LAST_STEP: Duration = Duration::from_secs(1);
+
 /// After a child's end, how long its stderr may take to arrive; a grandchild may hold it open.
 pub const LAST_WORDS: Duration = Duration::from_millis(100);
 

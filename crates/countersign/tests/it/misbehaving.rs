@@ -26,11 +26,13 @@ fn shell(dir: &Path, name: &str, tools: &Value, script: &str) -> Value {
     json!({"command": "sh", "args": ["-c", script], "env": env})
 }
 
-/// A server that works, ignores SIGTERM and the end of its stdin, and has a child of its own. Their
-/// ids and the supervisor's are written to `<name>.pids`.
+/// A server that works, ignores SIGTERM and the end of its stdin, and has two children of its own,
+/// one of which has left the process group. Their ids and the supervisor's are written to
+/// `<name>.pids`.
 fn stubborn(dir: &Path, name: &str) -> Value {
     let script = format!(
-        "trap '' TERM; sleep 1000 & echo \"$PPID $$ $!\" > \"$DIR/{name}.pids\"
+        "trap '' TERM; sleep 1000 & near=$!; setsid sleep 1000 &
+         echo \"$PPID $$ $near $!\" > \"$DIR/{name}.pids\"
          \"$SERVER\" \"$TOOLS\"; while :; do sleep 1000; done"
     );
     shell(dir, name, &json!([{"name": "t"}]), &script)
@@ -134,7 +136,7 @@ async fn pids(file: PathBuf) -> Vec<Pid> {
         let text = std::fs::read_to_string(&file).ok()?;
         let pids = text.split_whitespace().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
         let pids: Vec<Pid> = pids.collect();
-        (pids.len() == 3 && pids.iter().all(|pid| lives(*pid))).then_some(pids)
+        (pids.len() == 4 && pids.iter().all(|pid| lives(*pid))).then_some(pids)
     })
     .await
 }
@@ -281,7 +283,8 @@ async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
 
 #[tokio::test]
 async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
-    let orphans = r#"sleep 1000 & echo $! >> "$DIR/orphans"; exec "$SERVER" "$TOOLS""#;
+    let orphans = r#"sleep 1000 & near=$!; setsid sleep 1000 & echo "$near $!" >> "$DIR/orphans"
+        exec "$SERVER" "$TOOLS""#;
     let tools = json!([{"name": "t"}, {"name": "die", "x-do": "die"}]);
     let servers = |dir: &Path| json!({"s": shell(dir, "s", &tools, orphans)});
     let gate = Gate::start(servers, json!({})).await;
@@ -289,8 +292,9 @@ async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
     assert_eq!(fails_fast(&client, "s:die").await, "UPSTREAM_UNAVAILABLE");
     eventually(|| async { (call(&client, "s:t").await == "ok").then_some(()) }).await;
     let orphans = std::fs::read_to_string(gate.dir.path().join("orphans")).unwrap();
-    let first = Pid::from_raw(orphans.lines().next().unwrap().parse().unwrap()).unwrap();
-    all_end(&[first]).await;
+    let first = orphans.lines().next().unwrap().split(' ');
+    let first: Vec<Pid> = first.map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
+    all_end(&first).await;
 }
 
 #[tokio::test]
@@ -303,11 +307,14 @@ async fn nothing_is_left_when_the_gate_is_killed() {
     nothing_is_left_after(Signal::KILL).await;
 }
 
+/// Ends with its stdin, and leaves a child and a daemon.
+const LEAVES: &str = r#"sleep 1000 & (setsid sh -c 'echo $$ > "$DIR/daemon"; exec sleep 1000' &)
+exec "$SERVER" "$TOOLS""#;
+
 async fn nothing_is_left_after(signal: Signal) {
     let servers = |dir: &Path| {
         json!({"stubborn": stubborn(dir, "stubborn"),
-               // Ends with its stdin, and leaves a child.
-               "good": shell(dir, "good", &json!([{"name": "t"}]), r#"sleep 1000 & exec "$SERVER" "$TOOLS""#),
+               "good": shell(dir, "good", &json!([{"name": "t"}]), LEAVES),
                "hangs": {"command": "sleep", "args": ["1000"]}})
     };
     let gate = Gate::start(servers, json!({"shutdown_timeout": "1s"})).await;
@@ -315,12 +322,18 @@ async fn nothing_is_left_after(signal: Signal) {
     assert_eq!(call(&client, "stubborn:t").await, "ok");
     assert_eq!(call(&client, "good:t").await, "ok");
     let mut pids = pids(gate.dir.path().join("stubborn.pids")).await;
+    let daemon = eventually(|| async {
+        let text = std::fs::read_to_string(gate.dir.path().join("daemon")).ok()?;
+        Pid::from_raw(text.trim().parse().ok()?)
+    })
+    .await;
     let supervisors = children(gate.pid());
     assert_eq!(supervisors.len(), 3, "{supervisors:?}");
     assert!(supervisors.contains(&pids[0]), "{supervisors:?} {pids:?}");
     let servers: Vec<Pid> = supervisors.iter().flat_map(|pid| children(*pid)).collect();
+    assert!(servers.contains(&daemon), "a daemon becomes its supervisor's child: {servers:?}");
     let theirs: Vec<Pid> = servers.iter().flat_map(|pid| children(*pid)).collect();
-    assert!(servers.len() == 3 && theirs.len() >= 3, "{servers:?} {theirs:?}");
+    assert!(servers.len() == 4 && theirs.len() >= 4, "{servers:?} {theirs:?}");
     pids.extend(supervisors.into_iter().chain(servers).chain(theirs));
     kill_process(gate.pid(), signal).unwrap();
     all_end(&pids).await;

@@ -171,7 +171,8 @@ impl Command {
             }
             None => (self.command.clone(), args),
         };
-        Ok(child::Spec { command, args, env, cwd: self.cwd.clone() })
+        let supervisor = self.supervisor.is_some();
+        Ok(child::Spec { command, args, env, cwd: self.cwd.clone(), supervisor })
     }
 }
 

@@ -1,0 +1,72 @@
+//! Processes that left the command's group, with `setsid` or as daemons do. On Linux they become
+//! children of the supervisor when their parents end, and are killed with the rest; elsewhere a
+//! process that leaves the group is lost sight of.
+
+#[cfg(target_os = "linux")]
+pub(super) use linux::{adopt, kill_all, reap};
+
+#[cfg(not(target_os = "linux"))]
+pub(super) use elsewhere::{adopt, kill_all, reap};
+
+#[cfg(target_os = "linux")]
+mod linux {
+    use std::time::Duration;
+
+    use mcp::limits::CHILD_LAST_STEP;
+    use rustix::process::{
+        Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
+    };
+
+    /// Between two looks at what is left: each kill may bring up the children of the killed.
+    const PAUSE: Duration = Duration::from_millis(2);
+
+    /// From now on orphans among the descendants become our children.
+    pub(crate) fn adopt() {
+        let _ = set_child_subreaper(Some(getpid()));
+    }
+
+    /// Takes note of adopted children that have ended; `own` is waited for elsewhere.
+    pub(crate) fn reap(own: Option<u32>) {
+        let own = own.and_then(|id| Pid::from_raw(id.cast_signed()));
+        for pid in children().into_iter().filter(|pid| Some(*pid) != own) {
+            let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+        }
+    }
+
+    /// Kills every descendant, until none is left or the gate would lose its patience.
+    pub(crate) async fn kill_all() {
+        let killing = async {
+            loop {
+                let left = children();
+                if left.is_empty() {
+                    return;
+                }
+                for pid in left {
+                    let _ = kill_process(pid, Signal::KILL);
+                    let _ = waitpid(Some(pid), WaitOptions::NOHANG);
+                }
+                tokio::time::sleep(PAUSE).await;
+            }
+        };
+        let _ = tokio::time::timeout(CHILD_LAST_STEP / 2, killing).await;
+    }
+
+    /// Our children, those that ended and were not waited for included.
+    fn children() -> Vec<Pid> {
+        let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+        let lists = tasks.filter_map(|task| {
+            let list = std::fs::read_to_string(task.path().join("children")).ok()?;
+            Some(list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<i32>>())
+        });
+        lists.flatten().filter_map(Pid::from_raw).collect()
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+mod elsewhere {
+    pub(crate) fn adopt() {}
+
+    pub(crate) fn reap(_own: Option<u32>) {}
+
+    pub(crate) async fn kill_all() {}
+}
