@@ -213,6 +213,11 @@ async fn shells_learn_every_command() {
         for word in ["serve", "mcp", "upstream", "restart", "search", "tool-destructive", "demo"] {
             assert!(script.contains(word), "{shell}: {word}");
         }
+        for word in ["--home", "--log-format", "--version"] {
+            let word = if shell == "fish" { word.trim_start_matches('-') } else { word };
+            assert!(script.contains(word), "{shell}: {word}");
+        }
+        assert!(!script.contains("supervise"), "{shell}");
     }
     assert_eq!(run(dir.path(), ["completions", "cmd"]).await.status.code(), Some(1));
 }
