@@ -142,7 +142,8 @@ impl Server {
         }
         match self.state {
             State::Ready => "ready",
-            State::Idle | State::Connecting => "connecting",
+            State::Idle => "idle",
+            State::Connecting => "connecting",
             State::Waiting(_) | State::Stopped => "error",
         }
     }
@@ -151,7 +152,8 @@ impl Server {
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             State::Ready => None,
-            State::Idle | State::Connecting => Some("it is still connecting"),
+            State::Idle => Some("it is idle and was not started yet"),
+            State::Connecting => Some("it is still connecting"),
             State::Waiting(reason) => Some(reason),
             State::Stopped => Some("it was stopped"),
         }

@@ -11,7 +11,7 @@ const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Switched off, or not asked for yet.
+    /// Switched off, or a lazy one that nobody has wanted yet.
     Idle,
     /// The first attempt, or one that a person asked for: worth waiting for.
     Connecting,

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use testkit::client::{Answers, Client, text};
 
 use crate::foreign::servers;
-use crate::gate::{Gate, counted, ended, eventually, pids, stdio_client};
+use crate::gate::{Gate, counted, ended, eventually, pids, stdio_client, stdout};
 
 /// As many clients have a connection of their own to one server.
 const OWN_CONNECTIONS_MAX: usize = 32;
@@ -272,7 +272,10 @@ async fn a_lazy_server_starts_when_it_is_needed_and_not_before() {
         client.request("tools/list", json!({})).await.unwrap();
         pid(client).await;
     }
-    assert_eq!(gate.cli(&["upstream", "list"]).await.status.code(), Some(0));
+    let table = stdout(&gate.cli(&["upstream", "list"]).await);
+    let row = table.lines().find(|line| line.starts_with("late")).unwrap();
+    assert!(row.contains("idle"), "{table}");
+    gate.server_when("late", |entry| entry["state"] == "idle").await;
     assert_eq!(started(), 0, "clients of another server do not need it");
     let agent = gate.http().await;
     let call = json!({"name": "late:pid", "intent": {"operation_type": "write"}});

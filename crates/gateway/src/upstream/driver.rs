@@ -99,7 +99,7 @@ impl Driver {
     }
 
     async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
-        if !self.rules.disabled && self.spec.keeping.start == Start::Eager {
+        if !self.rules.disabled && self.is_eager() {
             self.feed(Event::Start).await;
         }
         while *self.machine.state() != State::Stopped {
@@ -275,7 +275,11 @@ impl Driver {
         let state = match self.rules.disabled {
             // Shown, and never started: nobody has to wait for it.
             true => State::Stopped,
-            false => self.machine.state().clone(),
+            false => match self.machine.state() {
+                // On its way from the beginning: only a lazy one is idle.
+                State::Idle if self.is_eager() => State::Connecting,
+                state => state.clone(),
+            },
         };
         if *self.shared.state.borrow() != state {
             self.log(&state);
@@ -290,6 +294,10 @@ impl Driver {
         let context = &self.shared.context;
         context.registry.publish(context.claim, server);
         self.shared.state.send_replace(state);
+    }
+
+    fn is_eager(&self) -> bool {
+        self.spec.keeping.start == Start::Eager
     }
 
     fn settings(&self) -> Arc<Settings> {
