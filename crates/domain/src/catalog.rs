@@ -114,6 +114,12 @@ impl Server {
         Server { name, transport, rules, state, listing, list: OnceLock::new() }
     }
 
+    /// The same server with other tools, as one client may see it.
+    pub fn with_listing(&self, listing: Arc<Listing>) -> Server {
+        let (name, rules, state) = (self.name.clone(), self.rules.clone(), self.state.clone());
+        Server::new(name, self.transport, rules, state, listing)
+    }
+
     /// The answer to `tools/list` with the callable tools, each as the server sent it; made once.
     pub fn list(&self) -> &RawValue {
         self.list.get_or_init(|| {
@@ -248,6 +254,10 @@ impl Catalog {
     /// search.
     pub fn prepare(&self) {
         self.index();
+    }
+
+    pub fn is_prepared(&self) -> bool {
+        self.index.get().is_some()
     }
 
     fn index(&self) -> &Index {

@@ -18,7 +18,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::Catalog;
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
-use provider::ToolProvider;
+use provider::{CallContext, ToolProvider};
 use store::Store;
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
@@ -143,6 +143,25 @@ impl Gateway {
         for upstream in self.shared.registry.upstreams() {
             upstream.end_session(session).await;
         }
+        self.shared.registry.end_session(session);
+    }
+
+    /// Has a session's own connection to a server opened, where it is to have one: from then on
+    /// what that connection lists is what the session sees.
+    pub(crate) async fn open_own(&self, session: &Arc<str>, server: &str, ctx: &CallContext) {
+        // Nothing of a locked server is shown or called, whoever asks.
+        let is_locked = self.catalog().server(server).is_none_or(|server| server.is_locked());
+        if !is_locked
+            && let Some(upstream) = self.shared.registry.upstream(server)
+            && let Err(error) = upstream.open_own(session, ctx).await
+        {
+            tracing::debug!(server, %error, "no connection of the client's own");
+        }
+    }
+
+    /// The catalog that a session sees: its own connections' lists in place of the shared ones.
+    pub(crate) fn catalog_of(&self, session: Option<&str>) -> Arc<Catalog> {
+        self.shared.registry.catalog_of(session)
     }
 
     /// Adds a provider whose tools do not change.

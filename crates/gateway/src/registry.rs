@@ -1,5 +1,7 @@
 //! Which providers there are, and the catalog made of what they offer.
 
+mod own_lists;
+
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
@@ -12,10 +14,12 @@ use provider::ToolProvider;
 use tokio::sync::watch;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::registry::own_lists::OwnLists;
 use crate::upstream::Upstream;
 
 pub(crate) struct Registry {
     catalog: ArcSwap<Catalog>,
+    own_lists: OwnLists,
     /// Who may publish each server; held while a new snapshot is made, so that none is lost.
     claims: Mutex<Claims>,
     providers: RwLock<HashMap<String, Entry>>,
@@ -48,6 +52,7 @@ impl Default for Registry {
     fn default() -> Self {
         Registry {
             catalog: ArcSwap::default(),
+            own_lists: OwnLists::default(),
             claims: Mutex::default(),
             providers: RwLock::default(),
             changes: watch::Sender::new(0),
@@ -60,7 +65,15 @@ impl Registry {
         self.catalog.load_full()
     }
 
-    /// Tells that the catalog has changed.
+    /// The catalog that a session sees; without one, the shared catalog.
+    pub(crate) fn catalog_of(&self, session: Option<&str>) -> Arc<Catalog> {
+        match session {
+            Some(session) => self.own_lists.catalog(self.catalog(), session),
+            None => self.catalog(),
+        }
+    }
+
+    /// Tells that the catalog has changed, for all or for some session.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
@@ -70,6 +83,7 @@ impl Registry {
         claims.last += 1;
         let claim = Claim(claims.last);
         claims.by_name.insert(name.to_owned(), claim);
+        self.own_lists.forget_server(name);
         claim
     }
 
@@ -78,6 +92,40 @@ impl Registry {
         if claims.by_name.get(&*server.name) == Some(&claim) {
             self.replace(self.catalog.load().with(server));
         }
+    }
+
+    /// Puts what a session's own connection listed in place of what the server lists for all.
+    pub(crate) fn publish_own(
+        &self,
+        claim: Claim,
+        session: &Arc<str>,
+        server: &Arc<str>,
+        listing: Arc<Listing>,
+    ) {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.by_name.get(&**server) == Some(&claim) {
+            self.own_lists.put(session, server, listing);
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    /// The same for a list that was published before; a session that has ended gets none.
+    pub(crate) fn update_own(
+        &self,
+        claim: Claim,
+        session: &str,
+        server: &Arc<str>,
+        listing: Arc<Listing>,
+    ) {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.by_name.get(&**server) == Some(&claim) {
+            self.own_lists.replace(session, server, listing);
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
+    pub(crate) fn end_session(&self, session: &str) {
+        self.own_lists.end_session(session);
     }
 
     fn replace(&self, catalog: Catalog) {
@@ -101,6 +149,7 @@ impl Registry {
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<Upstream>> {
         let mut claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
         claims.by_name.remove(name);
+        self.own_lists.forget_server(name);
         self.replace(self.catalog.load().without(name));
         match self.write().remove(name) {
             Some(Entry::Upstream(upstream)) => Some(upstream),

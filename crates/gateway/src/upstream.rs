@@ -4,6 +4,7 @@
 mod connection;
 mod driver;
 mod endpoint;
+mod listing;
 mod own;
 mod server_side;
 
@@ -32,7 +33,7 @@ pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerS
 
 use crate::registry::{Claim, Registry};
 use crate::upstream::driver::{Command, Driver, Shared};
-use crate::upstream::own::OwnConnections;
+use crate::upstream::own::{OwnConnections, Publisher};
 use crate::{Settings, limits};
 
 pub struct Upstream {
@@ -74,12 +75,12 @@ impl Upstream {
         let live = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
         let settings = context.settings.clone();
-        let own = Arc::new(OwnConnections::new(
-            spec.endpoint.clone(),
-            spec.keeping.sharing,
-            stderr.clone(),
-            settings.clone(),
-        ));
+        let publisher = Publisher {
+            registry: context.registry.clone(),
+            claim: context.claim,
+            server: spec.name.clone(),
+        };
+        let own = Arc::new(OwnConnections::new(&spec, stderr.clone(), settings.clone(), publisher));
         let shared = Shared {
             context,
             live: live.clone(),
@@ -151,6 +152,19 @@ impl Upstream {
         let _ = self.commands.send(Command::Rules(rules)).await;
     }
 
+    /// Opens the session's own connection, where it is to have one and the server is up.
+    pub(crate) async fn open_own(
+        &self,
+        session: &Arc<str>,
+        ctx: &CallContext,
+    ) -> Result<(), ProviderError> {
+        if !self.own.is_open(session) {
+            self.live()?;
+            self.own.of(Some(session), ctx).await?;
+        }
+        Ok(())
+    }
+
     pub(crate) async fn end_session(&self, session: &str) {
         self.own.end_session(session).await;
     }
@@ -202,7 +216,7 @@ impl Upstream {
         let _slot = self.slot(ctx).await?;
         // A server that is down is down for every client, whoever has a connection of its own.
         let live = self.ready(ctx).await?;
-        let own = self.own.of(call, ctx).await?;
+        let own = self.own.of(call.session.as_ref(), ctx).await?;
         let (peer, _asked) = match &own {
             Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
             None => (live.peer.clone(), None),

@@ -1,5 +1,6 @@
 //! A scripted MCP server. Its tools are given as definitions; a member `x-do` in one says what a
-//! call does, and like every unknown member it must survive the way through the gate.
+//! call does, and like every unknown member it must survive the way through the gate. One with
+//! `x-needs` is there only for clients that declared that capability.
 
 use std::io::Write;
 use std::path::Path;
@@ -24,6 +25,8 @@ pub struct Script {
     tools: Arc<Mutex<Vec<Value>>>,
     listing: Arc<Listing>,
     at_work: Arc<AtomicUsize>,
+    /// What the client declared.
+    capabilities: Arc<Mutex<Value>>,
 }
 
 impl Script {
@@ -33,11 +36,21 @@ impl Script {
         let listing = Arc::new(Listing::read(&script["list"]));
         let tools = script.as_array().or_else(|| script["tools"].as_array());
         let tools = Arc::new(Mutex::new(tools.cloned().unwrap_or_default()));
-        Script { tools, listing, at_work: Arc::default() }
+        Script { tools, listing, at_work: Arc::default(), capabilities: Arc::default() }
     }
 
     pub fn set_tools(&self, tools: Value) {
         *self.tools.lock().unwrap() = tools.as_array().cloned().unwrap_or_default();
+    }
+
+    /// The tools that this client gets.
+    fn tools(&self) -> Vec<Value> {
+        let capabilities = self.capabilities.lock().unwrap();
+        let fits = |tool: &&Value| match tool["x-needs"].as_str() {
+            Some(needed) => capabilities.get(needed).is_some(),
+            None => true,
+        };
+        self.tools.lock().unwrap().iter().filter(fits).cloned().collect()
     }
 
     /// Serves this process's stdin and stdout until they close.
@@ -51,11 +64,14 @@ impl Script {
             "initialize" => {
                 let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
                 let hello = ServerHello::new("scripted", "1", capabilities);
-                Ok(handshake::accept(&request, &incoming.peer, &hello)?.1)
+                let (client, answer) = handshake::accept(&request, &incoming.peer, &hello)?;
+                *self.capabilities.lock().unwrap() =
+                    serde_json::from_str(client.capabilities.get()).expect("it was read before");
+                Ok(answer)
             }
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => {
-                let tools = json!(*self.tools.lock().unwrap());
+                let tools = json!(self.tools());
                 self.listing.answer(&request, tools).await
             }
             "tools/call" => self.call(&request, &incoming).await,
@@ -87,7 +103,7 @@ impl Script {
     async fn call(&self, request: &Request, incoming: &Incoming) -> Result<Raw, ErrorObject> {
         let params = request.params.as_ref().expect("tools/call has params");
         let name: Value = request.params::<Value>()?["name"].clone();
-        let tools = self.tools.lock().unwrap().clone();
+        let tools = self.tools();
         let known = tools.iter().find(|tool| tool["name"] == name);
         let tool = known
             .or(self.listing.makes_tools().then_some(&Value::Null))

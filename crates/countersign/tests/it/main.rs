@@ -10,6 +10,7 @@ mod http_edge;
 mod intent;
 mod lists;
 mod misbehaving;
+mod own_lists;
 mod passthrough;
 mod reload;
 mod results;

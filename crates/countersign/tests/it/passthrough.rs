@@ -18,7 +18,7 @@ use crate::gate::{
     stdio_client,
 };
 
-const LIST_CHANGED: &str = "notifications/tools/list_changed";
+pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// A server that says what is written in files: `welcome`, `list` and `result`. It notes the methods
 /// that it is asked in `asked`.
@@ -410,7 +410,7 @@ async fn views_that_are_not_there_and_callers_without_a_token_are_told_so() {
 }
 
 /// The next thing that the server says on its own.
-async fn heard(client: &Client) -> String {
+pub(crate) async fn heard(client: &Client) -> String {
     let mut heard = client.heard.lock().await;
     tokio::time::timeout(PATIENCE, heard.recv()).await.expect("in time").expect("an open client")
 }

@@ -38,12 +38,12 @@ async fn gate(sharing: &str) -> Gate {
     gate
 }
 
-fn able() -> Value {
+pub(crate) fn able() -> Value {
     json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
 }
 
 /// Answers that say whose they are.
-fn answers(who: &str) -> Answers {
+pub(crate) fn answers(who: &str) -> Answers {
     let message =
         json!({"role": "assistant", "model": who, "content": {"type": "text", "text": "hi"}});
     vec![

@@ -86,24 +86,16 @@ impl Discovery {
             "retrieve_tools" => {
                 self.session.gateway.first_settled().await;
                 let limit = self.session.gateway.settings().tools_limit;
-                query::retrieve(
-                    &self.session.gateway.catalog(),
-                    &self.session.caller,
-                    &request.arguments,
-                    limit,
-                )
+                let catalog = self.session.searchable_catalog().await;
+                query::retrieve(&catalog, &self.session.caller, &request.arguments, limit)
             }
-            "describe_tool" => query::describe(
-                &self.session.gateway.catalog(),
-                &self.session.caller,
-                &request.arguments,
-            ),
+            "describe_tool" => {
+                query::describe(&self.session.catalog(), &self.session.caller, &request.arguments)
+            }
             "read_cache" => self.read_cache(&request.arguments),
-            "upstream_servers" => servers::answer(
-                &self.session.gateway.catalog(),
-                &self.session.caller,
-                &request.arguments,
-            ),
+            "upstream_servers" => {
+                servers::answer(&self.session.catalog(), &self.session.caller, &request.arguments)
+            }
             other => Err(unknown_tool(other)),
         }
     }

@@ -2,6 +2,8 @@
 //! or every callable tool as `server__tool`; no intent is declared, and every call still goes
 //! through the pipeline.
 
+mod shown;
+
 use std::sync::{Arc, OnceLock};
 
 use domain::json::Object;
@@ -16,6 +18,7 @@ use mcp::peer::{Incoming, Peer, Service};
 use provider::{Declared, Outcome, ProviderError, Surface};
 
 use crate::front::discovery::reply;
+use crate::front::passthrough::shown::Shown;
 use crate::front::relay::Asked;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
@@ -23,6 +26,7 @@ use crate::front::tool_request::ToolRequest;
 pub(super) struct Passthrough {
     session: Session,
     scope: Scope,
+    shown: Arc<Shown>,
     watching: OnceLock<()>,
 }
 
@@ -31,14 +35,27 @@ enum Scope {
     Server(Arc<str>),
 }
 
+impl Scope {
+    fn server(&self) -> Option<&str> {
+        match self {
+            Scope::All => None,
+            Scope::Server(name) => Some(name),
+        }
+    }
+}
+
 impl Passthrough {
     pub(super) fn all(session: Session) -> Arc<Passthrough> {
-        Arc::new(Passthrough { session, scope: Scope::All, watching: OnceLock::new() })
+        Passthrough::new(session, Scope::All)
     }
 
     pub(super) fn server(session: Session, name: Arc<str>) -> Arc<Passthrough> {
-        let scope = Scope::Server(name);
-        Arc::new(Passthrough { session, scope, watching: OnceLock::new() })
+        Passthrough::new(session, Scope::Server(name))
+    }
+
+    fn new(session: Session, scope: Scope) -> Arc<Passthrough> {
+        let (shown, watching) = (Arc::default(), OnceLock::new());
+        Arc::new(Passthrough { session, scope, shown, watching })
     }
 
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
@@ -48,10 +65,7 @@ impl Passthrough {
                 self.session.initialize(&request, &incoming, &self.hello())
             }
             "ping" => Ok(raw("{}".to_owned())),
-            "tools/list" => {
-                self.settle().await;
-                Ok(self.list())
-            }
+            "tools/list" => Ok(self.list(&incoming).await),
             "tools/call" => self.call(&request, &incoming).await,
             other => Err(ErrorObject::method_not_found(other)),
         }
@@ -69,7 +83,7 @@ impl Passthrough {
         let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
         if let Scope::Server(name) = &self.scope
-            && self.session.gateway.catalog().server(name).is_some_and(|s| !s.is_locked())
+            && self.session.catalog().server(name).is_some_and(|s| !s.is_locked())
         {
             let welcome = self.session.gateway.welcome(name);
             if let Some(info) = welcome.as_ref().and_then(|welcome| welcome.info()) {
@@ -80,8 +94,16 @@ impl Passthrough {
         hello
     }
 
-    fn list(&self) -> Raw {
-        let catalog = self.session.gateway.catalog();
+    /// One server is asked on the client's own connection, where the client is to have one; to do
+    /// so with all of them would start each for every client that lists.
+    async fn list(&self, incoming: &Incoming) -> Raw {
+        let _pending = self.shown.begin();
+        self.settle().await;
+        if let Scope::Server(name) = &self.scope {
+            self.session.open_own(name, incoming).await;
+        }
+        let catalog = self.session.catalog();
+        self.shown.set(catalog.version(self.scope.server()));
         match &self.scope {
             Scope::All => catalog.all(&self.session.caller).list.clone(),
             Scope::Server(name) => match catalog.server(name) {
@@ -94,7 +116,7 @@ impl Passthrough {
     fn tool(&self, name: &str) -> Option<ToolName> {
         match &self.scope {
             Scope::All => {
-                let catalog = self.session.gateway.catalog();
+                let catalog = self.session.catalog();
                 catalog.all(&self.session.caller).tool(name).cloned()
             }
             Scope::Server(server) => {
@@ -129,23 +151,20 @@ impl Passthrough {
         if self.watching.set(()).is_err() {
             return;
         }
-        let gateway = self.session.gateway.clone();
-        let mut changes = gateway.changes();
-        let server = match &self.scope {
-            Scope::All => None,
-            Scope::Server(name) => Some(name.clone()),
-        };
+        let (gateway, session) = (self.session.gateway.clone(), self.session.id.clone());
+        let (shown, server) = (self.shown.clone(), self.scope.server().map(str::to_owned));
+        let now = move || gateway.catalog_of(Some(&session)).version(server.as_deref());
+        let mut changes = self.session.gateway.changes();
+        shown.set_first(now());
         tokio::spawn(async move {
-            let shown = || gateway.catalog().version(server.as_deref());
-            let mut last = shown();
             loop {
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
+                    () = shown.listed() => {}
                     // The peer keeps this session alive: whoever holds it must let go by then.
                     _ = peer.closed() => return,
                 }
-                let now = shown();
-                if std::mem::replace(&mut last, now.clone()) != now {
+                if shown.is_news(now()) {
                     let told = peer.notify("notifications/tools/list_changed", None).await;
                     if told.is_err() {
                         return;

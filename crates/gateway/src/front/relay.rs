@@ -67,6 +67,16 @@ impl Session {
         }
     }
 
+    /// Has the session's own connection to a server opened, where it is to have one.
+    pub(super) async fn open_own(&self, server: &str, incoming: &Incoming) {
+        let ctx = CallContext {
+            cancel: incoming.cancel.clone(),
+            ask_client: self.client(&incoming.peer),
+            ..CallContext::within(self.gateway.settings().connect_timeout)
+        };
+        self.gateway.open_own(&self.id, server, &ctx).await;
+    }
+
     fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
         let hello = self.hello.get()?.clone();
         Some(Arc::new(Client { way: Way::Call(peer.clone()), hello }))

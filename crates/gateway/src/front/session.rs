@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, OnceLock};
 
-use domain::Caller;
+use domain::{Caller, Catalog};
 use mcp::ErrorObject;
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
@@ -21,6 +21,21 @@ impl Session {
     pub(super) fn new(gateway: Gateway, caller: Arc<Caller>) -> Session {
         let id = uuid::Uuid::now_v7().to_string().into();
         Session { gateway, caller, id, hello: OnceLock::new() }
+    }
+
+    /// What this session's client sees.
+    pub(super) fn catalog(&self) -> Arc<Catalog> {
+        self.gateway.catalog_of(Some(&self.id))
+    }
+
+    /// The same, ready to be searched: to make the index takes milliseconds with thousands of tools.
+    pub(super) async fn searchable_catalog(&self) -> Arc<Catalog> {
+        let catalog = self.catalog();
+        if !catalog.is_prepared() {
+            let preparing = catalog.clone();
+            let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
+        }
+        catalog
     }
 
     pub(super) fn initialize(

@@ -19,8 +19,7 @@ pub(super) struct Snapshot {
 impl Snapshot {
     pub(super) async fn take(gateway: &Gateway, call: &Call, ctx: &CallContext) -> Snapshot {
         let settings = gateway.settings();
-        let mut catalog = gateway.catalog();
-        if is_unlisted(&catalog, call)
+        if is_unlisted(&gateway.catalog(), call)
             && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
         {
             tokio::select! {
@@ -28,9 +27,14 @@ impl Snapshot {
                 () = ctx.cancel.cancelled() => {}
                 () = tokio::time::sleep_until(ctx.deadline) => {}
             }
-            catalog = gateway.catalog();
         }
-        Snapshot { catalog, settings }
+        // What the connection that will carry the call lists is what the call is checked against.
+        if let Some(session) = &call.session
+            && call.caller.sees(&call.tool.server)
+        {
+            gateway.open_own(session, &call.tool.server, ctx).await;
+        }
+        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings }
     }
 
     pub(super) fn source(&self, call: &Call) -> Option<String> {

@@ -25,6 +25,12 @@ pub(super) struct Connection {
     attached: Attached,
 }
 
+/// Asks for the tools again, without keeping the connection.
+pub(super) struct Lister {
+    pub(super) peer: Peer,
+    welcome: Arc<Welcome>,
+}
+
 /// What lives and dies with the connection.
 enum Attached {
     Process(Box<Process>, StderrTail),
@@ -45,7 +51,7 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Opens the connection and greets the server, or says in one sentence why not.
-    pub(super) async fn open(self) -> Result<Connection, String> {
+    async fn open(self) -> Result<Connection, String> {
         let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
@@ -53,6 +59,20 @@ impl Opening<'_> {
             Err(error) => {
                 let reason = attached.reason(error.to_string()).await;
                 attached.close(&peer).await;
+                Err(reason)
+            }
+        }
+    }
+
+    /// The same, with the tools that the server lists on it.
+    pub(super) async fn open_and_list(self) -> Result<(Connection, Vec<Raw>), String> {
+        let timeout = self.timeout;
+        let mut connection = self.open().await?;
+        match connection.lister().tools(timeout).await {
+            Ok(tools) => Ok((connection, tools)),
+            Err(reason) => {
+                let reason = connection.reason(reason).await;
+                connection.close().await;
                 Err(reason)
             }
         }
@@ -100,19 +120,19 @@ fn http_endpoint(url: &Template, headers: &[(String, Template)]) -> Result<HttpE
     Ok(endpoint)
 }
 
-impl Connection {
+impl Lister {
     /// Every tool of the server; none where it offers none.
-    pub(super) fn tools(
-        &self,
-        timeout: Duration,
-    ) -> impl Future<Output = Result<Vec<Raw>, String>> + Send + use<> {
-        let (peer, welcome) = (self.peer.clone(), self.welcome.clone());
-        async move {
-            if !offers_tools(&welcome.result) {
-                return Ok(Vec::new());
-            }
-            mcp::client::list_tools(&peer, timeout).await.map_err(|error| error.to_string())
+    pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
+        if !offers_tools(&self.welcome.result) {
+            return Ok(Vec::new());
         }
+        mcp::client::list_tools(&self.peer, timeout).await.map_err(|error| error.to_string())
+    }
+}
+
+impl Connection {
+    pub(super) fn lister(&self) -> Lister {
+        Lister { peer: self.peer.clone(), welcome: self.welcome.clone() }
     }
 
     /// Waits until the connection is gone, and says why.

@@ -6,7 +6,6 @@ use arc_swap::ArcSwapOption;
 use domain::catalog::{Listing, Server};
 use domain::config::Start;
 use domain::policy::ServerRules;
-use domain::tool::Source;
 use domain::upstream::{Effect, Event, Machine, State};
 use mcp::child::StderrTail;
 use mcp::message::{Raw, raw};
@@ -16,6 +15,7 @@ use tokio::time::Instant;
 
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::endpoint::ServerSpec;
+use crate::upstream::listing;
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
 use crate::upstream::{Context, Live};
@@ -200,15 +200,7 @@ impl Driver {
             let capabilities = raw("{}".to_owned());
             let opening =
                 Opening { endpoint: &endpoint, service, capabilities, stderr: &stderr, timeout };
-            let mut connection = opening.open().await?;
-            match connection.tools(timeout).await {
-                Ok(tools) => Ok((connection, tools)),
-                Err(reason) => {
-                    let reason = connection.reason(reason).await;
-                    connection.close().await;
-                    Err(reason)
-                }
-            }
+            opening.open_and_list().await
         }));
     }
 
@@ -223,8 +215,10 @@ impl Driver {
 
     fn relist(&mut self) {
         let timeout = self.settings().connect_timeout;
-        self.relisting =
-            self.connection.as_ref().map(|connection| tokio::spawn(connection.tools(timeout)));
+        self.relisting = self.connection.as_ref().map(|connection| {
+            let lister = connection.lister();
+            tokio::spawn(async move { lister.tools(timeout).await })
+        });
     }
 
     async fn relisted(&mut self, listed: Listed) -> Option<Event> {
@@ -241,18 +235,8 @@ impl Driver {
         None
     }
 
-    /// Takes a list that differs from the one before; an equal one changes nothing for anybody.
     async fn list(&mut self, tools: Vec<Raw>) {
-        if self.listing.is_of(&tools) {
-            return;
-        }
-        let source = Source::Mcp(self.spec.name.clone());
-        // Reading and indexing thousands of tools takes milliseconds.
-        let listing = tokio::task::spawn_blocking(move || Listing::new(&source, tools)).await;
-        self.listing = Arc::new(listing.unwrap_or_default());
-        for fault in &self.listing.faults {
-            tracing::warn!(server = %self.spec.name, "{fault}");
-        }
+        self.listing = listing::read(&self.spec.name, [self.listing.clone()], tools).await;
     }
 
     async fn disconnect(&mut self) {

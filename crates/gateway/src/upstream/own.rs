@@ -1,20 +1,28 @@
 //! Connections of single clients: a client that can be asked things gets a connection of its own,
-//! so that what the server asks is asked of the right one. Bounded, and closed when idle.
+//! so that what the server asks is asked of the right one, and what it lists there is what that
+//! client sees. Bounded, and closed when idle.
+
+mod list;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::config::Sharing;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::Members;
-use provider::{Call, CallContext, ProviderError};
+use provider::{CallContext, ProviderError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
+use tokio_util::task::AbortOnDropHandle;
+
+pub(super) use list::Publisher;
 
 use crate::upstream::connection::{Connection, Opening};
-use crate::upstream::endpoint::Endpoint;
+use crate::upstream::endpoint::{Endpoint, ServerSpec};
+use crate::upstream::own::list::Keeper;
 use crate::upstream::server_side::{ASKABLE, ClientSide};
 use crate::{Settings, limits};
 
@@ -23,50 +31,61 @@ pub(super) struct OwnConnections {
     sharing: Sharing,
     stderr: StderrTail,
     settings: Arc<ArcSwap<Settings>>,
+    publisher: Publisher,
     by_session: Mutex<HashMap<Arc<str>, Arc<Own>>>,
 }
 
 pub(super) struct Own {
     pub(super) side: Arc<ClientSide>,
-    connection: OnceCell<Connection>,
+    opened: OnceCell<Opened>,
     last_used: Mutex<Instant>,
+}
+
+struct Opened {
+    connection: Connection,
+    /// Keeps its list up to date as long as the connection is kept.
+    _keeping: AbortOnDropHandle<()>,
 }
 
 impl OwnConnections {
     pub(super) fn new(
-        endpoint: Endpoint,
-        sharing: Sharing,
+        spec: &ServerSpec,
         stderr: StderrTail,
         settings: Arc<ArcSwap<Settings>>,
+        publisher: Publisher,
     ) -> OwnConnections {
-        OwnConnections { endpoint, sharing, stderr, settings, by_session: Mutex::default() }
+        OwnConnections {
+            endpoint: spec.endpoint.clone(),
+            sharing: spec.keeping.sharing,
+            stderr,
+            settings,
+            publisher,
+            by_session: Mutex::default(),
+        }
     }
 
-    /// The client's own connection, where it is to have one.
+    pub(super) fn is_open(&self, session: &str) -> bool {
+        self.lock().get(session).is_some_and(|own| own.peer().is_ok_and(|peer| !peer.is_closed()))
+    }
+
+    /// The client's own connection, where it is to have one; opened and listed if it is not.
     pub(super) async fn of(
         &self,
-        call: &Call,
+        session: Option<&Arc<str>>,
         ctx: &CallContext,
     ) -> Result<Option<Arc<Own>>, ProviderError> {
-        let (Some(session), Some(capabilities)) = (&call.session, self.wanted(ctx)) else {
+        let (Some(session), Some(capabilities)) = (session, self.wanted(ctx)) else {
             return Ok(None);
         };
         let own = self.entry(session)?;
         own.side.meet(ctx);
-        let opened = own.connection.get_or_try_init(|| {
-            Opening {
-                endpoint: &self.endpoint,
-                service: own.side.clone(),
-                capabilities,
-                stderr: &self.stderr,
-                timeout: self.settings.load().connect_timeout.min(ctx.remaining()),
-            }
-            .open()
-        });
-        let opened = opened.await;
+        let timeout = self.settings.load().connect_timeout.min(ctx.remaining());
+        let opened = own
+            .opened
+            .get_or_try_init(|| self.open(session, own.side.clone(), capabilities, timeout))
+            .await;
         match opened {
-            Ok(connection) if !connection.peer.is_closed() => Ok(Some(own.clone())),
-            // It ended since: the next call opens it anew, as the shared one would be.
+            Ok(opened) if !opened.connection.peer.is_closed() => Ok(Some(own.clone())),
             Ok(_) => {
                 self.forget(session, &own);
                 Err(ProviderError::Unavailable("the client's own connection was lost".to_owned()))
@@ -78,8 +97,38 @@ impl OwnConnections {
         }
     }
 
+    async fn open(
+        &self,
+        session: &Arc<str>,
+        side: Arc<ClientSide>,
+        capabilities: Raw,
+        timeout: Duration,
+    ) -> Result<Opened, String> {
+        let opening = Opening {
+            endpoint: &self.endpoint,
+            service: side.clone(),
+            capabilities,
+            stderr: &self.stderr,
+            timeout,
+        };
+        let (connection, tools) = opening.open_and_list().await?;
+        let keeper = Keeper {
+            publisher: self.publisher.clone(),
+            session: session.clone(),
+            side,
+            lister: connection.lister(),
+            settings: self.settings.clone(),
+        };
+        keeper.publish(tools).await;
+        let keeping = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
+        Ok(Opened { connection, _keeping: keeping })
+    }
+
     /// The capabilities to declare on a connection of the client's own; none: the shared one does.
     fn wanted(&self, ctx: &CallContext) -> Option<Raw> {
+        if self.sharing == Sharing::Shared {
+            return None;
+        }
         let mut declared = Members::default();
         for (name, _) in ASKABLE {
             let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
@@ -96,6 +145,8 @@ impl OwnConnections {
 
     fn entry(&self, session: &Arc<str>) -> Result<Arc<Own>, ProviderError> {
         let mut by_session = self.lock();
+        // One that ended since is opened anew, as the shared one would be.
+        by_session.retain(|known, own| known != session || !own.is_lost());
         if !by_session.contains_key(session) && by_session.len() >= limits::OWN_CONNECTIONS_MAX {
             let message = format!(
                 "{} clients have a connection of their own already",
@@ -106,7 +157,7 @@ impl OwnConnections {
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(Own {
                 side: Arc::default(),
-                connection: OnceCell::new(),
+                opened: OnceCell::new(),
                 last_used: Mutex::new(Instant::now()),
             })
         });
@@ -151,10 +202,14 @@ impl OwnConnections {
 
 impl Own {
     pub(super) fn peer(&self) -> Result<mcp::Peer, ProviderError> {
-        let connection = self.connection.get();
-        connection
-            .map(|connection| connection.peer.clone())
+        let opened = self.opened.get();
+        opened
+            .map(|opened| opened.connection.peer.clone())
             .ok_or_else(|| ProviderError::Unavailable("it is still connecting".to_owned()))
+    }
+
+    fn is_lost(&self) -> bool {
+        self.peer().is_ok_and(|peer| peer.is_closed())
     }
 
     fn is_idle(self: &Arc<Self>) -> bool {
@@ -168,9 +223,9 @@ impl Own {
 async fn close(owns: impl IntoIterator<Item = Arc<Own>>) {
     for own in owns {
         if let Some(own) = Arc::into_inner(own)
-            && let Some(connection) = own.connection.into_inner()
+            && let Some(opened) = own.opened.into_inner()
         {
-            connection.close().await;
+            opened.connection.close().await;
         }
     }
 }

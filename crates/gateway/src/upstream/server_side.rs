@@ -10,7 +10,7 @@ use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, RequestError, Service};
 use provider::{AskClient, CallContext};
-use tokio::sync::mpsc;
+use tokio::sync::{Notify, mpsc};
 
 use crate::limits;
 use crate::upstream::driver::Command;
@@ -21,6 +21,8 @@ pub(super) const ASKABLE: [(&str, &str); 3] = [
     ("elicitation", "elicitation/create"),
     ("roots", "roots/list"),
 ];
+
+const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
 /// The gate's end of the shared connection.
 pub(super) struct SharedSide {
@@ -37,7 +39,7 @@ impl Service for SharedSide {
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {
-        if notification.method == "notifications/tools/list_changed"
+        if notification.method == LIST_CHANGED
             && let Some(commands) = self.commands.upgrade()
         {
             // A full queue already holds a list change that has not been looked at.
@@ -57,6 +59,8 @@ fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
 #[derive(Default)]
 pub(super) struct ClientSide {
     known: Mutex<Known>,
+    /// The server has told that its tools are others now.
+    pub(super) list_changed: Notify,
 }
 
 #[derive(Default)]
@@ -146,5 +150,9 @@ impl Service for ClientSide {
         self.ask(request).boxed()
     }
 
-    fn notification(&self, _notification: Notification, _peer: Peer) {}
+    fn notification(&self, notification: Notification, _peer: Peer) {
+        if notification.method == LIST_CHANGED {
+            self.list_changed.notify_one();
+        }
+    }
 }
