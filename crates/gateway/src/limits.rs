@@ -35,6 +35,10 @@ pub(crate) const OWN_CONNECTIONS_MAX: usize = 32;
 /// A client's own connection that was not used for this long is closed.
 pub(crate) const OWN_CONNECTION_IDLE: Duration = Duration::from_secs(10 * 60);
 
+/// A client's own connection that could not be opened is not tried again for this long: a call wants
+/// it twice, to be checked against its list and to be made.
+pub(crate) const OWN_CONNECTION_RETRY: Duration = Duration::from_secs(1);
+
 /// How long a client may take to answer what a server asks between two calls; servers made with the
 /// official SDKs wait as long.
 pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);

@@ -194,3 +194,22 @@ async fn a_replaced_servers_lists_are_forgotten() {
     assert_eq!(heard(&client).await, LIST_CHANGED);
     eventually(|| async { (names(&client).await == ["after", "asks"]).then_some(()) }).await;
 }
+
+#[tokio::test]
+async fn a_call_tries_once_to_open_a_connection_and_says_why_it_cannot() {
+    let servers = |dir: &Path| {
+        // Only the first process serves.
+        let once = r#"echo $$ >> "$0/s.pids"; [ -e "$0/s" ] && { echo busy >&2; exit 3; }
+            : > "$0/s"; exec "$@""#;
+        let server = scripted(dir, "s", &tools());
+        json!({"s": {"command": "sh", "args": ["-c", once, dir, server["command"], server["args"][0]]}})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("s").await;
+    let refused = able_at(&gate, "/mcp/s/s").await.call("pid", json!({})).await;
+    assert_eq!(refused["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{refused}");
+    assert!(text(&refused).contains("exit status: 3); it said: busy"), "{refused}");
+    assert_eq!(pids(gate.dir.path(), "s").len(), 2, "the shared one, and one attempt");
+    let listed = names(&able_at(&gate, "/mcp/s/s").await).await;
+    assert_eq!(listed, ["pid"], "what is there for all is there for a client without its own");
+}

@@ -5,7 +5,7 @@
 mod list;
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
@@ -38,6 +38,8 @@ pub(super) struct OwnConnections {
 pub(super) struct Own {
     pub(super) side: Arc<ClientSide>,
     opened: OnceCell<Opened>,
+    /// When it could not be opened, and why.
+    failed: OnceLock<(Instant, String)>,
     last_used: Mutex<Instant>,
 }
 
@@ -79,22 +81,32 @@ impl OwnConnections {
         };
         let own = self.entry(session)?;
         own.side.meet(ctx);
-        let timeout = self.settings.load().connect_timeout.min(ctx.remaining());
-        let opened = own
-            .opened
-            .get_or_try_init(|| self.open(session, own.side.clone(), capabilities, timeout))
-            .await;
-        match opened {
+        let opened = own.opened.get_or_try_init(|| self.attempt(session, &own, capabilities, ctx));
+        match opened.await {
             Ok(opened) if !opened.connection.peer.is_closed() => Ok(Some(own.clone())),
-            Ok(_) => {
-                self.forget(session, &own);
-                Err(ProviderError::Unavailable("the client's own connection was lost".to_owned()))
-            }
-            Err(reason) => {
-                self.forget(session, &own);
-                Err(ProviderError::Unavailable(reason))
-            }
+            Ok(_) => Err("the client's own connection was lost".to_owned()),
+            Err(reason) => Err(reason),
         }
+        .map_err(ProviderError::Unavailable)
+    }
+
+    /// One attempt for all who wait for it.
+    async fn attempt(
+        &self,
+        session: &Arc<str>,
+        own: &Own,
+        capabilities: Raw,
+        ctx: &CallContext,
+    ) -> Result<Opened, String> {
+        if let Some((_, reason)) = own.failed.get() {
+            return Err(reason.clone());
+        }
+        let timeout = self.settings.load().connect_timeout.min(ctx.remaining());
+        let opened = self.open(session, own.side.clone(), capabilities, timeout).await;
+        if let Err(reason) = &opened {
+            let _ = own.failed.set((Instant::now(), reason.clone()));
+        }
+        opened
     }
 
     async fn open(
@@ -126,27 +138,20 @@ impl OwnConnections {
 
     /// The capabilities to declare on a connection of the client's own; none: the shared one does.
     fn wanted(&self, ctx: &CallContext) -> Option<Raw> {
-        if self.sharing == Sharing::Shared {
-            return None;
-        }
-        let mut declared = Members::default();
-        for (name, _) in ASKABLE {
-            let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
-            if let Some(json) = capability {
-                declared.set(name, json);
-            }
-        }
         match self.sharing {
             Sharing::Shared => None,
-            Sharing::Auto if declared.is_empty() => None,
-            Sharing::Auto | Sharing::PerClient => Some(declared.write()),
+            Sharing::Auto => {
+                let declared = declared(ctx);
+                (!declared.is_empty()).then(|| declared.write())
+            }
+            Sharing::PerClient => Some(declared(ctx).write()),
         }
     }
 
     fn entry(&self, session: &Arc<str>) -> Result<Arc<Own>, ProviderError> {
         let mut by_session = self.lock();
         // One that ended since is opened anew, as the shared one would be.
-        by_session.retain(|known, own| known != session || !own.is_lost());
+        by_session.retain(|_, own| !own.is_spent());
         if !by_session.contains_key(session) && by_session.len() >= limits::OWN_CONNECTIONS_MAX {
             let message = format!(
                 "{} clients have a connection of their own already",
@@ -158,18 +163,12 @@ impl OwnConnections {
             Arc::new(Own {
                 side: Arc::default(),
                 opened: OnceCell::new(),
+                failed: OnceLock::new(),
                 last_used: Mutex::new(Instant::now()),
             })
         });
         *own.last_used.lock().unwrap_or_else(PoisonError::into_inner) = Instant::now();
         Ok(own.clone())
-    }
-
-    fn forget(&self, session: &Arc<str>, own: &Arc<Own>) {
-        let mut by_session = self.lock();
-        if by_session.get(session).is_some_and(|known| Arc::ptr_eq(known, own)) {
-            by_session.remove(session);
-        }
     }
 
     /// Closes the connection of a client that is gone.
@@ -208,8 +207,10 @@ impl Own {
             .ok_or_else(|| ProviderError::Unavailable("it is still connecting".to_owned()))
     }
 
-    fn is_lost(&self) -> bool {
-        self.peer().is_ok_and(|peer| peer.is_closed())
+    /// Lost, or not opened and due for another attempt.
+    fn is_spent(&self) -> bool {
+        let is_due = |(at, _): &(Instant, String)| at.elapsed() > limits::OWN_CONNECTION_RETRY;
+        self.peer().is_ok_and(|peer| peer.is_closed()) || self.failed.get().is_some_and(is_due)
     }
 
     fn is_idle(self: &Arc<Self>) -> bool {
@@ -217,6 +218,18 @@ impl Own {
         // A call that runs holds another reference.
         Arc::strong_count(self) == 1 && last_used.elapsed() > limits::OWN_CONNECTION_IDLE
     }
+}
+
+/// What the client declared that a server may ask of it.
+fn declared(ctx: &CallContext) -> Members<'static> {
+    let mut declared = Members::default();
+    for (name, _) in ASKABLE {
+        let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
+        if let Some(json) = capability {
+            declared.set(name, json);
+        }
+    }
+    declared
 }
 
 /// Ends each connection that is no longer used by a call; one that is ends with that call.
