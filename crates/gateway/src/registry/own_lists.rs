@@ -98,3 +98,64 @@ impl SeenBy {
 fn lock(seen: &Mutex<SeenBy>) -> MutexGuard<'_, SeenBy> {
     seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use domain::catalog::Server;
+    use domain::tool::Source;
+    use domain::upstream::State;
+    use mcp::message::raw;
+
+    use super::*;
+
+    fn listing(tool: &str) -> Arc<Listing> {
+        let definition = raw(format!(r#"{{"name":"{tool}"}}"#));
+        Arc::new(Listing::new(&Source::Mcp("s".into()), vec![definition]))
+    }
+
+    fn shared(state: State, listing: &Arc<Listing>) -> Arc<Catalog> {
+        let server = Server::new("s".into(), "stdio", Arc::default(), state, listing.clone());
+        Arc::new(Catalog::default().with(server))
+    }
+
+    #[test]
+    fn a_sessions_catalog_is_made_anew_only_when_something_has_changed() {
+        let (lists, session, server): (_, Arc<str>, Arc<str>) =
+            (OwnLists::default(), "a".into(), "s".into());
+        let (for_all, own) = (listing("all"), listing("own"));
+        let before = shared(State::Ready, &for_all);
+        assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &before));
+        lists.put(&session, &server, own.clone());
+        let seen = lists.catalog(before.clone(), "a");
+        assert!(Arc::ptr_eq(&seen.server("s").unwrap().listing, &own));
+        assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &seen), "it is kept");
+        assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "b"), &before), "for one session alone");
+        let after = shared(State::Waiting("gone".to_owned()), &for_all);
+        let seen = lists.catalog(after, "a");
+        let seen = seen.server("s").unwrap();
+        assert!(Arc::ptr_eq(&seen.listing, &own) && seen.unavailable() == Some("gone"));
+        lists.put(&session, &server, for_all);
+        assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &before), "an equal list");
+    }
+
+    #[test]
+    fn lists_go_with_their_server_and_their_session() {
+        let (lists, session, server): (_, Arc<str>, Arc<str>) =
+            (OwnLists::default(), "a".into(), "s".into());
+        let before = shared(State::Ready, &listing("all"));
+        let is_shared =
+            |lists: &OwnLists| Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &before);
+        lists.put(&session, &server, listing("own"));
+        assert!(!is_shared(&lists));
+        lists.forget_server("s");
+        assert!(is_shared(&lists));
+        lists.replace("a", &server, listing("late"));
+        assert!(is_shared(&lists), "a list that comes after the server has gone");
+        lists.put(&session, &server, listing("own"));
+        lists.end_session("a");
+        lists.replace("a", &server, listing("late"));
+        assert!(is_shared(&lists), "a list that comes after the session has ended");
+    }
+}
