@@ -4,10 +4,12 @@
 use http::HeaderName;
 
 pub mod client;
+mod dial;
 mod failure;
 pub mod guard;
 mod inbound;
 mod outbound;
+mod pool;
 mod refusal;
 pub mod server;
 mod session;

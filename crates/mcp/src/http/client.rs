@@ -9,10 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response as HttpResponse, Url};
+use url::Url;
 
 use super::failure::Failure;
 use super::outbound::{Events, Wire, content_type, read_body};
+use super::pool::Response as HttpResponse;
 use super::{EVENT_STREAM, JSON};
 use crate::id::Id;
 use crate::limits;
