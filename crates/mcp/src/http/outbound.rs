@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD as BASE64;
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
 use http_body_util::Full;
@@ -92,9 +92,9 @@ impl Wire {
             headers.insert(LAST_EVENT_ID, id);
         }
         let response = self.send(Method::GET, headers, Bytes::new()).await?;
-        match content_type(&response) {
-            kind if kind == EVENT_STREAM => Ok(response),
-            other => Err(Failure::MediaType(other)),
+        match ContentType::of(&response) {
+            ContentType::Events => Ok(response),
+            other => Err(other.into_failure()),
         }
     }
 
@@ -169,20 +169,50 @@ fn take_login(url: &mut Url) -> Option<HeaderValue> {
     Some(value)
 }
 
-pub(super) fn content_type(response: &Response) -> String {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.map_or_else(|| "no content type".to_owned(), media_type)
+/// What a response is made of.
+pub(super) enum ContentType {
+    Json,
+    Events,
+    Other(String),
 }
 
-pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
+impl ContentType {
+    pub(super) fn of(response: &Response) -> ContentType {
+        let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        match value.map_or("no content type", media_type) {
+            kind if kind.eq_ignore_ascii_case(JSON) => ContentType::Json,
+            kind if kind.eq_ignore_ascii_case(EVENT_STREAM) => ContentType::Events,
+            other => ContentType::Other(other.to_ascii_lowercase()),
+        }
+    }
+
+    /// For whoever has no use for it.
+    pub(super) fn into_failure(self) -> Failure {
+        Failure::MediaType(match self {
+            ContentType::Json => JSON.to_owned(),
+            ContentType::Events => EVENT_STREAM.to_owned(),
+            ContentType::Other(kind) => kind,
+        })
+    }
+}
+
+pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result<Bytes, Failure> {
+    let mut body = Bytes::new();
+    let mut rest = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| Failure::broken_off(&e))? {
-        if body.len() + chunk.len() > size_max {
+        if body.len() + rest.len() + chunk.len() > size_max {
             return Err(Failure::TooLong);
         }
-        body.extend_from_slice(&chunk);
+        // Most answers come in one piece, which need not be copied.
+        match body.is_empty() {
+            true => body = chunk,
+            false => rest.extend_from_slice(&chunk),
+        }
     }
-    Ok(body)
+    if rest.is_empty() {
+        return Ok(body);
+    }
+    Ok([body, rest.freeze()].concat().into())
 }
 
 /// The JSON-RPC error that many servers send along with a status.
