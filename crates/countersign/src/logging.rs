@@ -1,12 +1,26 @@
 //! Log lines, on stderr. `COUNTERSIGN_LOG` takes a filter such as `debug` or `gateway=trace`.
 
+mod line;
+mod writer;
+
 use std::io::IsTerminal;
 
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, LogFormat};
+use crate::logging::line::PlainLine;
+use crate::logging::writer::Writer;
 
-pub(crate) fn start(cli: &Cli) {
+/// Lines are written while this is held; what was logged before it is dropped is written by then.
+pub(crate) struct Logging(Writer);
+
+impl Drop for Logging {
+    fn drop(&mut self) {
+        self.0.end();
+    }
+}
+
+pub(crate) fn start(cli: &Cli) -> Logging {
     let level = match cli.command {
         Command::Serve(_) => "info",
         _ => "warn",
@@ -14,12 +28,20 @@ pub(crate) fn start(cli: &Cli) {
     let filter =
         EnvFilter::try_from_env("COUNTERSIGN_LOG").unwrap_or_else(|_| EnvFilter::new(level));
     let colour = std::io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let writer = Writer::start(std::io::stderr());
     let lines = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(writer.clone())
         .with_target(false);
     match cli.log_format {
-        LogFormat::Text => lines.with_ansi(colour).init(),
+        LogFormat::Text if colour => lines.with_ansi(true).init(),
+        LogFormat::Text => lines.event_format(PlainLine::default()).init(),
         LogFormat::Json => lines.json().flatten_event(true).init(),
     }
+    let (flushing, before) = (writer.clone(), std::panic::take_hook());
+    std::panic::set_hook(Box::new(move |panic| {
+        flushing.flush();
+        before(panic);
+    }));
+    Logging(writer)
 }

@@ -44,7 +44,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Supervise { command } = &cli.command {
         return supervise::run(command);
     }
-    logging::start(&cli);
+    let _logging = logging::start(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .thread_stack_size(STACK_BYTES)

@@ -19,10 +19,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
-use mcp::message::Raw;
-use mcp::object::Members;
+use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, Peer, RequestError};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
+use serde::ser::{Serialize, SerializeMap, Serializer};
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -223,7 +223,7 @@ impl Upstream {
         };
         let ask = Ask {
             method: "tools/call".to_owned(),
-            params: Some(params(call)),
+            params: Some(to_raw(&Params(call))),
             timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             progress: ctx.progress.clone(),
@@ -265,14 +265,18 @@ impl ToolProvider for Upstream {
 }
 
 /// The arguments go out as the text that was checked.
-fn params(call: &Call) -> Raw {
-    let mut params = Members::default();
-    params.set("name", mcp::object::quote(&call.tool.tool));
-    params.set("arguments", call.arguments.text().get());
-    for (name, value) in &call.other {
-        params.set(name, value.get());
+struct Params<'a>(&'a Call);
+
+impl Serialize for Params<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut params = serializer.serialize_map(None)?;
+        params.serialize_entry("name", &self.0.tool.tool)?;
+        params.serialize_entry("arguments", self.0.arguments.text())?;
+        for (name, value) in &self.0.other {
+            params.serialize_entry(name, value)?;
+        }
+        params.end()
     }
-    params.write()
 }
 
 fn provider_error(error: RequestError) -> ProviderError {

@@ -4,10 +4,12 @@
 use http::HeaderName;
 
 pub mod client;
+mod dial;
 mod failure;
 pub mod guard;
 mod inbound;
 mod outbound;
+mod pool;
 mod refusal;
 pub mod server;
 mod session;
@@ -20,7 +22,8 @@ const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-versi
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The media type of a `Content-Type` or of one part of `Accept`, without its parameters.
-fn media_type(value: &str) -> String {
-    value.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
+/// The media type of a `Content-Type` or of one part of `Accept`, without its parameters. Its case
+/// means nothing.
+fn media_type(value: &str) -> &str {
+    value.split(';').next().unwrap_or_default().trim()
 }

@@ -73,6 +73,10 @@ pub const HTTP_POST_TIMEOUT: Duration = Duration::from_secs(30);
 /// closing would fail, and cannot be sent twice.
 pub const HTTP_POOL_IDLE: Duration = Duration::from_secs(4);
 
+/// Idle connections kept to one upstream; more calls at once than this pay for connections of their
+/// own, and a burst leaves no more sockets than this behind.
+pub const HTTP_POOL_CONNECTIONS_MAX: usize = 128;
+
 /// Saying goodbye to an upstream's session is a courtesy, not worth a longer wait.
 pub const HTTP_DELETE_TIMEOUT: Duration = Duration::from_secs(2);
 

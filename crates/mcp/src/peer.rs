@@ -2,20 +2,25 @@
 //! runs what the other side asks, and keeps progress and cancellation attached to their requests
 //! in both directions. Transports call [`Peer::receive`] and implement [`Outbox`].
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::panic::AssertUnwindSafe;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use futures_util::FutureExt;
-use futures_util::future::{BoxFuture, join_all, ready};
+use futures_util::future::{self, BoxFuture, join_all};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+use tokio_util::task::task_tracker::TaskTrackerToken;
 
 use crate::error::{ErrorObject, INVALID_REQUEST, OVERLOADED};
 use crate::id::Id;
@@ -45,7 +50,7 @@ pub trait Outbox: Send + Sync + 'static {
 
     /// Told instead of an answer where the answer to a cancelled request is withheld.
     fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
-        ready(()).boxed()
+        future::ready(()).boxed()
     }
 }
 
@@ -111,8 +116,9 @@ struct Core {
     outbox: Arc<dyn Outbox>,
     service: Arc<dyn Service>,
     next_id: AtomicI64,
-    asked: Mutex<HashMap<i64, Asked>>,
-    running: Mutex<HashMap<Id, CancellationToken>>,
+    /// Few at a time: a tree finds them faster than a hash.
+    asked: Mutex<BTreeMap<i64, Asked>>,
+    running: Mutex<BTreeMap<Id, CancellationToken>>,
     tasks: TaskTracker,
     closed: CancellationToken,
     closed_reason: OnceLock<String>,
@@ -226,7 +232,7 @@ impl Peer {
             match part {
                 Ok(Message::Request(request)) => answers.push(self.answer(request).boxed()),
                 Ok(other) => self.receive(other),
-                Err(bad) => answers.push(ready(Some(bad.into_response())).boxed()),
+                Err(bad) => answers.push(future::ready(Some(bad.into_response())).boxed()),
             }
         }
         let outbox = self.core.outbox.clone();
@@ -260,17 +266,16 @@ impl Peer {
     }
 
     fn run(&self, request: Request) {
-        let outbox = self.core.outbox.clone();
+        // It goes on by itself when nobody waits for it.
+        drop(self.begin(request));
+    }
+
+    /// Begins a request of the other side for a transport that can take the answer right where the
+    /// request came in.
+    pub(crate) fn begin(&self, request: Request) -> Running {
         let id = request.id.clone();
-        let answer = self.answer(request);
-        self.core.tasks.spawn(async move {
-            match answer.await {
-                Some(response) => {
-                    let _ = outbox.send(response.into(), Route::Within(id)).await;
-                }
-                None => outbox.withheld(id).await,
-            }
-        });
+        let answer = Some(self.answer(request).boxed());
+        Running { core: self.core.clone(), id, answer, counted: Some(self.core.tasks.token()) }
     }
 
     /// Runs a request of the other side; nothing is answered to one that was cancelled. It is
@@ -301,12 +306,12 @@ impl Peer {
         if running.len() >= limits::INCOMING_REQUESTS_MAX {
             return Err(ErrorObject::new(OVERLOADED, "too many requests in flight, try again"));
         }
-        if running.contains_key(id) {
-            return Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is in use")));
+        match running.entry(id.clone()) {
+            Entry::Occupied(_) => {
+                Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is in use")))
+            }
+            Entry::Vacant(free) => Ok(free.insert(CancellationToken::new()).clone()),
         }
-        let cancel = CancellationToken::new();
-        running.insert(id.clone(), cancel.clone());
-        Ok(cancel)
     }
 
     fn hear(&self, notification: Notification) {
@@ -363,6 +368,46 @@ impl Peer {
 impl Drop for Core {
     fn drop(&mut self) {
         self.closed.cancel();
+    }
+}
+
+/// A request of the other side that runs while it is awaited. Dropped before its end, it runs on as
+/// a task and answers through the outbox: only a cancellation stops it.
+pub(crate) struct Running {
+    core: Arc<Core>,
+    id: Id,
+    answer: Option<BoxFuture<'static, Option<Response>>>,
+    counted: Option<TaskTrackerToken>,
+}
+
+impl Future for Running {
+    /// Nothing where the answer to a cancelled request is withheld.
+    type Output = Option<Response>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let answer = self.answer.as_mut().expect("not awaited again after its end");
+        let response = ready!(answer.poll_unpin(cx));
+        self.answer = None;
+        Poll::Ready(response)
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let (Some(answer), Ok(runtime)) = (self.answer.take(), Handle::try_current()) else {
+            return;
+        };
+        let (outbox, id, counted) =
+            (self.core.outbox.clone(), self.id.clone(), self.counted.take());
+        runtime.spawn(async move {
+            match answer.await {
+                Some(response) => {
+                    let _ = outbox.send(response.into(), Route::Within(id)).await;
+                }
+                None => outbox.withheld(id).await,
+            }
+            drop(counted);
+        });
     }
 }
 
@@ -451,7 +496,7 @@ mod tests {
             incoming: Incoming,
         ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
             assert_ne!(request.method, "panic");
-            ready(Ok(to_raw(&incoming.cancel.is_cancelled()))).boxed()
+            future::ready(Ok(to_raw(&incoming.cancel.is_cancelled()))).boxed()
         }
 
         fn notification(&self, _notification: Notification, _peer: Peer) {}
@@ -464,16 +509,16 @@ mod tests {
     impl Outbox for Lines {
         fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
             lock(&self.0).push(String::from_utf8(message.to_line()).unwrap());
-            ready(Ok(())).boxed()
+            future::ready(Ok(())).boxed()
         }
 
         fn send_batch(&self, _responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
-            ready(Ok(())).boxed()
+            future::ready(Ok(())).boxed()
         }
 
         fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
             lock(&self.0).push(String::new());
-            ready(()).boxed()
+            future::ready(()).boxed()
         }
     }
 

@@ -10,7 +10,8 @@ use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::any;
-use domain::{Code, Refusal};
+use domain::caller::Role;
+use domain::{Caller, Code, Refusal};
 use mcp::http::guard::Guard;
 use mcp::http::server::Sessions;
 
@@ -74,9 +75,25 @@ impl Front {
             return no_such_view();
         }
         // A session answers only to the token that made it, and only under the view it was made for.
-        let owner = format!("{:?} {} {view:?}", caller.role, caller.token);
+        let owner = owner(&caller, &view);
         self.sessions.handle(request, &owner, || view.open(&self.gateway, &caller)).await
     }
+}
+
+/// No two pairs of caller and view have the same text: roles and views are fixed words, and a token's
+/// name stands behind its length.
+fn owner(caller: &Caller, view: &View) -> String {
+    let role = match caller.role {
+        Role::Admin => "admin ",
+        Role::Agent => "agent ",
+    };
+    let (kind, server) = match view {
+        View::Discovery => (" discovery", ""),
+        View::All => (" all", ""),
+        View::Server(name) => (" server ", name.as_str()),
+    };
+    let length = caller.token.len().to_string();
+    [role, &length, " ", &caller.token, kind, server].concat()
 }
 
 /// The answer to a server that is not there, or not for this caller.

@@ -48,21 +48,18 @@ impl Session {
             declared: asked.declared,
             other: request.other.clone(),
         };
-        let token = request.progress_token();
-        let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
-        // A full queue drops the notification: the next one says the same and more.
-        let sink: Sink = Arc::new(move |params| drop(progress.try_send(params)));
+        let (sink, waiting) = request.progress_token().map(progress_queue).unzip();
         let ctx = CallContext {
             deadline: Instant::now() + self.gateway.settings().call_timeout(&call.tool.server),
             cancel: incoming.cancel.clone(),
-            progress: token.as_ref().map(|_| sink),
+            progress: sink,
             log: None,
             ask_client: self.client(&incoming.peer),
             trace: request.trace(),
         };
         let running = self.gateway.call(call, &ctx);
-        match token {
-            Some(token) => with_progress(running, waiting, &token, &incoming.peer).await,
+        match waiting {
+            Some((token, waiting)) => with_progress(running, waiting, &token, &incoming.peer).await,
             None => running.await,
         }
     }
@@ -81,6 +78,13 @@ impl Session {
         let hello = self.hello.get()?.clone();
         Some(Arc::new(Client { way: Way::Call(peer.clone()), hello }))
     }
+}
+
+/// Where progress is put, and where it waits under the client's token.
+fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
+    let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
+    // A full queue drops the notification: the next one says the same and more.
+    (Arc::new(move |params| drop(progress.try_send(params))), (token, waiting))
 }
 
 /// Passes progress on while the call runs, and what is left of it before the answer.
@@ -115,7 +119,7 @@ async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
 /// The client that made the call, for providers that must ask it something.
 struct Client {
     way: Way,
-    hello: ClientHello,
+    hello: Arc<ClientHello>,
 }
 
 /// Where a question reaches the client.

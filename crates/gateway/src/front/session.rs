@@ -14,7 +14,7 @@ pub(super) struct Session {
     pub(super) gateway: Gateway,
     pub(super) caller: Arc<Caller>,
     pub(super) id: Arc<str>,
-    pub(super) hello: OnceLock<ClientHello>,
+    pub(super) hello: OnceLock<Arc<ClientHello>>,
 }
 
 impl Session {
@@ -46,7 +46,7 @@ impl Session {
     ) -> Result<Raw, ErrorObject> {
         let (hello, answer) = handshake::accept(request, &incoming.peer, server)?;
         // Who the client is does not change within a session.
-        let _ = self.hello.set(hello);
+        let _ = self.hello.set(Arc::new(hello));
         Ok(answer)
     }
 }

@@ -9,11 +9,11 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response as HttpResponse, Url};
+use url::Url;
 
 use super::failure::Failure;
-use super::outbound::{Events, Wire, content_type, read_body};
-use super::{EVENT_STREAM, JSON};
+use super::outbound::{ContentType, Events, Wire, read_body};
+use super::pool::Response as HttpResponse;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
@@ -136,10 +136,12 @@ impl PostOutbox {
         if opens_session {
             self.wire.keep_session(&response);
         }
-        match content_type(&response).as_str() {
-            JSON => take_body(peer, &read_body(response, limits::FRAME_BYTES_MAX).await?, &id),
-            EVENT_STREAM => self.follow(peer, response, &id).await,
-            other => Err(Failure::MediaType(other.to_owned())),
+        match ContentType::of(&response) {
+            ContentType::Json => {
+                take_body(peer, &read_body(response, limits::FRAME_BYTES_MAX).await?, &id)
+            }
+            ContentType::Events => self.follow(peer, response, &id).await,
+            other @ ContentType::Other(_) => Err(other.into_failure()),
         }
     }
 

@@ -37,11 +37,11 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn unreachable(host: &str, error: &reqwest::Error) -> Self {
+    pub(super) fn unreachable(host: &str, error: &(dyn Error + 'static)) -> Self {
         Failure::Unreachable { host: host.to_owned(), cause: root_cause(error) }
     }
 
-    pub(super) fn broken_off(error: &reqwest::Error) -> Self {
+    pub(super) fn broken_off(error: &hyper::Error) -> Self {
         Failure::BrokenOff(root_cause(error))
     }
 
@@ -89,17 +89,11 @@ fn status_text(status: StatusCode) -> String {
     }
 }
 
-/// The innermost text: the outer ones repeat the url.
-fn root_cause(error: &reqwest::Error) -> String {
-    if error.is_timeout() {
-        return "no connection in time".to_owned();
-    }
-    let mut cause: &dyn Error = error;
+/// The innermost text: the outer ones say less.
+fn root_cause(error: &(dyn Error + 'static)) -> String {
+    let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;
     }
-    match cause.downcast_ref::<reqwest::Error>() {
-        Some(_) => "the request failed".to_owned(),
-        None => cause.to_string(),
-    }
+    cause.to_string()
 }

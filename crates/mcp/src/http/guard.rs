@@ -48,23 +48,28 @@ impl Guard {
         if host.contains(['?', '#', '@', '\\', '/']) || host.contains(char::is_whitespace) {
             return Err(Forbidden::Malformed("Host"));
         }
-        if !self.hosts.contains(&host) {
-            return Err(Forbidden::Host(host));
+        let is_listed =
+            |list: &[String], name: &str| list.iter().any(|known| known.eq_ignore_ascii_case(name));
+        if !is_listed(&self.hosts, host) {
+            return Err(Forbidden::Host(host.to_ascii_lowercase()));
         }
         match single(headers, &ORIGIN, "Origin")? {
             // Sandboxed frames and files say `null`; no list may let them all in.
-            Some(origin) if origin == "null" => Err(Forbidden::Origin(origin)),
-            Some(origin) if !self.origins.contains(&origin) => Err(Forbidden::Origin(origin)),
+            Some(origin)
+                if origin.eq_ignore_ascii_case("null") || !is_listed(&self.origins, origin) =>
+            {
+                Err(Forbidden::Origin(origin.to_ascii_lowercase()))
+            }
             Some(_) | None => Ok(()),
         }
     }
 }
 
-fn single(
-    headers: &HeaderMap,
+fn single<'a>(
+    headers: &'a HeaderMap,
     name: &HeaderName,
     shown: &'static str,
-) -> Result<Option<String>, Forbidden> {
+) -> Result<Option<&'a str>, Forbidden> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else {
         return Ok(None);
@@ -72,8 +77,7 @@ fn single(
     if values.next().is_some() {
         return Err(Forbidden::Repeated(shown));
     }
-    let text = value.to_str().map_err(|_| Forbidden::Malformed(shown))?;
-    Ok(Some(text.to_ascii_lowercase()))
+    value.to_str().map(Some).map_err(|_| Forbidden::Malformed(shown))
 }
 
 #[cfg(test)]

@@ -17,7 +17,9 @@ use crate::version::Version;
 pub(super) async fn read_frame(headers: &HeaderMap, body: Body) -> Result<Frame, Refusal> {
     let content_type = single(headers, &CONTENT_TYPE)?.unwrap_or_default();
     // An encoded body could grow without bound, and no client sends one.
-    if media_type(content_type) != JSON || headers.contains_key(CONTENT_ENCODING) {
+    if !media_type(content_type).eq_ignore_ascii_case(JSON)
+        || headers.contains_key(CONTENT_ENCODING)
+    {
         return Err(Refusal::media_type());
     }
     let bytes = read_body(body).await?;
@@ -70,15 +72,17 @@ pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
 /// Whether an answer may become an event stream. Clients that say nothing take anything.
 pub(super) fn takes_events(headers: &HeaderMap) -> bool {
     !headers.contains_key(ACCEPT)
-        || accepted(headers).any(|kind| matches!(kind.as_str(), EVENT_STREAM | "text/*" | "*/*"))
+        || accepted(headers).any(|kind| {
+            [EVENT_STREAM, "text/*", "*/*"].iter().any(|known| kind.eq_ignore_ascii_case(known))
+        })
 }
 
 /// Whether the client asks for an event stream by its name.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
-    accepted(headers).any(|kind| kind == EVENT_STREAM)
+    accepted(headers).any(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM))
 }
 
-fn accepted(headers: &HeaderMap) -> impl Iterator<Item = String> {
+fn accepted(headers: &HeaderMap) -> impl Iterator<Item = &str> {
     headers
         .get_all(ACCEPT)
         .iter()

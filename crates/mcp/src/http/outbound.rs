@@ -2,13 +2,20 @@
 //! session needs and a bound on everything. Knows nothing of peers.
 
 use std::collections::VecDeque;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
-use http::header::{ACCEPT, CONTENT_TYPE, LOCATION};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
-use reqwest::{Client, RequestBuilder, Response, Url};
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use bytes::{Bytes, BytesMut};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
+use http_body_util::Full;
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
 
+use super::dial::Dial;
 use super::failure::Failure;
+use super::pool::{Pool, Response};
 use super::{EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, media_type};
 use crate::error::ErrorObject;
 use crate::limits;
@@ -19,15 +26,38 @@ use crate::version::Version;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Wire {
-    client: Client,
+    pool: Arc<Pool>,
     url: Url,
+    /// What a request asks for: the path, or the whole url where a proxy takes it.
+    target: Uri,
     headers: HeaderMap,
+    /// Those of a POST once the session is agreed on, which most messages come after.
+    settled: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
 }
 
 impl Wire {
-    pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
-        Ok(Wire { client: client()?, url, headers, session: OnceLock::new() })
+    /// `headers` are sent with every request.
+    pub(super) fn new(mut url: Url, mut headers: HeaderMap) -> Result<Self, String> {
+        let dial = Dial::new(&url)?;
+        if let Some(login) = take_login(&mut url)
+            && !headers.contains_key(AUTHORIZATION)
+        {
+            headers.insert(AUTHORIZATION, login);
+        }
+        let unfit = |_| "the url cannot be asked for".to_owned();
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+        headers.insert(HOST, host.map_err(|_| "the url cannot be asked for".to_owned())?);
+        let from = match dial.relayed() {
+            Some(authorization) => {
+                headers.extend(authorization.cloned().map(|value| (PROXY_AUTHORIZATION, value)));
+                Position::BeforeScheme
+            }
+            None => Position::BeforePath,
+        };
+        let target = url[from..Position::AfterQuery].parse().map_err(unfit)?;
+        let (settled, session) = (OnceLock::new(), OnceLock::new());
+        Ok(Wire { pool: Pool::new(dial), url, target, headers, settled, session })
     }
 
     /// Gives the response once its status says that the message was taken.
@@ -36,10 +66,18 @@ impl Wire {
         body: Vec<u8>,
         version: Option<Version>,
     ) -> Result<Response, Failure> {
+        let headers = match version {
+            Some(_) => self.settled.get_or_init(|| self.post_headers(version)).clone(),
+            None => self.post_headers(None),
+        };
+        self.send(Method::POST, headers, body.into()).await
+    }
+
+    fn post_headers(&self, version: Option<Version>) -> HeaderMap {
         let mut headers = self.headers(version);
         headers.insert(CONTENT_TYPE, HeaderValue::from_static(JSON));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
-        self.send(self.client.post(self.url.clone()).headers(headers).body(body)).await
+        headers
     }
 
     /// Opens an event stream, from the start or behind the last event that was seen.
@@ -53,10 +91,10 @@ impl Wire {
         if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
             headers.insert(LAST_EVENT_ID, id);
         }
-        let response = self.send(self.client.get(self.url.clone()).headers(headers)).await?;
-        match content_type(&response) {
-            kind if kind == EVENT_STREAM => Ok(response),
-            other => Err(Failure::MediaType(other)),
+        let response = self.send(Method::GET, headers, Bytes::new()).await?;
+        match ContentType::of(&response) {
+            ContentType::Events => Ok(response),
+            other => Err(other.into_failure()),
         }
     }
 
@@ -71,8 +109,8 @@ impl Wire {
     /// Tells the server that the session is over. Nobody waits for what it says to that.
     pub(super) async fn end_session(&self, version: Option<Version>) {
         if self.session.get().is_some() {
-            let delete = self.client.delete(self.url.clone()).headers(self.headers(version));
-            let _ = tokio::time::timeout(limits::HTTP_DELETE_TIMEOUT, delete.send()).await;
+            let delete = self.send(Method::DELETE, self.headers(version), Bytes::new());
+            let _ = tokio::time::timeout(limits::HTTP_DELETE_TIMEOUT, delete).await;
         }
     }
 
@@ -87,11 +125,20 @@ impl Wire {
         headers
     }
 
-    async fn send(&self, request: RequestBuilder) -> Result<Response, Failure> {
-        let response = request
-            .send()
-            .await
-            .map_err(|error| Failure::unreachable(self.url.host_str().unwrap_or("?"), &error))?;
+    async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, Failure> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.target.clone();
+        *request.headers_mut() = headers;
+        let response =
+            self.pool.send(request).await.map_err(|fault| {
+                Failure::unreachable(self.url.host_str().unwrap_or("?"), &*fault)
+            })?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => Err(Failure::Redirect(self.target(&response))),
@@ -108,38 +155,64 @@ impl Wire {
     }
 }
 
-/// One for the process: the trusted certificates are read once, connections are shared.
-fn client() -> Result<Client, String> {
-    static CLIENT: OnceLock<Result<Client, String>> = OnceLock::new();
-    CLIENT
-        .get_or_init(|| {
-            // An error says that the program has chosen a provider already.
-            let _ = rustls::crypto::ring::default_provider().install_default();
-            Client::builder()
-                .redirect(reqwest::redirect::Policy::none())
-                .connect_timeout(limits::HTTP_CONNECT_TIMEOUT)
-                .pool_idle_timeout(limits::HTTP_POOL_IDLE)
-                .tcp_nodelay(true)
-                .build()
-                .map_err(|error| error.to_string())
+/// A user name and a password within a url are a login, and go no further in it.
+fn take_login(url: &mut Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let login = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
+    let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64.encode(login))).ok()?;
+    value.set_sensitive(true);
+    // Fails for urls without a host, which are refused before.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    Some(value)
+}
+
+/// What a response is made of.
+pub(super) enum ContentType {
+    Json,
+    Events,
+    Other(String),
+}
+
+impl ContentType {
+    pub(super) fn of(response: &Response) -> ContentType {
+        let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        match value.map_or("no content type", media_type) {
+            kind if kind.eq_ignore_ascii_case(JSON) => ContentType::Json,
+            kind if kind.eq_ignore_ascii_case(EVENT_STREAM) => ContentType::Events,
+            other => ContentType::Other(other.to_ascii_lowercase()),
+        }
+    }
+
+    /// For whoever has no use for it.
+    pub(super) fn into_failure(self) -> Failure {
+        Failure::MediaType(match self {
+            ContentType::Json => JSON.to_owned(),
+            ContentType::Events => EVENT_STREAM.to_owned(),
+            ContentType::Other(kind) => kind,
         })
-        .clone()
+    }
 }
 
-pub(super) fn content_type(response: &Response) -> String {
-    let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    value.map_or_else(|| "no content type".to_owned(), media_type)
-}
-
-pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
+pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result<Bytes, Failure> {
+    let mut body = Bytes::new();
+    let mut rest = BytesMut::new();
     while let Some(chunk) = response.chunk().await.map_err(|e| Failure::broken_off(&e))? {
-        if body.len() + chunk.len() > size_max {
+        if body.len() + rest.len() + chunk.len() > size_max {
             return Err(Failure::TooLong);
         }
-        body.extend_from_slice(&chunk);
+        // Most answers come in one piece, which need not be copied.
+        match body.is_empty() {
+            true => body = chunk,
+            false => rest.extend_from_slice(&chunk),
+        }
     }
-    Ok(body)
+    if rest.is_empty() {
+        return Ok(body);
+    }
+    Ok([body, rest.freeze()].concat().into())
 }
 
 /// The JSON-RPC error that many servers send along with a status.

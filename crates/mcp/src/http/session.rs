@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::EVENT_STREAM;
 use super::refusal::{Refusal, json_bytes, json_response};
-use super::streams::{Answers, Rejected, Streams, Takes};
+use super::streams::{self, Answers, Rejected, Streams, Takes};
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
@@ -63,13 +63,27 @@ impl Session {
         event_response(self.streams.standing.clone().open())
     }
 
-    /// The answer as JSON where it is the first thing to come, as a stream of events otherwise.
+    /// The answer as JSON where it is the first thing to come, as a stream of events otherwise. Most
+    /// answers are made right here, on the task of the connection that asked.
     pub(super) async fn answer(&self, request: Request, takes: Takes) -> Result<Response, Refusal> {
-        let answers = self.run(request, takes)?;
-        match takes {
-            Takes::Everything => Ok(answer_or_stream(answers).await),
-            Takes::AnswerOnly => Ok(json_response(StatusCode::OK, answers.last().await.into())),
-        }
+        let id = request.id.clone();
+        let mut answers = self.register(&id, takes)?;
+        let mut running = self.peer.begin(request);
+        let first = tokio::select! {
+            biased;
+            answer = &mut running => {
+                self.streams.answered(&id);
+                let answer = answer.unwrap_or_else(|| streams::cancelled(id));
+                return Ok(whole_response(answers.waiting(), answer));
+            }
+            message = answers.next() => Some(message),
+            () = tokio::time::sleep(limits::HTTP_STREAM_AFTER), if takes == Takes::Everything => None,
+        };
+        drop(running);
+        Ok(match first {
+            Some(answer @ Message::Response(_)) => json_response(StatusCode::OK, answer),
+            first => event_response(stream::iter(first).chain(answers.into_stream())),
+        })
     }
 
     /// The answer alone, for those who must look at it first.
@@ -100,12 +114,13 @@ impl Session {
 
     /// Starts the request. It runs on when the client leaves: only a cancellation stops it.
     fn run(&self, request: Request, takes: Takes) -> Result<Answers, Refusal> {
-        let answers = self
-            .streams
-            .register(&request.id, takes)
-            .map_err(|rejected| refuse(rejected, request.id.clone()))?;
+        let answers = self.register(&request.id, takes)?;
         self.peer.receive(request.into());
         Ok(answers)
+    }
+
+    fn register(&self, id: &Id, takes: Takes) -> Result<Answers, Refusal> {
+        self.streams.register(id, takes).map_err(|rejected| refuse(rejected, id.clone()))
     }
 }
 
@@ -117,13 +132,12 @@ fn refuse(rejected: Rejected, id: Id) -> Refusal {
     }
 }
 
-async fn answer_or_stream(mut answers: Answers) -> Response {
-    let first = match tokio::time::timeout(limits::HTTP_STREAM_AFTER, answers.next()).await {
-        Ok(answer @ Message::Response(_)) => return json_response(StatusCode::OK, answer),
-        Ok(other) => Some(other),
-        Err(_) => None,
-    };
-    event_response(stream::iter(first).chain(answers.into_stream()))
+/// What was said before the answer, and the answer, once all of it is there.
+fn whole_response(before: Vec<Message>, answer: message::Response) -> Response {
+    match before.is_empty() {
+        true => json_response(StatusCode::OK, answer.into()),
+        false => event_response(stream::iter(before.into_iter().chain([answer.into()]))),
+    }
 }
 
 fn event_response(messages: impl Stream<Item = Message> + Send + 'static) -> Response {

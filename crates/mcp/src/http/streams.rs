@@ -1,14 +1,15 @@
 //! Where the messages of one session leave: each open POST takes what belongs to its request, the
 //! standing stream takes the rest. Knows ids and routes, nothing of HTTP.
 
-use std::collections::HashMap;
+use std::collections::BTreeMap;
+use std::iter;
 use std::sync::{Arc, Mutex};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use futures_util::stream::{self, Stream};
-use tokio::sync::mpsc;
 use tokio::sync::mpsc::error::SendTimeoutError;
+use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
 use super::standing::Standing;
@@ -28,15 +29,35 @@ pub(super) struct Streams {
 
 struct Posts {
     /// From the POST until the answer, also when the client has gone: the id is in use that long.
-    open: HashMap<Id, Post>,
+    open: BTreeMap<Id, Post>,
     used: Instant,
     ended: bool,
 }
 
-#[derive(Clone)]
 struct Post {
-    sender: mpsc::Sender<Message>,
+    way: Way,
     takes: Takes,
+}
+
+/// Most requests are answered right where they came in, with nothing before the answer: the queue
+/// to their POST is made for the first message that needs one.
+enum Way {
+    Unused(oneshot::Sender<mpsc::Receiver<Message>>),
+    Open(mpsc::Sender<Message>),
+}
+
+impl Way {
+    fn open(self) -> mpsc::Sender<Message> {
+        match self {
+            Way::Unused(reader) => {
+                let (sender, receiver) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
+                // Without a reader the queue is closed, which its sender notices.
+                let _ = reader.send(receiver);
+                sender
+            }
+            Way::Open(sender) => sender,
+        }
+    }
 }
 
 /// What a POST may be answered with.
@@ -54,13 +75,12 @@ pub(super) enum Rejected {
 
 impl Streams {
     pub(super) fn new() -> Self {
-        let posts = Posts { open: HashMap::new(), used: Instant::now(), ended: false };
+        let posts = Posts { open: BTreeMap::new(), used: Instant::now(), ended: false };
         Streams { posts: Mutex::new(posts), standing: Arc::default() }
     }
 
     /// Announces a request. What belongs to it comes out of the answers.
     pub(super) fn register(&self, id: &Id, takes: Takes) -> Result<Answers, Rejected> {
-        let (sender, receiver) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
         let mut posts = lock(&self.posts);
         posts.used = Instant::now();
         if posts.ended {
@@ -69,8 +89,16 @@ impl Streams {
         if posts.open.contains_key(id) {
             return Err(Rejected::IdInUse);
         }
-        posts.open.insert(id.clone(), Post { sender, takes });
-        Ok(Answers { id: id.clone(), receiver })
+        let (sender, reader) = oneshot::channel();
+        posts.open.insert(id.clone(), Post { way: Way::Unused(sender), takes });
+        Ok(Answers { id: id.clone(), reader: Some(reader), queue: None })
+    }
+
+    /// The answer was taken where its request came in: the id is free again.
+    pub(super) fn answered(&self, id: &Id) {
+        let mut posts = lock(&self.posts);
+        posts.used = Instant::now();
+        posts.open.remove(id);
     }
 
     pub(super) fn touch(&self) {
@@ -111,16 +139,25 @@ impl Streams {
     /// The answer is the last message of its request: with it the id is free again.
     fn sender_for(&self, id: &Id, message: &Message) -> Option<mpsc::Sender<Message>> {
         let mut posts = lock(&self.posts);
-        let post = match message {
+        match message {
             Message::Response(_) => {
                 posts.used = Instant::now();
-                posts.open.remove(id)
+                Some(posts.open.remove(id)?.way.open())
             }
             Message::Request(_) | Message::Notification(_) => {
-                posts.open.get(id).filter(|post| post.takes == Takes::Everything).cloned()
+                let post = posts.open.remove(id)?;
+                let takes = post.takes;
+                let (way, sender) = match takes {
+                    Takes::Everything => {
+                        let sender = post.way.open();
+                        (Way::Open(sender.clone()), Some(sender))
+                    }
+                    Takes::AnswerOnly => (post.way, None),
+                };
+                posts.open.insert(id.clone(), Post { way, takes });
+                sender
             }
-        };
-        post.map(|post| post.sender)
+        }
     }
 }
 
@@ -160,26 +197,47 @@ impl Outbox for Streams {
 
     fn withheld(&self, id: Id) -> BoxFuture<'_, ()> {
         async move {
-            let error = ErrorObject::new(REQUEST_CANCELLED, "request cancelled");
-            let response = Response { id: Some(id.clone()), outcome: Err(error) };
-            let _ = self.send_within(&id, response.into()).await;
+            let _ = self.send_within(&id, cancelled(id.clone()).into()).await;
         }
         .boxed()
     }
 }
 
+/// The answer to a request that was cancelled.
+pub(super) fn cancelled(id: Id) -> Response {
+    let error = ErrorObject::new(REQUEST_CANCELLED, "request cancelled");
+    Response { id: Some(id), outcome: Err(error) }
+}
+
 /// What belongs to one request, the answer last.
 pub(super) struct Answers {
     id: Id,
-    receiver: mpsc::Receiver<Message>,
+    /// Until there is a queue.
+    reader: Option<oneshot::Receiver<mpsc::Receiver<Message>>>,
+    queue: Option<mpsc::Receiver<Message>>,
 }
 
 impl Answers {
+    /// May be dropped half-way without losing a message.
     pub(super) async fn next(&mut self) -> Message {
-        match self.receiver.recv().await {
-            Some(message) => message,
-            None => self.session_ended().into(),
+        if let Some(reader) = &mut self.reader {
+            self.queue = reader.await.ok();
+            self.reader = None;
         }
+        let message = match &mut self.queue {
+            Some(queue) => queue.recv().await,
+            None => None,
+        };
+        message.unwrap_or_else(|| self.session_ended().into())
+    }
+
+    /// What has come and was not taken yet.
+    pub(super) fn waiting(&mut self) -> Vec<Message> {
+        if let Some(Ok(queue)) = self.reader.as_mut().map(|reader| reader.try_recv()) {
+            self.queue = Some(queue);
+        }
+        let queue = self.queue.as_mut();
+        queue.map(|queue| iter::from_fn(|| queue.try_recv().ok()).collect()).unwrap_or_default()
     }
 
     pub(super) async fn last(mut self) -> Response {

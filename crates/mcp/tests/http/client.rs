@@ -11,7 +11,9 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use mcp::http::client::{Endpoint, connect};
 use mcp::peer::Ask;
 use mcp::{Peer, RequestError};
-use serde_json::json;
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use crate::rig::{Listener, PATIENCE, Rig, ask, serve, soon};
 
@@ -159,4 +161,67 @@ async fn a_server_without_sessions_or_standing_stream_is_served_too() {
     let agreed = Some(HeaderValue::from_static("2025-06-18"));
     assert_eq!(versions.recv().await.unwrap(), (agreed.clone(), false));
     assert_eq!(versions.recv().await.unwrap(), (agreed, false));
+}
+
+/// Reads one POST, answers it, and says nothing of closing.
+async fn answer_one(stream: &mut TcpStream) {
+    let mut request = Vec::new();
+    let body: Value = loop {
+        request.push(stream.read_u8().await.unwrap());
+        let last = request.rsplit(|byte| *byte == b'\n').next().unwrap();
+        if last.starts_with(b"{")
+            && let Ok(body) = serde_json::from_slice(last)
+        {
+            break body;
+        }
+    };
+    let answer = json!({"jsonrpc": "2.0", "id": body["id"], "result": {}}).to_string();
+    let head = format!("content-type: application/json\r\ncontent-length: {}", answer.len());
+    let response = format!("HTTP/1.1 200 OK\r\n{head}\r\n\r\n{answer}");
+    stream.write_all(response.as_bytes()).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_connection_is_used_again_and_a_dead_one_replaced() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let peer = connect_to(format!("http://{}/", listener.local_addr().unwrap()));
+    let (closed, first_closed) = tokio::sync::oneshot::channel();
+    let serving = tokio::spawn(async move {
+        let (mut first, _) = listener.accept().await.unwrap();
+        answer_one(&mut first).await;
+        answer_one(&mut first).await;
+        drop(first);
+        closed.send(listener.local_addr().unwrap()).unwrap();
+        let (mut second, _) = listener.accept().await.unwrap();
+        // The look at the network below.
+        if second.peek(&mut [0]).await.unwrap() == 0 {
+            second = listener.accept().await.unwrap().0;
+        }
+        answer_one(&mut second).await;
+    });
+    soon(peer.request(ask("echo"))).await.unwrap();
+    soon(peer.request(ask("echo"))).await.unwrap();
+    let address = soon(first_closed).await.unwrap();
+    // Whatever was sent before this connection stands has been noticed by then.
+    drop(TcpStream::connect(address).await.unwrap());
+    soon(peer.request(ask("echo"))).await.unwrap();
+    soon(serving).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_login_within_the_url_is_sent_unless_a_header_says_otherwise() {
+    let (seen, mut logins) = tokio::sync::mpsc::unbounded_channel();
+    let answer = move |headers: HeaderMap| async move {
+        seen.send((headers["authorization"].clone(), headers["host"].clone())).unwrap();
+        StatusCode::ACCEPTED
+    };
+    let address = serve(axum::Router::new().route("/", post(answer))).await;
+    let url = format!("http://me:p%40ss@{address}/");
+    let bare = connect(Endpoint::new(&url), Listener::new().0).unwrap();
+    soon(bare.notify("notifications/x", None)).await.unwrap();
+    let host = HeaderValue::from_str(&address.to_string()).unwrap();
+    let login = HeaderValue::from_static("Basic bWU6cEBzcw==");
+    assert_eq!(logins.recv().await.unwrap(), (login, host.clone()));
+    soon(connect_to(url).notify("notifications/x", None)).await.unwrap();
+    assert_eq!(logins.recv().await.unwrap(), (HeaderValue::from_static("Bearer hush"), host));
 }

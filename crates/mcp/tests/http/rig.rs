@@ -73,6 +73,8 @@ impl Rig {
             }
         }))
         .await;
+        // reqwest is built without a TLS provider of its own; none is needed on loopback.
+        let _ = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::new();
         let url = format!("http://{address}/mcp");
         Rig { url, sessions, events, release, ready, service, http }

@@ -1,0 +1,232 @@
+//! Log lines leave through a thread of their own, so that no call waits for whoever reads them. A
+//! reader that does not keep up loses lines, and is told how many.
+
+use std::io::{self, Write};
+use std::mem::take;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use tracing_subscriber::fmt::MakeWriter;
+
+/// Lines that wait to be written, together; at a kilobyte a line, a thousand calls.
+const WAITING_BYTES_MAX: usize = 1024 * 1024;
+
+/// The first line after a quiet time is written at once; those that follow are gathered this long,
+/// so that a busy gate wakes the thread a hundred times a second and not with every call.
+const GATHERING: Duration = Duration::from_millis(10);
+
+/// How long an end waits for lines to be written to somebody who may have stopped reading.
+const FLUSH_WAIT: Duration = Duration::from_secs(1);
+
+#[derive(Clone)]
+pub(super) struct Writer(Arc<Shared>);
+
+#[derive(Default)]
+struct Shared {
+    queue: Mutex<Queue>,
+    /// There is work for the thread.
+    wake: Condvar,
+    /// Everything has been written.
+    written: Condvar,
+}
+
+#[derive(Default)]
+struct Queue {
+    lines: Vec<u8>,
+    lost: u64,
+    thread: Thread,
+    is_flushing: bool,
+    has_ended: bool,
+}
+
+#[derive(Default, PartialEq, Eq)]
+enum Thread {
+    /// Waits for the next line, which must wake it.
+    #[default]
+    Asleep,
+    /// Writes, or gathers and looks again by itself.
+    Awake,
+}
+
+impl Writer {
+    pub(super) fn start(out: impl Write + Send + 'static) -> Writer {
+        let shared = Arc::new(Shared::default());
+        let writing = shared.clone();
+        let started = std::thread::Builder::new()
+            .name("log".to_owned())
+            .spawn(move || writing.write_lines(out));
+        if started.is_err() {
+            // Without a thread each line is written where it is made.
+            shared.lock().has_ended = true;
+        }
+        Writer(shared)
+    }
+
+    /// Waits until everything has been written, as long as that makes sense.
+    pub(super) fn flush(&self) {
+        let mut queue = self.0.lock();
+        if queue.has_ended {
+            return;
+        }
+        queue.is_flushing = true;
+        self.0.wake.notify_one();
+        let waiting = |queue: &mut Queue| queue.is_flushing;
+        drop(self.0.written.wait_timeout_while(queue, FLUSH_WAIT, waiting));
+    }
+
+    /// The same, for the last time. Lines that still come are written where they are made.
+    pub(super) fn end(&self) {
+        self.flush();
+        self.0.lock().has_ended = true;
+        self.0.wake.notify_one();
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, line: &[u8]) {
+        let mut queue = self.lock();
+        if queue.has_ended {
+            let _ = io::stderr().write_all(line);
+            return;
+        }
+        if queue.lines.len() + line.len() > WAITING_BYTES_MAX {
+            queue.lost += 1;
+            return;
+        }
+        queue.lines.extend_from_slice(line);
+        if queue.thread == Thread::Asleep {
+            queue.thread = Thread::Awake;
+            self.wake.notify_one();
+        }
+    }
+
+    fn write_lines(&self, mut out: impl Write) {
+        let mut written = Vec::new();
+        while let Some(lost) = self.take(&mut written) {
+            // stderr may be closed; there is nobody left to tell.
+            let _ = out.write_all(&written);
+            if lost > 0 {
+                let _ = writeln!(out, "countersign: {lost} log lines were lost: nobody read them");
+            }
+            written.clear();
+            self.gather();
+        }
+    }
+
+    /// Waits for lines and takes them all; nothing at the end. The empty buffer that is given is
+    /// filled next.
+    fn take(&self, written: &mut Vec<u8>) -> Option<u64> {
+        let mut queue = self.lock();
+        loop {
+            if !queue.lines.is_empty() || queue.lost > 0 {
+                std::mem::swap(&mut queue.lines, written);
+                return Some(take(&mut queue.lost));
+            }
+            if take(&mut queue.is_flushing) {
+                self.written.notify_all();
+            }
+            if queue.has_ended {
+                return None;
+            }
+            queue.thread = Thread::Asleep;
+            queue = self.wake.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue.thread = Thread::Awake;
+        }
+    }
+
+    fn gather(&self) {
+        let idle = |queue: &mut Queue| !queue.is_flushing && !queue.has_ended;
+        drop(self.wake.wait_timeout_while(self.lock(), GATHERING, idle));
+    }
+}
+
+/// One line, which comes in one piece.
+pub(super) struct Line<'a>(&'a Shared);
+
+impl Write for Line<'_> {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        self.0.add(line);
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl<'a> MakeWriter<'a> for Writer {
+    type Writer = Line<'a>;
+
+    fn make_writer(&'a self) -> Line<'a> {
+        Line(&self.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::mpsc;
+
+    use super::*;
+
+    /// Passes on what is written, each time once it is let.
+    struct Pipe {
+        let_through: mpsc::Receiver<()>,
+        written: mpsc::Sender<Vec<u8>>,
+    }
+
+    impl Write for Pipe {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let _ = self.let_through.recv();
+            let _ = self.written.send(bytes.to_vec());
+            Ok(bytes.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn pipe() -> (Writer, mpsc::Sender<()>, mpsc::Receiver<Vec<u8>>) {
+        let (let_sender, let_through) = mpsc::channel();
+        let (written, received) = mpsc::channel();
+        (Writer::start(Pipe { let_through, written }), let_sender, received)
+    }
+
+    #[test]
+    fn an_end_loses_nothing_and_keeps_the_order() {
+        let (writer, open, received) = pipe();
+        drop(open);
+        for number in 0..1000 {
+            writeln!(writer.make_writer(), "line {number}").unwrap();
+        }
+        writer.end();
+        let all: Vec<u8> = received.try_iter().flatten().collect();
+        let text = String::from_utf8(all).unwrap();
+        let expected: String = (0..1000).map(|number| format!("line {number}\n")).collect();
+        assert_eq!(text, expected);
+    }
+
+    #[test]
+    fn a_reader_that_does_not_keep_up_is_told_what_it_lost() {
+        let (writer, open, received) = pipe();
+        let long = vec![b'x'; WAITING_BYTES_MAX];
+        // The thread takes the first and is held; the second fills the queue.
+        writer.make_writer().write_all(b"first").unwrap();
+        while !writer.0.lock().lines.is_empty() {
+            std::thread::yield_now();
+        }
+        for _ in 0..3 {
+            writer.make_writer().write_all(&long).unwrap();
+        }
+        drop(open);
+        writer.end();
+        let all: Vec<u8> = received.try_iter().flatten().collect();
+        let text = String::from_utf8(all).unwrap();
+        assert!(text.starts_with("firstx"), "the order is kept");
+        assert!(text.ends_with("xcountersign: 2 log lines were lost: nobody read them\n"));
+    }
+}

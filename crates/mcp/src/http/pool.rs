@@ -1,0 +1,213 @@
+//! The connections to one server, kept between requests. A connection has no task of its own:
+//! whoever waits for its answer moves it along, so that an exchange costs no change of threads.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::{Arc, Mutex, Weak};
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::response::Parts;
+use http::{HeaderMap, StatusCode};
+use http_body_util::Full;
+use hyper::Request;
+use hyper::body::{Body, Incoming};
+use hyper::client::conn::TrySendError;
+use hyper::client::conn::http1::{Connection, SendRequest, handshake};
+use hyper_util::rt::TokioIo;
+use tokio::time::Instant;
+
+use super::dial::{Dial, Fault, Stream};
+use crate::limits;
+use crate::peer::lock;
+
+pub(super) struct Pool {
+    pub(super) dial: Dial,
+    idle: Mutex<Idle>,
+}
+
+#[derive(Default)]
+struct Idle {
+    /// The latest last, which is the first to be used again.
+    links: Vec<(Box<Link>, Instant)>,
+    /// Whether a task waits to close those that stay unused.
+    is_swept: bool,
+}
+
+type Message = Request<Full<Bytes>>;
+
+struct Link {
+    sender: SendRequest<Full<Bytes>>,
+    /// Absent once it has ended.
+    connection: Option<Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>>,
+}
+
+impl Pool {
+    pub(super) fn new(dial: Dial) -> Arc<Pool> {
+        Arc::new(Pool { dial, idle: Mutex::default() })
+    }
+
+    /// Sends a message. A kept connection that turns out dead before it has taken the message is
+    /// replaced; what was sent is never sent again.
+    pub(super) async fn send(self: &Arc<Self>, mut message: Message) -> Result<Response, Fault> {
+        while let Some(mut link) = self.take() {
+            match link.exchange(message).await {
+                Ok(response) => return Ok(self.response(response, link)),
+                Err(mut failed) => match failed.take_message() {
+                    Some(unsent) => message = unsent,
+                    None => return Err(failed.into_error().into()),
+                },
+            }
+        }
+        let (sender, connection) = handshake(TokioIo::new(self.dial.open().await?)).await?;
+        let mut link = Box::new(Link { sender, connection: Some(connection) });
+        let response = link.exchange(message).await.map_err(TrySendError::into_error)?;
+        Ok(self.response(response, link))
+    }
+
+    fn take(&self) -> Option<Box<Link>> {
+        loop {
+            let (mut link, since) = lock(&self.idle).links.pop()?;
+            if since.elapsed() < limits::HTTP_POOL_IDLE && link.is_ready() {
+                return Some(link);
+            }
+        }
+    }
+
+    fn response(
+        self: &Arc<Self>,
+        response: hyper::Response<Incoming>,
+        link: Box<Link>,
+    ) -> Response {
+        let (head, body) = response.into_parts();
+        Response { head, body, has_ended: false, link: Some(link), pool: self.clone() }
+    }
+
+    fn keep(self: &Arc<Self>, link: Box<Link>) {
+        let mut idle = lock(&self.idle);
+        if link.connection.is_none() || idle.links.len() >= limits::HTTP_POOL_CONNECTIONS_MAX {
+            return;
+        }
+        idle.links.push((link, Instant::now()));
+        if !idle.is_swept
+            && let Ok(runtime) = tokio::runtime::Handle::try_current()
+        {
+            idle.is_swept = true;
+            runtime.spawn(sweep(Arc::downgrade(self)));
+        }
+    }
+
+    /// Closes what was not used for too long and tells whether anything is left.
+    fn close_unused(&self) -> bool {
+        let mut idle = lock(&self.idle);
+        idle.links.retain(|(_, since)| since.elapsed() < limits::HTTP_POOL_IDLE);
+        idle.is_swept = !idle.links.is_empty();
+        idle.is_swept
+    }
+}
+
+/// Ends with the last connection, or with the pool.
+async fn sweep(pool: Weak<Pool>) {
+    loop {
+        tokio::time::sleep(limits::HTTP_POOL_IDLE).await;
+        if !pool.upgrade().is_some_and(|pool| pool.close_unused()) {
+            return;
+        }
+    }
+}
+
+impl Link {
+    /// Whether it still stands and has finished what it was last asked.
+    fn is_ready(&mut self) -> bool {
+        self.advance(&mut unheard());
+        self.connection.is_some() && self.sender.is_ready()
+    }
+
+    async fn exchange(
+        &mut self,
+        message: Message,
+    ) -> Result<hyper::Response<Incoming>, TrySendError<Message>> {
+        let mut sending = pin!(self.sender.try_send_request(message));
+        poll_fn(|cx| {
+            advance(&mut self.connection, cx);
+            sending.as_mut().poll(&mut unheard())
+        })
+        .await
+    }
+
+    fn advance(&mut self, cx: &mut Context<'_>) {
+        advance(&mut self.connection, cx);
+    }
+}
+
+fn advance<C: Future + Unpin>(connection: &mut Option<C>, cx: &mut Context<'_>) {
+    if let Some(running) = connection
+        && Pin::new(running).poll(cx).is_ready()
+    {
+        // What it failed with is told to whoever waits for an answer.
+        *connection = None;
+    }
+}
+
+/// For what only changes while its connection is moved along, and so has nobody to wake.
+fn unheard() -> Context<'static> {
+    Context::from_waker(Waker::noop())
+}
+
+/// An answer whose body is still to be read.
+pub(super) struct Response {
+    head: Parts,
+    body: Incoming,
+    has_ended: bool,
+    link: Option<Box<Link>>,
+    pool: Arc<Pool>,
+}
+
+impl Response {
+    pub(super) fn status(&self) -> StatusCode {
+        self.head.status
+    }
+
+    pub(super) fn headers(&self) -> &HeaderMap {
+        &self.head.headers
+    }
+
+    /// The next piece of the body; `None` at its end.
+    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+        while !self.has_ended && !self.body.is_end_stream() {
+            match poll_fn(|cx| self.poll_frame(cx)).await.transpose()? {
+                Some(frame) => {
+                    if let Ok(data) = frame.into_data() {
+                        return Ok(Some(data));
+                    }
+                }
+                None => self.has_ended = true,
+            }
+        }
+        Ok(None)
+    }
+
+    fn poll_frame(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<hyper::body::Frame<Bytes>, hyper::Error>>> {
+        let ready = Pin::new(&mut self.body).poll_frame(&mut unheard());
+        if ready.is_ready() {
+            return ready;
+        }
+        if let Some(link) = &mut self.link {
+            link.advance(cx);
+        }
+        Pin::new(&mut self.body).poll_frame(&mut unheard())
+    }
+}
+
+impl Drop for Response {
+    fn drop(&mut self) {
+        if (self.has_ended || self.body.is_end_stream())
+            && let Some(link) = self.link.take()
+        {
+            self.pool.keep(link);
+        }
+    }
+}
