@@ -55,7 +55,7 @@ pub(super) fn read(did: &str) -> Result<PublicKey, KeyError> {
     PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
 }
 
-pub fn is_did_key(did: &str) -> bool {
+pub(super) fn is_did_key(did: &str) -> bool {
     did.starts_with(PREFIX)
 }
 

@@ -34,6 +34,7 @@ pub struct Signed {
     /// The event of a receipt that hands over to another key; read only where it is followed.
     pub rotation: Option<Result<Rotation, RotationError>>,
     body: String,
+    issuer_is_did_key: bool,
     signature: [u8; SIGNATURE_BYTES],
     verification_method: String,
 }
@@ -81,6 +82,7 @@ impl Signed {
         let value = json::parse(raw).map_err(|error| ReceiptError::Json(error.to_string()))?;
         let receipt = value.as_object().ok_or(ReceiptError::Malformed("the receipt object"))?;
         check_envelope(receipt)?;
+        let issuer_is_did_key = did::is_did_key(issuer_id(receipt)?);
         let id = text(receipt, "id")?.to_owned();
         let link = link(&value)?;
         let (signature, verification_method) = proof(receipt)?;
@@ -88,13 +90,25 @@ impl Signed {
         let rotation = rotation.filter(|event| !event.is_null()).map(Rotation::parse);
         let body = canonical::receipt(value).ok_or(ReceiptError::Number)?;
         let hash = Hash::of(body.as_bytes());
-        Ok(Signed { id, link, hash, rotation, body, signature, verification_method })
+        Ok(Signed {
+            id,
+            link,
+            hash,
+            rotation,
+            body,
+            issuer_is_did_key,
+            signature,
+            verification_method,
+        })
     }
 
+    /// A `did:key` has one key only, so the proof of such an issuer must name this one; other names
+    /// of keys mean nothing here.
     pub fn verify(&self, key: &PublicKey) -> Result<(), ReceiptError> {
-        let named = self.verification_method.split('#').next().unwrap_or_default();
-        if did::is_did_key(named) && PublicKey::from_did(named).as_ref() != Ok(key) {
-            return Err(ReceiptError::OtherKey(self.verification_method.clone()));
+        let named = &self.verification_method;
+        let is_did_key = self.issuer_is_did_key || did::is_did_key(named);
+        if is_did_key && *named != did::verification_method(key) {
+            return Err(ReceiptError::OtherKey(named.clone()));
         }
         if !key.verifies(self.body.as_bytes(), &self.signature) {
             return Err(ReceiptError::Signature(key.did()));
@@ -123,9 +137,12 @@ fn check_envelope(receipt: &Map<String, Value>) -> Result<(), ReceiptError> {
         return Err(ReceiptError::Malformed("type"));
     }
     text(receipt, "issuanceDate")?;
-    let issuer = receipt.get("issuer").and_then(|issuer| issuer.get("id"));
-    issuer.filter(|id| id.is_string()).ok_or(ReceiptError::Malformed("issuer.id"))?;
     check_subject(receipt.get("credentialSubject").unwrap_or(&Value::Null))
+}
+
+fn issuer_id(receipt: &Map<String, Value>) -> Result<&str, ReceiptError> {
+    let id = receipt.get("issuer").and_then(|issuer| issuer.get("id"));
+    id.and_then(Value::as_str).ok_or(ReceiptError::Malformed("issuer.id"))
 }
 
 fn check_subject(subject: &Value) -> Result<(), ReceiptError> {
@@ -156,16 +173,14 @@ fn link(receipt: &Value) -> Result<Link, ReceiptError> {
     let chain_id = chain.get("chain_id").and_then(Value::as_str);
     let sequence = chain.get("sequence").and_then(Value::as_u64).filter(|at| *at >= 1);
     let previous = match chain.get("previous_receipt_hash") {
-        None | Some(Value::Null) => None,
-        Some(hash) => {
-            let hash = hash.as_str().and_then(|hash| hash.parse().ok());
-            Some(hash.ok_or(ReceiptError::Malformed("chain.previous_receipt_hash"))?)
-        }
+        Some(Value::Null) => Some(None),
+        Some(hash) => hash.as_str().and_then(|hash| hash.parse().ok()).map(Some),
+        None => None,
     };
     Ok(Link {
         chain_id: chain_id.ok_or(ReceiptError::Malformed("chain.chain_id"))?.to_owned(),
         sequence: sequence.ok_or(ReceiptError::Malformed("chain.sequence"))?,
-        previous,
+        previous: previous.ok_or(ReceiptError::Malformed("chain.previous_receipt_hash"))?,
         termination: termination(chain)?,
     })
 }
