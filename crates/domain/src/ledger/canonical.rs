@@ -1,7 +1,7 @@
 //! The canonical form of JSON (RFC 8785) and the hashes of call arguments and results.
 //!
 //! Members are written as they are met and put in order afterwards, without a tree in between:
-//! over small arguments that takes a fifth of the time of `serde_json_canonicalizer`, against
+//! over small arguments that takes a quarter of the time of `serde_json_canonicalizer`, against
 //! which a property test compares it.
 
 use std::borrow::Cow;
