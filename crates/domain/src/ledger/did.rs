@@ -1,0 +1,155 @@
+//! `did:key` of Ed25519 keys: the identifier is the key, so nothing has to be looked up.
+
+use serde::Serialize;
+
+use super::key::{KeyError, PublicKey};
+
+const PREFIX: &str = "did:key:";
+/// Multibase: base58btc follows.
+const BASE58: char = 'z';
+/// Multicodec: an Ed25519 public key follows.
+const ED25519: [u8; 2] = [0xed, 0x01];
+const PAYLOAD_BYTES: usize = 34;
+/// 34 bytes need at most 47 digits; decoding takes the square of the length, so more is refused.
+const DIGITS_MAX: usize = 47;
+const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
+
+/// What a `did:key` resolves to.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Document {
+    #[serde(rename = "@context")]
+    context: [&'static str; 2],
+    id: String,
+    verification_method: [Method; 1],
+    authentication: [String; 1],
+    assertion_method: [String; 1],
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Method {
+    id: String,
+    r#type: &'static str,
+    controller: String,
+    public_key_multibase: String,
+}
+
+pub(super) fn of(key: &PublicKey) -> String {
+    format!("{PREFIX}{}", multibase(key))
+}
+
+/// The DID URL of the one key that a `did:key` has.
+pub(super) fn verification_method(key: &PublicKey) -> String {
+    let multibase = multibase(key);
+    format!("{PREFIX}{multibase}#{multibase}")
+}
+
+pub(super) fn read(did: &str) -> Result<PublicKey, KeyError> {
+    let digits = did.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(BASE58));
+    let payload = digits.and_then(from_base58).ok_or(KeyError::Did)?;
+    let (codec, key) = payload.split_at(ED25519.len());
+    if codec != ED25519 {
+        return Err(KeyError::Did);
+    }
+    PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
+}
+
+pub(super) fn is_did_key(did: &str) -> bool {
+    did.starts_with(PREFIX)
+}
+
+pub fn document(key: &PublicKey) -> Document {
+    let id = of(key);
+    let method = verification_method(key);
+    Document {
+        context: ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"],
+        verification_method: [Method {
+            id: method.clone(),
+            r#type: "Multikey",
+            controller: id.clone(),
+            public_key_multibase: multibase(key),
+        }],
+        id,
+        authentication: [method.clone()],
+        assertion_method: [method],
+    }
+}
+
+fn multibase(key: &PublicKey) -> String {
+    let mut payload = [0; PAYLOAD_BYTES];
+    payload[..ED25519.len()].copy_from_slice(&ED25519);
+    payload[ED25519.len()..].copy_from_slice(key.as_bytes());
+    format!("{BASE58}{}", to_base58(&payload))
+}
+
+/// The payload begins with 0xed, so leading zeros do not occur.
+fn to_base58(payload: &[u8; PAYLOAD_BYTES]) -> String {
+    let mut digits: Vec<u8> = Vec::with_capacity(DIGITS_MAX);
+    for byte in payload {
+        let mut carry = u32::from(*byte);
+        for digit in &mut digits {
+            carry += u32::from(*digit) << 8;
+            *digit = (carry % 58) as u8;
+            carry /= 58;
+        }
+        while carry > 0 {
+            digits.push((carry % 58) as u8);
+            carry /= 58;
+        }
+    }
+    digits.iter().rev().map(|digit| char::from(ALPHABET[usize::from(*digit)])).collect()
+}
+
+fn from_base58(text: &str) -> Option<[u8; PAYLOAD_BYTES]> {
+    if text.is_empty() || text.len() > DIGITS_MAX || text.starts_with('1') {
+        return None;
+    }
+    let mut payload = [0; PAYLOAD_BYTES];
+    for digit in text.bytes() {
+        let mut carry = ALPHABET.iter().position(|known| *known == digit)?;
+        for byte in payload.iter_mut().rev() {
+            carry += usize::from(*byte) * 58;
+            *byte = (carry & 0xff) as u8;
+            carry >>= 8;
+        }
+        if carry > 0 {
+            return None;
+        }
+    }
+    Some(payload)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw";
+
+    #[test]
+    fn a_did_that_is_no_ed25519_key_is_refused() {
+        assert_eq!(of(&read(GOOD).unwrap()), GOOD);
+        for bad in [
+            "",
+            "did:key:",
+            "did:key:z",
+            "did:agent:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw",
+            "did:key:u6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw",
+            "DID:KEY:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw",
+            // characters outside the alphabet
+            "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMs0",
+            "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsé",
+            // one digit less, one more, a zero byte in front
+            "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMs",
+            "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsww",
+            "did:key:z16MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw",
+            // an X25519 key
+            "did:key:z6LSeu9HkTHSfLLeUs2nnzUSNedgDUevfNQUQUaHL9XJ7Z5W",
+            // with a fragment it is a DID URL
+            "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw#key-1",
+        ] {
+            assert_eq!(read(bad).unwrap_err(), KeyError::Did, "{bad}");
+        }
+        assert!(read(&format!("did:key:z{}", "6".repeat(1_000_000))).is_err());
+    }
+}

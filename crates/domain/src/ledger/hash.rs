@@ -1,0 +1,97 @@
+//! A SHA-256 as receipts write it: `sha256:` and 64 lower-case hex digits.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Serialize, Serializer};
+use sha2::{Digest as _, Sha256};
+
+const PREFIX: &str = "sha256:";
+const BYTES: usize = 32;
+const DIGITS: &[u8; 16] = b"0123456789abcdef";
+
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Hash([u8; BYTES]);
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a hash: expected sha256: and 64 lower-case hex digits")]
+pub struct NotAHash;
+
+impl Hash {
+    pub fn of(bytes: &[u8]) -> Hash {
+        Hash(Sha256::digest(bytes).into())
+    }
+
+    pub fn as_bytes(&self) -> &[u8; BYTES] {
+        &self.0
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        out.push_str(PREFIX);
+        for byte in self.0 {
+            out.push(DIGITS[usize::from(byte >> 4)].into());
+            out.push(DIGITS[usize::from(byte & 15)].into());
+        }
+    }
+}
+
+impl fmt::Display for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut text = String::with_capacity(PREFIX.len() + 2 * BYTES);
+        self.write(&mut text);
+        f.write_str(&text)
+    }
+}
+
+impl fmt::Debug for Hash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for Hash {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl FromStr for Hash {
+    type Err = NotAHash;
+
+    /// Upper-case digits are refused: two spellings of one hash would compare as different links.
+    fn from_str(text: &str) -> Result<Hash, NotAHash> {
+        let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?.as_bytes();
+        if digits.len() != 2 * BYTES {
+            return Err(NotAHash);
+        }
+        let mut bytes = [0; BYTES];
+        for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+            *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
+        }
+        Ok(Hash(bytes))
+    }
+}
+
+fn nibble(digit: u8) -> Result<u8, NotAHash> {
+    match digit {
+        b'0'..=b'9' => Ok(digit - b'0'),
+        b'a'..=b'f' => Ok(digit - b'a' + 10),
+        _ => Err(NotAHash),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_hash_is_read_as_it_is_written_and_in_no_other_spelling() {
+        let hash = Hash::of(b"abc");
+        let text = hash.to_string();
+        assert_eq!(text, "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+        assert_eq!(text.parse(), Ok(hash));
+        for other in [&text.to_uppercase(), &text[7..], &text[..70], &format!("{text}0"), ""] {
+            assert_eq!(other.parse::<Hash>(), Err(NotAHash), "{other}");
+        }
+    }
+}

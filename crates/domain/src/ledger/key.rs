@@ -1,0 +1,192 @@
+//! The Ed25519 keys that sign receipts, and the forms in which they travel: PKCS#8 and SPKI PEM,
+//! multibase, fingerprint, `did:key`. Seeds come from the caller; the secret never shows in
+//! debug output.
+
+use std::fmt;
+
+use base64ct::{Base64UrlUnpadded, Encoding as _};
+use ed25519_dalek::pkcs8::{
+    DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
+    KeypairBytes, spki::der::pem::LineEnding,
+};
+use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
+
+use super::{Hash, did};
+
+pub const SEED_BYTES: usize = 32;
+pub(super) const SIGNATURE_BYTES: usize = 64;
+/// Multibase: base64url without padding follows.
+const BASE64URL: char = 'u';
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KeyError {
+    #[error("not an Ed25519 private key in PKCS#8 PEM")]
+    PrivatePem,
+    #[error("not an Ed25519 public key in SPKI PEM")]
+    PublicPem,
+    #[error("not a point of the curve, so not an Ed25519 public key")]
+    Point,
+    #[error("not an Ed25519 public key in multibase (u and 43 base64url characters)")]
+    Multibase,
+    #[error("not a did:key of an Ed25519 key")]
+    Did,
+}
+
+pub struct SigningKey {
+    key: ed25519_dalek::SigningKey,
+    verification_method: String,
+}
+
+#[derive(Clone, PartialEq, Eq)]
+pub struct PublicKey(VerifyingKey);
+
+/// PEM text of a private key; wiped when it is dropped, and without `Debug`.
+pub struct PrivatePem(ed25519_dalek::pkcs8::spki::der::zeroize::Zeroizing<String>);
+
+impl PrivatePem {
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl SigningKey {
+    pub fn from_seed(seed: &[u8; SEED_BYTES]) -> SigningKey {
+        SigningKey::new(ed25519_dalek::SigningKey::from_bytes(seed))
+    }
+
+    pub fn from_pem(pem: &str) -> Result<SigningKey, KeyError> {
+        let key = ed25519_dalek::SigningKey::from_pkcs8_pem(pem);
+        key.map(SigningKey::new).map_err(|_| KeyError::PrivatePem)
+    }
+
+    /// Without the public key inside: OpenSSL before 3.5 cannot read the form that has it.
+    pub fn to_pem(&self) -> PrivatePem {
+        let pair = KeypairBytes { secret_key: self.key.to_bytes(), public_key: None };
+        PrivatePem(pair.to_pkcs8_pem(LineEnding::LF).expect("32 bytes fit any PEM"))
+    }
+
+    pub fn public(&self) -> PublicKey {
+        PublicKey(self.key.verifying_key())
+    }
+
+    /// The DID URL of this key, as proofs name it.
+    pub fn verification_method(&self) -> &str {
+        &self.verification_method
+    }
+
+    pub(super) fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
+        self.key.sign(bytes).to_bytes()
+    }
+
+    fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
+        let verification_method = did::verification_method(&PublicKey(key.verifying_key()));
+        SigningKey { key, verification_method }
+    }
+}
+
+impl fmt::Debug for SigningKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "SigningKey({})", self.public().did())
+    }
+}
+
+impl PublicKey {
+    pub fn from_bytes(bytes: &[u8; 32]) -> Result<PublicKey, KeyError> {
+        VerifyingKey::from_bytes(bytes).map(PublicKey).map_err(|_| KeyError::Point)
+    }
+
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        self.0.as_bytes()
+    }
+
+    pub fn from_pem(pem: &str) -> Result<PublicKey, KeyError> {
+        VerifyingKey::from_public_key_pem(pem).map(PublicKey).map_err(|_| KeyError::PublicPem)
+    }
+
+    pub fn to_pem(&self) -> String {
+        self.0.to_public_key_pem(LineEnding::LF).expect("32 bytes fit any PEM")
+    }
+
+    pub fn from_multibase(text: &str) -> Result<PublicKey, KeyError> {
+        let bytes = from_multibase::<32>(text).ok_or(KeyError::Multibase)?;
+        PublicKey::from_bytes(&bytes)
+    }
+
+    pub fn to_multibase(&self) -> String {
+        to_multibase(self.as_bytes())
+    }
+
+    /// SHA-256 of the 32 raw bytes, not of any wrapping.
+    pub fn fingerprint(&self) -> Hash {
+        Hash::of(self.as_bytes())
+    }
+
+    pub fn did(&self) -> String {
+        did::of(self)
+    }
+
+    pub fn from_did(did: &str) -> Result<PublicKey, KeyError> {
+        did::read(did)
+    }
+
+    /// Strict: one signature has one spelling, and keys that verify anything are refused.
+    pub(super) fn verifies(&self, bytes: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
+        self.0.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok()
+    }
+}
+
+impl fmt::Debug for PublicKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "PublicKey({})", self.did())
+    }
+}
+
+pub(super) fn to_multibase(bytes: &[u8]) -> String {
+    format!("{BASE64URL}{}", Base64UrlUnpadded::encode_string(bytes))
+}
+
+/// `None` for another length, other characters, padding, and bits left over at the end.
+pub(super) fn from_multibase<const N: usize>(text: &str) -> Option<[u8; N]> {
+    let mut bytes = [0; N];
+    let decoded = Base64UrlUnpadded::decode(text.strip_prefix(BASE64URL)?, &mut bytes).ok()?;
+    (decoded.len() == N && to_multibase(&bytes) == text).then_some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PRIVATE: &str = "-----BEGIN PRIVATE KEY-----\nMC4CAQAwBQYDK2VwBCIEIJqomA2cjqhLUYPhkMJyg4+A7hU8GiZtVzkN0Yz6jJPF\n-----END PRIVATE KEY-----\n";
+    const PUBLIC: &str = "-----BEGIN PUBLIC KEY-----\nMCowBQYDK2VwAyEAZMzh2Qtdx/p40WlXhD+gKmaTDv3rLGm6TeY7TsJUKSQ=\n-----END PUBLIC KEY-----\n";
+
+    #[test]
+    fn pem_is_written_as_it_was_read() {
+        let key = SigningKey::from_pem(PRIVATE).unwrap();
+        assert_eq!(key.to_pem().as_str(), PRIVATE);
+        assert_eq!(key.public().to_pem(), PUBLIC);
+        assert_eq!(PublicKey::from_pem(PUBLIC).unwrap(), key.public());
+        assert_eq!(PublicKey::from_pem(PRIVATE), Err(KeyError::PublicPem));
+        assert_eq!(SigningKey::from_pem(PUBLIC).unwrap_err(), KeyError::PrivatePem);
+        assert_eq!(SigningKey::from_pem("").unwrap_err(), KeyError::PrivatePem);
+    }
+
+    #[test]
+    fn debug_output_shows_the_public_part_only() {
+        let key = SigningKey::from_seed(&[7; SEED_BYTES]);
+        assert_eq!(format!("{key:?}"), format!("SigningKey({})", key.public().did()));
+    }
+
+    #[test]
+    fn multibase_has_one_spelling() {
+        let key = SigningKey::from_seed(&[7; SEED_BYTES]).public();
+        let text = key.to_multibase();
+        assert_eq!(PublicKey::from_multibase(&text).unwrap(), key);
+        let mut other_bits = text.clone();
+        let last = other_bits.pop().unwrap();
+        other_bits.push(char::from(last as u8 + 1));
+        for bad in [&text[1..], &format!("z{}", &text[1..]), &format!("{text}="), &other_bits, "u"]
+        {
+            assert_eq!(PublicKey::from_multibase(bad), Err(KeyError::Multibase), "{bad}");
+        }
+    }
+}
