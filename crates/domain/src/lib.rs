@@ -9,6 +9,7 @@ pub mod config;
 pub mod exposed;
 pub mod intent;
 pub mod json;
+pub mod ledger;
 pub mod near;
 pub mod policy;
 pub mod refusal;
