@@ -2,6 +2,8 @@
 //! who else touched the same thing, and the events that come from outside.
 
 pub mod contention;
+pub mod frame;
+pub mod hook;
 pub mod redaction;
 pub mod target;
 pub mod taxonomy;
