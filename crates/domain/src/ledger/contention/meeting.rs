@@ -87,7 +87,7 @@ impl<R: Copy> Meetings<R> {
     ) {
         for other in 0..agents.len() {
             for (from, to) in [(place, other), (other, place)] {
-                self.hand_over(from, to, agents, key, edges);
+                self.hand_over((from, to), agents, key, edges);
             }
         }
     }
@@ -95,7 +95,7 @@ impl<R: Copy> Meetings<R> {
     pub(super) fn leave_all(&mut self, agents: &[u32], key: Key<'_>, edges: &mut Edges<R>) {
         for from in 0..agents.len() {
             for to in 0..agents.len() {
-                self.hand_over(from, to, agents, key, edges);
+                self.hand_over((from, to), agents, key, edges);
             }
         }
         self.any = false;
@@ -103,8 +103,7 @@ impl<R: Copy> Meetings<R> {
 
     fn hand_over(
         &mut self,
-        from: usize,
-        to: usize,
+        (from, to): (usize, usize),
         agents: &[u32],
         key: Key<'_>,
         edges: &mut Edges<R>,
@@ -114,7 +113,7 @@ impl<R: Copy> Meetings<R> {
         }
         for kind in Kind::ALL {
             if let Some(meeting) = self.cells[cell(from, to, kind)].take() {
-                edges.add(agents[from], agents[to], kind, key, &meeting);
+                edges.add((agents[from], agents[to]), kind, key, &meeting);
             }
         }
     }
@@ -145,7 +144,8 @@ impl<R> Default for Edges<R> {
 }
 
 impl<R: Copy> Edges<R> {
-    fn add(&mut self, from: u32, to: u32, kind: Kind, key: Key<'_>, meeting: &Meeting<R>) {
+    fn add(&mut self, pair: (u32, u32), kind: Kind, key: Key<'_>, meeting: &Meeting<R>) {
+        let (from, to) = pair;
         let (low, high) =
             if kind == Kind::StaleRead { (from, to) } else { (from.min(to), from.max(to)) };
         // Thirty bits an agent; more agents than that do not fit into memory either.

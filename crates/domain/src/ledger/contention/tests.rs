@@ -194,7 +194,7 @@ fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected>
     for (at, touch) in touches.iter().enumerate() {
         let earlier = |agent: &str, doing: Doing| {
             let same = |it: &&Plain| it.key == touch.key && it.agent == agent && it.doing == doing;
-            touches[..at].iter().enumerate().filter(move |(_, it)| same(it)).last()
+            touches[..at].iter().enumerate().rfind(move |(_, it)| same(it))
         };
         for other in ["a", "b", "c", "d"].into_iter().filter(|other| *other != touch.agent) {
             for doing in [Doing::Read, Doing::Write] {

@@ -189,7 +189,7 @@ fn ends_secretly(words: &[String]) -> bool {
         words.len() >= ending.len()
             && words[words.len() - ending.len()..].iter().zip(*ending).all(|(a, b)| a == b)
     };
-    SECRET.iter().any(|ending| ends(ending))
+    SECRET.iter().any(ends)
         || words.last().is_some_and(|last| GLUED.iter().any(|glued| last.ends_with(glued)))
 }
 
