@@ -1,6 +1,8 @@
 //! Keys that name secrets. A key is read as words (`githubToken`, `github-token`, `GITHUB_TOKEN`),
 //! and what counts is how it ends: `github_token` holds a token, `token_type` does not.
 
+use aho_corasick::AhoCorasick;
+
 /// Endings, as words.
 const SECRET: &[&[&str]] = &[
     &["password"],
@@ -131,8 +133,26 @@ const CLUES: &[&str] = &[
     "connectionstring",
 ];
 
+/// Every ending has one of these in it, so most keys are dismissed without being split.
+const HINTS: &[&str] = &[
+    "pass",
+    "pwd",
+    "secret",
+    "token",
+    "authorization",
+    "cookie",
+    "dsn",
+    "credential",
+    "key",
+    "string",
+];
+
+const KEY_BYTES_MAX: usize = 128;
+
 pub(super) struct Keys {
     configured: Vec<Vec<String>>,
+    /// `None` where it could not be built; then every key is split.
+    hints: Option<AhoCorasick>,
     configured_clues: Vec<String>,
 }
 
@@ -140,10 +160,11 @@ impl Keys {
     pub(super) fn new(configured: &[String]) -> Keys {
         let configured: Vec<Vec<String>> =
             configured.iter().map(|key| words(key)).filter(|words| !words.is_empty()).collect();
-        // Only the last word is sure to stand in the text as it is, whatever joins the words.
-        let configured_clues =
-            configured.iter().filter_map(|words| words.last().cloned()).collect();
-        Keys { configured, configured_clues }
+        let configured_clues: Vec<String> =
+            configured.iter().filter_map(|words| words.last()).map(end).collect();
+        let hints = HINTS.iter().copied().chain(configured_clues.iter().map(String::as_str));
+        let hints = AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok();
+        Keys { configured, hints, configured_clues }
     }
 
     pub(super) fn clues(&self) -> impl Iterator<Item = &str> {
@@ -152,13 +173,19 @@ impl Keys {
 
     pub(super) fn secret(&self, key: &str) -> bool {
         // Keys that carry meaning are short; a long one is data.
-        if key.len() > 128 {
+        if key.len() > KEY_BYTES_MAX || self.dismissed(key) {
             return false;
         }
         let words = words(key);
         let ends =
             |ending: &Vec<String>| words.ends_with(ending) || words.concat() == ending.concat();
         self.configured.iter().any(ends) || builtin(&words)
+    }
+
+    /// Only ASCII is compared in any case, so other keys are always split.
+    fn dismissed(&self, key: &str) -> bool {
+        let hinted = self.hints.as_ref().is_none_or(|hints| hints.is_match(key));
+        !hinted && key.is_ascii()
     }
 }
 
@@ -191,6 +218,13 @@ fn ends_secretly(words: &[String]) -> bool {
     };
     SECRET.iter().any(ends)
         || words.last().is_some_and(|last| GLUED.iter().any(|glued| last.ends_with(glued)))
+}
+
+/// The last two letters of a configured key. More might be split in the text: who configures
+/// `userid` means `user_id` too.
+fn end(word: &String) -> String {
+    let start = word.char_indices().rev().nth(1).map_or(0, |(start, _)| start);
+    word[start..].to_owned()
 }
 
 /// `pwd` may be a password or a folder; a path tells them apart.

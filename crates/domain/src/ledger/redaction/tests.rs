@@ -213,6 +213,8 @@ fn configured_keys_and_patterns_are_added() {
         redactor.text("[redacted] [redacted:ACME-1234]"),
         "[redacted] [re[redacted]ed:[redacted]]"
     );
+    let glued = Redactor::new(&["userid".to_owned()], &[]).unwrap();
+    assert_eq!(glued.text("user_id=5 UserId: 6"), "user_id=[redacted] UserId: [redacted]");
     let mut value = json!({"internalPin": "1", "password": "x"});
     redactor.value(&mut value);
     assert_eq!(value, json!({"internalPin": "[redacted]", "password": "[redacted]"}));
