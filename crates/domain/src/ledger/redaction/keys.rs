@@ -4,34 +4,34 @@
 use aho_corasick::AhoCorasick;
 
 /// Endings, as words.
-const SECRET: &[&[&str]] = &[
-    &["password"],
-    &["passwords"],
-    &["passwd"],
-    &["passphrase"],
-    &["passcode"],
-    &["pwd"],
-    &["secret"],
-    &["secrets"],
-    &["token"],
-    &["authorization"],
-    &["cookie"],
-    &["cookies"],
-    &["dsn"],
-    &["credential"],
-    &["credentials"],
-    &["api", "key"],
-    &["api", "keys"],
-    &["private", "key"],
-    &["access", "key"],
-    &["secret", "key"],
-    &["signing", "key"],
-    &["encryption", "key"],
-    &["auth", "key"],
-    &["account", "key"],
-    &["master", "key"],
-    &["ssh", "key"],
-    &["connection", "string"],
+const SECRET: &[&str] = &[
+    "password",
+    "passwords",
+    "passwd",
+    "passphrase",
+    "passcode",
+    "pwd",
+    "secret",
+    "secrets",
+    "token",
+    "authorization",
+    "cookie",
+    "cookies",
+    "dsn",
+    "credential",
+    "credentials",
+    "api_key",
+    "api_keys",
+    "private_key",
+    "access_key",
+    "secret_key",
+    "signing_key",
+    "encryption_key",
+    "auth_key",
+    "account_key",
+    "master_key",
+    "ssh_key",
+    "connection_string",
 ];
 
 /// Endings of a single word, for keys that run words together: `dbpassword`, `APIKEY`.
@@ -150,7 +150,7 @@ const HINTS: &[&str] = &[
 const KEY_BYTES_MAX: usize = 128;
 
 pub(super) struct Keys {
-    configured: Vec<Vec<String>>,
+    configured: Vec<String>,
     /// `None` where it could not be built; then every key is split.
     hints: Option<AhoCorasick>,
     configured_clues: Vec<String>,
@@ -158,10 +158,9 @@ pub(super) struct Keys {
 
 impl Keys {
     pub(super) fn new(configured: &[String]) -> Keys {
-        let configured: Vec<Vec<String>> =
-            configured.iter().map(|key| words(key)).filter(|words| !words.is_empty()).collect();
-        let configured_clues: Vec<String> =
-            configured.iter().filter_map(|words| words.last()).map(end).collect();
+        let configured: Vec<String> =
+            configured.iter().map(|key| snake(key)).filter(|key| !key.is_empty()).collect();
+        let configured_clues: Vec<String> = configured.iter().map(|key| end(key)).collect();
         let hints = HINTS.iter().copied().chain(configured_clues.iter().map(String::as_str));
         let hints = AhoCorasick::builder().ascii_case_insensitive(true).build(hints).ok();
         Keys { configured, hints, configured_clues }
@@ -176,10 +175,10 @@ impl Keys {
         if key.len() > KEY_BYTES_MAX || self.dismissed(key) {
             return false;
         }
-        let words = words(key);
-        let ends =
-            |ending: &Vec<String>| words.ends_with(ending) || words.concat() == ending.concat();
-        self.configured.iter().any(ends) || builtin(&words)
+        let key = snake(key);
+        let glued = |text: &str| text.replace('_', "");
+        let configured = |it: &String| ends_in(&key, it) || glued(&key) == glued(it);
+        self.configured.iter().any(configured) || builtin(&key)
     }
 
     /// Only ASCII is compared in any case, so other keys are always split.
@@ -189,40 +188,38 @@ impl Keys {
     }
 }
 
-fn builtin(words: &[String]) -> bool {
-    let mut words = words;
-    while let [head @ .., last] = words {
-        let number = last.trim_start_matches('v').bytes().all(|byte| byte.is_ascii_digit());
-        if head.is_empty() || !(number || TRAILING.contains(&last.as_str())) {
-            break;
-        }
-        // `connection_string` ends in a word that may otherwise trail.
-        if ends_secretly(words) {
+fn builtin(key: &str) -> bool {
+    let mut key = key;
+    loop {
+        if ends_secretly(key) {
             return true;
         }
-        words = head;
+        let Some((head, last)) = key.rsplit_once('_') else { return false };
+        let number = last.trim_start_matches('v').bytes().all(|byte| byte.is_ascii_digit());
+        if !(number || TRAILING.contains(&last)) {
+            return false;
+        }
+        key = head;
     }
-    ends_secretly(words)
 }
 
-fn ends_secretly(words: &[String]) -> bool {
-    if let [.., before, last] = words
-        && last == "token"
-        && HARMLESS_TOKEN.contains(&before.as_str())
-    {
+fn ends_secretly(key: &str) -> bool {
+    let before_token = key.strip_suffix("_token").and_then(|head| head.rsplit('_').next());
+    if before_token.is_some_and(|before| HARMLESS_TOKEN.contains(&before)) {
         return false;
     }
-    let ends = |ending: &&[&str]| {
-        words.len() >= ending.len()
-            && words[words.len() - ending.len()..].iter().zip(*ending).all(|(a, b)| a == b)
-    };
-    SECRET.iter().any(ends)
-        || words.last().is_some_and(|last| GLUED.iter().any(|glued| last.ends_with(glued)))
+    SECRET.iter().any(|ending| ends_in(key, ending))
+        || GLUED.iter().any(|glued| key.ends_with(glued))
+}
+
+/// Whether the last words of the key are these.
+fn ends_in(key: &str, words: &str) -> bool {
+    key.strip_suffix(words).is_some_and(|head| head.is_empty() || head.ends_with('_'))
 }
 
 /// The last two letters of a configured key. More might be split in the text: who configures
 /// `userid` means `user_id` too.
-fn end(word: &String) -> String {
+fn end(word: &str) -> String {
     let start = word.char_indices().rev().nth(1).map_or(0, |(start, _)| start);
     word[start..].to_owned()
 }
@@ -233,26 +230,26 @@ pub(super) fn spared(key: &str, value: &str) -> bool {
     folder && value.starts_with(['/', '~', '.'])
 }
 
-/// Lower-case words, split at anything that is no letter or digit, and where case shows a new one.
-fn words(key: &str) -> Vec<String> {
-    let characters: Vec<char> = key.chars().collect();
-    let mut words = Vec::new();
-    let mut word = String::new();
-    for (place, character) in characters.iter().enumerate() {
-        let before = place.checked_sub(1).map(|before| characters[before]);
-        let lower_before = before.is_some_and(|c| c.is_lowercase() || c.is_ascii_digit());
+/// Lower-case words joined by `_`: split at anything that is no letter or digit, and where case
+/// shows a new one.
+fn snake(key: &str) -> String {
+    let mut snake = String::with_capacity(key.len() + 8);
+    let mut characters = key.chars().peekable();
+    let mut before = None;
+    while let Some(character) = characters.next() {
+        let lower_before = before.is_some_and(|c: char| c.is_lowercase() || c.is_ascii_digit());
         let last_capital = before.is_some_and(char::is_uppercase)
-            && characters.get(place + 1).is_some_and(|next| next.is_lowercase());
+            && characters.peek().is_some_and(|next| next.is_lowercase());
         let begins = character.is_uppercase() && (lower_before || last_capital);
-        if (begins || !character.is_alphanumeric()) && !word.is_empty() {
-            words.push(std::mem::take(&mut word));
+        let joint = begins || !character.is_alphanumeric();
+        if joint && !snake.is_empty() && !snake.ends_with('_') {
+            snake.push('_');
         }
         if character.is_alphanumeric() {
-            word.extend(character.to_lowercase());
+            snake.extend(character.to_lowercase());
         }
+        before = Some(character);
     }
-    if !word.is_empty() {
-        words.push(word);
-    }
-    words
+    snake.truncate(snake.trim_end_matches('_').len());
+    snake
 }

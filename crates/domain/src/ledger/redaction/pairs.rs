@@ -18,10 +18,11 @@ const PLAIN_BYTES_MIN: usize = 16;
 pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> {
     let name = name(text, clue);
     let key = text[name.clone()].trim_start_matches('-');
+    // Most words of prose have no value after them, which is cheaper to see.
+    let place = place(text, &name)?;
     if !keys.secret(key) {
         return None;
     }
-    let place = place(text, &name)?;
     let span = match place.kind {
         Kind::Quoted => quoted(text, &place),
         Kind::Element => until(text, place.start, |c| c == '<' || c == '\n'),
