@@ -46,6 +46,10 @@ impl Object {
     pub fn value(&self) -> &Value {
         &self.value
     }
+
+    pub fn members(&self) -> &Map<String, Value> {
+        self.value.as_object().expect("an object when it was read")
+    }
 }
 
 struct Strict;

@@ -1,0 +1,62 @@
+//! What the graph of a million touches costs: spread over a month, packed into one window, and a
+//! single resource that twenty agents fight for.
+
+use std::hint::black_box;
+
+use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
+use domain::ledger::contention::{Contention, Doing, Question, Touch};
+
+const HOUR_US: i64 = 3_600_000_000;
+
+/// Touches of `resources` resources by twenty agents over `span_us`, in order.
+fn touches(count: u64, resources: u64, span_us: i64) -> Vec<Touch<'static, u64>> {
+    let agents: Vec<&'static str> =
+        (0..20).map(|n| &*Box::leak(format!("claude-code/session-{n}").into_boxed_str())).collect();
+    let each = count / resources;
+    let step_us = span_us / i64::try_from(each).expect("small");
+    let mut state = 0x2545_f491_4f6c_dd1d_u64;
+    let mut touches = Vec::new();
+    for resource in 0..resources {
+        let resource = &*Box::leak(format!("/srv/project/file-{resource:06}.rs").into_boxed_str());
+        for turn in 0..each {
+            state ^= state << 13;
+            state ^= state >> 7;
+            state ^= state << 17;
+            touches.push(Touch {
+                agent: agents[(state % 20) as usize],
+                system: "filesystem",
+                resource,
+                doing: if state & 0x300 == 0 { Doing::Write } else { Doing::Read },
+                at_us: i64::try_from(turn).expect("small") * step_us,
+                record: turn,
+            });
+        }
+    }
+    touches
+}
+
+fn contention(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("contention");
+    group.sample_size(10);
+    for (name, count, resources, span_us) in [
+        ("1M touches over 30 days", 1_000_000, 10_000, 30 * 24 * HOUR_US),
+        ("1M touches in one window", 1_000_000, 10_000, HOUR_US),
+        ("100k touches of one resource", 100_000, 1, HOUR_US),
+    ] {
+        let touches = touches(count, resources, span_us);
+        group.bench_function(name, |bencher| {
+            bencher.iter_batched(
+                || Contention::new(Question { window_us: HOUR_US, kind: None }),
+                |mut contention| {
+                    touches.iter().for_each(|touch| contention.push(black_box(*touch)));
+                    contention.finish().edges.len()
+                },
+                BatchSize::PerIteration,
+            );
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, contention);
+criterion_main!(benches);

@@ -1,0 +1,304 @@
+//! Agents that touch the same thing. Touches come in sorted by system, resource and time; what
+//! comes out is a graph of agents, with an edge where two of them met at one resource within the
+//! window. A touch is compared with the latest touches of the other agents only, so that a
+//! resource that everybody works on costs its touches times its agents and no more.
+
+mod graph;
+mod meeting;
+
+#[cfg(test)]
+mod tests;
+
+use std::collections::HashMap;
+
+pub use graph::{EDGES_MAX, Edge, Graph, NODES_MAX, Node, RECORDS_MAX, RESOURCES_MAX};
+use meeting::{Edges, Key, Meeting, Meetings};
+use serde::Serialize;
+
+/// Agents of one resource that a touch is compared with, the latest first. More within one window
+/// is a crowd, not a contention that anybody can read.
+pub const CROWD_MAX: usize = 64;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Doing {
+    Read,
+    Write,
+}
+
+/// The worst first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Kind {
+    /// One read, another wrote, and the first wrote on without looking again.
+    StaleRead,
+    WriteWrite,
+    ReadWrite,
+    /// No contention; shown only to who asks for it.
+    ReadRead,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 4] = [Kind::StaleRead, Kind::WriteWrite, Kind::ReadWrite, Kind::ReadRead];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::StaleRead => "stale-read",
+            Kind::WriteWrite => "write-write",
+            Kind::ReadWrite => "read-write",
+            Kind::ReadRead => "read-read",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Kind> {
+        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    }
+
+    fn of(first: Doing, second: Doing) -> Kind {
+        match (first, second) {
+            (Doing::Write, Doing::Write) => Kind::WriteWrite,
+            (Doing::Read, Doing::Write) | (Doing::Write, Doing::Read) => Kind::ReadWrite,
+            (Doing::Read, Doing::Read) => Kind::ReadRead,
+        }
+    }
+}
+
+/// One agent's touch of one resource. `R` names the record: its number while touches are read, its
+/// id when the graph is published.
+#[derive(Clone, Copy, Debug)]
+pub struct Touch<'a, R> {
+    pub agent: &'a str,
+    pub system: &'a str,
+    pub resource: &'a str,
+    pub doing: Doing,
+    pub at_us: i64,
+    pub record: R,
+}
+
+/// Which edges are wanted.
+#[derive(Clone, Copy, Debug)]
+pub struct Question {
+    pub window_us: i64,
+    /// `None`: every kind that is contention.
+    pub kind: Option<Kind>,
+}
+
+impl Question {
+    fn wants(self, kind: Kind) -> bool {
+        self.kind.map_or(kind != Kind::ReadRead, |only| only == kind)
+    }
+}
+
+/// Takes touches one by one and keeps only what the graph needs.
+pub struct Contention<R> {
+    question: Question,
+    wanted: [bool; 4],
+    agents: HashMap<String, u32>,
+    nodes: Vec<Node>,
+    /// The resource at which each agent was seen last, so that its resources can be counted.
+    seen_at: Vec<u64>,
+    key_number: u64,
+    system: String,
+    resource: String,
+    crowd: Crowd<R>,
+    edges: Edges<R>,
+    published: Vec<Edge<R>>,
+}
+
+impl<R: Copy> Contention<R> {
+    pub fn new(question: Question) -> Contention<R> {
+        Contention {
+            question,
+            wanted: Kind::ALL.map(|kind| question.wants(kind)),
+            agents: HashMap::new(),
+            nodes: Vec::new(),
+            seen_at: Vec::new(),
+            key_number: 0,
+            system: String::new(),
+            resource: String::new(),
+            crowd: Crowd::default(),
+            edges: Edges::default(),
+            published: Vec::new(),
+        }
+    }
+
+    /// Touches must come sorted by system, resource and time.
+    pub fn push(&mut self, touch: Touch<'_, R>) {
+        if touch.resource != self.resource || touch.system != self.system || self.key_number == 0 {
+            self.turn_to(touch.system, touch.resource);
+        }
+        let agent = self.agent(touch.agent);
+        self.count(agent, touch.doing);
+        let key = Key { number: self.key_number, resource: &self.resource };
+        let place = self.crowd.place(agent, |meetings, place, agents| {
+            meetings.leave(place, agents, key, &mut self.edges);
+        });
+        self.meet(place, &touch);
+        self.crowd.remember(place, &touch);
+    }
+
+    pub fn finish(mut self) -> Graph<R> {
+        self.turn_to("", "");
+        self.publish();
+        Graph::new(self.nodes, self.published)
+    }
+
+    fn turn_to(&mut self, system: &str, resource: &str) {
+        let key = Key { number: self.key_number, resource: &self.resource };
+        self.crowd.leave_all(key, &mut self.edges);
+        if system != self.system {
+            self.publish();
+            system.clone_into(&mut self.system);
+        }
+        resource.clone_into(&mut self.resource);
+        self.key_number += 1;
+    }
+
+    fn publish(&mut self) {
+        let edges = std::mem::take(&mut self.edges);
+        self.published.extend(edges.publish(&self.system, &self.nodes));
+    }
+
+    fn agent(&mut self, name: &str) -> u32 {
+        if let Some(agent) = self.agents.get(name) {
+            return *agent;
+        }
+        let agent = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.agents.insert(name.to_owned(), agent);
+        self.nodes.push(Node::new(name));
+        self.seen_at.push(0);
+        agent
+    }
+
+    fn count(&mut self, agent: u32, doing: Doing) {
+        let node = &mut self.nodes[agent as usize];
+        node.calls += 1;
+        match doing {
+            Doing::Read => node.reads += 1,
+            Doing::Write => node.writes += 1,
+        }
+        if std::mem::replace(&mut self.seen_at[agent as usize], self.key_number) != self.key_number
+        {
+            node.resources += 1;
+        }
+    }
+
+    /// Compares a touch with the latest ones of everybody else within the window.
+    fn meet(&mut self, me: usize, touch: &Touch<'_, R>) {
+        let oldest = touch.at_us.saturating_sub(self.question.window_us);
+        let Crowd { order, members, meetings, turn } = &mut self.crowd;
+        let my_read = members[me].last_read.filter(|_| touch.doing == Doing::Write);
+        for &other in order.iter().rev() {
+            let other = usize::from(other);
+            let member = &members[other];
+            if other == me {
+                continue;
+            }
+            if member.latest_us < oldest {
+                break;
+            }
+            for (doing, last) in
+                [(Doing::Read, member.last_read), (Doing::Write, member.last_write)]
+            {
+                let kind = Kind::of(doing, touch.doing);
+                let Some(last) = last.filter(|last| last.at_us >= oldest) else { continue };
+                if self.wanted[kind as usize] {
+                    let records = [last.record, touch.record, touch.record];
+                    meetings.add(
+                        other,
+                        me,
+                        kind,
+                        Meeting::new(last.at_us, touch.at_us, *turn, records),
+                    );
+                }
+            }
+            let Some(read) = my_read.filter(|read| read.at_us >= oldest) else { continue };
+            let Some(written) = member.last_write.filter(|write| write.turn > read.turn) else {
+                continue;
+            };
+            if self.wanted[Kind::StaleRead as usize] {
+                let records = [read.record, written.record, touch.record];
+                let meeting = Meeting::new(written.at_us, touch.at_us, *turn, records);
+                meetings.add(me, other, Kind::StaleRead, meeting);
+            }
+        }
+    }
+}
+
+/// The agents of the present resource, by places that are given anew for every resource.
+struct Crowd<R> {
+    members: Vec<Member<R>>,
+    /// Places, the latest agent last.
+    order: Vec<u8>,
+    meetings: Meetings<R>,
+    turn: u64,
+}
+
+struct Member<R> {
+    agent: u32,
+    latest_us: i64,
+    last_read: Option<Last<R>>,
+    last_write: Option<Last<R>>,
+}
+
+#[derive(Clone, Copy)]
+struct Last<R> {
+    at_us: i64,
+    /// Tells what came first where the times are equal.
+    turn: u64,
+    record: R,
+}
+
+impl<R> Default for Crowd<R> {
+    fn default() -> Crowd<R> {
+        Crowd { members: Vec::new(), order: Vec::new(), meetings: Meetings::default(), turn: 0 }
+    }
+}
+
+impl<R: Copy> Crowd<R> {
+    /// The place of an agent. In a full crowd the agent that was quiet for longest makes room.
+    fn place(
+        &mut self,
+        agent: u32,
+        mut leave: impl FnMut(&mut Meetings<R>, usize, &[u32]),
+    ) -> usize {
+        let known =
+            self.order.iter().rposition(|place| self.members[usize::from(*place)].agent == agent);
+        if let Some(rank) = known {
+            let place = self.order.remove(rank);
+            self.order.push(place);
+            return usize::from(place);
+        }
+        let member = Member { agent, latest_us: i64::MIN, last_read: None, last_write: None };
+        if self.members.len() < CROWD_MAX {
+            self.members.push(member);
+            let place = self.members.len() - 1;
+            self.order.push(u8::try_from(place).expect("a crowd is small"));
+            return place;
+        }
+        let place = self.order.remove(0);
+        let agents: Vec<u32> = self.members.iter().map(|member| member.agent).collect();
+        leave(&mut self.meetings, usize::from(place), &agents);
+        self.members[usize::from(place)] = member;
+        self.order.push(place);
+        usize::from(place)
+    }
+
+    fn remember(&mut self, place: usize, touch: &Touch<'_, R>) {
+        self.turn += 1;
+        let last = Last { at_us: touch.at_us, turn: self.turn, record: touch.record };
+        let member = &mut self.members[place];
+        member.latest_us = touch.at_us;
+        match touch.doing {
+            Doing::Read => member.last_read = Some(last),
+            Doing::Write => member.last_write = Some(last),
+        }
+    }
+
+    fn leave_all(&mut self, key: Key<'_>, edges: &mut Edges<R>) {
+        let agents: Vec<u32> = self.members.iter().map(|member| member.agent).collect();
+        self.meetings.leave_all(&agents, key, edges);
+        self.members.clear();
+        self.order.clear();
+    }
+}

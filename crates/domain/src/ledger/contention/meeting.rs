@@ -1,0 +1,195 @@
+//! The meetings of agents at one resource, and the edges that they add up to.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+
+use super::graph::{Closest, Edge, Node};
+use super::{CROWD_MAX, Kind};
+
+/// A resource at which two agents met, or all that is known of their meetings there.
+#[derive(Clone, Copy)]
+pub(super) struct Meeting<R> {
+    pub(super) count: u64,
+    pub(super) first_us: i64,
+    /// Tells who came first where the times are equal.
+    pub(super) first_turn: u64,
+    pub(super) last_us: i64,
+    pub(super) gap_us: i64,
+    /// Of the closest meeting; the last one twice where two records tell it all.
+    pub(super) records: [R; 3],
+}
+
+impl<R: Copy> Meeting<R> {
+    /// A touch and what came before it.
+    pub(super) fn new(before_us: i64, at_us: i64, turn: u64, records: [R; 3]) -> Meeting<R> {
+        let gap_us = at_us.saturating_sub(before_us);
+        Meeting { count: 1, first_us: at_us, first_turn: turn, last_us: at_us, gap_us, records }
+    }
+
+    fn earlier_than(&self, other: &Meeting<R>) -> bool {
+        (self.first_us, self.first_turn) < (other.first_us, other.first_turn)
+    }
+
+    fn merge(&mut self, other: &Meeting<R>) {
+        self.count += other.count;
+        if other.earlier_than(self) {
+            (self.first_us, self.first_turn) = (other.first_us, other.first_turn);
+        }
+        self.last_us = self.last_us.max(other.last_us);
+        if other.gap_us < self.gap_us {
+            self.gap_us = other.gap_us;
+            self.records = other.records;
+        }
+    }
+}
+
+/// The resource at which agents meet, and its number among all.
+#[derive(Clone, Copy)]
+pub(super) struct Key<'a> {
+    pub(super) number: u64,
+    pub(super) resource: &'a str,
+}
+
+/// A square of places by places, one cell for each kind of meeting.
+pub(super) struct Meetings<R> {
+    cells: Vec<Option<Meeting<R>>>,
+    any: bool,
+}
+
+const KINDS: usize = Kind::ALL.len();
+
+impl<R> Default for Meetings<R> {
+    fn default() -> Meetings<R> {
+        Meetings { cells: Vec::new(), any: false }
+    }
+}
+
+impl<R: Copy> Meetings<R> {
+    /// `from` came first.
+    pub(super) fn add(&mut self, from: usize, to: usize, kind: Kind, meeting: Meeting<R>) {
+        if self.cells.is_empty() {
+            self.cells.resize(CROWD_MAX * CROWD_MAX * KINDS, None);
+        }
+        self.any = true;
+        match &mut self.cells[cell(from, to, kind)] {
+            Some(known) => known.merge(&meeting),
+            empty => *empty = Some(meeting),
+        }
+    }
+
+    /// Hands over all meetings of the agent at a place, which another one will take.
+    pub(super) fn leave(
+        &mut self,
+        place: usize,
+        agents: &[u32],
+        key: Key<'_>,
+        edges: &mut Edges<R>,
+    ) {
+        for other in 0..agents.len() {
+            for (from, to) in [(place, other), (other, place)] {
+                self.hand_over((from, to), agents, key, edges);
+            }
+        }
+    }
+
+    pub(super) fn leave_all(&mut self, agents: &[u32], key: Key<'_>, edges: &mut Edges<R>) {
+        for from in 0..agents.len() {
+            for to in 0..agents.len() {
+                self.hand_over((from, to), agents, key, edges);
+            }
+        }
+        self.any = false;
+    }
+
+    fn hand_over(
+        &mut self,
+        (from, to): (usize, usize),
+        agents: &[u32],
+        key: Key<'_>,
+        edges: &mut Edges<R>,
+    ) {
+        if !self.any {
+            return;
+        }
+        for kind in Kind::ALL {
+            if let Some(meeting) = self.cells[cell(from, to, kind)].take() {
+                edges.add((agents[from], agents[to]), kind, key, &meeting);
+            }
+        }
+    }
+}
+
+fn cell(from: usize, to: usize, kind: Kind) -> usize {
+    (from * CROWD_MAX + to) * KINDS + kind as usize
+}
+
+/// The edges of one system. Two agents share one for each kind, whoever came first; but a stale
+/// read has a victim, and so a direction.
+pub(super) struct Edges<R> {
+    edges: HashMap<u64, Gathered<R>, BuildHasherDefault<Mix>>,
+}
+
+struct Gathered<R> {
+    from: u32,
+    to: u32,
+    kind: Kind,
+    whole: Meeting<R>,
+    closest: Closest<R>,
+}
+
+impl<R> Default for Edges<R> {
+    fn default() -> Edges<R> {
+        Edges { edges: HashMap::default() }
+    }
+}
+
+impl<R: Copy> Edges<R> {
+    fn add(&mut self, pair: (u32, u32), kind: Kind, key: Key<'_>, meeting: &Meeting<R>) {
+        let (from, to) = pair;
+        let (low, high) =
+            if kind == Kind::StaleRead { (from, to) } else { (from.min(to), from.max(to)) };
+        // Thirty bits an agent; more agents than that do not fit into memory either.
+        let place = u64::from(low) << 34 | u64::from(high) << 4 | kind as u64;
+        let gathered = self.edges.entry(place).or_insert_with(|| Gathered {
+            from,
+            to,
+            kind,
+            whole: Meeting { count: 0, ..*meeting },
+            closest: Closest::default(),
+        });
+        if meeting.earlier_than(&gathered.whole) {
+            (gathered.from, gathered.to) = (from, to);
+        }
+        gathered.whole.merge(meeting);
+        gathered.closest.add(key.number, key.resource, meeting);
+    }
+
+    pub(super) fn publish(self, system: &str, nodes: &[Node]) -> impl Iterator<Item = Edge<R>> {
+        self.edges.into_values().map(move |gathered| {
+            let Gathered { from, to, kind, whole, closest } = gathered;
+            let name = |agent: u32| nodes[agent as usize].agent.clone();
+            Edge::new((name(from), name(to)), kind, system, &whole, closest)
+        })
+    }
+}
+
+/// The keys are numbers that were given here, so nobody can choose them to collide.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}

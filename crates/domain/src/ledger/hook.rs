@@ -1,0 +1,301 @@
+//! A hook event of Claude Code, as a frame for the events socket. The agent waits for the hook, so
+//! nothing here looks further than the event itself.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+
+use super::frame::{Decision, FRAME_BYTES_MAX, IDENTITY_BYTES_MAX, TOOL_BYTES_MAX, VERSION};
+use super::target::{self, Target};
+use crate::json::Object;
+
+pub const CHANNEL: &str = "claude-code";
+const CAPTURE_METHOD: &str = "hook";
+
+/// Stands for a session that the event did not name; a frame needs one.
+const NO_SESSION: &str = "unknown";
+
+/// What is kept of an error message when even the frame without input and output is too large.
+const ERROR_BYTES_KEPT: usize = 64 << 10;
+
+#[derive(Debug, thiserror::Error)]
+#[error("not a hook event: {0}")]
+pub struct HookFault(#[from] serde_json::Error);
+
+/// The frame as JSON text, or `None` for an event that records nothing. A field that would make
+/// the frame unacceptable is left out rather than lose the event.
+pub fn frame(event: &str, now: Timestamp) -> Result<Option<String>, HookFault> {
+    let Some(checked) = Object::parse(event)? else {
+        return Ok(None);
+    };
+    let event: Event<'_> = serde_json::from_str(checked.text().get())?;
+    let Some(decision) = decision(event.hook_event_name.as_deref()) else {
+        return Ok(None);
+    };
+    let Some(name) = event.tool_name.as_deref().filter(|name| !name.is_empty()) else {
+        return Ok(None);
+    };
+    let tool = tool(name);
+    let target = touched(&tool, event.tool_input, event.cwd.as_deref().unwrap_or_default());
+    let outgoing = Outgoing {
+        v: VERSION,
+        ts_emit: now.to_string(),
+        session_id: fitting(event.session_id.as_deref()).unwrap_or(NO_SESSION),
+        channel: CHANNEL,
+        tool,
+        decision: decision.as_str(),
+        target_system: target.as_ref().map(Target::system),
+        target_resource: target.as_ref().map(Target::resource),
+        input: event.tool_input,
+        output: event.tool_response,
+        error: event.error.as_deref().filter(|error| !error.is_empty()),
+        correlation_id: fitting(event.tool_use_id.as_deref()),
+        agent_id: fitting(event.agent_id.as_deref()),
+        agent_type: fitting(event.agent_type.as_deref()),
+        capture_method: CAPTURE_METHOD,
+        omitted: Vec::new(),
+    };
+    Ok(Some(outgoing.within_limit()?))
+}
+
+#[derive(Deserialize)]
+struct Event<'a> {
+    hook_event_name: Option<String>,
+    session_id: Option<String>,
+    cwd: Option<String>,
+    tool_name: Option<String>,
+    #[serde(borrow)]
+    tool_input: Option<&'a RawValue>,
+    #[serde(borrow)]
+    tool_response: Option<&'a RawValue>,
+    tool_use_id: Option<String>,
+    agent_id: Option<String>,
+    agent_type: Option<String>,
+    error: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Outgoing<'a> {
+    v: &'static str,
+    ts_emit: String,
+    session_id: &'a str,
+    channel: &'static str,
+    tool: Tool<'a>,
+    decision: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_system: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    target_resource: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    input: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    output: Option<&'a RawValue>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    correlation_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_id: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    agent_type: Option<&'a str>,
+    capture_method: &'static str,
+    /// No member of the published form: says what is missing, and why the hashes are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    omitted: Vec<&'static str>,
+}
+
+#[derive(Serialize)]
+struct Tool<'a> {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    server: Option<&'a str>,
+    name: &'a str,
+}
+
+impl Outgoing<'_> {
+    fn within_limit(mut self) -> Result<String, serde_json::Error> {
+        let mut text = serde_json::to_string(&self)?;
+        if text.len() > FRAME_BYTES_MAX && self.output.take().is_some() {
+            self.omitted.push("output");
+            text = serde_json::to_string(&self)?;
+        }
+        if text.len() > FRAME_BYTES_MAX && self.input.take().is_some() {
+            self.omitted.push("input");
+            text = serde_json::to_string(&self)?;
+        }
+        if text.len() > FRAME_BYTES_MAX {
+            self.error = self.error.map(|error| start(error, ERROR_BYTES_KEPT));
+            self.omitted.push("error");
+            text = serde_json::to_string(&self)?;
+        }
+        Ok(text)
+    }
+}
+
+fn decision(event: Option<&str>) -> Option<Decision> {
+    match event? {
+        "PreToolUse" => Some(Decision::Pending),
+        "PostToolUse" | "PostToolUseFailure" => Some(Decision::Allowed),
+        _ => None,
+    }
+}
+
+/// `mcp__server__tool`. A name that does not fit is cut: it is shown, not looked up.
+fn tool(name: &str) -> Tool<'_> {
+    let parts = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
+    match parts {
+        Some((server, name)) if !server.is_empty() && !name.is_empty() => {
+            Tool { server: Some(start(server, TOOL_BYTES_MAX)), name: start(name, TOOL_BYTES_MAX) }
+        }
+        _ => Tool { server: None, name: start(name, TOOL_BYTES_MAX) },
+    }
+}
+
+fn touched(tool: &Tool<'_>, input: Option<&RawValue>, cwd: &str) -> Option<Target> {
+    let input = Object::parse(input?.get()).ok()??;
+    if let Some(server) = tool.server {
+        return target::extract(server, tool.name, &input);
+    }
+    let text = |name: &str| input.members().get(name)?.as_str();
+    match tool.name {
+        "Bash" => target::of_shell(text("command")?, cwd),
+        _ => target::of_file(text("file_path").or_else(|| text("notebook_path"))?, cwd),
+    }
+}
+
+fn fitting(text: Option<&str>) -> Option<&str> {
+    text.filter(|text| !text.is_empty() && text.len() <= IDENTITY_BYTES_MAX)
+}
+
+fn start(text: &str, bytes_max: usize) -> &str {
+    let end = (0..=bytes_max.min(text.len())).rev().find(|end| text.is_char_boundary(*end));
+    &text[..end.unwrap_or(0)]
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::{Value, json};
+
+    use super::super::frame::Frame;
+    use super::*;
+
+    fn event(members: Value) -> Value {
+        let mut event = json!({
+            "hook_event_name": "PostToolUse", "session_id": "s1", "cwd": "/w",
+            "transcript_path": "/t", "permission_mode": "default",
+            "tool_name": "Read", "tool_input": {"file_path": "a.rs"},
+            "tool_response": {"ok": true}, "tool_use_id": "toolu_1",
+        });
+        for (name, value) in members.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        event
+    }
+
+    fn text(members: Value) -> Option<String> {
+        frame(&event(members).to_string(), Timestamp::UNIX_EPOCH).unwrap()
+    }
+
+    fn read(members: Value) -> Frame {
+        Frame::parse(text(members).unwrap().as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn an_event_becomes_a_frame() {
+        assert_eq!(
+            text(json!({"agent_id": "a1", "agent_type": "Explore"})).unwrap(),
+            r#"{"v":"1","ts_emit":"1970-01-01T00:00:00Z","session_id":"s1","channel":"claude-code","tool":{"name":"Read"},"decision":"allowed","target_system":"filesystem","target_resource":"/w/a.rs","input":{"file_path":"a.rs"},"output":{"ok":true},"correlation_id":"toolu_1","agent_id":"a1","agent_type":"Explore","capture_method":"hook"}"#
+        );
+        let before = read(json!({"hook_event_name": "PreToolUse"}));
+        assert_eq!(before.decision, Decision::Pending);
+        let failed =
+            read(json!({"hook_event_name": "PostToolUseFailure", "error": "no such file"}));
+        assert_eq!(
+            (failed.decision, failed.error.as_deref()),
+            (Decision::Allowed, Some("no such file"))
+        );
+    }
+
+    #[test]
+    fn targets_follow_the_tool() {
+        for (tool, input, expected) in [
+            ("Edit", json!({"file_path": "/x/../y"}), Some(("filesystem", "/y"))),
+            (
+                "NotebookEdit",
+                json!({"notebook_path": "n.ipynb"}),
+                Some(("filesystem", "/w/n.ipynb")),
+            ),
+            ("Bash", json!({"command": "rm x"}), Some(("filesystem", "/w/x"))),
+            ("Bash", json!({"command": "rm x; ls", "file_path": "no"}), None),
+            ("mcp__db__query", json!({"table": "t", "database": "d"}), Some(("db", "d.t"))),
+            ("mcp__db__query", json!({"file_path": "x"}), None),
+            ("Grep", json!({"pattern": "x"}), None),
+            ("Read", json!("text"), None),
+        ] {
+            let frame = read(json!({"tool_name": tool, "tool_input": input}));
+            let found = frame.target.as_ref().map(|it| (it.system(), it.resource()));
+            assert_eq!(found, expected, "{tool} {input}");
+        }
+    }
+
+    #[test]
+    fn names_of_mcp_tools_are_split() {
+        for (name, server, tool) in [
+            ("mcp__git__push", Some("git"), "push"),
+            ("mcp__git__a__b", Some("git"), "a__b"),
+            ("mcp__git", None, "mcp__git"),
+            ("mcp____x", None, "mcp____x"),
+            ("Read", None, "Read"),
+        ] {
+            let frame = read(json!({"tool_name": name}));
+            assert_eq!((frame.server.as_deref(), frame.tool.as_str()), (server, tool), "{name}");
+        }
+    }
+
+    #[test]
+    fn other_events_record_nothing() {
+        for members in [
+            json!({"hook_event_name": "SessionStart"}),
+            json!({"hook_event_name": null}),
+            json!({"tool_name": null}),
+            json!({"tool_name": ""}),
+        ] {
+            assert_eq!(text(members.clone()), None, "{members}");
+        }
+        assert!(frame("[]", Timestamp::UNIX_EPOCH).unwrap().is_none());
+        assert!(frame("{", Timestamp::UNIX_EPOCH).is_err());
+    }
+
+    #[test]
+    fn what_does_not_fit_is_left_out_and_said_so() {
+        let big = "x".repeat(FRAME_BYTES_MAX);
+        for (members, omitted) in [
+            (json!({"tool_response": big}), vec!["output"]),
+            (json!({"tool_input": {"file_path": "a", "content": big}}), vec!["output", "input"]),
+            (json!({"error": big}), vec!["output", "input", "error"]),
+        ] {
+            let frame = read(members);
+            assert_eq!(frame.omitted, omitted);
+            assert_eq!(frame.output.is_none(), omitted.contains(&"output"));
+            assert_eq!(frame.input.is_none(), omitted.contains(&"input"));
+            assert!(frame.target.is_some());
+        }
+        let long = "x".repeat(257);
+        let frame = read(json!({"session_id": long, "agent_type": long, "tool_use_id": long}));
+        assert_eq!(frame.session_id, NO_SESSION);
+        assert_eq!(frame.identity.agent_type, None);
+    }
+
+    proptest! {
+        #[test]
+        fn every_frame_is_one_that_is_taken(
+            tool in "(mcp__)?\\PC{0,12}", cwd in "\\PC{0,8}", path in "\\PC{0,12}", session in "\\PC{0,4}",
+        ) {
+            let members = json!({"tool_name": tool, "cwd": cwd, "session_id": session,
+                "tool_input": {"file_path": path, "command": path, "url": path}});
+            if let Some(text) = text(members) {
+                prop_assert!(Frame::parse(text.as_bytes()).is_ok());
+            }
+        }
+    }
+}

@@ -1,0 +1,241 @@
+//! What must not be stored: values under keys that name secrets, and texts that look like secrets.
+//! Arguments, results and messages go through here before they are written anywhere.
+
+mod keys;
+mod pairs;
+mod shapes;
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+
+use aho_corasick::AhoCorasick;
+use regex::{Regex, RegexBuilder};
+use serde_json::Value;
+
+use keys::Keys;
+
+/// What stands where a secret was; shapes that are known by name write `[redacted:name]`.
+pub const REDACTED: &str = "[redacted]";
+
+/// Compiled size of one configured pattern. Far beyond any sensible one, and patterns run over
+/// everything that is stored.
+const PATTERN_SIZE_MAX: usize = 1 << 20;
+
+/// Configured patterns; each is one more pass over every text.
+const PATTERNS_MAX: usize = 64;
+
+/// What is taken out can bring together what stood around it, so a text with secrets is looked at
+/// again until nothing is found. Once more is the rule; the bound is for texts made to need many.
+const PASSES_MAX: usize = 8;
+
+/// Built once for a configuration and then shared.
+pub struct Redactor {
+    keys: Keys,
+    /// Finds every place where a shape or a key may begin; most texts have none.
+    clues: AhoCorasick,
+    patterns: Vec<Regex>,
+}
+
+/// A configured pattern that cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum PatternFault {
+    #[error("pattern '{pattern}' is no regular expression: {message}")]
+    Syntax { pattern: String, message: String },
+    #[error("pattern '{0}' matches the empty text, so it would match everywhere")]
+    Empty(String),
+    #[error("{0} patterns, at most {PATTERNS_MAX} are taken")]
+    TooMany(usize),
+}
+
+impl Redactor {
+    /// The built-in keys and shapes with those of the configuration; all faults at once.
+    pub fn new(keys: &[String], patterns: &[String]) -> Result<Redactor, Vec<PatternFault>> {
+        if patterns.len() > PATTERNS_MAX {
+            return Err(vec![PatternFault::TooMany(patterns.len())]);
+        }
+        let mut compiled = Vec::new();
+        let mut faults = Vec::new();
+        for pattern in patterns {
+            match compile(pattern) {
+                Ok(regex) => compiled.push(regex),
+                Err(fault) => faults.push(fault),
+            }
+        }
+        if !faults.is_empty() {
+            return Err(faults);
+        }
+        let keys = Keys::new(keys);
+        let clues = shapes::CLUES.iter().map(|(clue, _)| *clue).chain(keys.clues());
+        let clues = AhoCorasick::builder()
+            .ascii_case_insensitive(true)
+            .match_kind(aho_corasick::MatchKind::LeftmostLongest)
+            .kind(Some(aho_corasick::AhoCorasickKind::DFA))
+            .build(clues)
+            .map_err(|error| vec![syntax("keys", &error.to_string())])?;
+        Ok(Redactor { keys, clues, patterns: compiled })
+    }
+
+    pub fn builtin() -> Redactor {
+        Redactor::new(&[], &[]).expect("the built-in keys and shapes are sound")
+    }
+
+    /// Redacts in place: the same members and items, other leaves. Keys stay as they are.
+    pub fn value(&self, value: &mut Value) {
+        match value {
+            Value::String(text) => {
+                if let Cow::Owned(redacted) = self.text(text) {
+                    *text = redacted;
+                }
+            }
+            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
+            Value::Object(members) => {
+                let names_secret = ["name", "key"].into_iter().any(|label| {
+                    let label = members.get(label).and_then(Value::as_str);
+                    label.is_some_and(|label| self.keys.secret(label))
+                });
+                for (key, value) in members {
+                    if self.keys.secret(key) || (names_secret && key == "value") {
+                        blank(key, value);
+                    } else {
+                        self.value(value);
+                    }
+                }
+            }
+            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+        }
+    }
+
+    /// The text without what looks like a secret; borrowed where there was nothing to take out.
+    pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
+        let mut known = Cow::Borrowed(text);
+        for _ in 0..PASSES_MAX {
+            let spans = self.spans(&known);
+            if spans.is_empty() {
+                break;
+            }
+            known = Cow::Owned(render(&known, &spans));
+        }
+        self.patterns.iter().fold(known, |text, pattern| match apply(pattern, &text) {
+            Some(redacted) => Cow::Owned(redacted),
+            None => text,
+        })
+    }
+
+    fn spans(&self, text: &str) -> Vec<Span> {
+        let mut spans = Vec::new();
+        let mut at = 0;
+        while let Some(clue) = self.clues.find(aho_corasick::Input::new(text).span(at..text.len()))
+        {
+            let found = match shapes::CLUES.get(clue.pattern().as_usize()) {
+                Some((_, shape)) => shape.find(text, clue.range()),
+                None => pairs::find(text, clue.range(), &self.keys),
+            };
+            at = found.as_ref().map_or(clue.end(), |span| span.end.max(clue.end()));
+            spans.extend(found);
+        }
+        shapes::beside_aws_keys(text, &mut spans);
+        spans.sort_by_key(|span| (span.start, span.end));
+        spans
+    }
+}
+
+/// A stretch of text that is replaced.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Span {
+    start: usize,
+    end: usize,
+    replacement: &'static str,
+}
+
+fn compile(pattern: &str) -> Result<Regex, PatternFault> {
+    let regex = RegexBuilder::new(pattern)
+        .size_limit(PATTERN_SIZE_MAX)
+        .dfa_size_limit(PATTERN_SIZE_MAX)
+        .build()
+        .map_err(|error| syntax(pattern, &error.to_string()))?;
+    if regex.is_match("") {
+        return Err(PatternFault::Empty(pattern.to_owned()));
+    }
+    Ok(regex)
+}
+
+fn syntax(pattern: &str, message: &str) -> PatternFault {
+    PatternFault::Syntax { pattern: pattern.to_owned(), message: message.to_owned() }
+}
+
+/// Everything under a secret key goes, but for what can be no secret: `has_password: true`.
+fn blank(key: &str, value: &mut Value) {
+    match value {
+        Value::String(text) => {
+            if !text.is_empty() && !marker(text) && !keys::spared(key, text) {
+                *value = REDACTED.into();
+            }
+        }
+        Value::Number(_) => *value = REDACTED.into(),
+        Value::Array(items) => items.iter_mut().for_each(|item| blank(key, item)),
+        Value::Object(members) => members.values_mut().for_each(|member| blank(key, member)),
+        Value::Null | Value::Bool(_) => {}
+    }
+}
+
+fn render(text: &str, spans: &[Span]) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut at = 0;
+    for span in spans {
+        if span.start >= at {
+            out.push_str(&text[at..span.start]);
+            out.push_str(span.replacement);
+        }
+        at = at.max(span.end);
+    }
+    out.push_str(&text[at..]);
+    out
+}
+
+/// Patterns see what lies between the markers: one that matches `redacted` must not feed on them,
+/// and a marker that was there before must not hide its neighbours.
+fn apply(pattern: &Regex, text: &str) -> Option<String> {
+    let mut out = String::new();
+    let mut changed = false;
+    let mut rest = text;
+    while !rest.is_empty() {
+        let (stretch, mark) = next_marker(rest);
+        let redacted = pattern.replace_all(stretch, REDACTED);
+        changed |= matches!(redacted, Cow::Owned(_));
+        out.push_str(&redacted);
+        out.push_str(mark);
+        rest = &rest[stretch.len() + mark.len()..];
+    }
+    changed.then_some(out)
+}
+
+/// The text before the next marker, and that marker.
+fn next_marker(text: &str) -> (&str, &str) {
+    let mut from = 0;
+    while let Some(found) = text[from..].find("[redacted") {
+        let start = from + found;
+        if let Some(length) = marker_length(&text[start..]) {
+            return (&text[..start], &text[start..start + length]);
+        }
+        from = start + 1;
+    }
+    (text, "")
+}
+
+/// Whether the whole text is a marker.
+fn marker(text: &str) -> bool {
+    marker_length(text) == Some(text.len())
+}
+
+/// The length of the marker with which the text begins. Only the names that are written here
+/// count, so that nobody can hide a secret in a marker of his own.
+fn marker_length(text: &str) -> Option<usize> {
+    let rest = text.strip_prefix("[redacted")?;
+    if rest.starts_with(']') {
+        return Some(REDACTED.len());
+    }
+    let end = rest.find(']')? + "[redacted".len() + 1;
+    shapes::NAMED.contains(&&text[..end]).then_some(end)
+}

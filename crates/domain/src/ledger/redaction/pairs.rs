@@ -1,0 +1,183 @@
+//! Keys with their values inside text: `password=…`, `"password": "…"` (also escaped once or
+//! more, as in JSON within JSON), `--token …`, `<password>…</password>`, header lines.
+
+use std::ops::Range;
+
+use super::keys::{self, Keys};
+use super::{REDACTED, Span, marker, marker_length};
+
+/// A key in text is at most this long on either side of its clue.
+const KEY_BYTES_MAX: usize = 64;
+
+/// Blanks around the sign between key and value.
+const BLANKS_MAX: usize = 4;
+
+/// A value without quotes that has neither digit nor this length may be prose or code.
+const PLAIN_BYTES_MIN: usize = 16;
+
+pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> {
+    let name = name(text, clue);
+    let key = text[name.clone()].trim_start_matches('-');
+    // Most words of prose have no value after them, which is cheaper to see.
+    let place = place(text, &name)?;
+    if !keys.secret(key) {
+        return None;
+    }
+    let span = match place.kind {
+        Kind::Quoted => quoted(text, &place),
+        Kind::Element => until(text, place.start, |c| c == '<' || c == '\n'),
+        Kind::Line => until(text, place.start, |c| matches!(c, '\n' | '\r' | '"' | '\'')),
+        Kind::Tight | Kind::Loose => plain(text, place.start),
+    };
+    let value = &text[span.clone()];
+    let kept = value.is_empty()
+        || marker(value)
+        || keys::spared(key, value)
+        || harmless(value, place.kind, word_of_prose(key));
+    let replacement = if place.bare_in_json { "\"[redacted]\"" } else { REDACTED };
+    (!kept).then_some(Span { start: span.start, end: span.end, replacement })
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Quoted,
+    /// `key=value`, `--key value`: nobody writes that in prose.
+    Tight,
+    /// `key: value`, `key = value`.
+    Loose,
+    /// A header, whose value takes the line.
+    Line,
+    /// `<key>value</key>`
+    Element,
+}
+
+struct Place {
+    kind: Kind,
+    start: usize,
+    /// With how many backslashes the quote is escaped.
+    escapes: usize,
+    quote: u8,
+    /// A number under a quoted key: a marker there needs quotes, or the JSON is none any more.
+    bare_in_json: bool,
+}
+
+fn name(text: &str, clue: Range<usize>) -> Range<usize> {
+    let bytes = text.as_bytes();
+    let holds = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'_' | b'-' | b'.');
+    let before = bytes[..clue.start].iter().rev().take(KEY_BYTES_MAX).take_while(|b| holds(b));
+    let after = bytes[clue.end..].iter().take(KEY_BYTES_MAX).take_while(|b| holds(b));
+    clue.start - before.count()..clue.end + after.count()
+}
+
+/// Where the value of the key begins, and how it is written.
+fn place(text: &str, name: &Range<usize>) -> Option<Place> {
+    let bytes = text.as_bytes();
+    let byte = |at: usize| bytes.get(at).copied();
+    let key_quote = quote(bytes, name.end);
+    let bare_in_json = key_quote.as_ref().is_some_and(|it| it.escapes == 0 && it.quote == b'"');
+    let place = |kind, start| Some(Place { kind, start, escapes: 0, quote: 0, bare_in_json });
+    let element = name.start > 0 && bytes[name.start - 1] == b'<';
+    if element && byte(name.end) == Some(b'>') {
+        return place(Kind::Element, name.end + 1);
+    }
+    let flag = text[name.clone()].starts_with("--");
+    let after_key = key_quote.map_or(name.end, |quote| quote.end);
+    let sign = blanks(bytes, after_key);
+    let (sign_end, tight) = match (byte(sign), byte(sign + 1)) {
+        (Some(b'='), Some(b'=' | b'~')) => return None,
+        (Some(b'='), Some(b'>')) | (Some(b':'), Some(b'=')) => (sign + 2, false),
+        (Some(b'='), _) => (sign + 1, sign == after_key),
+        (Some(b':'), _) => (sign + 1, false),
+        _ if flag && sign > after_key && byte(sign) != Some(b'-') => (sign, true),
+        _ => return None,
+    };
+    let start = blanks(bytes, sign_end);
+    if let Some(open) = quote(bytes, start) {
+        let Quote { end, escapes, quote } = open;
+        let kind = Kind::Quoted;
+        return Some(Place { kind, start: end, escapes, quote, bare_in_json: false });
+    }
+    match (
+        header(&text[name.clone()]) && byte(sign) == Some(b':'),
+        tight && (flag || start == sign_end),
+    ) {
+        (true, _) => place(Kind::Line, start),
+        (false, true) => place(Kind::Tight, start),
+        (false, false) => place(Kind::Loose, start),
+    }
+}
+
+fn header(key: &str) -> bool {
+    let key = key.to_ascii_lowercase();
+    key.ends_with("authorization") || key.ends_with("cookie")
+}
+
+fn blanks(bytes: &[u8], at: usize) -> usize {
+    let rest = bytes.get(at..).unwrap_or_default();
+    at + rest.iter().take(BLANKS_MAX).take_while(|byte| matches!(byte, b' ' | b'\t')).count()
+}
+
+struct Quote {
+    end: usize,
+    escapes: usize,
+    quote: u8,
+}
+
+/// A quotation mark with the backslashes before it.
+fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
+    let rest = bytes.get(at..).unwrap_or_default();
+    let escapes = rest.iter().take(8).take_while(|byte| **byte == b'\\').count();
+    let quote = *rest.get(escapes).filter(|byte| matches!(byte, b'"' | b'\''))?;
+    Some(Quote { end: at + escapes + 1, escapes, quote })
+}
+
+/// To the quotation mark that is escaped no more than the opening one; cut off, to the end.
+fn quoted(text: &str, place: &Place) -> Range<usize> {
+    let mut escapes = 0;
+    for (offset, byte) in text.as_bytes()[place.start..].iter().enumerate() {
+        if *byte == b'\\' {
+            escapes += 1;
+            continue;
+        }
+        if *byte == place.quote && escapes <= place.escapes {
+            return place.start..place.start + offset - escapes;
+        }
+        escapes = 0;
+    }
+    place.start..text.len()
+}
+
+fn until(text: &str, start: usize, ends: impl Fn(char) -> bool) -> Range<usize> {
+    let rest = &text[start..];
+    start..start + rest.find(ends).unwrap_or(rest.len()).min(rest.trim_end().len())
+}
+
+/// A value without quotes. A marker counts as part of it: `[redacted]more` is no marker.
+fn plain(text: &str, start: usize) -> Range<usize> {
+    let ends = |c: char| c.is_whitespace() || ",;&\"'`<>)}]\\".contains(c);
+    let skip = marker_length(&text[start..]).unwrap_or(0);
+    start..until(text, start + skip, ends).end.max(start + skip)
+}
+
+/// Alone these are words of prose and of code; nobody writes of a password so freely.
+fn word_of_prose(key: &str) -> bool {
+    ["token", "secret", "secrets", "credential", "credentials"]
+        .iter()
+        .any(|word| key.eq_ignore_ascii_case(word))
+}
+
+fn harmless(value: &str, kind: Kind, prose: bool) -> bool {
+    if kind == Kind::Quoted {
+        return value.starts_with("${") && value.ends_with('}');
+    }
+    let reference = ["${", "$(", "{{", "<", "process.env", "os.environ"];
+    let nested = value.starts_with(['{', '[']) && marker_length(value).is_none();
+    if matches!(value, "true" | "false" | "null" | "None" | "nil")
+        || reference.iter().any(|start| value.starts_with(start))
+        || nested && kind != Kind::Tight
+    {
+        return true;
+    }
+    let wordy = value.len() < PLAIN_BYTES_MIN && !value.bytes().any(|byte| byte.is_ascii_digit());
+    kind == Kind::Loose && (value.contains('(') || prose && wordy)
+}

@@ -1,0 +1,163 @@
+//! Which resource a call touched, read from its arguments. Two agents that touch one thing must
+//! get the same words for it, so nothing is guessed, shortened or taken in the order of a map.
+
+mod shell;
+mod uri;
+
+#[cfg(test)]
+mod tests;
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+
+use crate::json::Object;
+
+/// As wide as the receipt format takes them.
+pub const SYSTEM_BYTES_MAX: usize = 256;
+pub const RESOURCE_BYTES_MAX: usize = 4096;
+
+/// The system of files, whoever touches them.
+pub const FILESYSTEM: &str = "filesystem";
+
+const URI: [&str; 3] = ["url", "uri", "endpoint"];
+const TABLE: [&str; 2] = ["table", "collection"];
+const TABLE_HOME: [&str; 4] = ["database", "schema", "dataset", "keyspace"];
+const GENERIC: [&str; 6] = ["path", "key", "bucket", "object", "resource", "resource_id"];
+
+/// A system and a resource in it; neither is ever empty.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize)]
+pub struct Target {
+    system: String,
+    resource: String,
+}
+
+impl Target {
+    /// `None` where either is empty or too long: a cut resource would name another thing.
+    pub fn new(system: &str, resource: String) -> Option<Target> {
+        let fits = |text: &str, bytes_max: usize| !text.is_empty() && text.len() <= bytes_max;
+        let both = fits(system, SYSTEM_BYTES_MAX) && fits(&resource, RESOURCE_BYTES_MAX);
+        both.then(|| Target { system: system.to_owned(), resource })
+    }
+
+    pub fn system(&self) -> &str {
+        &self.system
+    }
+
+    pub fn resource(&self) -> &str {
+        &self.resource
+    }
+}
+
+/// What a call of a server's tool touches. The tool's name decides nothing: names are the server's
+/// choice, and two tools that reach one table must yield one target.
+pub fn extract(server: &str, _tool: &str, arguments: &Object) -> Option<Target> {
+    of_members(server, arguments.members())
+}
+
+/// The same, for arguments that are part of something larger.
+pub fn of_members(server: &str, arguments: &Map<String, Value>) -> Option<Target> {
+    if server.trim().is_empty() {
+        return None;
+    }
+    let exact = Members { map: arguments, spelling: Spelling::Exact };
+    let any_case = Members { map: arguments, spelling: Spelling::AnyCase };
+    let Found::Resource(resource) = exact.find().or_else(|| any_case.find())? else {
+        return None;
+    };
+    Target::new(server, resource)
+}
+
+/// A file of this machine; a relative path needs an absolute `cwd`.
+pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
+    Target::new(FILESYSTEM, clean(path, cwd)?)
+}
+
+/// The one file that a shell command certainly changes, if there is exactly one.
+pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
+    of_file(&shell::changed_file(command)?, cwd)
+}
+
+/// What the first key that applies says. A match ends the search even if it names nothing usable.
+enum Found {
+    Resource(String),
+    Nothing,
+}
+
+enum Spelling {
+    Exact,
+    AnyCase,
+}
+
+struct Members<'a> {
+    map: &'a Map<String, Value>,
+    spelling: Spelling,
+}
+
+impl<'a> Members<'a> {
+    fn find(&self) -> Option<Found> {
+        if let Some(text) = self.first(&URI) {
+            return Some(uri::canonical(text).map_or(Found::Nothing, Found::Resource));
+        }
+        let resource = self.table().or_else(|| self.repository()).or_else(|| self.generic())?;
+        Some(Found::Resource(resource))
+    }
+
+    fn table(&self) -> Option<String> {
+        let table = self.first(&TABLE)?;
+        Some(match self.first(&TABLE_HOME) {
+            Some(home) => format!("{home}.{table}"),
+            None => table.to_owned(),
+        })
+    }
+
+    fn repository(&self) -> Option<String> {
+        Some(format!("{}/{}", self.get("owner")?, self.get("repo")?))
+    }
+
+    fn generic(&self) -> Option<String> {
+        // A value may be a URI all the same, and what it holds before the `@` must not be kept.
+        self.first(&GENERIC).map(uri::without_userinfo)
+    }
+
+    fn first(&self, keys: &[&str]) -> Option<&'a str> {
+        keys.iter().find_map(|key| self.get(key))
+    }
+
+    fn get(&self, key: &str) -> Option<&'a str> {
+        match self.spelling {
+            Spelling::Exact => self.map.get(key).and_then(usable),
+            Spelling::AnyCase => self
+                .map
+                .iter()
+                .filter(|(name, _)| name.eq_ignore_ascii_case(key))
+                .filter_map(|(name, value)| Some((name, usable(value)?)))
+                .min_by_key(|(name, _)| *name)
+                .map(|(_, text)| text),
+        }
+    }
+}
+
+fn usable(value: &Value) -> Option<&str> {
+    value.as_str().map(str::trim).filter(|text| !text.is_empty())
+}
+
+/// Absolute, without `.`, `..`, doubled or trailing slashes. Links are not followed: that would
+/// need the disk, and the answer could differ the next time.
+fn clean(path: &str, cwd: &str) -> Option<String> {
+    if path.is_empty() || path.contains('\0') {
+        return None;
+    }
+    let start = if path.starts_with('/') { "/" } else { cwd };
+    if !start.starts_with('/') {
+        return None;
+    }
+    let mut parts: Vec<&str> = Vec::new();
+    for part in start.split('/').chain(path.split('/')) {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()),
+            part => parts.push(part),
+        }
+    }
+    Some(format!("/{}", parts.join("/")))
+}

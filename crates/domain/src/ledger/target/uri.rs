@@ -1,0 +1,106 @@
+//! One spelling for a URI, and never what stands before the `@`.
+
+/// Scheme and host in lower case; no query, fragment, userinfo, default port or trailing slash.
+/// Percent-encoding stays: `a%2Fb` is not `a/b`. `None` where nothing is left, or where the port
+/// is no number (then the "host" may well be a user and the "port" the start of a password).
+pub(super) fn canonical(text: &str) -> Option<String> {
+    let text = text.split(['?', '#']).next().unwrap_or_default().trim();
+    let whole = match split(text) {
+        Some(parts) => parts.canonical()?,
+        None => strip(text, Strip::Uri),
+    };
+    let trimmed = whole.trim_end_matches('/');
+    match (trimmed.is_empty(), whole.is_empty()) {
+        (false, _) => Some(trimmed.to_owned()),
+        (true, false) => Some("/".to_owned()),
+        (true, true) => None,
+    }
+}
+
+/// The text as it is, but for userinfo after a `scheme://`.
+pub(super) fn without_userinfo(text: &str) -> String {
+    if text.contains("//") && text.contains('@') {
+        strip(text, Strip::AfterScheme)
+    } else {
+        text.to_owned()
+    }
+}
+
+struct Parts<'a> {
+    scheme: String,
+    host: &'a str,
+    path: &'a str,
+}
+
+/// Scheme, host (with port) and path; `None` where either of the first two is missing.
+fn split(text: &str) -> Option<Parts<'_>> {
+    let (scheme, rest) = text.split_once("://")?;
+    let letter_first = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
+    let rest_plain =
+        scheme.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte));
+    if !letter_first || !rest_plain {
+        return None;
+    }
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let host = authority.rsplit('@').next().unwrap_or_default();
+    let named = !host.is_empty() && !host.starts_with(':');
+    named.then(|| Parts { scheme: scheme.to_ascii_lowercase(), host, path })
+}
+
+impl Parts<'_> {
+    fn canonical(&self) -> Option<String> {
+        let (name, port) = split_port(self.host);
+        if !port.bytes().all(|byte| byte.is_ascii_digit()) {
+            return None;
+        }
+        let name = name.to_ascii_lowercase();
+        let path = strip(self.path, Strip::Uri);
+        let default = port.is_empty() || default_port(&self.scheme) == port.parse().ok();
+        let port = if default { String::new() } else { format!(":{port}") };
+        Some(format!("{}://{name}{port}{path}", self.scheme))
+    }
+}
+
+/// The colons inside `[…]` belong to the address.
+fn split_port(host: &str) -> (&str, &str) {
+    let name_end = if host.starts_with('[') { host.find(']').map_or(0, |end| end + 1) } else { 0 };
+    match host[name_end..].find(':') {
+        Some(colon) => (&host[..name_end + colon], &host[name_end + colon + 1..]),
+        None => (host, ""),
+    }
+}
+
+fn default_port(scheme: &str) -> Option<u32> {
+    match scheme {
+        "http" | "ws" => Some(80),
+        "https" | "wss" => Some(443),
+        "ftp" => Some(21),
+        _ => None,
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Strip {
+    /// Wherever a lax reader might find an authority: `//u:p@h`, `u:p@h/x`, `https:/u:p@h`.
+    Uri,
+    /// Only in `scheme://u:p@h`; the text may be any key, also one that holds an address.
+    AfterScheme,
+}
+
+/// Takes away what precedes the last `@` of every part that may be an authority. A part that
+/// becomes empty makes the next one follow `//`, so the parts are judged by what is left.
+fn strip(text: &str, how: Strip) -> String {
+    let mut parts: Vec<&str> = Vec::new();
+    for part in text.split('/') {
+        let authority = match (how, parts.as_slice()) {
+            (Strip::Uri, []) => part.rfind('@').is_some_and(|at| at > 0),
+            (Strip::Uri, [first]) => first.ends_with(':'),
+            (Strip::Uri, [_, .., last]) => last.is_empty(),
+            (Strip::AfterScheme, [.., scheme, ""]) => scheme.ends_with(':'),
+            (Strip::AfterScheme, _) => false,
+        };
+        let at = part.rfind('@').filter(|_| authority);
+        parts.push(at.map_or(part, |at| &part[at + 1..]));
+    }
+    parts.join("/")
+}

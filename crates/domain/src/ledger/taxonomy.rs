@@ -1,0 +1,261 @@
+//! What kind of action a call is and how risky: the published action types with their default
+//! risks, and which of them a tool stands for. A risk is raised by what is known, never lowered.
+
+use serde::Serialize;
+
+use crate::tool::{Class, Source};
+
+/// Mildest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RiskLevel {
+    Low,
+    Medium,
+    High,
+    Critical,
+}
+
+impl RiskLevel {
+    pub const ALL: [RiskLevel; 4] =
+        [RiskLevel::Low, RiskLevel::Medium, RiskLevel::High, RiskLevel::Critical];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RiskLevel::Low => "low",
+            RiskLevel::Medium => "medium",
+            RiskLevel::High => "high",
+            RiskLevel::Critical => "critical",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<RiskLevel> {
+        RiskLevel::ALL.into_iter().find(|level| level.as_str() == text)
+    }
+}
+
+/// An action type of the taxonomy, or [`ActionType::UNKNOWN`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ActionType(&'static str);
+
+impl ActionType {
+    /// A receipt of this type must name the system that it acted upon.
+    pub const UNKNOWN: ActionType = ActionType("unknown");
+
+    /// `None` for what the taxonomy does not list.
+    pub fn parse(text: &str) -> Option<ActionType> {
+        ACTIONS.iter().find(|(name, _)| *name == text).map(|(name, _)| ActionType(name))
+    }
+
+    pub fn as_str(self) -> &'static str {
+        self.0
+    }
+
+    /// What the taxonomy says of it; what is unknown is taken for medium.
+    pub fn default_risk(self) -> RiskLevel {
+        let listed = ACTIONS.iter().find(|(name, _)| *name == self.0);
+        listed.map_or(RiskLevel::Medium, |(_, risk)| *risk)
+    }
+}
+
+/// What a receipt says a call was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action {
+    pub action_type: ActionType,
+    pub risk: RiskLevel,
+}
+
+/// What is known of a file before it is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Before {
+    Absent,
+    Present,
+    Unknown,
+}
+
+/// The action of a call. `effective` is what the gate took the call for, if it came so far.
+pub fn classify(source: &Source, tool: &str, effective: Option<Class>, before: Before) -> Action {
+    let action_type = match source {
+        Source::Builtin => builtin(tool, before).unwrap_or(ActionType::UNKNOWN),
+        Source::Mcp(_) => effective.map_or(ActionType::UNKNOWN, api),
+        Source::Plugin(_) => ActionType::UNKNOWN,
+    };
+    Action { action_type, risk: raised(action_type.default_risk(), effective) }
+}
+
+/// The action of an event from outside: the type it gives, where the taxonomy knows it, else what
+/// its tool stands for. Tools of a server are the server's own names and stand for nothing.
+pub fn classify_event(given: Option<&str>, server: Option<&str>, tool: &str) -> Action {
+    let own = || server.is_none().then(|| outside_builtin(tool)).flatten();
+    let action_type = given.and_then(ActionType::parse).or_else(own).unwrap_or(ActionType::UNKNOWN);
+    Action { action_type, risk: action_type.default_risk() }
+}
+
+fn raised(risk: RiskLevel, effective: Option<Class>) -> RiskLevel {
+    match effective {
+        Some(Class::Destructive) => risk.max(RiskLevel::High),
+        Some(Class::Read | Class::Write) | None => risk,
+    }
+}
+
+fn api(class: Class) -> ActionType {
+    match class {
+        Class::Read => ActionType("data.api.read"),
+        Class::Write => ActionType("data.api.write"),
+        Class::Destructive => ActionType("data.api.delete"),
+    }
+}
+
+fn builtin(tool: &str, before: Before) -> Option<ActionType> {
+    Some(ActionType(match (tool, before) {
+        ("Read" | "Grep", _) => "filesystem.file.read",
+        ("Write", Before::Absent) => "filesystem.file.create",
+        ("Write", Before::Present | Before::Unknown) => "filesystem.file.modify",
+        ("Edit", _) => "filesystem.file.modify",
+        ("Glob", _) => "filesystem.directory.list",
+        ("Bash", _) => "system.command.execute",
+        _ => return None,
+    }))
+}
+
+/// The built-ins of agents that run elsewhere, by the names that Claude Code gives them.
+fn outside_builtin(tool: &str) -> Option<ActionType> {
+    Some(ActionType(match tool {
+        "MultiEdit" | "NotebookEdit" => "filesystem.file.modify",
+        "NotebookRead" => "filesystem.file.read",
+        "LS" => "filesystem.directory.list",
+        "BashOutput" | "KillBash" | "KillShell" => "system.command.execute",
+        "WebFetch" | "WebSearch" => "data.api.read",
+        tool => return builtin(tool, Before::Unknown),
+    }))
+}
+
+/// The published list, in its order; a test compares it with the file beside this one.
+const ACTIONS: &[(&str, RiskLevel)] = &[
+    ("filesystem.file.create", RiskLevel::Low),
+    ("filesystem.file.read", RiskLevel::Low),
+    ("filesystem.file.modify", RiskLevel::Medium),
+    ("filesystem.file.delete", RiskLevel::High),
+    ("filesystem.file.move", RiskLevel::Medium),
+    ("filesystem.directory.create", RiskLevel::Low),
+    ("filesystem.directory.delete", RiskLevel::High),
+    ("filesystem.directory.list", RiskLevel::Low),
+    ("system.application.launch", RiskLevel::Low),
+    ("system.application.control", RiskLevel::Medium),
+    ("system.settings.modify", RiskLevel::High),
+    ("system.command.execute", RiskLevel::High),
+    ("system.code.execute", RiskLevel::High),
+    ("system.pty.open", RiskLevel::Critical),
+    ("system.pty.close", RiskLevel::High),
+    ("system.browser.navigate", RiskLevel::Low),
+    ("system.browser.form_submit", RiskLevel::Medium),
+    ("system.browser.authenticate", RiskLevel::High),
+    ("network.egress.observed", RiskLevel::Medium),
+    ("communication.email.send", RiskLevel::High),
+    ("communication.email.draft", RiskLevel::Medium),
+    ("communication.email.read", RiskLevel::Low),
+    ("communication.email.delete", RiskLevel::High),
+    ("communication.message.send", RiskLevel::High),
+    ("communication.calendar.create", RiskLevel::Medium),
+    ("communication.calendar.modify", RiskLevel::Medium),
+    ("communication.calendar.delete", RiskLevel::High),
+    ("document.file.create", RiskLevel::Low),
+    ("document.file.modify", RiskLevel::Medium),
+    ("document.file.delete", RiskLevel::High),
+    ("document.file.share", RiskLevel::High),
+    ("document.spreadsheet.modify_cell", RiskLevel::Medium),
+    ("document.spreadsheet.modify_formula", RiskLevel::High),
+    ("document.spreadsheet.modify_structure", RiskLevel::Medium),
+    ("document.presentation.modify_slide", RiskLevel::Medium),
+    ("financial.payment.initiate", RiskLevel::Critical),
+    ("financial.payment.authorize", RiskLevel::Critical),
+    ("financial.subscription.create", RiskLevel::Critical),
+    ("financial.subscription.cancel", RiskLevel::High),
+    ("financial.booking.create", RiskLevel::High),
+    ("financial.booking.cancel", RiskLevel::High),
+    ("data.api.read", RiskLevel::Low),
+    ("data.api.write", RiskLevel::Medium),
+    ("data.api.delete", RiskLevel::High),
+    ("data.database.query", RiskLevel::Low),
+    ("data.database.modify", RiskLevel::High),
+];
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn the_table_is_the_published_one() {
+        let file: Value = serde_json::from_str(include_str!("taxonomy/action-types.json")).unwrap();
+        let mut listed = Vec::new();
+        for domain in file["domains"].as_object().unwrap().values() {
+            for action in domain["actions"].as_array().unwrap() {
+                let risk = RiskLevel::parse(action["risk_level"].as_str().unwrap()).unwrap();
+                listed.push((action["type"].as_str().unwrap(), risk));
+            }
+        }
+        assert_eq!(ACTIONS, listed);
+    }
+
+    #[test]
+    fn calls_are_classified_by_tool_and_class() {
+        use Before::{Absent, Present, Unknown};
+        use Class::{Destructive, Read, Write};
+        use RiskLevel::{High, Low, Medium};
+        let builtin = Source::Builtin;
+        let mcp = Source::Mcp("git".into());
+        let plugin = Source::Plugin("jira".into());
+        for (source, tool, effective, before, action_type, risk) in [
+            (&builtin, "Read", Some(Read), Unknown, "filesystem.file.read", Low),
+            (&builtin, "Write", Some(Write), Absent, "filesystem.file.create", Low),
+            (&builtin, "Write", Some(Write), Present, "filesystem.file.modify", Medium),
+            (&builtin, "Write", Some(Write), Unknown, "filesystem.file.modify", Medium),
+            (&builtin, "Write", Some(Destructive), Absent, "filesystem.file.create", High),
+            (&builtin, "Edit", Some(Write), Present, "filesystem.file.modify", Medium),
+            (&builtin, "Bash", Some(Read), Unknown, "system.command.execute", High),
+            (&builtin, "Glob", Some(Read), Unknown, "filesystem.directory.list", Low),
+            (&builtin, "Grep", Some(Read), Unknown, "filesystem.file.read", Low),
+            (&builtin, "Other", None, Unknown, "unknown", Medium),
+            (&mcp, "Read", Some(Read), Unknown, "data.api.read", Low),
+            (&mcp, "x", Some(Write), Unknown, "data.api.write", Medium),
+            (&mcp, "x", Some(Destructive), Unknown, "data.api.delete", High),
+            (&mcp, "x", None, Unknown, "unknown", Medium),
+            (&plugin, "x", Some(Read), Unknown, "unknown", Medium),
+            (&plugin, "x", Some(Destructive), Unknown, "unknown", High),
+        ] {
+            let action = classify(source, tool, effective, before);
+            assert_eq!((action.action_type.as_str(), action.risk), (action_type, risk), "{tool}");
+        }
+    }
+
+    #[test]
+    fn no_class_lowers_a_risk() {
+        for (name, default) in ACTIONS {
+            let action = ActionType::parse(name).unwrap();
+            assert_eq!(action.default_risk(), *default);
+            for class in Class::ALL {
+                assert!(raised(*default, Some(class)) >= *default, "{name}");
+            }
+        }
+    }
+
+    #[test]
+    fn events_are_classified_by_what_they_say_or_by_the_tool() {
+        for (given, server, tool, expected) in [
+            (Some("financial.payment.initiate"), None, "Read", "financial.payment.initiate"),
+            (Some("made.up.type"), None, "Read", "filesystem.file.read"),
+            (None, None, "MultiEdit", "filesystem.file.modify"),
+            (None, None, "WebFetch", "data.api.read"),
+            (None, None, "TodoWrite", "unknown"),
+            (None, Some("fs"), "Read", "unknown"),
+        ] {
+            assert_eq!(
+                classify_event(given, server, tool).action_type.as_str(),
+                expected,
+                "{tool}"
+            );
+        }
+    }
+}
