@@ -7,8 +7,9 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use domain::json::Object;
 use domain::ledger::canonical::{self, Digest};
 use domain::ledger::receipt::{
-    Action, Body, Issuer, Outcome, Position, Principal, Receipt, Risk, Status, Target,
+    Action, Body, Issuer, Outcome, Position, Principal, Receipt, Status, Target,
 };
+use domain::ledger::taxonomy::RiskLevel;
 use domain::ledger::{Hash, Runtime, SigningKey, verify};
 use serde_json::Value;
 
@@ -49,7 +50,7 @@ fn receipt(issuer: &str) -> Receipt<'_> {
         action: Action {
             id: "0193f2a0-2222-7222-8222-222222222222",
             action_type: "data.api.write",
-            risk: Risk::Medium,
+            risk: RiskLevel::Medium,
             target: Some(Target { system: "github", resource: Some("me/project") }),
             parameters_hash: Some(Hash::of(b"parameters")),
             peer: None,

@@ -22,6 +22,7 @@ mod template;
 mod tests;
 
 pub use fault::{Fault, Faults, Note};
+pub use read::{duration, name_fault};
 pub use reference::reference;
 pub use render::render;
 pub use section::{

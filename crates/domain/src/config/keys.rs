@@ -10,8 +10,6 @@ const NOT_YET: &[&str] = &[
     "profiles",
     "plugins",
     "workspace",
-    "ledger",
-    "redact",
     "telemetry",
     "rate_limit",
     "store",

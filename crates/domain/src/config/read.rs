@@ -12,6 +12,7 @@ mod transport;
 
 use self::node::{Members, Node, Place};
 use self::report::Report;
+pub use self::scalar::{duration, name_fault};
 use super::source::Source;
 use super::{Config, Faults, Parsed, keys};
 

@@ -7,6 +7,7 @@ mod write;
 pub use body::{Body, BodyError};
 
 use super::rotation::Rotation;
+use super::taxonomy::RiskLevel;
 use super::{Hash, Runtime};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -57,21 +58,13 @@ pub struct Action<'a> {
     pub id: &'a str,
     /// From the taxonomy; `unknown` needs a target.
     pub action_type: &'a str,
-    pub risk: Risk,
+    pub risk: RiskLevel,
     pub target: Option<Target<'a>>,
     pub parameters_hash: Option<Hash>,
     pub peer: Option<PeerCredential<'a>>,
     pub drop_count: Option<u32>,
     pub timestamp: &'a str,
     pub idempotency_key: Option<&'a str>,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Risk {
-    Low,
-    Medium,
-    High,
-    Critical,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,17 +117,6 @@ impl Receipt<'_> {
     /// The canonical text at this place of a chain, which is what gets signed and hashed.
     pub fn body(&self, position: &Position<'_>) -> Body {
         Body::new(write::receipt(self, position))
-    }
-}
-
-impl Risk {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Risk::Low => "low",
-            Risk::Medium => "medium",
-            Risk::High => "high",
-            Risk::Critical => "critical",
-        }
     }
 }
 

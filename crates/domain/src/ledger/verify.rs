@@ -102,6 +102,11 @@ impl Signed {
         })
     }
 
+    /// Which of these keys the receipt says that it was signed with.
+    pub fn key_among<'a>(&self, keys: &'a [PublicKey]) -> Option<&'a PublicKey> {
+        keys.iter().find(|key| did::verification_method(key) == self.verification_method)
+    }
+
     /// A `did:key` has one key only, so the proof of such an issuer must name this one; other names
     /// of keys mean nothing here.
     pub fn verify(&self, key: &PublicKey) -> Result<(), ReceiptError> {

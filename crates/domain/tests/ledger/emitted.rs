@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use domain::ledger::receipt::{
     Action, Body, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind,
-    Receipt, Risk, Status, Target, Termination,
+    Receipt, Status, Target, Termination,
 };
+use domain::ledger::taxonomy::RiskLevel;
 use domain::ledger::{Hash, Runtime, canonical, verify};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -124,8 +125,8 @@ impl Content {
         self.some[at].then(|| Hash::of(self.text(at).as_bytes()))
     }
 
-    fn risk(&self) -> Risk {
-        [Risk::Low, Risk::Medium, Risk::High, Risk::Critical][self.choice % 4]
+    fn risk(&self) -> RiskLevel {
+        [RiskLevel::Low, RiskLevel::Medium, RiskLevel::High, RiskLevel::Critical][self.choice % 4]
     }
 
     fn status(&self) -> Status {

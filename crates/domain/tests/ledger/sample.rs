@@ -2,9 +2,10 @@
 
 use domain::ledger::receipt::{
     Action, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind, Receipt,
-    Risk, Status, Target, Termination,
+    Status, Target, Termination,
 };
 use domain::ledger::rotation::{ACTION_TYPE, Rotation};
+use domain::ledger::taxonomy::RiskLevel;
 use domain::ledger::{Hash, PublicKey, Runtime, SigningKey};
 use serde_json::Value;
 
@@ -35,7 +36,7 @@ pub(crate) fn minimal(issuer: &str) -> Receipt<'_> {
         action: Action {
             id: ACTION_ID,
             action_type: "filesystem.file.read",
-            risk: Risk::Low,
+            risk: RiskLevel::Low,
             target: None,
             parameters_hash: None,
             peer: None,
@@ -68,7 +69,7 @@ pub(crate) fn full(issuer: &str) -> Receipt<'_> {
     receipt.issuer.runtime = runtime;
     receipt.principal.kind = Some(PrincipalKind::Human);
     receipt.action.action_type = "data.api.write";
-    receipt.action.risk = Risk::Medium;
+    receipt.action.risk = RiskLevel::Medium;
     receipt.action.target = Some(Target { system: "github", resource: Some("me/project") });
     receipt.action.parameters_hash = Some(Hash::of(b"parameters"));
     receipt.action.idempotency_key = Some("7");
@@ -80,7 +81,7 @@ pub(crate) fn full(issuer: &str) -> Receipt<'_> {
 pub(crate) fn refused(issuer: &str) -> Receipt<'_> {
     let mut receipt = minimal(issuer);
     receipt.action.action_type = "unknown";
-    receipt.action.risk = Risk::High;
+    receipt.action.risk = RiskLevel::High;
     receipt.action.target = Some(Target { system: "github", resource: None });
     receipt.outcome =
         Outcome { status: Status::Failure, error: Some("INTENT_MISMATCH"), response_hash: None };
@@ -104,7 +105,7 @@ pub(crate) fn from_outside(issuer: &str) -> Receipt<'_> {
 pub(crate) fn rotation<'a>(issuer: &'a str, old: &PublicKey, new: &PublicKey) -> Receipt<'a> {
     let mut receipt = minimal(issuer);
     receipt.action.action_type = ACTION_TYPE;
-    receipt.action.risk = Risk::High;
+    receipt.action.risk = RiskLevel::High;
     receipt.rotation = Some(Rotation::new(old, new));
     receipt
 }

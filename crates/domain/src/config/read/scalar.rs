@@ -49,7 +49,7 @@ pub(super) fn span(
     report: &mut Report,
 ) -> Option<Duration> {
     let span = match node.value {
-        Value::StringLit(text) => spelled(&text.value),
+        Value::StringLit(text) => duration(&text.value),
         Value::NumberLit(number) => seconds(number.value),
         _ => return node.wrong(DURATION, report),
     };
@@ -106,8 +106,9 @@ pub(super) fn origins(node: &Node<'_>, report: &mut Report) -> Option<Vec<String
     })
 }
 
-/// A server's or profile's name: part of urls and of tool ids, so the plain characters only.
-pub(super) fn name_fault(name: &str) -> Option<String> {
+/// What is wrong with a server's or profile's name: it is part of urls and of tool ids, so the
+/// plain characters only.
+pub fn name_fault(name: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let fault = if name.is_empty() {
         "a name must not be empty"
@@ -166,7 +167,8 @@ fn expected<T>(node: &Node<'_>, what: impl fmt::Display, report: &mut Report) ->
     None
 }
 
-fn spelled(text: &str) -> Option<Duration> {
+/// A duration as people write it: a number and its unit.
+pub fn duration(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(unit_at);
     let amount: u64 = digits.parse().ok()?;
@@ -175,6 +177,7 @@ fn spelled(text: &str) -> Option<Duration> {
         "s" => 1_000,
         "m" => 60_000,
         "h" => 3_600_000,
+        "d" => 86_400_000,
         _ => return None,
     };
     amount.checked_mul(unit_ms).map(Duration::from_millis)

@@ -13,6 +13,7 @@ use super::super::{
 use super::node::{Entry, Members, Node};
 use super::report::Report;
 use super::{scalar, set, transport};
+use crate::ledger::redaction::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
 
@@ -97,7 +98,18 @@ pub(super) fn ledger(ledger: &mut Ledger, top: &Members<'_>, report: &mut Report
 pub(super) fn redact(redact: &mut Redact, top: &Members<'_>, report: &mut Report) {
     let Some(members) = top.section("redact", report) else { return };
     set(&mut redact.keys, members.texts("keys", report));
-    set(&mut redact.patterns, members.texts("patterns", report));
+    set(&mut redact.patterns, members.read("patterns", report, patterns));
+}
+
+fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
+    let patterns = node.texts(report)?;
+    if let Err(faults) = Redactor::new(&[], &patterns) {
+        for fault in faults {
+            report.fault(&node.place, fault.to_string());
+        }
+        return None;
+    }
+    Some(patterns)
 }
 
 pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Members<'_>, report: &mut Report) {

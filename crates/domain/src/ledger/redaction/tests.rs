@@ -112,7 +112,7 @@ fn texts_that_hold_secrets() {
         (format!("{AWS_SECRET},{AWS_ID}"), "[redacted:aws],[redacted:aws]".into()),
         ("xoxb-123456789012-abcdefGHIJ".into(), "[redacted:slack]".into()),
         (
-            "https://hooks.slack.com/services/T000/B000/XXXX1234567890".into(),
+            "https://hooks.slack.com/services/T000/B000/ABCD1234567890".into(),
             "https://[redacted:slack]".into(),
         ),
         ("sk-proj-abcDEF123456ghiJKL789".into(), "[redacted:openai]".into()),
