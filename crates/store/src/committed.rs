@@ -1,26 +1,54 @@
 //! The promise that an entry is safe.
 
-use std::future::{Future, Ready, ready};
+use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
+
+use tokio::sync::oneshot;
 
 use crate::StoreError;
+
+/// How safe an entry is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Safe {
+    /// It survives the process being killed.
+    Committed,
+    /// The file cannot be written; the entry waits in memory until it can.
+    Queued,
+}
 
 /// Resolves once the entry is safe, or could not be made so. Dropping it does not take the entry
 /// back.
 #[must_use = "an entry is only known to be safe once this was awaited"]
-pub struct Committed(Ready<Result<(), StoreError>>);
+pub struct Committed(Answer);
+
+enum Answer {
+    Known(Option<Result<Safe, StoreError>>),
+    Awaited(oneshot::Receiver<Result<Safe, StoreError>>),
+}
 
 impl Committed {
-    pub(crate) fn now(result: Result<(), StoreError>) -> Committed {
-        Committed(ready(result))
+    pub(crate) fn known(result: Result<Safe, StoreError>) -> Committed {
+        Committed(Answer::Known(Some(result)))
+    }
+
+    pub(crate) fn awaited(answer: oneshot::Receiver<Result<Safe, StoreError>>) -> Committed {
+        Committed(Answer::Awaited(answer))
     }
 }
 
 impl Future for Committed {
-    type Output = Result<(), StoreError>;
+    type Output = Result<Safe, StoreError>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        Pin::new(&mut self.0).poll(cx)
+        match &mut self.0 {
+            Answer::Known(result) => {
+                Poll::Ready(result.take().expect("a future is not polled after its end"))
+            }
+            Answer::Awaited(answer) => {
+                let answer = ready!(Pin::new(answer).poll(cx));
+                Poll::Ready(answer.unwrap_or(Err(StoreError::Closed)))
+            }
+        }
     }
 }

@@ -1,0 +1,207 @@
+//! What the record of a call costs: processor time of the whole process, and how long the caller
+//! waits for it. Records are of the usual size: 400 bytes of arguments, 1 KB of result.
+
+#![expect(clippy::print_stdout, reason = "the figures are what it is for")]
+
+use std::borrow::Cow;
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use domain::ledger::SigningKey;
+use domain::ledger::canonical::Digest;
+use domain::ledger::receipt::Body;
+use domain::ledger::target::Target;
+use domain::ledger::taxonomy::RiskLevel;
+use domain::tool::Class;
+use jiff::Timestamp;
+use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store};
+
+const CALLS: usize = 12_000;
+
+fn main() {
+    parts();
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    println!(
+        "{:<8} {:>8} {:>12} {:>12} {:>12}",
+        "class", "callers", "cpu us/call", "median us", "p99 us"
+    );
+    for class in [Class::Read, Class::Write] {
+        for callers in [1, 8, 32] {
+            runtime.block_on(measure(class, callers));
+        }
+    }
+}
+
+async fn measure(class: Class, callers: usize) {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
+    run(&store, class, callers, 500).await;
+    let idle = records(class, CALLS).await;
+    let before = processor();
+    let mut waits = run(&store, class, callers, CALLS).await;
+    let spent = processor() - before;
+    waits.sort_unstable();
+    let cpu = (spent.saturating_sub(idle)).as_secs_f64() * 1e6 / CALLS as f64;
+    let at = |part: f64| waits[(waits.len() as f64 * part) as usize].as_secs_f64() * 1e6;
+    println!("{:<8} {callers:>8} {cpu:>12.1} {:>12.1} {:>12.1}", class.as_str(), at(0.5), at(0.99));
+    store.close().await.expect("closed");
+}
+
+/// What it costs to make up the records themselves, which is not the ledger's.
+async fn records(class: Class, calls: usize) -> Duration {
+    let before = processor();
+    for _ in 0..calls {
+        black_box(record(class));
+    }
+    processor() - before
+}
+
+async fn run(store: &Store, class: Class, callers: usize, calls: usize) -> Vec<Duration> {
+    let tasks: Vec<_> = (0..callers)
+        .map(|_| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                let mut waits = Vec::with_capacity(calls / callers);
+                for _ in 0..calls / callers {
+                    let (started, ended) = record(class);
+                    let since = Instant::now();
+                    store.append(Entry::Started(started)).await.expect("safe");
+                    store.append(Entry::Ended(ended)).await.expect("safe");
+                    waits.push(since.elapsed());
+                }
+                waits
+            })
+        })
+        .collect();
+    let mut waits = Vec::new();
+    for task in tasks {
+        waits.extend(task.await.expect("a caller"));
+    }
+    store.settled().await;
+    waits
+}
+
+/// User and system time of the process so far; Linux counts it in hundredths of a second.
+fn processor() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
+    let (_, after_name) = stat.rsplit_once(") ").expect("the name of the program");
+    let ticks = after_name.split(' ').skip(11).take(2);
+    let ticks: u64 = ticks.map(|ticks| ticks.parse::<u64>().expect("a number")).sum();
+    Duration::from_millis(ticks * 10)
+}
+
+fn payload(bytes: usize) -> Payload {
+    let text = format!("{{\"text\":\"{}\"}}", "lorem \\\"ipsum ".repeat(bytes / 14));
+    // The hash of the text is made where the call is made, not here.
+    let digest = Some(Digest::Canonical(domain::ledger::Hash::of(b"text")));
+    Payload { bytes: text.len(), digest, kept: Some(text), truncated: false }
+}
+
+fn record(class: Class) -> (Box<Started>, Box<Ended>) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let started = Started {
+        id: id.clone(),
+        kind: Kind::ToolCall,
+        source: Cow::Borrowed("mcp"),
+        surface: Cow::Borrowed("mcp"),
+        server: "files".to_owned(),
+        tool: "read_text_file".to_owned(),
+        agent: Agent {
+            name: "claude-code-1".to_owned(),
+            client: "claude-code".to_owned(),
+            token: "agent".to_owned(),
+        },
+        session: Some("01980a5e-7000-7000-8000-000000000000".to_owned()),
+        request_id: Some("17".to_owned()),
+        at: Timestamp::now(),
+        variant: Some(Cow::Borrowed(class.variant())),
+        declared: Some(Cow::Borrowed(class.as_str())),
+        sensitivity: Some(Cow::Borrowed("internal")),
+        reason: Some("look for the place where the totals are added up".to_owned()),
+        effective: Some(class),
+        unverified: false,
+        warnings: vec![],
+        target: Target::new("files", "/srv/project/src/totals.rs".to_owned()),
+        trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
+        arguments: payload(400),
+        action: Action {
+            kind: Cow::Borrowed("filesystem.file.read"),
+            risk: RiskLevel::Low,
+            correlation_id: Some("toolu_01A09q90qw90lq917835lq9".to_owned()),
+        },
+        outside: None,
+    };
+    let ended = Ended {
+        id,
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration: Duration::from_millis(12),
+        response: payload(1_024),
+        receipt: Receipted::Yes,
+    };
+    (Box::new(started), Box::new(ended))
+}
+
+/// The parts that can be measured alone.
+fn parts() {
+    let text = sample();
+    let body = Body::from_text(text.clone()).expect("a receipt of ours");
+    let key = SigningKey::from_seed(&[7; 32]);
+    let (started, ended) = record(Class::Write);
+    time("hash", || domain::ledger::Hash::of(text.as_bytes()));
+    time("sign", || body.sign(&key, "2026-01-01T00:00:00.000Z"));
+    time("start as json", || serde_json::to_string(&*started));
+    time("end as json", || serde_json::to_string(&*ended));
+}
+
+/// The best of several turns, which others on the machine disturbed least.
+fn time<T>(name: &str, mut work: impl FnMut() -> T) {
+    const TURNS: u32 = 100;
+    let best = (0..30).map(|_| {
+        let since = Instant::now();
+        (0..TURNS).for_each(|_| drop(black_box(work())));
+        since.elapsed() / TURNS
+    });
+    let best = best.min().expect("thirty of them");
+    println!("{name:<16} {:>8.1} us", best.as_secs_f64() * 1e6);
+}
+
+/// A receipt of the usual size, without its proof.
+fn sample() -> String {
+    use domain::ledger::Runtime;
+    use domain::ledger::receipt::{
+        Action, Issuer, Outcome, Position, Principal, Receipt, Status, Target,
+    };
+    let hash = domain::ledger::Hash::of(b"before");
+    let mut runtime = Runtime::new();
+    for name in ["server", "tool", "source", "surface", "agent_id", "tool_variant", "reason"] {
+        runtime.insert(name, "about as long as these are");
+    }
+    let receipt = Receipt {
+        id: "01980a5e-7000-7000-8000-000000000000",
+        issuer: Issuer { id: "did:key:z6Mk", runtime, ..Issuer::default() },
+        issued_at: "2026-01-01T00:00:00.000Z",
+        principal: Principal { id: "token:agent", kind: None },
+        action: Action {
+            id: "01980a5e-7000-7000-8000-000000000000",
+            action_type: "filesystem.file.read",
+            risk: RiskLevel::Low,
+            target: Some(Target { system: "files", resource: Some("/srv/project/totals.rs") }),
+            parameters_hash: Some(hash),
+            peer: None,
+            drop_count: None,
+            timestamp: "2026-01-01T00:00:00.000Z",
+            idempotency_key: Some("17"),
+        },
+        outcome: Outcome { status: Status::Success, error: None, response_hash: Some(hash) },
+        correlation_id: Some("toolu_01A09q90qw90lq917835lq9"),
+        rotation: None,
+    };
+    let position =
+        Position { chain_id: "chain", sequence: 2, previous: Some(hash), termination: None };
+    time("body and hash", || receipt.body(&position));
+    receipt.body(&position).text().to_owned()
+}

@@ -1,0 +1,241 @@
+//! Entries before they are committed: which are written now, which wait a moment for their end, and
+//! what becomes of them when the file cannot be written.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tokio::sync::oneshot;
+
+use crate::committed::Safe;
+use crate::compose::{self, Place};
+use crate::journal::Row;
+use crate::limits::{HOLD, QUEUE_MAX};
+use crate::record::{Ended, Entry, Payload, Receipted, Started, Status};
+use crate::writer::Pending;
+use crate::{OnFailure, StoreError};
+
+pub(crate) type Done = oneshot::Sender<Result<Safe, StoreError>>;
+
+/// What one row of the journal will say.
+pub(crate) struct Draft {
+    call: Arc<Started>,
+    part: Part,
+    done: Option<Done>,
+}
+
+enum Part {
+    Start,
+    /// With the slot of the journal that holds the start.
+    End(i64, Arc<Ended>),
+    Whole(Arc<Ended>),
+}
+
+impl Draft {
+    /// The row, linked to the chain where it ends a call that leaves a receipt.
+    pub(crate) fn row(&self, place: Place<'_>) -> Row {
+        let (start, ended) = match &self.part {
+            Part::Start => (None, None),
+            Part::End(start, ended) => (Some(*start), Some(ended)),
+            Part::Whole(ended) => (None, Some(ended)),
+        };
+        let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
+        let link = receipted.map(|ended| compose::call(place, &self.call, ended));
+        Row { entry: 0, slot: 0, call: Some(self.call.clone()), ended: ended.cloned(), start, link }
+    }
+
+    fn answer(&mut self, result: Result<Safe, StoreError>) {
+        if let Some(done) = self.done.take() {
+            let _ = done.send(result);
+        }
+    }
+
+    fn starts(&self, id: &str) -> bool {
+        matches!(self.part, Part::Start) && self.call.id == id
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Drafts {
+    /// Starts that are written with their ends, if those come soon.
+    held: HashSet<ById>,
+    /// The same in order of time, and among them some whose ends have come.
+    order: VecDeque<(Instant, Arc<Started>)>,
+    /// Calls that run, with the slot of the journal that holds their start.
+    running: HashMap<ById, i64>,
+    /// Ends of calls whose start is only now being written.
+    early: Vec<Pending>,
+    /// Could not be written yet, oldest first.
+    queue: VecDeque<Draft>,
+}
+
+/// A call, found by its id.
+struct ById(Arc<Started>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &ById) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
+
+impl Drafts {
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When the next start has waited long enough for its end.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.order.front().map(|(since, _)| *since + HOLD)
+    }
+
+    /// What came too early to be written with the last drafts.
+    pub(crate) fn early(&mut self) -> Vec<Pending> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// What is to be written now, in order: what could not be written before comes first.
+    pub(crate) fn sort(&mut self, pending: Vec<Pending>, urgent: bool, now: Instant) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        for Pending { entry, done } in pending {
+            match entry {
+                Entry::Started(started) if started.changes_things() => {
+                    drafts.push(Draft { call: Arc::from(started), part: Part::Start, done });
+                }
+                Entry::Started(started) => self.hold(Arc::from(started), now),
+                Entry::Ended(ended) => {
+                    if let Some(draft) = self.end(&drafts, ended, done) {
+                        drafts.push(draft);
+                    }
+                }
+                Entry::Whole(started, ended) => {
+                    let (call, part) = (Arc::from(started), Part::Whole(Arc::from(ended)));
+                    drafts.push(Draft { call, part, done });
+                }
+            }
+        }
+        while let Some(call) = self.next_due(urgent, now) {
+            drafts.push(Draft { call, part: Part::Start, done: None });
+        }
+        drafts
+    }
+
+    fn hold(&mut self, call: Arc<Started>, now: Instant) {
+        self.order.push_back((now, call.clone()));
+        self.held.insert(ById(call));
+    }
+
+    /// The next start that has waited long enough for its end.
+    fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<Started>> {
+        loop {
+            let (since, call) = self.order.front()?;
+            let is_held = self.held.contains(&*call.id);
+            if is_held && !urgent && now.duration_since(*since) < HOLD {
+                return None;
+            }
+            let (_, call) = self.order.pop_front()?;
+            if is_held {
+                self.held.remove(&*call.id);
+                return Some(call);
+            }
+        }
+    }
+
+    fn end(&mut self, drafts: &[Draft], ended: Box<Ended>, done: Option<Done>) -> Option<Draft> {
+        if let Some(ById(call)) = self.held.take(&*ended.id) {
+            return Some(Draft { call, part: Part::Whole(Arc::from(ended)), done });
+        }
+        if let Some((ById(call), start)) = self.running.remove_entry(&*ended.id) {
+            return Some(Draft { call, part: Part::End(start, Arc::from(ended)), done });
+        }
+        if drafts.iter().any(|draft| draft.starts(&ended.id)) {
+            self.early.push(Pending { entry: Entry::Ended(ended), done });
+            return None;
+        }
+        if let Some(done) = done {
+            let unknown = StoreError::Write(format!("call {} has no start", ended.id));
+            let _ = done.send(Err(unknown));
+        }
+        None
+    }
+
+    /// The drafts are safe as these rows.
+    pub(crate) fn committed(&mut self, drafts: Vec<Draft>, rows: &[Row]) {
+        for (mut draft, row) in drafts.into_iter().zip(rows) {
+            draft.answer(Ok(Safe::Committed));
+            if let Part::Start = draft.part {
+                self.running.insert(ById(draft.call), row.slot);
+            }
+        }
+    }
+
+    /// The file cannot be written. A call that would change things is not made; what has happened
+    /// is kept until it can be written.
+    pub(crate) fn failed(&mut self, drafts: Vec<Draft>, error: &StoreError, policy: OnFailure) {
+        let now = Instant::now();
+        for mut draft in drafts {
+            let changes = draft.call.changes_things();
+            match &draft.part {
+                Part::Start if changes => draft.answer(Err(error.clone())),
+                Part::Start => self.hold(draft.call, now),
+                // Refused calls and events have touched nothing here: they may be turned away.
+                Part::Whole(_) if self.queue.len() >= QUEUE_MAX && draft.done.is_some() => {
+                    draft.answer(Err(error.clone()));
+                }
+                Part::End(..) | Part::Whole(_) => {
+                    draft.answer(match policy {
+                        OnFailure::QueueReads if !changes => Ok(Safe::Queued),
+                        OnFailure::QueueReads | OnFailure::Refuse => Err(error.clone()),
+                    });
+                    self.queue.push_back(draft);
+                }
+            }
+        }
+    }
+
+    /// Ends what still runs when the process ends.
+    pub(crate) fn interrupt(&mut self) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        let held = self.order.drain(..).filter(|(_, call)| self.held.contains(&*call.id));
+        for (_, call) in held {
+            let ended = Arc::new(interrupted(&call));
+            drafts.push(Draft { call, part: Part::Whole(ended), done: None });
+        }
+        self.held.clear();
+        let mut running: Vec<_> = self.running.drain().collect();
+        running.sort_by_key(|(ById(call), _)| call.at);
+        for (ById(call), start) in running {
+            let ended = Arc::new(interrupted(&call));
+            drafts.push(Draft { call, part: Part::End(start, ended), done: None });
+        }
+        drafts
+    }
+}
+
+/// How a call ends whose process went away.
+pub(crate) fn interrupted(call: &Started) -> Ended {
+    Ended {
+        id: call.id.clone(),
+        status: Status::Interrupted,
+        error_code: None,
+        error_message: Some("the process ended before the call did".to_owned()),
+        duration: Duration::ZERO,
+        response: Payload::default(),
+        receipt: Receipted::Yes,
+    }
+}

@@ -1,0 +1,126 @@
+//! What waits for the writer. The end of a call that was let begin is always taken, so it can never
+//! be lost here; everything else is bounded.
+
+use std::collections::VecDeque;
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::limits::INBOX_MAX;
+use crate::record::Entry;
+use crate::writer::Message;
+
+#[derive(Default)]
+pub(crate) struct Inbox {
+    inner: Mutex<Inner>,
+    arrived: Condvar,
+}
+
+#[derive(Default)]
+struct Inner {
+    messages: VecDeque<Message>,
+    /// Somebody is parked; nobody else need be woken.
+    is_waiting: bool,
+    is_closed: bool,
+}
+
+/// Why a message was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Declined {
+    Full,
+    Closed,
+}
+
+impl Inbox {
+    pub(crate) fn send(&self, message: Message) -> Result<(), Declined> {
+        let mut inner = self.lock();
+        if inner.is_closed {
+            return Err(Declined::Closed);
+        }
+        if inner.messages.len() >= INBOX_MAX && is_optional(&message) {
+            return Err(Declined::Full);
+        }
+        inner.messages.push_back(message);
+        let wake = std::mem::take(&mut inner.is_waiting);
+        drop(inner);
+        if wake {
+            self.arrived.notify_one();
+        }
+        Ok(())
+    }
+
+    /// Takes what is there, at most so many. Where nothing is, waits for it, or so long.
+    pub(crate) fn receive(&self, wait: Duration, most: usize) -> Vec<Message> {
+        let mut inner = self.lock();
+        if inner.messages.is_empty() && !wait.is_zero() {
+            inner.is_waiting = true;
+            let waited =
+                self.arrived.wait_timeout_while(inner, wait, |inner| inner.messages.is_empty());
+            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
+            inner.is_waiting = false;
+        }
+        let count = inner.messages.len().min(most);
+        inner.messages.drain(..count).collect()
+    }
+
+    /// Nothing is taken from here on; what was there goes, and with it who waits for it.
+    pub(crate) fn close(&self) {
+        let mut inner = self.lock();
+        inner.is_closed = true;
+        let left = std::mem::take(&mut inner.messages);
+        drop(inner);
+        drop(left);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Calls that have not begun and events may be turned away; what has happened may not.
+fn is_optional(message: &Message) -> bool {
+    match message {
+        Message::Append(pending) => match &pending.entry {
+            Entry::Started(_) | Entry::Whole(..) => true,
+            Entry::Ended(_) => false,
+        },
+        Message::Signed(_) | Message::Settle(_) | Message::Rotate(_) | Message::Close(_) => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::drafts::interrupted;
+    use crate::record::tests::started;
+    use crate::writer::Pending;
+
+    fn append(entry: Entry) -> Message {
+        Message::Append(Pending { entry, done: None })
+    }
+
+    #[test]
+    fn a_full_inbox_turns_calls_away_and_takes_their_ends() {
+        let (inbox, call) = (Inbox::default(), started());
+        for _ in 0..INBOX_MAX {
+            inbox.send(append(Entry::Started(Box::new(call.clone())))).unwrap();
+        }
+        let (start, end) = (Box::new(call.clone()), Box::new(interrupted(&call)));
+        assert_eq!(inbox.send(append(Entry::Started(start.clone()))), Err(Declined::Full));
+        assert_eq!(inbox.send(append(Entry::Whole(start, end.clone()))), Err(Declined::Full));
+        inbox.send(append(Entry::Ended(end))).unwrap();
+        inbox.send(Message::Settle(oneshot::channel().0)).unwrap();
+        assert_eq!(inbox.receive(Duration::ZERO, INBOX_MAX).len(), INBOX_MAX);
+        assert_eq!(inbox.receive(Duration::ZERO, INBOX_MAX).len(), 2);
+    }
+
+    #[test]
+    fn whoever_waits_hears_when_the_inbox_is_closed() {
+        let (inbox, (done, mut answer)) = (Inbox::default(), oneshot::channel());
+        inbox.send(Message::Settle(done)).unwrap();
+        inbox.close();
+        assert_eq!(answer.try_recv(), Err(oneshot::error::TryRecvError::Closed));
+        assert_eq!(inbox.send(Message::Settle(oneshot::channel().0)), Err(Declined::Closed));
+    }
+}

@@ -1,0 +1,207 @@
+//! The keys that sign, in files of the person's own. The ledger says which of them signs, so that a
+//! change of key and the receipt that announces it are one transaction.
+
+use std::fs::{self, DirBuilder, File, OpenOptions};
+use std::io::{ErrorKind, Read, Write};
+use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::ledger::key::{PublicKey, SigningKey};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::StoreError;
+
+const SETTING: &str = "signing_key";
+
+pub(crate) struct Keys {
+    dir: PathBuf,
+    current: Arc<SigningKey>,
+}
+
+impl Keys {
+    /// The key that the ledger names. A ledger that names none takes the newest key there is, or
+    /// has one made. The caller holds the maintenance lock.
+    pub(crate) fn open(dir: &Path, db: &Connection) -> Result<Keys, StoreError> {
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(dir)
+            .map_err(|error| unusable(dir, error))?;
+        let current = match named(db)? {
+            Some(fingerprint) => load(dir, &fingerprint)?,
+            None => {
+                let key = match newest(dir)? {
+                    Some(path) => read(&path)?,
+                    None => make(dir)?,
+                };
+                remember(db, &key.public().fingerprint().to_string())?;
+                key
+            }
+        };
+        Ok(Keys { dir: dir.to_owned(), current: Arc::new(current) })
+    }
+
+    pub(crate) fn current(&self) -> Arc<SigningKey> {
+        self.current.clone()
+    }
+
+    /// The key that signs now: another process may have changed it since.
+    pub(crate) fn refreshed(&mut self, db: &Connection) -> Result<Arc<SigningKey>, StoreError> {
+        if let Some(fingerprint) = named(db)? {
+            self.current = self.of(&fingerprint)?;
+        }
+        Ok(self.current())
+    }
+
+    pub(crate) fn set_current(&mut self, key: Arc<SigningKey>) {
+        self.current = key;
+    }
+
+    /// Writes a new pair of files; nothing signs with it yet.
+    pub(crate) fn make(&self) -> Result<Arc<SigningKey>, StoreError> {
+        make(&self.dir).map(Arc::new)
+    }
+
+    /// Removes a pair of files that nothing was signed with.
+    pub(crate) fn discard(&self, key: &SigningKey) {
+        let fingerprint = key.public().fingerprint().to_string();
+        for ending in [SECRET_ENDING, PUBLIC_ENDING] {
+            let _ = fs::remove_file(path(&self.dir, &fingerprint, ending));
+        }
+    }
+
+    /// The key that a chain was written with.
+    pub(crate) fn of(&self, fingerprint: &str) -> Result<Arc<SigningKey>, StoreError> {
+        if self.current.public().fingerprint().to_string() == fingerprint {
+            return Ok(self.current());
+        }
+        load(&self.dir, fingerprint).map(Arc::new)
+    }
+}
+
+/// Every public key that ever signed here, the present one first.
+pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, StoreError> {
+    let mut keys = Vec::new();
+    let current = named(db)?;
+    let files = match fs::read_dir(dir) {
+        Ok(files) => files,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(keys),
+        Err(error) => return Err(unusable(dir, error)),
+    };
+    for file in files {
+        let path = file.map_err(|error| unusable(dir, error))?.path();
+        if !path.to_string_lossy().ends_with(PUBLIC_ENDING) {
+            continue;
+        }
+        let text = fs::read_to_string(&path).map_err(|error| unusable(&path, error))?;
+        keys.push(PublicKey::from_pem(&text).map_err(|error| unusable(&path, error))?);
+    }
+    keys.sort_by_key(|key| current.as_deref() != Some(&*key.fingerprint().to_string()));
+    Ok(keys)
+}
+
+/// Says which key signs from now on.
+pub(crate) fn remember(db: &Connection, fingerprint: &str) -> Result<(), StoreError> {
+    db.execute(
+        "INSERT INTO settings (name, value) VALUES (?1, ?2)
+         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
+        [SETTING, fingerprint],
+    )?;
+    Ok(())
+}
+
+fn named(db: &Connection) -> Result<Option<String>, StoreError> {
+    let found = db
+        .query_row("SELECT value FROM settings WHERE name = ?1", [SETTING], |row| row.get(0))
+        .optional()?;
+    Ok(found)
+}
+
+const PUBLIC_ENDING: &str = ".public.pem";
+const SECRET_ENDING: &str = ".secret.pem";
+
+/// Hex digits of a fingerprint that name its files.
+const NAME_DIGITS: usize = 16;
+
+fn path(dir: &Path, fingerprint: &str, ending: &str) -> PathBuf {
+    let digits = fingerprint.trim_start_matches("sha256:");
+    let name: String = digits.chars().take(NAME_DIGITS).collect();
+    dir.join(format!("{name}{ending}"))
+}
+
+fn load(dir: &Path, fingerprint: &str) -> Result<SigningKey, StoreError> {
+    let path = path(dir, fingerprint, SECRET_ENDING);
+    let key = read(&path)?;
+    if key.public().fingerprint().to_string() != fingerprint {
+        return Err(StoreError::Key(format!(
+            "the signing key '{}' was replaced: put the right one back from your backup",
+            path.display()
+        )));
+    }
+    Ok(key)
+}
+
+/// A file that others can read holds no secret any more.
+fn read(path: &Path) -> Result<SigningKey, StoreError> {
+    let mut file = File::open(path).map_err(|error| match error.kind() {
+        ErrorKind::NotFound => StoreError::Key(format!(
+            "the signing key '{}' is missing: put it back from your backup; to go on without it, \
+             move ledger.db aside as well, and a new ledger begins",
+            path.display()
+        )),
+        _ => unusable(path, error),
+    })?;
+    let mode = file.metadata().map_err(|error| unusable(path, error))?.mode() & 0o777;
+    if mode & 0o077 != 0 {
+        return Err(StoreError::Key(format!(
+            "others can read the signing key '{}' (mode {mode:o}): run 'chmod 600' on it, and \
+             'countersign keys rotate' if somebody may have",
+            path.display()
+        )));
+    }
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(|error| unusable(path, error))?;
+    SigningKey::from_pem(&text).map_err(|error| unusable(path, error))
+}
+
+fn newest(dir: &Path) -> Result<Option<PathBuf>, StoreError> {
+    let mut found = Vec::new();
+    for file in fs::read_dir(dir).map_err(|error| unusable(dir, error))? {
+        let path = file.map_err(|error| unusable(dir, error))?.path();
+        if path.to_string_lossy().ends_with(SECRET_ENDING) {
+            let modified = fs::metadata(&path).map_err(|error| unusable(&path, error))?.mtime();
+            found.push((modified, path));
+        }
+    }
+    Ok(found.into_iter().max().map(|(_, path)| path))
+}
+
+fn make(dir: &Path) -> Result<SigningKey, StoreError> {
+    let mut seed = [0; 32];
+    getrandom::fill(&mut seed)
+        .map_err(|error| StoreError::Key(format!("no randomness for a signing key: {error}")))?;
+    let key = SigningKey::from_seed(&seed);
+    let fingerprint = key.public().fingerprint().to_string();
+    // In this order: a crash in between leaves no secret without its public half.
+    write(&path(dir, &fingerprint, PUBLIC_ENDING), &key.public().to_pem(), 0o644)?;
+    write(&path(dir, &fingerprint, SECRET_ENDING), key.to_pem().as_str(), 0o600)?;
+    Ok(key)
+}
+
+/// Written beside and moved into place: a crash leaves a whole file or none.
+fn write(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
+    let beside = path.with_extension("pem.new");
+    let written = || {
+        let _ = fs::remove_file(&beside);
+        let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&beside)?;
+        file.write_all(text.as_bytes())?;
+        file.sync_all()?;
+        fs::rename(&beside, path)
+    };
+    written().map_err(|error| unusable(path, error))
+}
+
+fn unusable(path: &Path, error: impl std::fmt::Display) -> StoreError {
+    StoreError::Key(format!("cannot use '{}': {error}", path.display()))
+}

@@ -1,0 +1,90 @@
+//! Every bound of the store, with its reason.
+
+use std::time::Duration;
+
+/// Entries that wait for the writer. A caller has one or two under way, so this is thousands of
+/// callers; beyond it the machine is past helping. Only the ends of calls are taken then.
+pub(crate) const INBOX_MAX: usize = 8_192;
+
+/// Entries in one commit; enough to make its cost small, few enough to keep its wait short.
+pub(crate) const COMMIT_MAX: usize = 256;
+
+/// Rows signed and filed at a time. Commits wait while rows are filed, about 40 µs each.
+pub(crate) const FILE_MAX: usize = 64;
+
+/// Rows are filed at the latest so much after their commit; readers promise a second.
+pub(crate) const FILE_AFTER: Duration = Duration::from_millis(50);
+
+/// Rows that wait to be filed before commits wait for them, in number and in bytes of what is kept.
+pub(crate) const UNFILED_MAX: usize = 8_192;
+pub(crate) const UNFILED_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The start of a call that only reads is written with its end if that comes within this time: one
+/// commit in place of two. A crash sooner leaves no trace of a call that changed nothing and that
+/// nobody was answered.
+pub(crate) const HOLD: Duration = Duration::from_millis(50);
+
+/// Entries kept in memory while the file cannot be written.
+pub(crate) const QUEUE_MAX: usize = 1_000;
+
+/// How often the queue is tried again.
+pub(crate) const RETRY_EVERY: Duration = Duration::from_millis(250);
+
+/// Another process holds the file for milliseconds when it commits; so long it has hung.
+pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// While the file is known to be out of reach, nobody waits long to hear it again.
+pub(crate) const BUSY_TIMEOUT_FAILING: Duration = Duration::from_millis(50);
+
+/// How often retention looks at what is old.
+pub(crate) const RETENTION_EVERY: Duration = Duration::from_secs(600);
+
+/// Between two steps of it while there is more to do.
+pub(crate) const RETENTION_PAUSE: Duration = Duration::from_millis(250);
+
+/// Rows that retention deletes in one transaction, so that calls hardly wait for it.
+pub(crate) const RETENTION_CHUNK: usize = 500;
+
+/// Bytes in the write-ahead log before a thread of its own copies them into the file.
+pub(crate) const CHECKPOINT_BYTES: u64 = 8 * 1024 * 1024;
+
+/// How often that thread looks at it.
+pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(500);
+
+/// Pages in the log before the writer does it, and calls wait: that thread did not keep up (64 MB).
+pub(crate) const CHECKPOINT_PAGES_MAX: u32 = 16_000;
+
+/// Another process that opens the ledger takes milliseconds, or seconds after a crash.
+pub(crate) const MAINTENANCE_MAX: Duration = Duration::from_secs(30);
+
+/// Between two looks at whether it has finished.
+pub(crate) const MAINTENANCE_LOOK: Duration = Duration::from_millis(20);
+
+/// Connections kept for reading.
+pub(crate) const READERS_MAX: usize = 4;
+
+/// Names of agents and targets kept in memory with their numbers.
+pub(crate) const NAMES_MAX: usize = 4_096;
+
+/// Records looked at in one step of a search that no index answers: some 20 ms of work.
+pub(crate) const SEARCH_STEP: i64 = 20_000;
+
+/// After so long a page is handed out with what was found; its cursor goes on from there.
+pub(crate) const SEARCH_TIME: Duration = Duration::from_millis(1_000);
+
+/// After so long the rest is not counted any more, and the total is a lower bound.
+pub(crate) const COUNT_TIME: Duration = Duration::from_millis(250);
+
+/// Records that an index may hand over out of order, to be sorted; of more than that, every few
+/// records are one, and walking them in order is quicker.
+pub(crate) const SORT_MAX: u64 = 50_000;
+
+/// Rows that an export or a check holds in memory at a time.
+pub(crate) const EXPORT_PAGE: usize = 256;
+
+/// Names in each table of a summary, the busiest first.
+pub(crate) const SUMMARY_NAMES_MAX: usize = 100;
+
+/// As much of the file as readers look at in place, instead of copying each page: a ledger of the
+/// largest size that retention allows by default.
+pub(crate) const READ_IN_PLACE_BYTES: i64 = 1 << 30;

@@ -1,0 +1,199 @@
+//! Agents that touched the same thing. The touches come from one index, target by target and in
+//! order of time, and are compared as they come; nothing but the graph is kept.
+
+use std::time::Duration;
+
+use domain::ledger::contention::{Contention, Doing, Graph, Kind, Question, Touch};
+use jiff::Timestamp;
+use rusqlite::{CachedStatement, Connection, OptionalExtension};
+
+use super::Reader;
+use crate::StoreError;
+
+/// Which meetings of agents are wanted.
+#[derive(Clone, Debug)]
+pub struct Meetings {
+    /// Touches further apart than this are no meeting.
+    pub window: Duration,
+    pub system: Option<String>,
+    /// `None`: every kind that is contention.
+    pub kind: Option<Kind>,
+    /// From this time on.
+    pub start: Option<Timestamp>,
+    /// Before this time.
+    pub end: Option<Timestamp>,
+}
+
+/// An hour: two agents that far apart no longer work on the same thing at once.
+pub const WINDOW: Duration = Duration::from_secs(3_600);
+
+impl Default for Meetings {
+    fn default() -> Meetings {
+        Meetings { window: WINDOW, system: None, kind: None, start: None, end: None }
+    }
+}
+
+impl Reader {
+    /// The graph, with records by their ids. A call that was refused touched nothing.
+    pub fn contention(&self, wanted: &Meetings) -> Result<Graph<String>, StoreError> {
+        self.readers.ask_at_once(|db| {
+            let question = Question {
+                window_us: i64::try_from(wanted.window.as_micros()).unwrap_or(i64::MAX),
+                kind: wanted.kind,
+            };
+            let mut contention = Contention::new(question);
+            touch_all(db, wanted, &mut contention)?;
+            name_records(db, contention.finish())
+        })
+    }
+}
+
+fn touch_all(
+    db: &Connection,
+    wanted: &Meetings,
+    contention: &mut Contention<i64>,
+) -> Result<(), StoreError> {
+    let mut touches = Touches::new(db, wanted)?;
+    let mut targets = db.prepare_cached(
+        "SELECT target, system, resource FROM targets WHERE ?1 IS NULL OR system = ?1
+         ORDER BY system, resource",
+    )?;
+    let mut rows = targets.query([&wanted.system])?;
+    while let Some(row) = rows.next()? {
+        let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
+        let system = system.as_str().map_err(rusqlite::Error::from)?;
+        let resource = resource.as_str().map_err(rusqlite::Error::from)?;
+        touches.of((row.get(0)?, system, resource), contention)?;
+    }
+    Ok(())
+}
+
+/// The touches of one target, in order of time. To compare each with a time that nobody gave would
+/// cost a fifth of the whole.
+macro_rules! touches {
+    ($between:literal) => {
+        concat!(
+            "SELECT started_us, agent, effective_class IS 'read', number
+             FROM activity INDEXED BY activity_target WHERE target = ?1 ",
+            $between,
+            " ORDER BY started_us"
+        )
+    };
+}
+
+pub(super) const TOUCHES: &str = touches!("");
+pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND started_us < ?3");
+
+/// Reads the touches of one target after another.
+struct Touches<'db> {
+    statement: CachedStatement<'db>,
+    between_us: Option<(i64, i64)>,
+    /// By number; they are given from one on.
+    agents: Vec<String>,
+    refused: Refused,
+}
+
+impl<'db> Touches<'db> {
+    fn new(db: &'db Connection, wanted: &Meetings) -> Result<Touches<'db>, StoreError> {
+        let agents = agents(db)?;
+        let is_bounded = wanted.start.is_some() || wanted.end.is_some();
+        let between_us = is_bounded.then_some((
+            wanted.start.map_or(i64::MIN, Timestamp::as_microsecond),
+            wanted.end.map_or(i64::MAX, Timestamp::as_microsecond),
+        ));
+        let sql = if is_bounded { TOUCHES_BETWEEN } else { TOUCHES };
+        let statement = db.prepare_cached(sql)?;
+        Ok(Touches { statement, between_us, agents, refused: Refused::read(db)? })
+    }
+
+    fn of(
+        &mut self,
+        (target, system, resource): (i64, &str, &str),
+        contention: &mut Contention<i64>,
+    ) -> Result<(), StoreError> {
+        let mut rows = match self.between_us {
+            Some((first, last)) => self.statement.query((target, first, last))?,
+            None => self.statement.query([target])?,
+        };
+        while let Some(row) = rows.next()? {
+            let record = row.get(3)?;
+            if self.refused.has(record) {
+                continue;
+            }
+            let agent = self.agents.get(row.get::<_, usize>(1)?).map_or("", String::as_str);
+            let doing = if row.get(2)? { Doing::Read } else { Doing::Write };
+            let at_us = row.get(0)?;
+            contention.push(Touch { agent, system, resource, doing, at_us, record });
+        }
+        Ok(())
+    }
+}
+
+fn agents(db: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut statement = db.prepare_cached("SELECT agent, name FROM agents ORDER BY agent")?;
+    let mut rows = statement.query([])?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        agents.resize(row.get(0)?, String::new());
+        agents.push(row.get(1)?);
+    }
+    Ok(agents)
+}
+
+/// The numbers of refused calls, a bit for each record. The index of targets knows no status: it
+/// would have to be written again when a call ends.
+struct Refused {
+    first: i64,
+    bits: Vec<u64>,
+}
+
+impl Refused {
+    fn read(db: &Connection) -> Result<Refused, StoreError> {
+        let mut statement = db.prepare_cached(
+            "SELECT number FROM activity INDEXED BY activity_unsuccessful
+             WHERE status = 'blocked' AND status <> 'success' ORDER BY number",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut refused = Refused { first: 0, bits: Vec::new() };
+        while let Some(row) = rows.next()? {
+            let number = row.get(0)?;
+            if refused.bits.is_empty() {
+                refused.first = number;
+            }
+            if let Some((word, bit)) = refused.place(number) {
+                if refused.bits.len() <= word {
+                    refused.bits.resize(word + 1, 0);
+                }
+                refused.bits[word] |= bit;
+            }
+        }
+        Ok(refused)
+    }
+
+    fn has(&self, number: i64) -> bool {
+        let place = self.place(number);
+        place.is_some_and(|(word, bit)| self.bits.get(word).is_some_and(|bits| bits & bit != 0))
+    }
+
+    fn place(&self, number: i64) -> Option<(usize, u64)> {
+        let offset = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some((offset / 64, 1 << (offset % 64)))
+    }
+}
+
+fn name_records(db: &Connection, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
+    let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
+    let mut fault = None;
+    let graph = graph.with_records(|number| {
+        let id = statement.query_row([number], |row| row.get(0)).optional();
+        id.unwrap_or_else(|error| {
+            fault.get_or_insert(error);
+            None
+        })
+        .unwrap_or_default()
+    });
+    match fault {
+        Some(error) => Err(error.into()),
+        None => Ok(graph),
+    }
+}

@@ -1,0 +1,208 @@
+//! Every combination of filters against a plain look at each row.
+
+use jiff::Timestamp;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::rig::{Rig, Row};
+use crate::query::activity::Activity;
+use crate::query::search::Effort;
+use crate::query::{Detail, Filter, Page};
+use crate::{Kind, Status};
+use domain::tool::Class;
+
+const SERVERS: [&str; 3] = ["github", "files", "100%_db"];
+const TOOLS: [&str; 3] = ["get_issue", "Delete", "edit"];
+const AGENTS: [(&str, &str); 5] = [
+    ("claude-code#1", "main"),
+    ("claude-code#2", "main"),
+    ("claude-code", "ci"),
+    ("cursor#1", "claude-code"),
+    ("claude-codex#1", "ci"),
+];
+const TARGETS: [(&str, &str); 4] =
+    [("files", "/a"), ("files", "/b"), ("github", "/a"), ("db", "100%_x")];
+const TEXTS: [&str; 3] = ["Tidy up", "50% done_", "delete"];
+const INTENTS: [&str; 3] = ["read", "write", "destructive"];
+
+fn row() -> impl Strategy<Value = Row> {
+    let who = (
+        select(AGENTS.to_vec()),
+        prop::option::of(select(vec!["s1", "s2"])),
+        prop::option::of(select(vec!["1", "2"])),
+    );
+    let what = (
+        select(Kind::ALL.to_vec()),
+        select(SERVERS.to_vec()),
+        select(TOOLS.to_vec()),
+        prop::option::of(select(INTENTS.to_vec())),
+        prop::option::of(class()),
+        prop::option::of(select(TARGETS.to_vec())),
+    );
+    let how = (
+        select(Status::ALL.to_vec()),
+        0..20i64,
+        prop::option::of(select(TEXTS.to_vec())),
+        prop::option::of(select(TEXTS.to_vec())),
+    );
+    (who, what, how).prop_map(|(who, what, how)| Row {
+        agent: who.0,
+        session: who.1,
+        request: who.2,
+        kind: what.0,
+        server: what.1,
+        tool: what.2,
+        intent: what.3,
+        class: what.4,
+        target: what.5,
+        status: how.0,
+        at_us: how.1,
+        reason: how.2,
+        error: how.3,
+    })
+}
+
+fn class() -> impl Strategy<Value = Class> {
+    select(vec![Class::Read, Class::Write, Class::Destructive])
+}
+
+/// Most filters have one or two conditions, some have all.
+fn filter() -> impl Strategy<Value = Filter> {
+    let text = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        prop::option::weighted(0.2, select(words))
+    };
+    let time = || prop::option::weighted(0.2, (0..20i64).prop_map(moment));
+    let first = (
+        prop::option::weighted(0.2, select(Kind::ALL.to_vec())),
+        text(&SERVERS),
+        text(&TOOLS),
+        prop::option::weighted(0.2, select(Status::ALL.to_vec())),
+        text(&INTENTS),
+        prop::option::weighted(0.2, class()),
+    );
+    let second = (
+        text(&["claude-code", "claude-code#1", "main", "ci", "cursor", "nobody", "claude-code#"]),
+        text(&["s1", "s2", "s3"]),
+        text(&["1", "2"]),
+        text(&["files", "github", "nowhere"]),
+        text(&["/a", "/b", "100%_x", "/c"]),
+    );
+    let third = (time(), time(), text(&["%", "_", "DELETE", "up", "/a", "\\", "git", ""]));
+    (first, second, third).prop_map(|(first, second, third)| Filter {
+        kind: first.0,
+        server: first.1,
+        tool: first.2,
+        status: first.3,
+        intent_type: first.4,
+        effective_class: first.5,
+        agent: second.0,
+        session_id: second.1,
+        request_id: second.2,
+        target_system: second.3,
+        target_resource: second.4,
+        start: third.0,
+        end: third.1,
+        text: third.2,
+    })
+}
+
+fn moment(at_us: i64) -> Timestamp {
+    Timestamp::from_microsecond(at_us).unwrap()
+}
+
+fn fits(row: &Row, filter: &Filter) -> bool {
+    let same = |wanted: &Option<String>, found: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+    };
+    let (system, resource) = row.target.unzip();
+    filter.kind.is_none_or(|kind| kind == row.kind)
+        && same(&filter.server, Some(row.server))
+        && same(&filter.tool, Some(row.tool))
+        && filter.status.is_none_or(|status| status == row.status)
+        && same(&filter.intent_type, row.intent)
+        && filter.effective_class.is_none_or(|class| row.class == Some(class))
+        && filter.agent.as_deref().is_none_or(|agent| {
+            let session = row.agent.0.strip_prefix(agent);
+            session.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+                || row.agent.1 == agent
+        })
+        && same(&filter.session_id, row.session)
+        && same(&filter.request_id, row.request)
+        && same(&filter.target_system, system)
+        && same(&filter.target_resource, resource)
+        && filter.start.is_none_or(|start| row.at_us >= start.as_microsecond())
+        && filter.end.is_none_or(|end| row.at_us < end.as_microsecond())
+        && filter.text.as_deref().is_none_or(|text| {
+            [Some(row.server), Some(row.tool), row.reason, row.error, system, resource]
+                .into_iter()
+                .flatten()
+                .any(|found| found.to_lowercase().contains(&text.to_lowercase()))
+        })
+}
+
+fn expected(rows: &[Row], filter: &Filter) -> Vec<i64> {
+    let numbers = 1..=i64::try_from(rows.len()).unwrap();
+    let fitting = numbers.zip(rows).filter(|(_, row)| fits(row, filter));
+    let mut numbers: Vec<i64> = fitting.map(|(number, _)| number).collect();
+    numbers.reverse();
+    numbers
+}
+
+fn numbers(activity: &Activity) -> Vec<i64> {
+    activity.records.iter().map(|record| record.number).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn filters_find_what_fits(
+        rows in prop::collection::vec(row(), 0..90),
+        filters in prop::collection::vec(filter(), 40),
+    ) {
+        let rig = Rig::new(&rows);
+        for filter in &filters {
+            let expected = expected(&rows, filter);
+            let found = rig.reader.activity(filter, &Page::first(100)).unwrap();
+            prop_assert_eq!(numbers(&found), expected.clone(), "{:?}", filter);
+            prop_assert_eq!(found.total.count(), expected.len() as u64, "{:?}", filter);
+            prop_assert!(found.total.is_exact() && found.next_cursor.is_none());
+            let exported = rig.reader.records(filter.clone(), Detail::Brief);
+            let exported: Vec<i64> = exported.map(|record| record.unwrap().number).collect();
+            prop_assert_eq!(exported, expected, "{:?}", filter);
+        }
+    }
+
+    /// However small the steps and however little time, each record comes once.
+    #[test]
+    fn pages_visit_each_record_once(
+        rows in prop::collection::vec(row(), 0..60),
+        filters in prop::collection::vec(filter(), 10),
+        limit in 1..8usize,
+        step in 1..20i64,
+        sort in 0..30u64,
+        hurried in any::<bool>(),
+    ) {
+        let rig = Rig::new(&rows);
+        let time = std::time::Duration::from_secs(if hurried { 0 } else { 60 });
+        let effort = Effort { step, search: time, count: time, sort };
+        for filter in &filters {
+            let (mut visited, mut below) = (Vec::new(), None);
+            while let Some(search) = filter.search(&rig.db, effort).unwrap() {
+                let found = search.below(&rig.db, below, limit).unwrap();
+                prop_assert!(found.positions.len() <= limit);
+                visited.extend(found.positions);
+                below = found.more_below;
+                let total = search.count(&rig.db).unwrap();
+                prop_assert!(hurried || total.is_exact());
+                if below.is_none() {
+                    prop_assert!(total.count() <= visited.len() as u64);
+                    prop_assert!(!total.is_exact() || total.count() == visited.len() as u64);
+                    break;
+                }
+            }
+            prop_assert_eq!(visited, expected(&rows, filter), "{:?}", filter);
+        }
+    }
+}

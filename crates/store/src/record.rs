@@ -1,0 +1,235 @@
+//! What is recorded of a call: how it began and how it ended. The serialised form is the journal's
+//! own, read back only after a crash.
+
+mod stored;
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use domain::ledger::canonical::Digest;
+use domain::ledger::target::Target;
+use domain::ledger::taxonomy::RiskLevel;
+use domain::tool::Class;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+
+/// A word of ours, or one that was read back.
+pub type Word = Cow<'static, str>;
+
+pub enum Entry {
+    Started(Box<Started>),
+    Ended(Box<Ended>),
+    /// Begun and ended in one: a refusal, an event from outside.
+    Whole(Box<Started>, Box<Ended>),
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    ToolCall,
+    PolicyDecision,
+    System,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 3] = [Kind::ToolCall, Kind::PolicyDecision, Kind::System];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Kind::ToolCall => "tool_call",
+            Kind::PolicyDecision => "policy_decision",
+            Kind::System => "system",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Status {
+    /// Started and not ended yet.
+    Pending,
+    Success,
+    Error,
+    Blocked,
+    Cancelled,
+    /// The process that made the call ended before the call did.
+    Interrupted,
+}
+
+impl Status {
+    pub const ALL: [Status; 6] = [
+        Status::Pending,
+        Status::Success,
+        Status::Error,
+        Status::Blocked,
+        Status::Cancelled,
+        Status::Interrupted,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Pending => "pending",
+            Status::Success => "success",
+            Status::Error => "error",
+            Status::Blocked => "blocked",
+            Status::Cancelled => "cancelled",
+            Status::Interrupted => "interrupted",
+        }
+    }
+
+    pub fn parse(text: &str) -> Option<Status> {
+        Status::ALL.into_iter().find(|status| status.as_str() == text)
+    }
+}
+
+/// Who made a call. Two sessions of one program are two agents.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Agent {
+    pub name: String,
+    pub client: String,
+    pub token: String,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Started {
+    pub id: String,
+    pub kind: Kind,
+    pub source: Word,
+    pub surface: Word,
+    pub server: String,
+    pub tool: String,
+    pub agent: Agent,
+    pub session: Option<String>,
+    pub request_id: Option<String>,
+    pub at: Timestamp,
+    /// The gate's tool that was called, on surfaces with an intent.
+    pub variant: Option<Word>,
+    /// The class that the agent declared there.
+    pub declared: Option<Word>,
+    pub sensitivity: Option<Word>,
+    pub reason: Option<String>,
+    #[serde(with = "stored::optional")]
+    pub effective: Option<Class>,
+    pub unverified: bool,
+    pub warnings: Vec<String>,
+    #[serde(with = "stored::optional")]
+    pub target: Option<Target>,
+    pub trace_id: Option<String>,
+    pub arguments: Payload,
+    pub action: Action,
+    /// Who stands behind an event that came from outside.
+    pub outside: Option<Box<Outside>>,
+}
+
+impl Started {
+    /// Such a call waits until its start is safe before it is made.
+    pub fn changes_things(&self) -> bool {
+        self.effective.is_some_and(|class| class > Class::Read)
+    }
+}
+
+/// What the receipt says of the action, beside what the record says.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Action {
+    pub kind: Word,
+    #[serde(with = "stored")]
+    pub risk: RiskLevel,
+    pub correlation_id: Option<String>,
+}
+
+/// One side of a call: how large it was, what it hashes to, and what is kept of it.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Payload {
+    pub bytes: usize,
+    #[serde(with = "stored::optional")]
+    pub digest: Option<Digest>,
+    /// Lies apart in the journal as well: it is the longest part, and needs no escapes there.
+    #[serde(skip)]
+    pub kept: Option<String>,
+    /// More was there than is kept.
+    pub truncated: bool,
+}
+
+/// Where an event came from that the gate did not see itself.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub struct Outside {
+    pub pid: Option<i32>,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub drop_count: Option<u32>,
+    pub issuer_name: Option<String>,
+    pub model: Option<String>,
+    pub operator: Option<(String, String)>,
+    pub agent_id: Option<String>,
+    pub agent_type: Option<String>,
+    pub capture_method: Option<String>,
+    /// What the model used, as JSON.
+    pub usage: Option<String>,
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Ended {
+    pub id: String,
+    pub status: Status,
+    pub error_code: Option<Word>,
+    pub error_message: Option<String>,
+    pub duration: Duration,
+    pub response: Payload,
+    pub receipt: Receipted,
+}
+
+/// Whether a call leaves a receipt. One of an unknown tool leaves only its record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Receipted {
+    Yes,
+    No,
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    pub(crate) fn started() -> Started {
+        Started {
+            id: "01980a5e-7000-7000-8000-000000000000".to_owned(),
+            kind: Kind::ToolCall,
+            source: Word::Borrowed("mcp"),
+            surface: Word::Borrowed("mcp"),
+            server: "files".to_owned(),
+            tool: "write".to_owned(),
+            agent: Agent::default(),
+            session: None,
+            request_id: Some("1".to_owned()),
+            at: Timestamp::UNIX_EPOCH,
+            variant: None,
+            declared: None,
+            sensitivity: None,
+            reason: Some("a \"reason\"\n".to_owned()),
+            effective: Some(Class::Write),
+            unverified: true,
+            warnings: vec!["careful".to_owned()],
+            target: Target::new("files", "/a".to_owned()),
+            trace_id: None,
+            arguments: Payload {
+                bytes: 2,
+                digest: Some(Digest::Exact(domain::ledger::Hash::of(b"{}"))),
+                kept: Some("{}".to_owned()),
+                truncated: true,
+            },
+            action: Action {
+                kind: Word::Borrowed("unknown"),
+                risk: RiskLevel::High,
+                correlation_id: None,
+            },
+            outside: Some(Box::new(Outside { pid: Some(-1), ..Outside::default() })),
+        }
+    }
+
+    #[test]
+    fn a_record_comes_back_from_the_journal_as_it_went_in() {
+        let text = serde_json::to_string(&started()).unwrap();
+        let back: Started = serde_json::from_str(&text).unwrap();
+        assert_eq!(serde_json::to_string(&back).unwrap(), text);
+        assert_eq!((back.target, back.effective), (started().target, started().effective));
+    }
+}

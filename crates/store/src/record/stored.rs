@@ -1,0 +1,99 @@
+//! How values of the domain lie in the journal: as one text each.
+
+use domain::ledger::canonical::Digest;
+use domain::ledger::target::Target;
+use domain::ledger::taxonomy::RiskLevel;
+use domain::tool::Class;
+use serde::de::Error;
+use serde::{Deserialize, Deserializer, Serializer};
+
+/// Stands between the two parts of a target; no name of a server holds it.
+const PARTS: char = '\u{1f}';
+
+pub(super) trait Stored: Sized {
+    fn store(&self) -> String;
+    fn restore(text: &str) -> Option<Self>;
+}
+
+pub(super) fn serialize<T: Stored, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+    to.serialize_str(&value.store())
+}
+
+pub(super) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+    let text = String::deserialize(from)?;
+    T::restore(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is none of ours")))
+}
+
+pub(super) mod optional {
+    use super::{Deserialize, Deserializer, Error, Serializer, Stored};
+
+    #[expect(clippy::ref_option, reason = "serde's signature")]
+    pub(in crate::record) fn serialize<T: Stored, S: Serializer>(
+        value: &Option<T>,
+        to: S,
+    ) -> Result<S::Ok, S::Error> {
+        match value {
+            Some(value) => to.serialize_some(&value.store()),
+            None => to.serialize_none(),
+        }
+    }
+
+    pub(in crate::record) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(
+        from: D,
+    ) -> Result<Option<T>, D::Error> {
+        let Some(text) = Option::<String>::deserialize(from)? else {
+            return Ok(None);
+        };
+        match T::restore(&text) {
+            Some(value) => Ok(Some(value)),
+            None => Err(D::Error::custom(format!("'{text}' is none of ours"))),
+        }
+    }
+}
+
+impl Stored for Class {
+    fn store(&self) -> String {
+        self.as_str().to_owned()
+    }
+
+    fn restore(text: &str) -> Option<Class> {
+        Class::parse(text)
+    }
+}
+
+impl Stored for RiskLevel {
+    fn store(&self) -> String {
+        self.as_str().to_owned()
+    }
+
+    fn restore(text: &str) -> Option<RiskLevel> {
+        RiskLevel::parse(text)
+    }
+}
+
+impl Stored for Digest {
+    fn store(&self) -> String {
+        match self {
+            Digest::Canonical(hash) => hash.to_string(),
+            Digest::Exact(hash) => format!("exact:{hash}"),
+        }
+    }
+
+    fn restore(text: &str) -> Option<Digest> {
+        match text.strip_prefix("exact:") {
+            Some(hash) => hash.parse().ok().map(Digest::Exact),
+            None => text.parse().ok().map(Digest::Canonical),
+        }
+    }
+}
+
+impl Stored for Target {
+    fn store(&self) -> String {
+        format!("{}{PARTS}{}", self.system(), self.resource())
+    }
+
+    fn restore(text: &str) -> Option<Target> {
+        let (system, resource) = text.split_once(PARTS)?;
+        Target::new(system, resource.to_owned())
+    }
+}

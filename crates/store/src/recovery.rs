@@ -1,0 +1,91 @@
+//! What a process left behind that did not end well: entries in the journal, calls without an end,
+//! a chain without its terminal receipt.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use domain::ledger::receipt::Termination;
+use rusqlite::Connection;
+
+use crate::StoreError;
+use crate::chain::{Chain, End, Lock};
+use crate::compose;
+use crate::drafts::interrupted;
+use crate::filing::{Along, Clerk};
+use crate::journal::{self, Row};
+use crate::keys::Keys;
+use crate::limits::FILE_MAX;
+
+/// Closes every chain whose writer is gone. The caller holds the maintenance lock.
+pub(crate) fn recover(
+    db: &mut Connection,
+    writers: &Path,
+    keys: &Keys,
+) -> Result<usize, StoreError> {
+    let mut closed = 0;
+    for left in left_open(db)? {
+        let Some(lock) = Lock::take(writers, &left.chain_id)? else {
+            continue;
+        };
+        // Its writer may have ended it properly just before its lock was taken.
+        if left_open(db)?.iter().any(|chain| chain.number == left.number) {
+            close(db, left, lock, keys)?;
+            closed += 1;
+        }
+    }
+    Ok(closed)
+}
+
+struct Left {
+    number: i64,
+    chain_id: String,
+    key: String,
+    is_open: bool,
+}
+
+fn left_open(db: &Connection) -> Result<Vec<Left>, StoreError> {
+    let mut statement = db.prepare(
+        "SELECT chain, chain_id, key, status = 'open' FROM chains
+         WHERE status = 'open' OR chain IN (SELECT chain FROM journal) ORDER BY chain",
+    )?;
+    let rows = statement.query_map([], |row| {
+        let (number, chain_id) = (row.get(0)?, row.get(1)?);
+        Ok(Left { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
+    })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn close(db: &mut Connection, left: Left, lock: Lock, keys: &Keys) -> Result<(), StoreError> {
+    let key = keys.of(&left.key)?;
+    let chain = Chain::adopt(db, (left.number, left.chain_id), key, lock)?;
+    let mut end = chain.end;
+    let mut clerk = Clerk::default();
+    let mut rows = journal::unfiled(db, chain.number)?;
+    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    for rows in rows.chunks(FILE_MAX) {
+        clerk.file(db, chain.owner(), rows, Along::Nothing)?;
+    }
+    if !left.is_open {
+        return journal::clear(db, chain.number);
+    }
+    let mut rows = end_calls(db, &chain, &mut end)?;
+    rows.push(Row::of(compose::closing(chain.place(&mut end), Termination::Interrupted)));
+    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    clerk.file(db, chain.owner(), &rows, Along::Closed(Termination::Interrupted))?;
+    Ok(())
+}
+
+/// A receipt for each call that had started and not ended.
+fn end_calls(db: &Connection, chain: &Chain, end: &mut End) -> Result<Vec<Row>, StoreError> {
+    let mut rows = journal::open_calls(db, chain.number)?;
+    for row in &mut rows {
+        let Some(call) = &row.call else {
+            continue;
+        };
+        let ended = interrupted(call);
+        row.link = Some(compose::call(chain.place(end), call, &ended));
+        row.ended = Some(Arc::new(ended));
+        (row.start, row.entry) = (Some(row.slot), 0);
+    }
+    Ok(rows)
+}

@@ -1,0 +1,149 @@
+//! What may be forgotten, and when: activity and payloads by age, number and size. Receipts stay,
+//! unless the operator says otherwise.
+
+use std::time::Instant;
+
+use jiff::{SignedDuration, Timestamp};
+use rusqlite::{Connection, OptionalExtension};
+
+use crate::StoreError;
+use crate::limits::{RETENTION_CHUNK, RETENTION_EVERY, RETENTION_PAUSE};
+
+/// What one receipt takes in the file, its index entries included (measured).
+const RECEIPT_BYTES: u64 = 2_400;
+
+const MEGABYTE: u64 = 1024 * 1024;
+
+pub(crate) struct Retention {
+    rules: Rules,
+    next: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    pub(crate) days: u32,
+    pub(crate) records_max: u64,
+    pub(crate) megabytes_max: u64,
+    /// 0: receipts stay.
+    pub(crate) receipt_days: u32,
+}
+
+impl Retention {
+    pub(crate) fn new(rules: Rules, now: Instant) -> Retention {
+        // Not at once: a start is not the time for it.
+        Retention { rules, next: now + RETENTION_PAUSE }
+    }
+
+    pub(crate) fn next(&self) -> Instant {
+        self.next
+    }
+
+    /// Looks again soon if there is more to do. Faults wait for the next time: nothing is lost by
+    /// keeping too much.
+    pub(crate) fn done(&mut self, now: Instant, more: bool) {
+        self.next = now + if more { RETENTION_PAUSE } else { RETENTION_EVERY };
+    }
+
+    /// The chains that are closed and old enough to leave.
+    pub(crate) fn expired_chain(
+        &self,
+        db: &Connection,
+    ) -> Result<Option<(i64, String)>, StoreError> {
+        if self.rules.receipt_days == 0 {
+            return Ok(None);
+        }
+        let cutoff = crate::compose::date(days_ago(self.rules.receipt_days));
+        let found = db
+            .query_row(
+                "SELECT chain, chain_id FROM chains
+                 WHERE status NOT IN ('open', 'expired')
+                   AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id
+                     AND receipts.timestamp >= ?1)
+                 ORDER BY chain LIMIT 1",
+                [cutoff],
+                |row| Ok((row.get(0)?, row.get(1)?)),
+            )
+            .optional()?;
+        Ok(found)
+    }
+
+    /// Whether there is more to let go of.
+    pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
+        let oldest = days_ago(self.rules.days).as_microsecond();
+        let (first, last): (Option<i64>, Option<i64>) =
+            db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
+                Ok((row.get(0)?, row.get(1)?))
+            })?;
+        let (Some(first), Some(last)) = (first, last) else {
+            return Ok(false);
+        };
+        let records = u64::try_from(last - first + 1).unwrap_or(0);
+        let is_old: bool = db.query_row(
+            "SELECT started_us < ?1 FROM activity WHERE number = ?2",
+            [oldest, first],
+            |row| row.get(0),
+        )?;
+        if records > self.rules.records_max || is_old {
+            let surplus = records.saturating_sub(self.rules.records_max);
+            let surplus = i64::try_from(surplus).unwrap_or(i64::MAX).min(chunk());
+            let upto = if is_old { first + chunk() - 1 } else { first + surplus - 1 };
+            return delete_activity(db, upto, (is_old && surplus < chunk()).then_some(oldest));
+        }
+        if activity_bytes(db)? > self.rules.megabytes_max * MEGABYTE {
+            return delete_payloads(db, first);
+        }
+        Ok(false)
+    }
+}
+
+fn chunk() -> i64 {
+    i64::try_from(RETENTION_CHUNK).expect("a chunk is small")
+}
+
+fn days_ago(days: u32) -> Timestamp {
+    let age = SignedDuration::from_hours(i64::from(days) * 24);
+    Timestamp::now().checked_sub(age).unwrap_or(Timestamp::UNIX_EPOCH)
+}
+
+/// Deletes records up to a number; with a time, only those older than it.
+fn delete_activity(
+    db: &mut Connection,
+    upto: i64,
+    older_than: Option<i64>,
+) -> Result<bool, StoreError> {
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let older_than = older_than.unwrap_or(i64::MAX);
+    transaction.execute(
+        "DELETE FROM payloads WHERE number IN
+           (SELECT number FROM activity WHERE number <= ?1 AND started_us < ?2)",
+        [upto, older_than],
+    )?;
+    let deleted = transaction.execute(
+        "DELETE FROM activity WHERE number <= ?1 AND started_us < ?2",
+        [upto, older_than],
+    )?;
+    transaction.commit()?;
+    Ok(deleted > 0)
+}
+
+/// Payloads are the largest part and the least missed; where none are left, whole records go.
+fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> {
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let deleted = transaction.execute(
+        "DELETE FROM payloads WHERE number IN (SELECT number FROM payloads ORDER BY number LIMIT ?1)",
+        [chunk()],
+    )?;
+    transaction.commit()?;
+    if deleted > 0 {
+        return Ok(true);
+    }
+    delete_activity(db, first + chunk() - 1, None)
+}
+
+/// What is in use in the file, less what receipts take.
+fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
+    let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
+    let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
+    let receipts: u64 = db.query_row("SELECT COUNT(*) FROM receipts", [], |row| row.get(0))?;
+    Ok((pages * pragma("page_size")?).saturating_sub(receipts * RECEIPT_BYTES))
+}

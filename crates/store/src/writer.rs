@@ -1,0 +1,443 @@
+//! The one thread that writes. It takes what waits for it, commits that in one transaction, answers
+//! those who wait, and files earlier entries in between.
+
+use std::collections::VecDeque;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use domain::ledger::key::SigningKey;
+use domain::ledger::receipt::Termination;
+use rusqlite::Connection;
+use tokio::sync::{oneshot, watch};
+
+use crate::chain::{Chain, End, Lock};
+use crate::checkpoint::Checkpoint;
+use crate::compose::{self, Place};
+use crate::drafts::{Done, Draft, Drafts};
+use crate::filing::{Along, Clerk};
+use crate::health::Health;
+use crate::inbox::Inbox;
+use crate::journal::{Link, Row, Slots};
+use crate::keys::Keys;
+use crate::limits::{
+    BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_MAX, QUEUE_MAX, RETRY_EVERY,
+    UNFILED_BYTES_MAX, UNFILED_MAX,
+};
+use crate::record::Entry;
+use crate::retention::Retention;
+use crate::signer::Signer;
+use crate::transaction;
+use crate::{OnFailure, StoreError, recovery};
+
+pub(crate) enum Message {
+    Append(Pending),
+    Signed(Vec<Row>),
+    /// Answered when all that was appended before can be read, or cannot be written at all.
+    Settle(oneshot::Sender<()>),
+    Rotate(oneshot::Sender<Result<Arc<SigningKey>, StoreError>>),
+    /// Ends the chain and the thread.
+    Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+/// An entry and who waits for it.
+pub(crate) struct Pending {
+    pub(crate) entry: Entry,
+    pub(crate) done: Option<Done>,
+}
+
+pub(crate) struct Writer {
+    pub(crate) db: Connection,
+    pub(crate) home: PathBuf,
+    pub(crate) writers: PathBuf,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) signer: Signer,
+    pub(crate) _checkpoint: Checkpoint,
+    pub(crate) keys: Keys,
+    pub(crate) health: Arc<Health>,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) retention: Retention,
+    /// The number of the last change that readers can see.
+    pub(crate) changes: watch::Sender<i64>,
+    pub(crate) state: State,
+}
+
+#[derive(Default)]
+pub(crate) struct State {
+    chain: Option<Chain>,
+    clerk: Clerk,
+    slots: Slots,
+    drafts: Drafts,
+    /// Committed and not yet filed.
+    unfiled: VecDeque<(Instant, Row)>,
+    unfiled_bytes: usize,
+    /// Rows committed and rows filed since the start, for those who wait for the ones before them.
+    committed: u64,
+    filed: u64,
+    /// Rows are with the signer.
+    signing: bool,
+    /// Signed rows that could not be filed.
+    refiled: Option<Vec<Row>>,
+    settling: Vec<oneshot::Sender<()>>,
+    /// Those of them whose entries are committed, with how many rows that makes.
+    filing: Vec<(u64, oneshot::Sender<()>)>,
+    rotating: Vec<oneshot::Sender<Result<Arc<SigningKey>, StoreError>>>,
+    closing: Option<oneshot::Sender<Result<(), StoreError>>>,
+    /// Retention has receipts to issue, as soon as the signer is idle.
+    retaining: bool,
+}
+
+impl Writer {
+    pub(crate) fn run(mut self) {
+        loop {
+            let pending = self.gather();
+            self.refile();
+            self.commit(pending);
+            self.make_room();
+            self.sign();
+            self.answer();
+            if self.state.closing.is_some() && !self.state.signing {
+                break;
+            }
+            self.retain();
+        }
+        let result = self.finish();
+        if let Err(error) = &result {
+            tracing::error!("the ledger was not closed: {error}");
+        }
+        let closing = self.state.closing.take();
+        // Whoever hears that it is closed may open it again at once: the locks go first.
+        drop(self);
+        if let Some(done) = closing {
+            let _ = done.send(result);
+        }
+    }
+
+    /// Waits for something to do and takes as much of it as goes into one commit.
+    fn gather(&mut self) -> Vec<Pending> {
+        let messages = self.inbox.receive(self.wait(), COMMIT_MAX);
+        let mut pending = Vec::with_capacity(messages.len());
+        for message in messages {
+            self.take(message, &mut pending);
+        }
+        pending
+    }
+
+    fn take(&mut self, message: Message, pending: &mut Vec<Pending>) {
+        match message {
+            // Whoever waits for it hears that the ledger is closed.
+            Message::Append(_) if self.state.closing.is_some() => {}
+            Message::Append(append) => pending.push(append),
+            Message::Signed(rows) => {
+                self.state.signing = false;
+                self.file(rows);
+            }
+            Message::Settle(done) => self.state.settling.push(done),
+            Message::Rotate(done) => self.state.rotating.push(done),
+            Message::Close(done) => self.state.closing = Some(done),
+        }
+    }
+
+    /// How long nothing needs doing.
+    fn wait(&self) -> Duration {
+        let (state, now) = (&self.state, Instant::now());
+        if self.is_stuck() {
+            return RETRY_EVERY;
+        }
+        let unfiled = state.unfiled.front().filter(|_| !state.signing);
+        let unfiled = unfiled.map(|(since, _)| *since + FILE_AFTER);
+        let next = [state.drafts.due(), unfiled].into_iter().flatten();
+        let retention = if state.retaining { now + FILE_AFTER } else { self.retention.next() };
+        let next = next.fold(retention, Instant::min);
+        next.saturating_duration_since(now)
+    }
+
+    /// Something could not be written and is tried again.
+    fn is_stuck(&self) -> bool {
+        self.state.drafts.queued() > 0 || self.state.refiled.is_some()
+    }
+
+    /// Somebody waits for everything to be in its place.
+    fn is_urgent(&self) -> bool {
+        let state = &self.state;
+        !state.settling.is_empty() || !state.rotating.is_empty() || state.closing.is_some()
+    }
+
+    fn commit(&mut self, mut pending: Vec<Pending>) {
+        loop {
+            let urgent = self.is_urgent();
+            let drafts = self.state.drafts.sort(pending, urgent, Instant::now());
+            if !drafts.is_empty() {
+                self.commit_drafts(drafts);
+            }
+            pending = self.state.drafts.early();
+            if pending.is_empty() {
+                break;
+            }
+        }
+        let committed = self.state.committed;
+        self.state.filing.extend(self.state.settling.drain(..).map(|done| (committed, done)));
+    }
+
+    fn commit_drafts(&mut self, drafts: Vec<Draft>) {
+        match self.write(&drafts) {
+            Ok(rows) => {
+                self.recovered();
+                self.state.drafts.committed(drafts, &rows);
+                self.keep(rows);
+            }
+            Err(error) => {
+                self.failed(&error);
+                self.state.drafts.failed(drafts, &error, self.on_failure);
+                self.health.set_queue(self.state.drafts.queued(), QUEUE_MAX);
+            }
+        }
+    }
+
+    fn write(&mut self, drafts: &[Draft]) -> Result<Vec<Row>, StoreError> {
+        let State { chain, slots, .. } = &mut self.state;
+        let (keys, writers) = (&mut self.keys, &self.writers);
+        let written = transaction::whole(&self.db, |db| {
+            let opened = match chain {
+                Some(_) => None,
+                None => {
+                    let now = compose::date(jiff::Timestamp::now());
+                    Some(Chain::open(db, writers, keys.refreshed(db)?, &now)?)
+                }
+            };
+            let chain = chain.as_ref().or(opened.as_ref()).expect("one of them is there");
+            let mut end = chain.end;
+            let mut rows = Vec::with_capacity(drafts.len());
+            for draft in drafts {
+                let mut row = draft.row(chain.place(&mut end));
+                slots.write(db, chain.number, &mut row)?;
+                rows.push(row);
+            }
+            Ok((opened, end, rows))
+        });
+        let (opened, end, rows) = written.inspect_err(|_| slots.undo())?;
+        slots.keep();
+        if opened.is_some() {
+            *chain = opened;
+        }
+        self.set_end(end);
+        Ok(rows)
+    }
+
+    /// Keeps committed rows until they are filed.
+    fn keep(&mut self, rows: Vec<Row>) {
+        let (now, state) = (Instant::now(), &mut self.state);
+        state.committed += rows.len() as u64;
+        state.unfiled_bytes += rows.iter().map(Row::bytes).sum::<usize>();
+        state.unfiled.extend(rows.into_iter().map(|row| (now, row)));
+    }
+
+    /// Takes the next rows that are to be filed.
+    fn next_rows(&mut self) -> Vec<Row> {
+        let state = &mut self.state;
+        let count = state.unfiled.len().min(FILE_MAX);
+        let rows: Vec<Row> = state.unfiled.drain(..count).map(|(_, row)| row).collect();
+        state.unfiled_bytes -= rows.iter().map(Row::bytes).sum::<usize>();
+        rows
+    }
+
+    /// Where more is committed than can be filed beside it, commits wait.
+    fn make_room(&mut self) {
+        while !self.state.signing
+            && self.state.refiled.is_none()
+            && (self.state.unfiled.len() > UNFILED_MAX
+                || self.state.unfiled_bytes > UNFILED_BYTES_MAX)
+        {
+            self.sign_and_file();
+        }
+    }
+
+    /// Signs and files some rows here and now.
+    fn sign_and_file(&mut self) {
+        let Some(key) = self.state.chain.as_ref().map(|chain| chain.key.clone()) else {
+            return;
+        };
+        let mut rows = self.next_rows();
+        rows.iter_mut().for_each(|row| row.sign(&key));
+        self.file(rows);
+    }
+
+    fn set_end(&mut self, end: End) {
+        let Some(chain) = &mut self.state.chain else {
+            return;
+        };
+        chain.end = end;
+        self.health.set_chain(&chain.id, end);
+    }
+
+    /// Hands rows to the signer once they are many, old or waited for. It rests while something is
+    /// to be issued after all that is committed.
+    fn sign(&mut self) {
+        let state = &self.state;
+        let Some((since, _)) = state.unfiled.front() else {
+            return;
+        };
+        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_MAX;
+        let due = urgent || since.elapsed() >= FILE_AFTER;
+        let rests = !state.rotating.is_empty() || state.closing.is_some() || state.retaining;
+        if state.signing || state.refiled.is_some() || rests || !due {
+            return;
+        }
+        let Some(key) = state.chain.as_ref().map(|chain| chain.key.clone()) else {
+            return;
+        };
+        let rows = self.next_rows();
+        self.signer.sign(rows, key);
+        self.state.signing = true;
+    }
+
+    fn file(&mut self, rows: Vec<Row>) {
+        let Some(chain) = &self.state.chain else {
+            return;
+        };
+        let filed = self.state.clerk.file(&self.db, chain.owner(), &rows, Along::Nothing);
+        match filed {
+            Ok(changed) => {
+                self.state.slots.release(&rows);
+                self.state.filed += rows.len() as u64;
+                self.changes.send_replace(changed);
+            }
+            Err(error) => {
+                self.failed(&error);
+                self.state.refiled = Some(rows);
+            }
+        }
+    }
+
+    fn refile(&mut self) {
+        if let Some(rows) = self.state.refiled.take() {
+            self.file(rows);
+            if self.state.refiled.is_none() {
+                self.recovered();
+            }
+        }
+    }
+
+    fn failed(&mut self, error: &StoreError) {
+        if self.health.set_failing(error) {
+            tracing::error!("{error}; calls that change things are refused until it can");
+            let _ = self.db.busy_timeout(BUSY_TIMEOUT_FAILING);
+        }
+    }
+
+    fn recovered(&mut self) {
+        if self.health.set_sound() {
+            tracing::info!("the ledger can be written again");
+            let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+        }
+    }
+
+    /// Answers those who wait for more than a commit.
+    fn answer(&mut self) {
+        let (stuck, filed) = (self.is_stuck(), self.state.filed);
+        for (_, done) in self.state.filing.extract_if(.., |(upto, _)| stuck || *upto <= filed) {
+            let _ = done.send(());
+        }
+        if !self.state.signing {
+            for done in std::mem::take(&mut self.state.rotating) {
+                let _ = done.send(self.rotate());
+            }
+        }
+    }
+
+    /// Signs and files here and now all that is committed.
+    fn file_all(&mut self) -> Result<(), StoreError> {
+        self.refile();
+        while self.state.refiled.is_none() && !self.state.unfiled.is_empty() {
+            self.sign_and_file();
+        }
+        match self.state.refiled {
+            Some(_) => Err(self.health.fault()),
+            None => Ok(()),
+        }
+    }
+
+    /// Another key signs from here on. The old one signs that it does, in the transaction that
+    /// makes it so: there is never a receipt under a key that was not announced.
+    fn rotate(&mut self) -> Result<Arc<SigningKey>, StoreError> {
+        let new = self.keys.make()?;
+        let fingerprint = new.public().fingerprint().to_string();
+        self.issue(Along::Key(&fingerprint), |place| compose::rotated(place, &new.public()))
+            .inspect_err(|_| self.keys.discard(&new))?;
+        if let Some(chain) = &mut self.state.chain {
+            chain.key = new.clone();
+        }
+        self.keys.set_current(new.clone());
+        Ok(new)
+    }
+
+    /// Files a receipt of the ledger's own after all others, and what becomes true with it.
+    pub(crate) fn issue(
+        &mut self,
+        along: Along<'_>,
+        compose: impl FnOnce(Place<'_>) -> Link,
+    ) -> Result<(), StoreError> {
+        if self.state.chain.is_none() {
+            self.write(&[])?;
+        }
+        self.file_all()?;
+        let Some(chain) = &self.state.chain else {
+            return Ok(());
+        };
+        let mut end = chain.end;
+        let mut row = Row::of(compose(chain.place(&mut end)));
+        row.sign(&chain.key);
+        let changed = self.state.clerk.file(&self.db, chain.owner(), &[row], along)?;
+        self.changes.send_replace(changed);
+        self.set_end(end);
+        Ok(())
+    }
+
+    /// The last act: what ran is recorded as interrupted, the chain gets its terminal receipt.
+    fn finish(&mut self) -> Result<(), StoreError> {
+        let interrupted = self.state.drafts.interrupt();
+        if !interrupted.is_empty() {
+            let rows = self.write(&interrupted)?;
+            self.keep(rows);
+        }
+        if self.state.chain.is_none() {
+            return Ok(());
+        }
+        let termination = Termination::Complete;
+        self.issue(Along::Closed(termination), |place| compose::closing(place, termination))
+    }
+
+    /// Old things are let go, and what other processes left open is closed, by one process at a
+    /// time and not while receipts are being signed.
+    fn retain(&mut self) {
+        if Instant::now() < self.retention.next() {
+            return;
+        }
+        self.state.retaining = self.state.signing;
+        if self.state.retaining {
+            return;
+        }
+        let more = self.maintain().unwrap_or_else(|error| {
+            tracing::warn!("retention: {error}");
+            false
+        });
+        self.retention.done(Instant::now(), more);
+    }
+
+    /// Whether there is more to let go of.
+    fn maintain(&mut self) -> Result<bool, StoreError> {
+        let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
+            return Ok(false);
+        };
+        recovery::recover(&mut self.db, &self.writers, &self.keys)?;
+        let more = self.retention.let_go(&mut self.db)?;
+        Ok(self.expire_chain()? || more)
+    }
+}
+
+impl Drop for Writer {
+    /// However the thread ends, nobody is left waiting for it.
+    fn drop(&mut self) {
+        self.inbox.close();
+    }
+}

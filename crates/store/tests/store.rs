@@ -1,0 +1,14 @@
+//! The ledger through its door: what is appended is there, signed and chained, whatever happens to
+//! the process, the file and the keys.
+
+#![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
+
+mod store {
+    mod crash;
+    mod entries;
+    mod faults;
+    mod keys;
+    mod load;
+    mod retention;
+    mod support;
+}

@@ -1,0 +1,255 @@
+//! Files that cannot be written or are not what they were.
+
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+
+use domain::ledger::chain::ChainStatus;
+use domain::tool::Class;
+use rusqlite::Connection;
+use store::{Entry, OnFailure, Safe, Store, StoreError};
+
+use super::support::{Home, Look, call, ended, rules, started, whole};
+
+fn foreign(home: &Home) -> Connection {
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    db.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    db
+}
+
+/// Asks the writer again and again until it is so.
+async fn until(store: &Store, so: impl Fn() -> bool) {
+    while !so() {
+        store.settled().await;
+    }
+}
+
+#[tokio::test]
+async fn a_file_that_others_hold_refuses_changes_and_queues_reads_until_it_is_free() {
+    let home = Home::new();
+    let store = home.open();
+    let running = started(Class::Write);
+    let (ran, end) = (running.id.clone(), ended(&running));
+    store.append(Entry::Started(Box::new(running))).await.unwrap();
+    store.settled().await;
+    let holder = foreign(&home);
+
+    assert!(matches!(call(&store, Class::Write).await, Err(StoreError::Write(_))));
+    assert!(store.append(Entry::Ended(Box::new(end))).await.is_err(), "it is not safe yet");
+    let (read, safe) = call(&store, Class::Read).await.unwrap();
+    assert_eq!(safe, Safe::Queued);
+    let mut queued = vec![ran, read];
+    while store.admits(Class::Read).is_ok() {
+        let batch: Vec<_> = (0..100).map(|_| whole(Class::Read)).collect();
+        let answers: Vec<_> =
+            batch.into_iter().map(|(id, entry)| (id, store.append(entry))).collect();
+        for (id, answer) in answers {
+            if answer.await.is_ok() {
+                queued.push(id);
+            }
+        }
+        assert!(queued.len() <= 1_100, "the queue has no bound");
+    }
+    assert!(store.ledger().is_full && queued.len() >= 1_000);
+
+    holder.execute_batch("COMMIT").unwrap();
+    until(&store, || store.admits(Class::Read).is_ok()).await;
+    call(&store, Class::Destructive).await.unwrap();
+    store.settled().await;
+    assert!(store.ledger().fault.is_none() && store.ledger().queue == 0);
+    let look = home.look();
+    queued.iter().for_each(|id| look.assert_recorded(id));
+}
+
+#[tokio::test]
+async fn where_the_operator_wants_it_nothing_is_queued() {
+    let home = Home::new();
+    let mut rules = rules();
+    rules.on_failure = OnFailure::Refuse;
+    let store = Store::open(home.path(), &rules).unwrap();
+    let holder = foreign(&home);
+    assert!(call(&store, Class::Read).await.is_err());
+    assert!(store.admits(Class::Read).is_err());
+    holder.execute_batch("COMMIT").unwrap();
+    until(&store, || store.admits(Class::Read).is_ok()).await;
+    call(&store, Class::Read).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_ledger_that_closes_while_it_cannot_write_says_so() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    let holder = foreign(&home);
+    assert!(call(&store, Class::Write).await.is_err());
+    assert!(store.close().await.is_err());
+    holder.execute_batch("COMMIT").unwrap();
+    home.open().close().await.unwrap();
+    assert_eq!(home.look().chains[0].status, ChainStatus::Interrupted);
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_ledger_is_not_opened() {
+    let home = Home::new();
+    fs::write(home.path().join(store::FILE), "this is not a database, it only looks like one")
+        .unwrap();
+    let error = Store::open(home.path(), &rules()).err().unwrap();
+    assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+}
+
+#[tokio::test]
+async fn a_ledger_of_a_newer_version_is_not_opened() {
+    let home = Home::new();
+    home.open().close().await.unwrap();
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    db.pragma_update(None, "user_version", 999).unwrap();
+    drop(db);
+    let error = Store::open(home.path(), &rules()).err().unwrap();
+    assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
+}
+
+/// The files of a ledger at work, as a crash of the machine would leave them.
+fn copy(home: &Home) -> Home {
+    let copy = Home::new();
+    for folder in ["", "keys"] {
+        fs::create_dir_all(copy.path().join(folder)).unwrap();
+        for file in fs::read_dir(home.path().join(folder)).unwrap().map(Result::unwrap) {
+            if file.file_type().unwrap().is_file() {
+                fs::copy(file.path(), copy.path().join(folder).join(file.file_name())).unwrap();
+            }
+        }
+    }
+    copy
+}
+
+#[tokio::test]
+async fn a_torn_log_costs_only_what_was_torn() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let before = home.look().chains[0].receipts.len();
+    for _ in 0..20 {
+        call(&store, Class::Write).await.unwrap();
+    }
+    store.settled().await;
+    for cut in [1, 5_000, 60_000] {
+        let copy = copy(&home);
+        let log = copy.path().join("ledger.db-wal");
+        let bytes = fs::metadata(&log).unwrap().len();
+        fs::File::options().write(true).open(&log).unwrap().set_len(bytes - cut).unwrap();
+        fs::remove_file(copy.path().join("ledger.db-shm")).unwrap();
+        copy.open().close().await.unwrap();
+        let look = copy.look();
+        assert!(look.chains[0].receipts.len() > before, "{cut} bytes cost everything");
+        assert_eq!(look.chains[0].status, ChainStatus::Interrupted);
+    }
+}
+
+#[tokio::test]
+async fn a_journal_that_was_changed_is_named() {
+    for change in
+        ["UPDATE journal SET started = substr(started, 1, 20)", "UPDATE journal SET started = '{}'"]
+    {
+        let home = Home::new();
+        let store = home.open();
+        store.append(Entry::Started(Box::new(started(Class::Write)))).await.unwrap();
+        store.settled().await;
+        let copy = copy(&home);
+        let db = Connection::open(copy.path().join(store::FILE)).unwrap();
+        assert_eq!(db.execute(change, []).unwrap(), 1);
+        drop(db);
+        let error = Store::open(copy.path(), &rules()).err().unwrap();
+        assert!(error.to_string().contains("journal entry 1"), "{error}");
+    }
+}
+
+/// In the environment of a child: a folder of its own that is mounted with little room.
+const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
+
+/// Runs one test of this file again where a small disk is mounted, in a namespace of its own.
+fn on_a_small_disk(test: &str) -> bool {
+    let folder = tempfile::tempdir().unwrap();
+    let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
+    let output = Command::new("unshare")
+        .args(["-rm", "sh", "-c", script])
+        .arg(folder.path())
+        .arg(std::env::current_exe().unwrap())
+        .args(["--exact", test, "--nocapture"])
+        .env(SMALL_DISK, folder.path())
+        .output();
+    let Ok(output) = output else {
+        eprintln!("no 'unshare' here: {test} was not run");
+        return false;
+    };
+    let said = String::from_utf8_lossy(&output.stdout);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    if !said.contains("running 1 test") {
+        eprintln!("no small disk can be mounted here, {test} was not run: {errors}");
+        return false;
+    }
+    assert!(output.status.success(), "{said}{errors}");
+    true
+}
+
+#[test]
+fn a_full_disk_refuses_changes_and_queues_reads_until_there_is_room() {
+    let Some(folder) = std::env::var_os(SMALL_DISK) else {
+        on_a_small_disk(
+            "store::faults::a_full_disk_refuses_changes_and_queues_reads_until_there_is_room",
+        );
+        return;
+    };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(full_disk(Path::new(&folder)));
+}
+
+async fn full_disk(home: &Path) {
+    let store = Store::open(home, &rules()).unwrap();
+    let (first, _) = call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let filler = home.join("filler");
+    while fs::File::options()
+        .append(true)
+        .create(true)
+        .open(&filler)
+        .and_then(|mut file| std::io::Write::write_all(&mut file, &[0; 4096]))
+        .is_ok()
+    {}
+    let mut kept = vec![first];
+    let mut refused = 0;
+    while refused < 3 {
+        match call(&store, Class::Write).await {
+            Ok((id, _)) => kept.push(id),
+            Err(error) => {
+                assert!(matches!(error, StoreError::Write(_)), "{error}");
+                refused += 1;
+            }
+        }
+    }
+    let (read, safe) = call(&store, Class::Read).await.unwrap();
+    assert_eq!(safe, Safe::Queued);
+    kept.push(read);
+    fs::remove_file(&filler).unwrap();
+    until(&store, || store.ledger().fault.is_none()).await;
+    kept.push(call(&store, Class::Write).await.unwrap().0);
+    store.close().await.unwrap();
+    let look = Look::at(home);
+    kept.iter().for_each(|id| look.assert_recorded(id));
+    assert_eq!(look.chains[0].status, ChainStatus::Complete);
+}
+
+#[test]
+fn a_read_only_disk_is_named() {
+    let Some(folder) = std::env::var_os(SMALL_DISK) else {
+        on_a_small_disk("store::faults::a_read_only_disk_is_named");
+        return;
+    };
+    let home = Path::new(&folder);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async { Store::open(home, &rules()).unwrap().close().await }).unwrap();
+    let remounted = Command::new("mount").args(["-o", "remount,ro"]).arg(home).status().unwrap();
+    assert!(remounted.success());
+    let error = Store::open(home, &rules()).err().unwrap();
+    assert!(matches!(error, StoreError::Write(_)), "{error}");
+}

@@ -1,0 +1,90 @@
+//! Many at once.
+
+use domain::tool::Class;
+use store::{Entry, Safe, Store};
+
+use super::support::{Home, call, ended, rules, started, whole};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn several_ledgers_on_one_home_keep_their_chains_apart() {
+    const STORES: usize = 4;
+    const CALLS: usize = 150;
+    let home = Home::new();
+    let stores: Vec<Store> = (0..STORES).map(|_| home.open()).collect();
+    let tasks: Vec<_> = stores
+        .iter()
+        .cycle()
+        .take(STORES * 4)
+        .map(|store| {
+            let store = store.clone();
+            tokio::spawn(async move {
+                for turn in 0..CALLS {
+                    let class = if turn % 2 == 0 { Class::Read } else { Class::Write };
+                    assert_eq!(call(&store, class).await.unwrap().1, Safe::Committed);
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    for store in &stores {
+        store.close().await.unwrap();
+    }
+    let look = home.look();
+    assert_eq!((look.chains.len(), look.calls.len()), (STORES, STORES * 4 * CALLS));
+    for chain in &look.chains {
+        assert_eq!(chain.receipts.len(), 4 * CALLS + 1);
+    }
+}
+
+#[tokio::test]
+async fn homes_are_opened_by_many_at_the_same_time() {
+    let home = Home::new();
+    let threads: Vec<_> = (0..8)
+        .map(|_| {
+            let path = home.path().to_owned();
+            std::thread::spawn(move || Store::open(&path, &rules()).map(|store| store.key()))
+        })
+        .collect();
+    let keys: Vec<_> =
+        threads.into_iter().map(|thread| thread.join().unwrap().unwrap().public()).collect();
+    assert!(keys.iter().all(|key| *key == keys[0]), "one key for all");
+}
+
+#[tokio::test]
+async fn thousands_of_calls_run_at_once() {
+    const CALLS: usize = 4_000;
+    let home = Home::new();
+    let store = home.open();
+    let calls: Vec<_> = (0..CALLS).map(|_| started(Class::Read)).collect();
+    let ends: Vec<_> = calls.iter().map(ended).collect();
+    for call in calls {
+        store.append(Entry::Started(Box::new(call))).await.unwrap();
+    }
+    let ends: Vec<_> =
+        ends.into_iter().rev().map(|end| store.append(Entry::Ended(Box::new(end)))).collect();
+    for end in ends {
+        assert_eq!(end.await.unwrap(), Safe::Committed);
+    }
+    store.settled().await;
+    assert_eq!(home.look().calls.len(), CALLS);
+}
+
+#[tokio::test]
+async fn what_was_appended_before_is_settled_though_more_keeps_coming() {
+    let home = Home::new();
+    let store = home.open();
+    let other = store.clone();
+    let flood = tokio::spawn(async move {
+        loop {
+            let _ = other.append(whole(Class::Read).1).await;
+        }
+    });
+    for _ in 0..20 {
+        let (id, _) = call(&store, Class::Write).await.unwrap();
+        store.settled().await;
+        home.look().assert_recorded(&id);
+    }
+    flood.abort();
+}

@@ -1,0 +1,251 @@
+//! A ledger in a folder of its own, entries to put into it, and a look at what came of them.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
+use std::sync::LazyLock;
+use std::time::Duration;
+
+use domain::ledger::canonical::Digest;
+use domain::ledger::chain::{ChainStatus, Expected, verify};
+use domain::ledger::target::Target;
+use domain::ledger::taxonomy::RiskLevel;
+use domain::ledger::{Hash, PublicKey};
+use domain::tool::Class;
+use jiff::Timestamp;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::Value;
+use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Safe, Started, Status, Store};
+
+pub(crate) struct Home(tempfile::TempDir);
+
+impl Home {
+    pub(crate) fn new() -> Home {
+        Home(tempfile::tempdir().unwrap())
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    pub(crate) fn open(&self) -> Store {
+        Store::open(self.path(), &rules()).unwrap()
+    }
+
+    pub(crate) fn look(&self) -> Look {
+        Look::at(self.path())
+    }
+}
+
+pub(crate) fn rules() -> domain::config::Ledger {
+    domain::config::Ledger::default()
+}
+
+pub(crate) fn payload(text: &str) -> Payload {
+    Payload {
+        bytes: text.len(),
+        digest: Some(Digest::of_text(text)),
+        kept: Some(text.to_owned()),
+        truncated: false,
+    }
+}
+
+pub(crate) fn started(class: Class) -> Started {
+    let text = r#"{"path":"/srv/notes.txt","limit":20}"#;
+    Started {
+        id: uuid::Uuid::now_v7().to_string(),
+        kind: Kind::ToolCall,
+        source: Cow::Borrowed("mcp"),
+        surface: Cow::Borrowed("mcp"),
+        server: "files".to_owned(),
+        tool: "read_text".to_owned(),
+        agent: Agent {
+            name: "claude-1".to_owned(),
+            client: "claude".to_owned(),
+            token: "agent".to_owned(),
+        },
+        session: Some("session-1".to_owned()),
+        request_id: Some("7".to_owned()),
+        at: Timestamp::now(),
+        variant: Some(Cow::Borrowed(class.variant())),
+        declared: Some(Cow::Borrowed(class.as_str())),
+        sensitivity: Some(Cow::Borrowed("internal")),
+        reason: Some("to see what \"it\" says".to_owned()),
+        effective: Some(class),
+        unverified: false,
+        warnings: vec![],
+        target: Target::new("files", "/srv/notes.txt".to_owned()),
+        trace_id: None,
+        arguments: payload(text),
+        action: Action {
+            kind: Cow::Borrowed("filesystem.file.read"),
+            risk: RiskLevel::Low,
+            correlation_id: Some("toolu_1".to_owned()),
+        },
+        outside: None,
+    }
+}
+
+pub(crate) fn ended(call: &Started) -> Ended {
+    Ended {
+        id: call.id.clone(),
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration: Duration::from_millis(12),
+        response: payload(r#"{"content":[{"type":"text","text":"hello"}]}"#),
+        receipt: Receipted::Yes,
+    }
+}
+
+pub(crate) fn whole(class: Class) -> (String, Entry) {
+    let call = started(class);
+    let (id, end) = (call.id.clone(), ended(&call));
+    (id, Entry::Whole(Box::new(call), Box::new(end)))
+}
+
+/// A call from its start to its end, as the pipeline makes it.
+pub(crate) async fn call(store: &Store, class: Class) -> Result<(String, Safe), store::StoreError> {
+    let call = started(class);
+    let (id, end) = (call.id.clone(), ended(&call));
+    store.append(Entry::Started(Box::new(call))).await?;
+    let safe = store.append(Entry::Ended(Box::new(end))).await?;
+    Ok((id, safe))
+}
+
+pub(crate) fn db(home: &Path) -> Connection {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY;
+    let db = Connection::open_with_flags(home.join(store::FILE), flags).unwrap();
+    db.busy_timeout(Duration::from_secs(5)).unwrap();
+    db
+}
+
+/// What the file holds, with every chain checked.
+pub(crate) struct Look {
+    pub(crate) chains: Vec<ChainLook>,
+    /// The status of each call by its id.
+    pub(crate) calls: HashMap<String, String>,
+    pub(crate) journal: u64,
+}
+
+pub(crate) struct ChainLook {
+    pub(crate) id: String,
+    pub(crate) row_status: String,
+    pub(crate) status: ChainStatus,
+    pub(crate) receipts: Vec<Value>,
+}
+
+impl Look {
+    pub(crate) fn at(home: &Path) -> Look {
+        let db = db(home);
+        let texts = receipts(&db);
+        let mut statement =
+            db.prepare("SELECT chain_id, status FROM chains ORDER BY chain").unwrap();
+        let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let chains = rows
+            .map(|row| {
+                let (id, status): (String, String) = row.unwrap();
+                check_chain(home, id.clone(), status, texts.get(&id).map_or(&[], Vec::as_slice))
+            })
+            .collect();
+        let mut statement = db.prepare("SELECT id, status FROM activity").unwrap();
+        let calls = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let calls = calls.map(Result::unwrap).collect();
+        let journal = db
+            .query_row(
+                "SELECT COUNT(*) FROM journal JOIN chains USING (chain) WHERE entry > filed",
+                [],
+                |row| row.get(0),
+            )
+            .unwrap();
+        Look { chains, calls, journal }
+    }
+
+    pub(crate) fn receipt(&self, call: &str) -> Option<&Value> {
+        let id = format!("urn:receipt:{call}");
+        self.chains.iter().flat_map(|chain| &chain.receipts).find(|receipt| receipt["id"] == *id)
+    }
+
+    pub(crate) fn status(&self, call: &str) -> &str {
+        self.calls.get(call).map_or("absent", String::as_str)
+    }
+
+    /// The call ended well and its receipt says so.
+    pub(crate) fn assert_recorded(&self, call: &str) {
+        assert_eq!(self.status(call), "success", "call {call}");
+        assert!(self.receipt(call).is_some(), "call {call} has no receipt");
+    }
+}
+
+fn receipts(db: &Connection) -> BTreeMap<String, Vec<String>> {
+    let mut statement = db
+        .prepare(
+            "SELECT chain_id, sequence, receipt_json, id, action_type, risk_level, status, timestamp,
+               issuer_id, principal_id, receipt_hash, previous_receipt_hash, created_at
+             FROM receipts ORDER BY chain_id, sequence",
+        )
+        .unwrap();
+    let mut rows = statement.query([]).unwrap();
+    let mut chains: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    while let Some(row) = rows.next().unwrap() {
+        let text: String = row.get(2).unwrap();
+        let receipt: Value = serde_json::from_str(&text).unwrap();
+        let subject = &receipt["credentialSubject"];
+        let columns = [
+            (0, &subject["chain"]["chain_id"]),
+            (3, &receipt["id"]),
+            (4, &subject["action"]["type"]),
+            (5, &subject["action"]["risk_level"]),
+            (6, &subject["outcome"]["status"]),
+            (7, &subject["action"]["timestamp"]),
+            (8, &receipt["issuer"]["id"]),
+            (9, &subject["principal"]["id"]),
+            (11, &subject["chain"]["previous_receipt_hash"]),
+            (12, &receipt["issuanceDate"]),
+        ];
+        for (column, value) in columns {
+            let column: Option<String> = row.get(column).unwrap();
+            assert_eq!(column.as_deref(), value.as_str(), "{text}");
+        }
+        let signed = domain::ledger::verify::Signed::parse(&text).unwrap();
+        assert_eq!(row.get::<_, String>(10).unwrap(), signed.hash.to_string());
+        let chain = chains.entry(row.get(0).unwrap()).or_default();
+        chain.push(text);
+        assert_eq!(row.get::<_, u64>(1).unwrap(), chain.len() as u64, "a gap");
+    }
+    chains
+}
+
+static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
+    let text = include_str!("../../../domain/tests/vectors/spec/schema/agent-receipt.schema.json");
+    jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
+});
+
+fn check_chain(home: &Path, id: String, row_status: String, texts: &[String]) -> ChainLook {
+    let receipts: Vec<Value> =
+        texts.iter().map(|text| serde_json::from_str(text).unwrap()).collect();
+    for receipt in &receipts {
+        if let Err(error) = SCHEMA.validate(receipt) {
+            panic!("{error} in {receipt:#}");
+        }
+    }
+    let Some(first) = receipts.first() else {
+        return ChainLook { id, row_status, status: ChainStatus::Unknown, receipts };
+    };
+    let key = PublicKey::from_did(first["issuer"]["id"].as_str().unwrap()).unwrap();
+    assert!(public_keys(home).contains(&key.fingerprint()), "signed by a key that is not ours");
+    let check = verify(texts, &key, Expected::default());
+    assert!(check.valid, "chain {id}: {:?}", check.error);
+    ChainLook { id, row_status, status: check.status, receipts }
+}
+
+pub(crate) fn public_keys(home: &Path) -> Vec<Hash> {
+    let files = std::fs::read_dir(home.join("keys")).unwrap().map(|file| file.unwrap().path());
+    files
+        .filter(|path| path.to_string_lossy().ends_with(".public.pem"))
+        .map(|path| {
+            let text = std::fs::read_to_string(path).unwrap();
+            PublicKey::from_pem(&text).unwrap().fingerprint()
+        })
+        .collect()
+}
