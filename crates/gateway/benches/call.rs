@@ -81,7 +81,7 @@ fn parameters(tool: usize) -> Raw {
 
 fn bench(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let gateway = Gateway::new(Settings::default(), Store::in_memory());
+    let gateway = Gateway::new(Settings::default(), Store::nowhere());
     for number in 0..SERVERS {
         let idle = Arc::new(Idle { result: text_result("ok") });
         runtime.block_on(gateway.add_provider(&format!("server-{number}"), idle));

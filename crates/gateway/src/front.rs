@@ -1,5 +1,6 @@
 //! How agents speak with the gate. [`stdio`] and [`http`] carry the sessions; [`discovery`] offers
-//! the gate's own tools, [`passthrough`] those of the servers.
+//! the gate's own tools, [`passthrough`] those of the servers, and [`wrap`] passes one server's
+//! messages on as they are.
 
 pub mod discovery;
 pub mod http;
@@ -8,6 +9,7 @@ mod relay;
 mod session;
 pub mod stdio;
 mod tool_request;
+pub mod wrap;
 
 use std::sync::Arc;
 

@@ -4,6 +4,7 @@
 
 pub mod auth;
 mod cache;
+pub mod events;
 pub mod front;
 mod limits;
 mod pipeline;
@@ -177,6 +178,11 @@ impl Gateway {
         self.shared.settings.load_full()
     }
 
+    /// Cancelled when the gate takes no new calls.
+    pub fn draining(&self) -> CancellationToken {
+        self.shared.draining.clone()
+    }
+
     pub fn store(&self) -> &Store {
         &self.shared.store
     }
@@ -207,7 +213,7 @@ impl Gateway {
     }
 
     /// Takes no new calls, gives running ones the time that the settings allow, then closes every
-    /// connection.
+    /// connection and the ledger.
     pub async fn drain(&self) {
         let within = self.settings().shutdown_timeout;
         self.shared.draining.cancel();
@@ -217,5 +223,7 @@ impl Gateway {
         join_all(providers.iter().map(|provider| provider.close())).await;
         self.shared.retiring.close();
         let _ = tokio::time::timeout(within, self.shared.retiring.wait()).await;
+        // What could not be written was told when it happened; the next start tries again.
+        let _ = self.shared.store.close().await;
     }
 }

@@ -48,3 +48,35 @@ pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;
 
 /// Several list changes within this time are one.
 pub(crate) const RELIST_PAUSE: Duration = Duration::from_millis(50);
+
+/// Larger results are hashed and searched for secrets off the async threads: it takes about half a
+/// millisecond from here on.
+pub(crate) const INLINE_BYTES_MAX: usize = 32 * 1024;
+
+/// Lines that wait for one side of a wrapped server; beyond it the other side is not read.
+pub(crate) const WRAP_LINES_WAITING_MAX: usize = 64;
+
+/// Calls to a wrapped server at a time; a client has a few.
+pub(crate) const WRAP_CALLS_MAX: usize = 1024;
+
+/// How long a call to a wrapped server may take. Its client has a patience of its own, which the
+/// gate must not cut short.
+pub(crate) const WRAP_CALL_MAX: Duration = Duration::from_hours(24);
+
+/// Lists that a client waits for at a time; further ones are passed on unread.
+pub(crate) const WRAP_LISTS_WAITING_MAX: usize = 64;
+
+/// Pages of one list; a cursor that goes on and on leads nowhere.
+pub(crate) const WRAP_PAGES_MAX: u32 = 1000;
+
+/// Senders of events that are heard at a time; each is an agent or a hook of one.
+pub(crate) const EVENT_SENDERS_MAX: usize = 256;
+
+/// A sender that is silent for this long is let go; it connects again for its next event.
+pub(crate) const EVENT_SILENCE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// A frame that has begun must be whole by then.
+pub(crate) const EVENT_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
+
+/// How soon events that were lost are owned up to, once they can be.
+pub(crate) const EVENTS_DROPPED_EVERY: Duration = Duration::from_secs(1);

@@ -3,7 +3,9 @@
 mod facts;
 mod forward;
 pub mod intake;
+pub(crate) mod payload;
 mod record;
+mod statement;
 
 use domain::policy::{self, Verdict};
 use domain::{Code, Refusal};
@@ -24,18 +26,20 @@ impl Gate for Gateway {
 impl Gateway {
     async fn run(&self, call: Call, ctx: &CallContext) -> Outcome {
         let _in_flight = self.shared.calls.token();
-        if self.shared.draining.is_cancelled() {
-            return record::refusal(&self.shared.store, &call, shutting_down()).await;
-        }
+        let store = &self.shared.store;
         // What the call began with is what it ends with, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, &call, ctx).await;
-        let allowed = match snapshot.decide(&call) {
+        let verdict = match self.shared.draining.is_cancelled() {
+            true => Verdict::Refuse(shutting_down()),
+            false => snapshot.decide(&call),
+        };
+        let allowed = match verdict {
             Verdict::Allow(allowed) => allowed,
             Verdict::Refuse(refusal) => {
-                return record::refusal(&self.shared.store, &call, refusal).await;
+                return record::refusal(store, &call, ctx, &snapshot, refusal).await;
             }
         };
-        let record = match Record::start(&self.shared.store, &call, &allowed).await {
+        let record = match Record::start(store, &call, ctx, (&snapshot, &allowed)).await {
             Ok(record) => record,
             Err(refusal) => return Outcome::Refused(refusal),
         };
@@ -43,7 +47,7 @@ impl Gateway {
             Some(in_use) => forward::forward(&*in_use.provider, &call, ctx, allowed).await,
             None => forward::gone(&call),
         };
-        record.end(&snapshot, outcome).await
+        record.end(outcome).await
     }
 }
 

@@ -165,6 +165,11 @@ impl Registry {
         let listing = Arc::new(Listing::new(&Source::Builtin, definitions));
         let server = Server::new(name.into(), "embedded", Arc::default(), state, listing);
         self.publish(self.claim(name), server);
+        self.insert_fixed(name, provider);
+    }
+
+    /// A provider that publishes its own tools.
+    pub(crate) fn insert_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
         self.write().insert(name.to_owned(), Entry::Fixed(provider));
     }
 

@@ -1,12 +1,14 @@
 //! What the pipeline must know of the configuration. A call keeps the settings that it began with.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
-use domain::config::Config;
+use domain::config::{Config, Payloads};
+use domain::ledger::redaction::Redactor;
 use domain::policy::Strictness;
 
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Settings {
     pub strictness: Strictness,
     pub tools_limit: u32,
@@ -15,6 +17,8 @@ pub struct Settings {
     pub connect_timeout: Duration,
     pub refresh_interval: Duration,
     pub shutdown_timeout: Duration,
+    pub payloads: Payloads,
+    pub redactor: Arc<Redactor>,
     server_call_timeouts: HashMap<String, Duration>,
 }
 
@@ -35,6 +39,11 @@ impl From<&Config> for Settings {
             connect_timeout: config.connect_timeout,
             refresh_interval: config.refresh_interval,
             shutdown_timeout: config.shutdown_timeout,
+            payloads: config.ledger.payloads,
+            redactor: Arc::new(
+                Redactor::new(&config.redact.keys, &config.redact.patterns)
+                    .expect("the patterns were checked when the configuration was read"),
+            ),
             server_call_timeouts: config
                 .servers
                 .iter()

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
+use domain::tool::Class;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{View, stdio};
@@ -15,7 +16,9 @@ use mcp::peer::{Ask, RequestError};
 use mcp::server::{Server, text_result};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use serde_json::{Value, json};
-use store::{Filter, Status, Store};
+use store::query::{Filter, Page, Record};
+use store::{Status, Store};
+use tempfile::TempDir;
 use testkit::client::{Answers, Client, PATIENCE, text};
 use tokio_util::sync::CancellationToken;
 
@@ -83,10 +86,40 @@ fn progress(ctx: &CallContext) -> String {
     "told".to_owned()
 }
 
-async fn gate(settings: Settings) -> Gateway {
-    let gateway = Gateway::new(settings, Store::in_memory());
+/// A gate with a ledger of its own.
+struct Gate {
+    gateway: Gateway,
+    _home: TempDir,
+}
+
+impl std::ops::Deref for Gate {
+    type Target = Gateway;
+
+    fn deref(&self) -> &Gateway {
+        &self.gateway
+    }
+}
+
+impl Gate {
+    /// What fits, newest first.
+    async fn records(&self, filter: Filter) -> Vec<Record> {
+        self.store().settled().await;
+        let found = self.store().read().activity(&filter, &Page::first(10));
+        found.expect("the ledger can be read").records
+    }
+
+    async fn last(&self) -> Record {
+        self.records(Filter::default()).await.remove(0)
+    }
+}
+
+async fn gate(settings: Settings) -> Gate {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let rules = domain::config::Config::default().ledger;
+    let store = Store::open(home.path(), &rules).expect("a ledger");
+    let gateway = Gateway::new(settings, store);
     gateway.add_provider("probe", Arc::new(Probe)).await;
-    gateway
+    Gate { gateway, _home: home }
 }
 
 /// A client on a pair of streams in memory.
@@ -160,7 +193,7 @@ async fn cancelling_reaches_the_provider_and_the_record() {
     assert!(matches!(running.await, Err(RequestError::Cancelled)));
     let filter = Filter { status: Some(Status::Cancelled), ..Filter::default() };
     let found = async {
-        while gate.store().activity(&filter, 1).is_empty() {
+        while gate.records(filter.clone()).await.is_empty() {
             tokio::task::yield_now().await;
         }
     };
@@ -200,33 +233,35 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
     };
     gate.add_upstream(ServerSpec::embedded("up", Arc::new(make)));
     let client = client(&gate, json!({}), vec![]).await;
-    let last = || gate.store().activity(&Filter::default(), 1).remove(0);
 
     let intent = json!({"operation_type": "write", "data_sensitivity": "private", "reason": "why"});
     client.call("call_tool_write", json!({"name": "up:read", "intent": intent})).await;
-    let record = last();
+    let record = gate.last().await;
     assert_eq!((record.status, record.error_code), (Status::Success, None));
-    assert_eq!(record.started.declared, Some("write"));
-    assert_eq!(record.started.effective, Some("write"));
-    assert_eq!(record.started.sensitivity, Some("private"));
-    assert_eq!(record.started.reason.as_deref(), Some("why"));
-    assert_eq!(record.started.agent.client.as_deref(), Some("testkit"));
-    assert!(record.started.warnings[0].contains("is marked read-only"), "recorded, not returned");
+    assert_eq!(record.effective_class, Some(Class::Write));
+    assert_eq!(record.agent.client, "testkit");
+    assert!(record.warnings[0].contains("is marked read-only"), "recorded, not returned");
+    let stated = record.intent.unwrap();
+    assert_eq!(stated.operation_type.as_deref(), Some("write"));
+    assert_eq!(stated.data_sensitivity.as_deref(), Some("private"));
+    assert_eq!(stated.reason.as_deref(), Some("why"));
 
     client.call("call_tool_write", json!({"name": "up:odd", "intent": intent})).await;
-    let record = last();
+    let record = gate.last().await;
     assert_eq!(record.status, Status::Success, "a schema that will not compile stops no call");
-    assert!(record.started.warnings[0].contains("does not compile"), "{:?}", record.started);
+    assert!(record.warnings[0].contains("does not compile"), "{record:?}");
 
     client.call("call_tool_read", json!({"name": "up:read", "intent": intent})).await;
-    let record = last();
-    assert_eq!((record.status, record.error_code), (Status::Blocked, Some("INTENT_MISMATCH")));
-    assert_eq!(record.started.variant, Some("call_tool_read"));
-    assert_eq!(record.started.declared, Some("write"), "what the agent said, not what it called");
-    assert_eq!(record.started.reason.as_deref(), Some("why"));
+    let record = gate.last().await;
+    assert_eq!(record.status, Status::Blocked);
+    assert_eq!(record.error_code.as_deref(), Some("INTENT_MISMATCH"));
+    assert_eq!(record.tool_variant.as_deref(), Some("call_tool_read"));
+    let stated = record.intent.unwrap();
+    assert_eq!(stated.operation_type.as_deref(), Some("write"), "as the agent said");
+    assert_eq!(stated.reason.as_deref(), Some("why"));
 
     client.call("call_tool_read", json!({"name": "no:thing", "intent": intent})).await;
-    assert_eq!(last().error_code, Some("TOOL_NOT_FOUND"));
+    assert_eq!(gate.last().await.error_code.as_deref(), Some("TOOL_NOT_FOUND"));
 
     let running = client.call("call_tool_write", write("deadline"));
     tokio::pin!(running);
@@ -235,7 +270,7 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
         _ = client.request("ping", json!({})) => {}
     }
     let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
-    assert_eq!(gate.store().activity(&pending, 1).len(), 1, "the start is recorded before the end");
+    assert_eq!(gate.records(pending).await.len(), 1, "the start is recorded before the end");
 }
 
 #[tokio::test]
@@ -245,5 +280,4 @@ async fn a_draining_gate_takes_no_new_calls() {
     gate.drain().await;
     let result = client.call("call_tool_write", write("progress")).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "SHUTTING_DOWN");
-    assert_eq!(gate.store().activity(&Filter::default(), 1)[0].error_code, Some("SHUTTING_DOWN"));
 }

@@ -177,12 +177,14 @@ fn take_line(line: &[u8], peer: &Peer) -> Result<(), BadFrame> {
     Ok(())
 }
 
-enum Line {
+/// A line with its line break, or the news that one was too long to be kept.
+pub enum Line {
     Whole(BytesMut),
     TooLong,
 }
 
-struct LineReader<R> {
+/// Cuts a stream into lines of bounded length.
+pub struct LineReader<R> {
     reader: R,
     buffer: BytesMut,
     /// Bytes of the buffer known to hold no line break.
@@ -193,12 +195,12 @@ struct LineReader<R> {
 impl<R: AsyncRead + Unpin> LineReader<R> {
     const READ_BYTES: usize = 16 * 1024;
 
-    fn new(reader: R) -> Self {
+    pub fn new(reader: R) -> Self {
         LineReader { reader, buffer: BytesMut::new(), scanned: 0, skipping: false }
     }
 
     /// The next line; `None` at the end. Half a line before the end is no line.
-    async fn next(&mut self) -> io::Result<Option<Line>> {
+    pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take() {
                 return Ok(Some(line));

@@ -41,6 +41,8 @@ pub enum Surface {
     Discovery,
     /// `/mcp/all` and `/mcp/s/<server>`: the servers' own tools, without a declared intent.
     Passthrough,
+    /// `countersign wrap`: one server, whose messages are passed on as they are.
+    Wrap,
     Rest,
     Cli,
 }
@@ -50,6 +52,7 @@ impl Surface {
         match self {
             Surface::Discovery => "discovery",
             Surface::Passthrough => "passthrough",
+            Surface::Wrap => "wrap",
             Surface::Rest => "rest",
             Surface::Cli => "cli",
         }
@@ -58,7 +61,7 @@ impl Surface {
     /// The record's `source`.
     pub fn source(self) -> &'static str {
         match self {
-            Surface::Discovery | Surface::Passthrough => "mcp",
+            Surface::Discovery | Surface::Passthrough | Surface::Wrap => "mcp",
             Surface::Rest => "api",
             Surface::Cli => "cli",
         }

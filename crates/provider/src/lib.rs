@@ -54,9 +54,17 @@ pub trait Gate: Send + Sync {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The provider answered; `warnings` are for the caller.
-    Replied { reply: Reply, warnings: Vec<String> },
+    Replied { reply: Reply, warnings: Vec<String>, kept: Kept },
     /// Policy said no; nothing was sent to the provider.
     Refused(domain::Refusal),
     /// It was sent, and no result came back.
     Failed { refusal: domain::Refusal, error: ProviderError },
+}
+
+/// How safe the record of a call is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kept {
+    Committed,
+    /// The ledger cannot be written; the record waits in memory, and the caller is told.
+    Queued,
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use domain::Catalog;
 use domain::policy::{Call as Asked, Declared as Declaration, Facts, Found, Lock};
+use domain::tool::Tool;
 use domain::upstream::State;
 use provider::{Call, CallContext, Declared};
 
@@ -19,26 +20,24 @@ pub(super) struct Snapshot {
 impl Snapshot {
     pub(super) async fn take(gateway: &Gateway, call: &Call, ctx: &CallContext) -> Snapshot {
         let settings = gateway.settings();
-        if is_unlisted(&gateway.catalog(), call)
-            && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
-        {
-            tokio::select! {
-                () = upstream.first_settled() => {}
-                () = ctx.cancel.cancelled() => {}
-                () = tokio::time::sleep_until(ctx.deadline) => {}
-            }
-        }
-        // What the connection that will carry the call lists is what the call is checked against.
-        if let Some(session) = &call.session
-            && call.caller.sees(&call.tool.server)
-        {
-            gateway.open_own(session, &call.tool.server, ctx).await;
+        if !gateway.shared.draining.is_cancelled() {
+            wait_for_list(gateway, call, ctx).await;
         }
         Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings }
     }
 
+    pub(super) fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
+    /// The tool, where there is one for this caller.
+    pub(super) fn tool(&self, call: &Call) -> Option<&Tool> {
+        let (server, tool) = self.catalog.tool(&call.tool)?;
+        call.caller.sees(&server.name).then_some(tool)
+    }
+
     pub(super) fn source(&self, call: &Call) -> Option<String> {
-        Some(self.catalog.tool(&call.tool)?.1.source.to_string())
+        Some(self.tool(call)?.source.to_string())
     }
 
     pub(super) fn facts<'a>(&'a self, call: &'a Call) -> Facts<'a> {
@@ -65,6 +64,24 @@ impl Snapshot {
             }
             None => Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
         }
+    }
+}
+
+/// What the connection that will carry the call lists is what the call is checked against.
+async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
+    if is_unlisted(&gateway.catalog(), call)
+        && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
+    {
+        tokio::select! {
+            () = upstream.first_settled() => {}
+            () = ctx.cancel.cancelled() => {}
+            () = tokio::time::sleep_until(ctx.deadline) => {}
+        }
+    }
+    if let Some(session) = &call.session
+        && call.caller.sees(&call.tool.server)
+    {
+        gateway.open_own(session, &call.tool.server, ctx).await;
     }
 }
 

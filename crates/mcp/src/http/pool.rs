@@ -35,11 +35,12 @@ struct Idle {
 }
 
 type Message = Request<Full<Bytes>>;
+type Wire = Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>;
 
 struct Link {
     sender: SendRequest<Full<Bytes>>,
     /// Absent once it has ended.
-    connection: Option<Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>>,
+    connection: Option<Wire>,
 }
 
 impl Pool {

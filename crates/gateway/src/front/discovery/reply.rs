@@ -3,7 +3,7 @@
 use domain::Refusal;
 use mcp::message::{Raw, raw, to_raw};
 use mcp::object::{Members, quote};
-use provider::Outcome;
+use provider::{Kept, Outcome};
 use serde_json::json;
 
 /// A result whose one text block is a JSON document.
@@ -23,19 +23,27 @@ pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
 /// What became of a call, as the result that the agent gets.
 pub(in crate::front) fn outcome(outcome: Outcome) -> Raw {
     match outcome {
-        Outcome::Replied { reply, warnings } if warnings.is_empty() => reply.result,
-        Outcome::Replied { reply, warnings } => with_warnings(&reply.result, &warnings),
+        Outcome::Replied { reply, warnings, kept: Kept::Committed } if warnings.is_empty() => {
+            reply.result
+        }
+        Outcome::Replied { reply, warnings, kept } => noted(&reply.result, &warnings, kept),
         Outcome::Refused(refused) | Outcome::Failed { refusal: refused, .. } => refusal(&refused),
     }
 }
 
-/// Warnings go into `_meta`, beside whatever the server put there; the content stays the server's.
-fn with_warnings(result: &Raw, warnings: &[String]) -> Raw {
+/// What the gate has to say goes into `_meta`, beside whatever the server put there; the content
+/// stays the server's.
+fn noted(result: &Raw, warnings: &[String], kept: Kept) -> Raw {
     let rewrite = || {
         let mut members = Members::parse(result).ok()?;
         let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
         let mut meta: Members<'_> = serde_json::from_str(&meta_text).ok()?;
-        meta.set("countersign/warnings", to_raw(&warnings).get().to_owned());
+        if !warnings.is_empty() {
+            meta.set("countersign/warnings", to_raw(&warnings).get().to_owned());
+        }
+        if kept == Kept::Queued {
+            meta.set("countersign/ledger", quote("queued"));
+        }
         members.set("_meta", meta.write().get().to_owned());
         Some(members.write())
     };
@@ -47,9 +55,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn warnings_join_the_meta_that_is_there() {
+    fn notes_join_the_meta_that_is_there() {
         let result = raw(r#"{"content":[],"_meta":{"x":1.0},"n":1E2}"#.to_owned());
         let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/warnings":["w"]},"n":1E2}"#;
-        assert_eq!(with_warnings(&result, &["w".to_owned()]).get(), expected);
+        assert_eq!(noted(&result, &["w".to_owned()], Kept::Committed).get(), expected);
+        let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/ledger":"queued"},"n":1E2}"#;
+        assert_eq!(noted(&result, &[], Kept::Queued).get(), expected);
     }
 }

@@ -1,0 +1,169 @@
+//! Events from outside: what agents did where the gate could not see it, as they or their hooks
+//! tell it on a socket. Each becomes a record and a receipt that says who told it.
+
+mod entry;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use domain::ledger::frame::{FRAME_BYTES_MAX, Frame, FrameFault};
+use store::Entry;
+use tokio::io::AsyncReadExt;
+use tokio::net::unix::UCred;
+use tokio::net::{UnixListener, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Gateway;
+use crate::limits::{
+    EVENT_FRAME_TIME_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX, EVENTS_DROPPED_EVERY,
+};
+
+/// Where events arrive. Clones are the same.
+#[derive(Clone)]
+pub struct Events {
+    gateway: Gateway,
+    /// Events that could not be recorded and that no receipt counts yet.
+    dropped: Arc<AtomicU64>,
+}
+
+/// Who sent an event, as the system says.
+#[derive(Clone, Copy, Debug)]
+pub struct Sender {
+    pub pid: Option<i32>,
+    pub uid: u32,
+    pub gid: u32,
+}
+
+impl From<UCred> for Sender {
+    fn from(credentials: UCred) -> Self {
+        Sender { pid: credentials.pid(), uid: credentials.uid(), gid: credentials.gid() }
+    }
+}
+
+/// How an event came.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    Socket,
+    /// Written down by a hook while nobody listened.
+    Spool,
+}
+
+impl Events {
+    pub fn new(gateway: Gateway) -> Events {
+        Events { gateway, dropped: Arc::default() }
+    }
+
+    /// Hears every sender until `stop` is cancelled.
+    pub async fn serve(self, listener: UnixListener, stop: CancellationToken) {
+        let senders = TaskTracker::new();
+        let room = Arc::new(Semaphore::new(EVENT_SENDERS_MAX));
+        senders.spawn(self.clone().own_up(stop.clone()));
+        loop {
+            let stream = tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((stream, _)) => stream,
+                    Err(error) => {
+                        tracing::warn!("events socket: {error}");
+                        tokio::time::sleep(EVENTS_DROPPED_EVERY).await;
+                        continue;
+                    }
+                },
+                () = stop.cancelled() => break,
+            };
+            let Ok(permit) = room.clone().try_acquire_owned() else {
+                tracing::warn!(
+                    "events socket: more than {EVENT_SENDERS_MAX} senders, one is turned away"
+                );
+                continue;
+            };
+            let (events, stop) = (self.clone(), stop.clone());
+            senders.spawn(async move {
+                tokio::select! {
+                    () = events.hear(stream) => {}
+                    () = stop.cancelled() => {}
+                }
+                drop(permit);
+            });
+        }
+        senders.close();
+        senders.wait().await;
+        self.tell_dropped().await;
+    }
+
+    async fn hear(&self, mut stream: UnixStream) {
+        let sender = match stream.peer_cred() {
+            Ok(credentials) => Sender::from(credentials),
+            Err(error) => {
+                tracing::warn!("events socket: no credentials of the sender: {error}");
+                return;
+            }
+        };
+        while let Ok(Ok(length)) = tokio::time::timeout(EVENT_SILENCE_MAX, stream.read_u32()).await
+        {
+            let length = usize::try_from(length).unwrap_or(usize::MAX);
+            let reading = async {
+                if length > FRAME_BYTES_MAX {
+                    skip(&mut stream, length).await?;
+                    return Ok(Err(FrameFault::Size(length)));
+                }
+                let mut bytes = vec![0; length];
+                stream.read_exact(&mut bytes).await?;
+                Ok::<_, std::io::Error>(Ok(bytes))
+            };
+            let Ok(Ok(bytes)) = tokio::time::timeout(EVENT_FRAME_TIME_MAX, reading).await else {
+                tracing::warn!(pid = ?sender.pid, "events socket: half a frame");
+                return;
+            };
+            match bytes.and_then(|bytes| Frame::parse(&bytes)) {
+                Ok(frame) => self.record(frame, Some(sender), Way::Socket).await,
+                Err(fault) => tracing::warn!(pid = ?sender.pid, "an event was not taken: {fault}"),
+            }
+        }
+    }
+
+    /// Records an event, or counts it among those that were lost.
+    pub async fn record(&self, frame: Frame, sender: Option<Sender>, way: Way) {
+        let (started, ended) = entry::of(frame, sender, way, &self.gateway.settings());
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        if let Err(error) = self.gateway.store().append(entry).await {
+            self.drop_events(1);
+            tracing::warn!("an event was lost: {error}");
+        }
+    }
+
+    /// Events were lost before they came here.
+    pub fn drop_events(&self, count: u64) {
+        self.dropped.fetch_add(count, Ordering::Relaxed);
+    }
+
+    async fn own_up(self, stop: CancellationToken) {
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(EVENTS_DROPPED_EVERY) => self.tell_dropped().await,
+                () = stop.cancelled() => return,
+            }
+        }
+    }
+
+    /// A signed receipt says how many events are missing.
+    async fn tell_dropped(&self) {
+        let count = self.dropped.swap(0, Ordering::Relaxed);
+        if count == 0 {
+            return;
+        }
+        let (started, ended) = entry::dropped(count);
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        if self.gateway.store().append(entry).await.is_err() {
+            self.drop_events(count);
+        }
+    }
+}
+
+/// Reads what is too long to be kept, so that the next frame is found.
+async fn skip(stream: &mut UnixStream, length: usize) -> std::io::Result<()> {
+    let mut rest = stream.take(length as u64);
+    tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;
+    Ok(())
+}

@@ -1,0 +1,190 @@
+//! The record of an event from outside.
+
+use std::time::Duration;
+
+use domain::ledger::frame::{Decision, Frame, Identity};
+use domain::ledger::target::{self, Target};
+use domain::ledger::taxonomy::{self, RiskLevel};
+use domain::tool::Class;
+use jiff::Timestamp;
+use serde_json::{Map, Value};
+use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
+
+use super::{Sender, Way};
+use crate::Settings;
+use crate::pipeline::payload;
+
+/// The type of the action that owns up to lost events.
+const EVENTS_DROPPED: &str = "agent_receipts.events_dropped";
+
+/// Characters of a session or agent that tell it from others of the same program.
+const AGENT_CHARS: usize = 8;
+
+pub(super) fn of(
+    frame: Frame,
+    sender: Option<Sender>,
+    way: Way,
+    settings: &Settings,
+) -> (Started, Ended) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let server = frame.server.as_deref();
+    let action = taxonomy::classify_event(frame.action_type.as_deref(), server, &frame.tool);
+    let given = frame.action_type.as_deref();
+    let kind = given.unwrap_or_else(|| action.action_type.as_str());
+    let class = class(kind);
+    let started = Started {
+        id: id.clone(),
+        kind: Kind::ToolCall,
+        source: source(&frame, way).into(),
+        surface: "events".into(),
+        server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
+        tool: frame.tool.clone(),
+        agent: agent(&frame),
+        session: Some(frame.session_id.clone()),
+        request_id: frame.identity.idempotency_key.clone(),
+        at: frame.emitted,
+        variant: None,
+        declared: None,
+        sensitivity: None,
+        reason: None,
+        effective: Some(class.unwrap_or(Class::Write)),
+        unverified: class.is_none(),
+        warnings: frame.omitted.iter().map(|part| format!("the sender left out {part}")).collect(),
+        target: touched(&frame),
+        trace_id: None,
+        arguments: payload::outside(settings, frame.input.as_deref()),
+        action: Action {
+            kind: kind.to_owned().into(),
+            risk: action.risk,
+            correlation_id: frame.identity.correlation_id.clone(),
+        },
+        outside: Some(Box::new(outside(&frame, sender))),
+    };
+    let error = frame.error.as_deref().map(|error| settings.redactor.text(error).into_owned());
+    let ended = Ended {
+        id,
+        status: match (frame.decision, &error) {
+            (Decision::Pending, _) => Status::Pending,
+            (Decision::Denied, _) => Status::Blocked,
+            (Decision::Allowed, Some(_)) => Status::Error,
+            (Decision::Allowed, None) => Status::Success,
+        },
+        error_code: None,
+        error_message: error,
+        duration: Duration::ZERO,
+        response: payload::outside(settings, frame.output.as_deref()),
+        receipt: Receipted::Yes,
+    };
+    (started, ended)
+}
+
+/// The gate owns up to events that it lost.
+pub(super) fn dropped(count: u64) -> (Started, Ended) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let started = Started {
+        id: id.clone(),
+        kind: Kind::System,
+        source: "socket".into(),
+        surface: "events".into(),
+        server: String::new(),
+        tool: "events_dropped".to_owned(),
+        agent: Agent { name: "countersign".to_owned(), ..Agent::default() },
+        session: None,
+        request_id: None,
+        at: Timestamp::now(),
+        variant: None,
+        declared: None,
+        sensitivity: None,
+        reason: None,
+        effective: None,
+        unverified: false,
+        warnings: vec![format!("{count} events were lost")],
+        target: None,
+        trace_id: None,
+        arguments: Payload::default(),
+        action: Action {
+            kind: EVENTS_DROPPED.into(),
+            risk: RiskLevel::Medium,
+            correlation_id: None,
+        },
+        outside: Some(Box::new(Outside { drop_count: Some(clamped(count)), ..Outside::default() })),
+    };
+    let ended = Ended {
+        id,
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration: Duration::ZERO,
+        response: Payload::default(),
+        receipt: Receipted::Yes,
+    };
+    (started, ended)
+}
+
+fn clamped(count: u64) -> u32 {
+    u32::try_from(count).unwrap_or(u32::MAX)
+}
+
+fn source(frame: &Frame, way: Way) -> &'static str {
+    match way {
+        Way::Spool => "hook",
+        Way::Socket if frame.identity.capture_method.as_deref() == Some("hook") => "hook",
+        Way::Socket => "socket",
+    }
+}
+
+/// An agent within an agent is one of its own; otherwise each session is.
+fn agent(frame: &Frame) -> Agent {
+    let Identity { agent_id, issuer_name, .. } = &frame.identity;
+    let program = issuer_name.as_deref().unwrap_or(&frame.channel);
+    let which = agent_id.as_deref().unwrap_or(&frame.session_id);
+    let skipped = which.chars().count().saturating_sub(AGENT_CHARS);
+    let tail: String = which.chars().skip(skipped).collect();
+    Agent {
+        name: format!("{program}#{tail}"),
+        client: frame.channel.clone(),
+        token: "events".to_owned(),
+    }
+}
+
+/// What the type of the action says of what it did.
+fn class(action_type: &str) -> Option<Class> {
+    match action_type.rsplit('.').next()? {
+        "read" | "list" | "query" | "navigate" | "observed" => Some(Class::Read),
+        "delete" => Some(Class::Destructive),
+        "unknown" => None,
+        _ => Some(Class::Write),
+    }
+}
+
+/// As the sender says, else as the arguments of a server's tool say.
+fn touched(frame: &Frame) -> Option<Target> {
+    let from_input = || {
+        let input = frame.input.as_deref()?;
+        let members: Map<String, Value> = serde_json::from_str(input.get()).ok()?;
+        target::of_members(frame.server.as_deref()?, &members)
+    };
+    frame.target.clone().or_else(from_input)
+}
+
+fn outside(frame: &Frame, sender: Option<Sender>) -> Outside {
+    let identity = &frame.identity;
+    let operator = match (&identity.operator_id, &identity.operator_name) {
+        (Some(id), Some(name)) => Some((id.clone(), name.clone())),
+        (Some(one), None) | (None, Some(one)) => Some((one.clone(), one.clone())),
+        (None, None) => None,
+    };
+    Outside {
+        pid: sender.and_then(|sender| sender.pid),
+        uid: sender.map(|sender| sender.uid),
+        gid: sender.map(|sender| sender.gid),
+        drop_count: (frame.drop_count > 0).then(|| clamped(frame.drop_count)),
+        issuer_name: identity.issuer_name.clone(),
+        model: identity.issuer_model.clone().or_else(|| identity.model.clone()),
+        operator,
+        agent_id: identity.agent_id.clone(),
+        agent_type: identity.agent_type.clone(),
+        capture_method: identity.capture_method.clone(),
+        usage: frame.usage.as_ref().map(ToString::to_string),
+    }
+}

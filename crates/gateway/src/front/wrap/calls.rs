@@ -1,0 +1,242 @@
+//! Calls on their way to the wrapped server: through the pipeline, and then as the bytes that came.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use bytes::Bytes;
+use domain::Code;
+use domain::json::Object;
+use domain::tool::ToolName;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::error::INVALID_REQUEST;
+use mcp::message::{BadFrame, Raw, Request, Response};
+use mcp::object::Members;
+use mcp::{ErrorObject, Id};
+use provider::{
+    Call, CallContext, Declared, Gate, Kept, Outcome, ProviderError, Reply, Surface, ToolProvider,
+};
+use serde_json::value::RawValue;
+use tokio::sync::oneshot;
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::{Relay, lock};
+use crate::front::discovery::reply;
+use crate::front::tool_request::ToolRequest;
+use crate::limits::{WRAP_CALL_MAX, WRAP_CALLS_MAX};
+
+/// Calls by the id that the client gave them.
+#[derive(Default)]
+pub(super) struct Calls(Mutex<HashMap<Id, Running>>);
+
+struct Running {
+    cancel: CancellationToken,
+    answer: oneshot::Sender<Result<Raw, ErrorObject>>,
+    /// The answer as it came.
+    line: Arc<OnceLock<Bytes>>,
+}
+
+/// What the provider needs to know of a call that the pipeline hands it.
+struct Sent {
+    line: Bytes,
+    answer: oneshot::Receiver<Result<Raw, ErrorObject>>,
+}
+
+impl Calls {
+    /// Takes the answer to a call, which leaves when it has been recorded; any other comes back.
+    pub(super) fn answer(
+        &self,
+        id: &Id,
+        outcome: Result<Raw, ErrorObject>,
+        line: Bytes,
+    ) -> Option<Bytes> {
+        let Some(running) = lock(&self.0).remove(id) else {
+            return Some(line);
+        };
+        let _ = running.line.set(line);
+        // The call may have been cancelled: then nobody waits any more.
+        let _ = running.answer.send(outcome);
+        None
+    }
+
+    /// The server is gone; every call that waits for it has failed.
+    pub(super) fn end_all(&self) {
+        lock(&self.0).clear();
+    }
+}
+
+impl Relay {
+    pub(super) fn start_call(
+        self: &Arc<Self>,
+        request: Request,
+        line: Bytes,
+    ) -> Result<(), BadFrame> {
+        let (answer, answered) = oneshot::channel();
+        let (cancel, raw_answer) = (CancellationToken::new(), Arc::new(OnceLock::new()));
+        {
+            let mut calls = lock(&self.calls.0);
+            let refuse = |message: &str| {
+                let error = ErrorObject::new(INVALID_REQUEST, message);
+                Err(BadFrame { id: Some(request.id.clone()), error })
+            };
+            if calls.contains_key(&request.id) {
+                return refuse("a call with this id is still running");
+            }
+            if calls.len() >= WRAP_CALLS_MAX {
+                return refuse("too many calls are running");
+            }
+            let running = Running { cancel: cancel.clone(), answer, line: raw_answer.clone() };
+            calls.insert(request.id.clone(), running);
+        }
+        let relay = self.clone();
+        let sent = Sent { line, answer: answered };
+        self.running.spawn(async move {
+            let id = request.id.clone();
+            if let Some(line) = relay.call(request, sent, cancel, &raw_answer).await {
+                relay.send_client(line).await;
+            }
+            lock(&relay.calls.0).remove(&id);
+        });
+        Ok(())
+    }
+
+    /// The client does not want the answer any more; the server has been told.
+    pub(super) fn cancel(&self, params: Option<&RawValue>) {
+        let members = params.and_then(|params| Members::parse(params).ok());
+        let id = members.as_ref().and_then(|members| members.get("requestId"));
+        let id = id.and_then(|id| serde_json::from_str::<Id>(id).ok());
+        if let Some(running) =
+            id.and_then(|id| lock(&self.calls.0).get(&id).map(|r| r.cancel.clone()))
+        {
+            running.cancel();
+        }
+    }
+
+    /// The line to answer with; none for a call that was cancelled.
+    async fn call(
+        &self,
+        request: Request,
+        sent: Sent,
+        cancel: CancellationToken,
+        raw_answer: &OnceLock<Bytes>,
+    ) -> Option<Bytes> {
+        let id = request.id.clone();
+        let prepared = match self.prepare(&request).await {
+            Ok(prepared) => prepared,
+            Err(error) => return Some(line(id, Err(error))),
+        };
+        let unknown = format!("unknown tool: {}", prepared.call.tool.tool);
+        let outcome = self.make(prepared, sent, cancel).await;
+        let answer = match outcome {
+            Outcome::Replied { ref warnings, kept: Kept::Committed, .. } if warnings.is_empty() => {
+                return raw_answer.get().cloned();
+            }
+            Outcome::Failed { error: ProviderError::Protocol(_), .. } => {
+                return raw_answer.get().cloned();
+            }
+            Outcome::Failed { error: ProviderError::Cancelled, .. } => return None,
+            Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
+                Err(ErrorObject::invalid_params(unknown))
+            }
+            outcome => Ok(reply::outcome(outcome)),
+        };
+        Some(line(id, answer))
+    }
+
+    async fn prepare(&self, request: &Request) -> Result<Prepared, ErrorObject> {
+        let parsed = ToolRequest::parse(request)?;
+        let arguments = Object::parse(parsed.arguments.get()).map_err(|error| {
+            ErrorObject::invalid_params(format!("arguments are not valid JSON: {error}"))
+        })?;
+        let tool = ToolName { server: self.name.to_string(), tool: parsed.name.clone() };
+        if self.gateway.catalog().tool(&tool).is_none() {
+            self.listings.known().await;
+        }
+        let call = Call {
+            id: uuid::Uuid::now_v7().to_string(),
+            caller: self.caller.clone(),
+            client: self.client.get().cloned(),
+            session: Some(self.session.clone()),
+            request_id: Some(request.id.to_string()),
+            surface: Surface::Wrap,
+            tool,
+            arguments: arguments.unwrap_or_else(Object::empty),
+            declared: Declared::Nothing,
+            other: parsed.other.clone(),
+        };
+        Ok(Prepared { call, parsed })
+    }
+
+    async fn make(&self, prepared: Prepared, sent: Sent, cancel: CancellationToken) -> Outcome {
+        let Prepared { call, parsed } = prepared;
+        let ctx = CallContext {
+            deadline: Instant::now() + WRAP_CALL_MAX,
+            cancel,
+            progress: None,
+            log: None,
+            ask_client: None,
+            trace: parsed.trace(),
+        };
+        let id = call.id.clone();
+        lock(&self.sent.0).insert(id.clone(), sent);
+        let outcome = self.gateway.call(call, &ctx).await;
+        lock(&self.sent.0).remove(&id);
+        outcome
+    }
+}
+
+struct Prepared {
+    call: Call,
+    parsed: ToolRequest,
+}
+
+/// Calls that the pipeline has not handed over yet, by their id in the records.
+#[derive(Default)]
+pub(super) struct Handover(Mutex<HashMap<String, Sent>>);
+
+fn line(id: Id, outcome: Result<Raw, ErrorObject>) -> Bytes {
+    mcp::message::Message::from(Response { id: Some(id), outcome }).to_line().into()
+}
+
+/// The wrapped server, as the pipeline sees it.
+pub(super) fn provider(relay: &Arc<Relay>) -> Arc<dyn ToolProvider> {
+    Arc::new(Server(Arc::downgrade(relay)))
+}
+
+/// The relay belongs to the conversation; the registry must not keep it.
+struct Server(Weak<Relay>);
+
+impl ToolProvider for Server {
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
+        // It publishes what it hears.
+        async { Ok(Vec::new()) }.boxed()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        async move {
+            let gone = || ProviderError::Unavailable("the server has ended".to_owned());
+            let relay = self.0.upgrade().ok_or_else(gone)?;
+            let Sent { line, answer } = lock(&relay.sent.0).remove(&call.id).ok_or_else(gone)?;
+            relay.send_server(line).await;
+            tokio::select! {
+                answer = answer => match answer {
+                    Ok(Ok(result)) => Ok(Reply { result }),
+                    Ok(Err(error)) => Err(ProviderError::Protocol(error)),
+                    Err(_) => Err(gone()),
+                },
+                () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
+                () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
+            }
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}

@@ -1,0 +1,146 @@
+//! What the wrapped server says of its tools: asked for in between, and read from what it answers
+//! its client.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex};
+
+use bytes::Bytes;
+use domain::catalog::{Listing, Server};
+use domain::policy::ServerRules;
+use domain::tool::Source;
+use domain::upstream::State;
+use mcp::message::{Message, Raw, Request, to_raw};
+use mcp::{ErrorObject, Id};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::sync::watch;
+
+use super::lock;
+use crate::Gateway;
+use crate::limits::{FIRST_CONNECT_WAIT, WRAP_LISTS_WAITING_MAX, WRAP_PAGES_MAX};
+use crate::registry::Claim;
+
+/// Requests of ours are known by it; no client makes such ids.
+const OURS: &str = "countersign-list-";
+
+pub(super) struct Listings {
+    gateway: Gateway,
+    name: Arc<str>,
+    rules: Arc<ServerRules>,
+    claim: Claim,
+    state: Mutex<Listed>,
+    known: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct Listed {
+    /// The client's own requests for a list.
+    clients: HashSet<Id>,
+    /// Counts our lists; an answer to an older one is passed over.
+    round: u64,
+    page: u32,
+    definitions: Vec<Raw>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(default)]
+    tools: Vec<Raw>,
+    next_cursor: Option<String>,
+}
+
+impl Listings {
+    pub(super) fn new(gateway: &Gateway, name: &Arc<str>, rules: Arc<ServerRules>) -> Listings {
+        let claim = gateway.shared.registry.claim(name);
+        let listings = Listings {
+            gateway: gateway.clone(),
+            name: name.clone(),
+            rules,
+            claim,
+            state: Mutex::default(),
+            known: watch::Sender::new(false),
+        };
+        listings.publish(State::Connecting, Vec::new());
+        listings
+    }
+
+    /// The next answer to this id is a list.
+    pub(super) fn expect_clients(&self, id: Id) {
+        let mut state = lock(&self.state);
+        if state.clients.len() < WRAP_LISTS_WAITING_MAX {
+            state.clients.insert(id);
+        }
+    }
+
+    /// A whole list that the client was given tells the same as one of ours.
+    pub(super) fn take_clients(&self, id: &Id, result: &Raw) {
+        if !lock(&self.state).clients.remove(id) {
+            return;
+        }
+        if let Ok(Page { tools, next_cursor: None }) = serde_json::from_str(result.get())
+            && !*self.known.borrow()
+        {
+            self.publish(State::Ready, tools);
+        }
+    }
+
+    pub(super) fn is_ours(&self, id: &Id) -> bool {
+        matches!(id, Id::Text(text) if text.starts_with(OURS))
+    }
+
+    /// A request for the first page of the list.
+    pub(super) fn ask(&self) -> Bytes {
+        let mut state = lock(&self.state);
+        state.round += 1;
+        state.page = 0;
+        state.definitions.clear();
+        request(&state, None)
+    }
+
+    /// An answer to a request of ours, and the request for the next page.
+    pub(super) fn take_ours(&self, id: &Id, outcome: Result<Raw, ErrorObject>) -> Option<Bytes> {
+        let mut state = lock(&self.state);
+        if *id != own_id(&state) {
+            return None;
+        }
+        let page = outcome.ok().and_then(|result| serde_json::from_str::<Page>(result.get()).ok());
+        let page = page.unwrap_or(Page { tools: Vec::new(), next_cursor: None });
+        state.definitions.extend(page.tools);
+        state.page += 1;
+        if page.next_cursor.is_some() && state.page < WRAP_PAGES_MAX {
+            return Some(request(&state, page.next_cursor.as_deref()));
+        }
+        let definitions = std::mem::take(&mut state.definitions);
+        drop(state);
+        self.publish(State::Ready, definitions);
+        None
+    }
+
+    /// Waits a little for a server that has not told its tools yet.
+    pub(super) async fn known(&self) {
+        let mut known = self.known.subscribe();
+        let _ = tokio::time::timeout(FIRST_CONNECT_WAIT, known.wait_for(|known| *known)).await;
+    }
+
+    fn publish(&self, state: State, definitions: Vec<Raw>) {
+        let is_known = state == State::Ready;
+        let source = Source::Mcp(self.name.clone());
+        let listing = Arc::new(Listing::new(&source, definitions));
+        let server = Server::new(self.name.clone(), "stdio", self.rules.clone(), state, listing);
+        self.gateway.shared.registry.publish(self.claim, server);
+        if is_known {
+            self.known.send_replace(true);
+        }
+    }
+}
+
+fn own_id(state: &Listed) -> Id {
+    Id::Text(format!("{OURS}{}-{}", state.round, state.page).into())
+}
+
+fn request(state: &Listed, cursor: Option<&str>) -> Bytes {
+    let params = cursor.map(|cursor| to_raw(&json!({"cursor": cursor})));
+    let request = Request { id: own_id(state), method: "tools/list".to_owned(), params };
+    Message::Request(request).to_line().into()
+}

@@ -1,0 +1,116 @@
+//! What the record of a call says of its beginning: who asked for what, what for, and on what.
+
+use domain::intent::Stated;
+use domain::ledger::target;
+use domain::ledger::taxonomy::{self, Before};
+use domain::policy::Allowed;
+use domain::tool::{Class, Source};
+use provider::{Call, CallContext, Declared, TraceContext};
+use serde_json::value::RawValue;
+use store::{Action, Agent, Kind, Started};
+
+use super::facts::Snapshot;
+use super::payload;
+
+/// Where Claude Code puts the id of the tool use that a call stands for.
+const TOOL_USE_ID: &str = "claudecode/toolUseId";
+
+/// Characters of a session that tell it from others of the same program.
+const SESSION_CHARS: usize = 8;
+
+pub(super) fn started(
+    call: &Call,
+    ctx: &CallContext,
+    snapshot: &Snapshot,
+    allowed: Option<&Allowed>,
+) -> Started {
+    let (variant, stated) = match &call.declared {
+        Declared::Nothing => (None, Stated::default()),
+        Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
+    };
+    let settings = snapshot.settings();
+    let tool = snapshot.tool(call);
+    let hinted = tool.map(|tool| tool.hints.class());
+    let effective = allowed.map(|allowed| allowed.effective);
+    // A refused call is judged by what it would have been.
+    let class = effective.or(hinted.max(stated.operation));
+    Started {
+        id: call.id.clone(),
+        kind: Kind::ToolCall,
+        source: call.surface.source().into(),
+        surface: call.surface.as_str().into(),
+        server: call.tool.server.clone(),
+        tool: call.tool.tool.clone(),
+        agent: agent(call),
+        session: call.session.as_deref().map(str::to_owned),
+        request_id: call.request_id.clone(),
+        at: jiff::Timestamp::now(),
+        variant: variant.map(Into::into),
+        declared: stated.operation.map(|class| class.as_str().into()),
+        sensitivity: variant.map(|_| stated.sensitivity.as_str().into()),
+        reason: stated.reason.map(|reason| settings.redactor.text(&reason).into_owned()),
+        effective,
+        unverified: allowed.is_some_and(|allowed| allowed.unverified),
+        warnings: allowed
+            .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
+            .unwrap_or_default(),
+        target: target(call, tool.map(|tool| &tool.source)),
+        trace_id: trace_id(&ctx.trace),
+        arguments: payload::arguments(settings, &call.arguments),
+        action: action(call, tool.map(|tool| &tool.source), class),
+        outside: None,
+    }
+}
+
+/// Two sessions of one program are two agents: both may work on the same thing.
+fn agent(call: &Call) -> Agent {
+    let token = call.caller.token.to_string();
+    let client = call.client.as_deref().unwrap_or_default().to_owned();
+    let program = if client.is_empty() { &token } else { &client };
+    let name = match call.session.as_deref() {
+        Some(session) => {
+            let skipped = session.chars().count().saturating_sub(SESSION_CHARS);
+            let tail: String = session.chars().skip(skipped).collect();
+            format!("{program}#{tail}")
+        }
+        None => program.clone(),
+    };
+    Agent { name, client, token }
+}
+
+/// Built-in tools name files; what the arguments of others name depends on their shape alone.
+fn target(call: &Call, source: Option<&Source>) -> Option<target::Target> {
+    match source {
+        Some(Source::Plugin(name)) => target::extract(name, &call.tool.tool, &call.arguments),
+        Some(Source::Mcp(_) | Source::Builtin) | None => {
+            target::extract(&call.tool.server, &call.tool.tool, &call.arguments)
+        }
+    }
+}
+
+fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> Action {
+    let action = match source {
+        Some(source) => taxonomy::classify(source, &call.tool.tool, class, Before::Unknown),
+        None => taxonomy::classify_event(None, Some(&call.tool.server), &call.tool.tool),
+    };
+    Action {
+        kind: action.action_type.as_str().into(),
+        risk: action.risk,
+        correlation_id: meta(call, TOOL_USE_ID),
+    }
+}
+
+/// A text in the request's `_meta`.
+fn meta(call: &Call, name: &str) -> Option<String> {
+    let meta: &RawValue = call.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;
+    let members = mcp::object::Members::parse(meta).ok()?;
+    let text: String = serde_json::from_str(members.get(name)?).ok()?;
+    Some(text).filter(|text| !text.is_empty())
+}
+
+/// The trace that a `traceparent` names: `00-<32 hex digits>-…`.
+fn trace_id(trace: &TraceContext) -> Option<String> {
+    let id = trace.traceparent.as_deref()?.split('-').nth(1)?;
+    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_id.then(|| id.to_owned())
+}
