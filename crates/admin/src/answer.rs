@@ -88,6 +88,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {
         let query = axum::extract::Query::<T>::try_from_uri(&parts.uri);
         query.map(|query| Query(query.0)).map_err(|rejection| {
             let words = rejection.body_text().replace("field", "parameter");
+            let words = words.trim_start_matches("Failed to deserialize query string: ");
             Refusal::new(Code::InvalidRequest, words).into()
         })
     }

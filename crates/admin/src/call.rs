@@ -15,7 +15,7 @@ use gateway::intake;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcp::message::{Raw, to_raw};
 use mcp::object::Members;
-use provider::{Call, CallContext, Declared, Gate, Outcome, Surface};
+use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface};
 use serde_json::json;
 
 use crate::answer::{self, Refused, RequestId};
@@ -109,12 +109,15 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
 
 fn answer(id: &str, outcome: Outcome) -> Result<Response, Refused> {
     match outcome {
-        Outcome::Replied { reply, warnings } => {
+        Outcome::Replied { reply, warnings, kept } => {
             let mut body = Members::default();
             body.set("id", mcp::object::quote(id));
             body.set("result", reply.result.get());
             if !warnings.is_empty() {
                 body.set("warnings", to_raw(&warnings).get().to_owned());
+            }
+            if kept == Kept::Queued {
+                body.set("ledger", mcp::object::quote("queued"));
             }
             Ok(answer::json(body.write_text()))
         }

@@ -1,8 +1,14 @@
 //! The operator's door: REST over HTTP and over `control.sock`. It shows what the gate knows and
 //! makes calls through the same pipeline; it decides nothing itself.
 
+mod activity;
 mod answer;
 mod call;
+mod contention;
+mod events;
+mod ledger;
+mod receipt;
+mod record;
 mod server;
 mod status;
 mod tool;
@@ -50,6 +56,19 @@ pub fn routes(gateway: Gateway, tokens: Arc<Tokens>) -> Router {
         .route("/api/v1/tools", get(tool::list))
         .route("/api/v1/tools/call", post(call::make))
         .route("/api/v1/tools/{server}/{tool}", get(tool::show))
+        .route("/api/v1/activity", get(activity::list))
+        .route("/api/v1/activity/export", get(activity::export))
+        .route("/api/v1/activity/summary", get(activity::summary))
+        .route("/api/v1/activity/{id}", get(activity::show))
+        .route("/api/v1/receipts", get(receipt::list))
+        .route("/api/v1/receipts/export", get(receipt::export))
+        .route("/api/v1/receipts/{id}", get(receipt::show))
+        .route("/api/v1/chains", get(receipt::chains))
+        .route("/api/v1/chains/{id}/verify", get(receipt::verify))
+        .route("/api/v1/keys", get(receipt::keys))
+        .route("/api/v1/keys/rotate", post(receipt::rotate))
+        .route("/api/v1/contention", get(contention::show))
+        .route("/api/v1/events", get(events::stream))
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)
         .route_layer(middleware::from_fn_with_state(admin.clone(), admit))

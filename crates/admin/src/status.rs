@@ -29,5 +29,17 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
         "config": config,
         "upstreams": upstreams,
         "tools": tools,
+        "ledger": ledger(&admin.gateway.store().ledger()),
     }))
+}
+
+pub(crate) fn ledger(ledger: &store::Ledger) -> Value {
+    json!({
+        "state": if ledger.fault.is_some() { "failing" } else { "ok" },
+        "chain": ledger.chain,
+        "length": ledger.length,
+        "last_hash": ledger.last_hash,
+        "queue": ledger.queue,
+        "last_error": ledger.fault.as_ref().map(ToString::to_string),
+    })
 }

@@ -1,0 +1,119 @@
+//! Questions to the ledger: asked off the async threads, once all that was appended can be read.
+
+use axum::body::{Body, Bytes};
+use domain::{Code, Refusal};
+use futures_util::stream;
+use jiff::Timestamp;
+use serde_json::json;
+use store::StoreError;
+use store::query::{PAGE_MAX, Page, Reader, Total};
+
+use crate::Admin;
+use crate::answer::Refused;
+
+/// Rows of a page where none are asked for.
+const PAGE_DEFAULT: usize = 50;
+
+impl From<StoreError> for Refused {
+    fn from(error: StoreError) -> Self {
+        Refusal::new(error.code(), error.to_string()).into()
+    }
+}
+
+impl Admin {
+    pub(crate) async fn ask<T: Send + 'static>(
+        &self,
+        question: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refused> {
+        let store = self.gateway.store();
+        store.settled().await;
+        let reader = store.read().clone();
+        Ok(off_thread(move || question(&reader)).await?)
+    }
+}
+
+pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.expect("questions do not panic")
+}
+
+/// A body that is made as it is read: `next` gives a piece, and nothing at the end.
+pub(crate) fn streamed<S: Send + 'static>(
+    state: S,
+    next: impl Fn(&mut S) -> Result<Option<String>, StoreError> + Clone + Send + 'static,
+) -> Body {
+    Body::from_stream(stream::try_unfold(state, move |mut state| {
+        let next = next.clone();
+        off_thread(move || {
+            let piece = next(&mut state)?;
+            Ok::<_, StoreError>(piece.map(|piece| (Bytes::from(piece), state)))
+        })
+    }))
+}
+
+/// Joins what an iterator gives into pieces of some size.
+pub(crate) fn piece<T>(
+    items: &mut impl Iterator<Item = Result<T, StoreError>>,
+    write: impl Fn(&mut String, T),
+) -> Result<Option<String>, StoreError> {
+    /// Large enough to be worth a turn of a thread, small enough to keep memory bounded.
+    const PIECE_BYTES: usize = 64 * 1024;
+    let mut piece = String::new();
+    while piece.len() < PIECE_BYTES {
+        match items.next() {
+            Some(item) => write(&mut piece, item?),
+            None => break,
+        }
+    }
+    Ok((!piece.is_empty()).then_some(piece))
+}
+
+pub(crate) fn page(limit: Option<usize>, cursor: Option<String>) -> Result<Page, Refused> {
+    let limit = limit.unwrap_or(PAGE_DEFAULT);
+    if !(1..=PAGE_MAX).contains(&limit) {
+        let message = format!("limit must lie between 1 and {PAGE_MAX}, got {limit}");
+        let details = json!({"field": "limit", "provided": limit, "min": 1, "max": PAGE_MAX});
+        return Err(Refusal::new(Code::InvalidRequest, message).with(details).into());
+    }
+    Ok(Page { limit, cursor })
+}
+
+/// A value out of a closed list, or what the list is.
+pub(crate) fn one_of<T: Copy>(
+    field: &str,
+    given: Option<&str>,
+    all: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> Result<Option<T>, Refused> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    match all.iter().find(|known| word(**known) == given) {
+        Some(known) => Ok(Some(*known)),
+        None => {
+            let valid: Vec<&str> = all.iter().map(|known| word(*known)).collect();
+            let message = format!("{field} must be one of {}, got '{given}'", valid.join(", "));
+            let details = json!({"field": field, "provided": given, "valid_values": valid});
+            Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
+        }
+    }
+}
+
+pub(crate) fn time(field: &str, given: Option<&str>) -> Result<Option<Timestamp>, Refused> {
+    let Some(given) = given else {
+        return Ok(None);
+    };
+    match given.parse() {
+        Ok(time) => Ok(Some(time)),
+        Err(_) => {
+            let message =
+                format!("{field} must be a time such as 2026-01-31T12:00:00Z, got '{given}'");
+            let details = json!({"field": field, "provided": given});
+            Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
+        }
+    }
+}
+
+/// How many there are, and whether that is known exactly.
+pub(crate) fn total(total: Total) -> (u64, bool) {
+    (total.count(), total.is_exact())
+}
