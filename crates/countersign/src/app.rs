@@ -29,11 +29,7 @@ pub(crate) struct Servers {
 
 impl Servers {
     fn new() -> Servers {
-        // On Linux this names the running program even if its file was replaced by a newer one.
-        let own = Path::new("/proc/self/exe");
-        let supervisor =
-            if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() };
-        Servers { demo: demo::servers(), supervisor }
+        Servers { demo: demo::servers(), supervisor: own_program() }
     }
 
     pub(crate) fn of(&self, config: &Config) -> Vec<ServerSpec> {
@@ -45,11 +41,20 @@ impl Servers {
     }
 }
 
+/// This program, to be started again as a supervisor.
+pub(crate) fn own_program() -> Option<PathBuf> {
+    // On Linux this names the running program even if its file was replaced by a newer one.
+    let own = Path::new("/proc/self/exe");
+    if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
+}
+
 /// How much of the configuration a command needs.
 #[derive(Clone, Copy)]
 pub(crate) enum Reach<'a> {
     All,
     Only(&'a str),
+    /// No server at all: for those that only look into the ledger.
+    Ledger,
 }
 
 /// Builds the gate and starts to connect.
@@ -58,12 +63,14 @@ pub(crate) fn build(home: &Home, config: &Config, reach: Reach<'_>) -> Result<Ap
         (home.api_key()?.expose().to_owned(), Caller::admin()),
         (home.agent_token()?.expose().to_owned(), Caller::agent("agent-token")),
     ]);
-    let gateway = Gateway::new(Settings::from(config), Store::in_memory());
+    let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+    let gateway = Gateway::new(Settings::from(config), store);
     let servers = Servers::new();
     for spec in servers.of(config) {
         let wanted = match reach {
             Reach::All => true,
             Reach::Only(name) => *spec.name == *name,
+            Reach::Ledger => false,
         };
         if wanted {
             gateway.add_upstream(spec);

@@ -1,10 +1,20 @@
 //! The words of the command line, and nothing of what they do.
 
+mod activity;
+mod receipt;
+
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
+use domain::ledger::contention::Kind as ContentionKind;
+
+pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
+pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
+
+/// What every command knows stands after what is its own.
+const LAST: usize = 900;
 
 #[derive(Parser)]
 #[command(
@@ -14,7 +24,9 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
     after_help = "Examples:\n  \
         countersign serve                      run the gate; it says how to connect an agent\n  \
         countersign tools list                 what can be called\n  \
-        countersign call tool-read --tool-name=notes:list_notes\n\n\
+        countersign call tool-read --tool-name=notes:list_notes\n  \
+        countersign activity list              what was done\n  \
+        countersign receipt verify             whether the proof of it is whole\n\n\
         Exit codes: 0 done, 1 wrong input, 2 wrong config, 3 a call failed, 4 the system failed"
 )]
 pub(crate) struct Cli {
@@ -22,7 +34,7 @@ pub(crate) struct Cli {
     pub(crate) place: Place,
 
     /// How log lines look; they go to stderr
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text)]
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, display_order = LAST)]
     pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]
@@ -33,11 +45,11 @@ pub(crate) struct Cli {
 #[derive(Args, Clone)]
 pub(crate) struct Place {
     /// The config file [default: $XDG_CONFIG_HOME/countersign/config.json]
-    #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE")]
+    #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST)]
     pub(crate) config: Option<PathBuf>,
 
     /// Keys, sockets and records [default: $XDG_DATA_HOME/countersign]
-    #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR")]
+    #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST)]
     pub(crate) home: Option<PathBuf>,
 }
 
@@ -60,6 +72,10 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Speak MCP on stdin and stdout: through a running `serve`, else with a gate of its own
     Mcp(Mcp),
+    /// Stand in for one server: pass its messages on as they are, and record every call
+    #[command(after_help = "Example, in a client's configuration:\n  \
+        \"command\": \"countersign\", \"args\": [\"wrap\", \"--name\", \"github\", \"--\", \"npx\", \"…\"]")]
+    Wrap(Wrap),
     /// Call a tool; the intent is filled in from the command
     Call {
         #[command(subcommand)]
@@ -75,6 +91,36 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Upstream,
     },
+    /// See what was done: every call, refused ones too
+    Activity {
+        #[command(subcommand)]
+        verb: Activity,
+    },
+    /// See, check and take along the signed proof of what was done
+    Receipt {
+        #[command(subcommand)]
+        verb: Receipt,
+    },
+    /// See or change the key that signs the receipts
+    Keys {
+        #[command(subcommand)]
+        verb: Keys,
+    },
+    /// See which agents touched the same thing
+    #[command(after_help = "Examples:\n  \
+        countersign contention                          within an hour of each other\n  \
+        countersign contention --window 10m --kind stale-read\n\n\
+        write-write: both changed it. read-write: one read what the other changed. stale-read:\n\
+        the first read, the second changed, and the first changed it without looking again.")]
+    Contention(Contention),
+    /// Record what an agent does by itself: a hook event of Claude Code on stdin
+    #[command(
+        after_help = "In Claude Code's settings, for PreToolUse, PostToolUse and PostToolUseFailure:\n  \
+        {\"matcher\": \"*\", \"hooks\": [{\"type\": \"command\", \"command\": \"countersign hook\"}]}\n\n\
+        It ends at once and never stops the agent. While no 'serve' runs, events are written\n\
+        down in <home>/spool and taken in at its next start."
+    )]
+    Hook,
     /// Run a command and end its whole process group when stdin is closed
     #[command(hide = true)]
     Supervise {
@@ -108,6 +154,25 @@ pub(crate) struct Mcp {
     /// Show one server's tools under their own names, without the two-key tools
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Wrap {
+    /// The server's name in the records
+    #[arg(long, value_name = "NAME", value_parser = server_name)]
+    pub(crate) name: String,
+
+    /// The server's command line, after --
+    #[arg(last = true, required = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// As in the configuration, where names of servers stand before the tool's: `server:tool`.
+fn server_name(text: &str) -> Result<String, String> {
+    match domain::config::name_fault(text) {
+        None => Ok(text.to_owned()),
+        Some(fault) => Err(fault),
+    }
 }
 
 #[derive(Args)]
@@ -216,6 +281,50 @@ pub(crate) enum Upstream {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
+}
+
+#[derive(Subcommand)]
+pub(crate) enum Keys {
+    /// Show the public keys, the one that signs now first
+    #[command(after_help = "Example:\n  \
+        countersign keys show --pem > countersign.pem      for whoever checks your receipts")]
+    Show {
+        /// Print the public key that signs now, as PEM and nothing else
+        #[arg(long)]
+        pem: bool,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Have a new key sign from here on; the old one signs a receipt that says so
+    Rotate {
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+}
+
+#[derive(Args)]
+pub(crate) struct Contention {
+    /// How close in time two agents must have touched it, such as 10m or 2h [default: 1h]
+    #[arg(long, value_name = "DURATION", value_parser = activity::duration)]
+    pub(crate) window: Option<String>,
+
+    /// Only what lies in this system: the name of a server, or 'filesystem'
+    #[arg(long, value_name = "NAME")]
+    pub(crate) system: Option<String>,
+
+    /// Only this kind
+    #[arg(long, value_parser = activity::words(&ContentionKind::ALL, ContentionKind::as_str))]
+    pub(crate) kind: Option<String>,
+
+    /// Also where both only read, which is no contention
+    #[arg(long, conflicts_with = "kind")]
+    pub(crate) reads: bool,
+
+    #[command(flatten)]
+    pub(crate) span: Span,
+
+    #[arg(short, long, value_enum, default_value_t = Format::Table)]
+    pub(crate) output: Format,
 }
 
 #[derive(Subcommand)]

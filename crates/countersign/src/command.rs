@@ -1,9 +1,16 @@
 //! What each command does.
 
+pub(crate) mod activity;
 pub(crate) mod call;
 pub(crate) mod completions;
 pub(crate) mod config;
+pub(crate) mod contention;
 pub(crate) mod demo;
+mod export;
+pub(crate) mod hook;
+pub(crate) mod keys;
 pub(crate) mod mcp;
+pub(crate) mod receipt;
 pub(crate) mod tools;
 pub(crate) mod upstream;
+pub(crate) mod wrap;

@@ -3,7 +3,7 @@
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, StatusCode, header};
+use axum::http::{HeaderName, Method, Request, StatusCode, header, request};
 use axum::response::Response;
 use gateway::Gateway;
 use http_body_util::BodyExt;
@@ -48,7 +48,7 @@ impl Control {
         let home = Home::of(place)?;
         home.prepare()?;
         let api_key = home.api_key()?;
-        if UnixStream::connect(home.control_socket()).await.is_ok() {
+        if is_served(&home).await {
             return Ok(Control { api_key, door: Door::Socket(home) });
         }
         let source = source::load(place)?;
@@ -57,6 +57,15 @@ impl Control {
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::routes(app.gateway.clone(), app.tokens);
         Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })
+    }
+
+    /// The gate that runs in this home, if one does. Nothing is made.
+    pub(crate) async fn running(home: Home) -> Result<Option<Control>, Failure> {
+        if !is_served(&home).await {
+            return Ok(None);
+        }
+        let api_key = home.api_key()?;
+        Ok(Some(Control { api_key, door: Door::Socket(home) }))
     }
 
     /// Opens, does what is asked, and closes again whatever came of it.
@@ -90,13 +99,17 @@ impl Control {
 
     async fn ask(&self, method: Method, path: &str) -> Result<Value, Failure> {
         let answer = self.request(method, path, None).await?;
-        let value: Value = serde_json::from_str(&answer.text).map_err(|error| {
-            Failure::system(format!("the gate's answer makes no sense: {error}"))
-        })?;
-        if answer.status.is_success() {
-            return Ok(value);
+        if !answer.status.is_success() {
+            return Err(refused(&answer));
         }
-        Err(Failure::input(words(&value)))
+        serde_json::from_str(&answer.text)
+            .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
+    }
+
+    /// A GET whose answer is taken as it is.
+    pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
+        let answer = self.request(Method::GET, path, None).await?;
+        if answer.status.is_success() { Ok(answer.text) } else { Err(refused(&answer)) }
     }
 
     pub(crate) async fn request(
@@ -105,26 +118,64 @@ impl Control {
         path: &str,
         body: Option<String>,
     ) -> Result<Answer, Failure> {
-        let request = Request::builder()
+        let request = self.to(method, path).header(header::CONTENT_TYPE, "application/json");
+        let response = self.send(request, body.map_or_else(Body::empty, Body::from)).await?;
+        whole(response).await
+    }
+
+    /// A GET whose answer is read piece by piece, as far as it must succeed at all.
+    pub(crate) async fn stream(
+        &self,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+    ) -> Result<Body, Failure> {
+        let mut request = self.to(Method::GET, path);
+        for (name, value) in headers {
+            request = request.header(name, *value);
+        }
+        let response = self.send(request, Body::empty()).await?;
+        if response.status().is_success() {
+            return Ok(response.into_body());
+        }
+        Err(refused(&whole(response).await?))
+    }
+
+    fn to(&self, method: Method, path: &str) -> request::Builder {
+        Request::builder()
             .method(method)
             .uri(path)
             .header(header::HOST, "localhost")
             .header(header::AUTHORIZATION, format!("Bearer {}", self.api_key.expose()))
-            .header(header::CONTENT_TYPE, "application/json")
             .header(admin::SOURCE_HEADER, "cli")
-            .body(body.map_or_else(Body::empty, Body::from))
+    }
+
+    async fn send(&self, request: request::Builder, body: Body) -> Result<Response, Failure> {
+        let request = request
+            .body(body)
             .map_err(|error| Failure::input(format!("cannot ask the gate: {error}")))?;
-        let response = match &self.door {
+        match &self.door {
             Door::Process { router, .. } => {
                 let Ok(response) = router.clone().oneshot(request).await;
-                response
+                Ok(response)
             }
-            Door::Socket(home) => send(home, request).await?,
-        };
-        let status = response.status();
-        let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
-        Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
+            Door::Socket(home) => send(home, request).await,
+        }
     }
+}
+
+async fn whole(response: Response) -> Result<Answer, Failure> {
+    let status = response.status();
+    let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
+    Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// What the gate cannot do is not the person's fault; anything else that it refuses is.
+fn refused(answer: &Answer) -> Failure {
+    let words = match serde_json::from_str(&answer.text) {
+        Ok(value) => words(&value),
+        Err(_) => format!("the gate answered {}", answer.status),
+    };
+    if answer.status.is_server_error() { Failure::system(words) } else { Failure::input(words) }
 }
 
 /// One GET, for commands that need no more.
@@ -147,6 +198,14 @@ pub(crate) fn encode(text: &str) -> String {
     encoded
 }
 
+/// A path with those values of a query that are given.
+pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> String {
+    let given = values.iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
+    let pairs: Vec<String> =
+        given.map(|(name, value)| format!("{name}={}", encode(value))).collect();
+    if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
+}
+
 /// `CODE: message` of an error answer.
 pub(crate) fn words(answer: &Value) -> String {
     let error = &answer["error"];
@@ -154,6 +213,10 @@ pub(crate) fn words(answer: &Value) -> String {
         (Some(code), Some(message)) => format!("{code}: {message}"),
         _ => format!("the gate answered {answer}"),
     }
+}
+
+async fn is_served(home: &Home) -> bool {
+    UnixStream::connect(home.control_socket()).await.is_ok()
 }
 
 async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> {
@@ -165,6 +228,6 @@ async fn send(home: &Home, request: Request<Body>) -> Result<Response, Failure> 
     Ok(response.map(Body::new))
 }
 
-fn lost(error: impl std::fmt::Display) -> Failure {
+pub(crate) fn lost(error: impl std::fmt::Display) -> Failure {
     Failure::system(format!("the connection to the running gate failed: {error}"))
 }

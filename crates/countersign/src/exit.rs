@@ -22,6 +22,11 @@ impl From<Exit> for ExitCode {
     }
 }
 
+/// How `receipt verify` ends, as verifiers do: something is broken.
+pub(crate) const BROKEN: u8 = 1;
+/// It could not be checked.
+pub(crate) const NOT_CHECKED: u8 = 2;
+
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
@@ -46,6 +51,11 @@ impl Failure {
         Failure::with_status(Exit::System as u8, message)
     }
 
+    /// The ledger cannot be used.
+    pub(crate) fn store(error: store::StoreError) -> Failure {
+        Failure::system(format!("{}: {error}", error.code()))
+    }
+
     /// Ends with the exit code of another program.
     pub(crate) fn with_status(status: u8, message: impl Into<String>) -> Failure {
         Failure { status, message: message.into() }
@@ -64,9 +74,13 @@ impl Failure {
     }
 }
 
-/// Help and version are no errors; anything else that clap refuses is wrong input.
-pub(crate) fn usage(error: &clap::Error) -> ExitCode {
+/// Help and version are no errors; anything else that clap refuses is wrong input. Of a verifier
+/// the code 1 says that something is broken, so that wrong words must not end with it.
+pub(crate) fn usage(error: &clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
     let _ = error.print();
-    let exit = if error.use_stderr() { Exit::Input } else { Exit::Done };
-    exit.into()
+    if !error.use_stderr() {
+        return Exit::Done.into();
+    }
+    let is_verifying = words.any(|word| word == "receipt") && words.any(|word| word == "verify");
+    if is_verifying { NOT_CHECKED.into() } else { Exit::Input.into() }
 }

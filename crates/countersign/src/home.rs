@@ -69,6 +69,10 @@ impl Home {
         self.path.join("control.sock")
     }
 
+    pub(crate) fn events_socket(&self) -> PathBuf {
+        self.path.join("events.sock")
+    }
+
     pub(crate) fn api_key_file(&self) -> PathBuf {
         self.path.join("api-key")
     }

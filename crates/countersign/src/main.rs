@@ -13,6 +13,7 @@ mod output;
 mod reload;
 mod serve;
 mod source;
+mod spool;
 mod supervise;
 
 use std::process::ExitCode;
@@ -25,7 +26,7 @@ use crate::exit::{Exit, Failure};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error),
+        Err(error) => return exit::usage(&error, std::env::args()),
     };
     match run(cli) {
         Ok(()) => Exit::Done.into(),
@@ -43,6 +44,9 @@ const BLOCKING_THREADS_MAX: usize = 4;
 fn run(cli: Cli) -> Result<(), Failure> {
     if let Command::Supervise { command } = &cli.command {
         return supervise::run(command);
+    }
+    if let Command::Hook = &cli.command {
+        return command::hook::run(&cli.place);
     }
     let _logging = logging::start(&cli);
     let runtime = tokio::runtime::Builder::new_multi_thread()
@@ -62,12 +66,18 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(args) => serve::run(&place, args).await,
         Command::Mcp(args) => command::mcp::run(&place, args).await,
+        Command::Wrap(args) => command::wrap::run(&place, args).await,
         Command::Demo(args) => command::demo::run(args).await,
         Command::Completions { shell } => command::completions::run(shell),
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
+        Command::Activity { verb } => command::activity::run(&place, verb).await,
+        Command::Receipt { verb } => command::receipt::run(&place, verb).await,
+        Command::Keys { verb } => command::keys::run(&place, verb).await,
+        Command::Contention(args) => command::contention::run(&place, args).await,
         Command::Config { verb } => command::config::run(&place, verb),
+        Command::Hook => command::hook::run(&place),
         Command::Supervise { command } => supervise::run(&command),
     }
 }

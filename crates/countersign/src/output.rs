@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use jiff::{Timestamp, Zoned};
 use serde_json::Value;
 
 use crate::cli::Format;
@@ -16,23 +17,61 @@ pub(crate) fn print(
 ) -> Result<(), Failure> {
     let text = match format {
         Format::Table => table(value),
-        Format::Json => serde_json::to_string_pretty(value)
-            .map_err(|error| Failure::system(format!("cannot print: {error}")))?,
+        Format::Json => pretty(value),
         Format::Yaml => serde_saphyr::to_string(value)
             .map_err(|error| Failure::system(format!("cannot print: {error}")))?,
     };
     line(text.trim_end())
 }
 
+/// JSON for people and programs alike: what a terminal would obey is escaped, which means the same.
+pub(crate) fn pretty(value: &Value) -> String {
+    escaped(&format!("{value:#}"))
+}
+
+/// The same, in one line.
+pub(crate) fn compact(value: &Value) -> String {
+    escaped(&value.to_string())
+}
+
+/// Such characters stand in JSON only within strings, where an escape means the same.
+fn escaped(json: &str) -> String {
+    let mut text = String::with_capacity(json.len());
+    for character in json.chars() {
+        if character != '\n' && is_obeyed(character) {
+            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
 /// One line, or block of lines, on stdout. A reader that has gone away is no error.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
+    write(format!("{text}\n").as_bytes()).map(|_| ())
+}
+
+/// Whether somebody still reads what is printed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Audience {
+    There,
+    Gone,
+}
+
+/// Bytes as they are, on stdout.
+pub(crate) fn write(bytes: &[u8]) -> Result<Audience, Failure> {
     let mut stdout = std::io::stdout().lock();
-    match writeln!(stdout, "{text}") {
-        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
-            Err(Failure::system(format!("cannot write to stdout: {error}")))
-        }
-        _ => Ok(()),
+    match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+        Ok(()) => Ok(Audience::There),
+        Err(error) if error.kind() == std::io::ErrorKind::BrokenPipe => Ok(Audience::Gone),
+        Err(error) => Err(Failure::system(format!("cannot write to stdout: {error}"))),
     }
+}
+
+/// A word beside the answer, on stderr.
+pub(crate) fn note(text: &str) {
+    let _ = writeln!(std::io::stderr(), "{text}");
 }
 
 /// Columns as wide as their widest cell; the last one is not padded.
@@ -75,18 +114,97 @@ pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|character| match character {
             '\n' | '\t' => ' ',
-            c if c.is_control() => '\u{fffd}',
-            '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
-                '\u{fffd}'
-            }
-            c => c,
+            obeyed if is_obeyed(obeyed) => '\u{fffd}',
+            other => other,
         })
         .collect()
+}
+
+/// A terminal would do something else than show it.
+fn is_obeyed(character: char) -> bool {
+    let is_hidden = matches!(character,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    character.is_control() || is_hidden
+}
+
+/// Short, in the time of where the person is: the day only where it is another one.
+pub(crate) fn local_time(timestamp: &str, now: &Zoned) -> String {
+    let Ok(time) = timestamp.parse::<Timestamp>() else { return timestamp.to_owned() };
+    let time = time.to_zoned(now.time_zone().clone());
+    let form = if time.date() == now.date() { "%H:%M:%S" } else { "%Y-%m-%d %H:%M:%S" };
+    time.strftime(form).to_string()
+}
+
+/// Three digits and the unit that fits.
+pub(crate) fn milliseconds(value: &Value) -> String {
+    match value.as_f64() {
+        None => "-".to_owned(),
+        Some(ms) if ms < 10.0 => format!("{ms:.1} ms"),
+        Some(ms) if ms < 1_000.0 => format!("{ms:.0} ms"),
+        Some(ms) if ms < 60_000.0 => format!("{:.1} s", ms / 1_000.0),
+        Some(ms) if ms < 3_600_000.0 => format!("{:.0} min", ms / 60_000.0),
+        Some(ms) => format!("{:.1} h", ms / 3_600_000.0),
+    }
+}
+
+/// Text, or a dash where there is none.
+pub(crate) fn or_dash(value: &Value) -> String {
+    match value.as_str() {
+        None | Some("") => "-".to_owned(),
+        Some(text) => text.to_owned(),
+    }
+}
+
+/// A cell that leaves room for others.
+pub(crate) fn cut(text: &str, width: usize) -> String {
+    if text.chars().count() <= width {
+        return text.to_owned();
+    }
+    text.chars().take(width - 1).chain(['…']).collect()
+}
+
+/// The entries of a list in an answer.
+pub(crate) fn entries<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
+    answer[name].as_array().map(Vec::as_slice).unwrap_or_default()
+}
+
+/// Says how a list goes on, beside the list.
+pub(crate) fn tell_next(format: Format, answer: &Value, shown: usize) {
+    let (Format::Table, Some(cursor)) = (format, answer["next_cursor"].as_str()) else { return };
+    let at_least = if answer["total_is_exact"] == false { "at least " } else { "" };
+    note(&format!("{shown} of {at_least}{}; go on with --cursor {cursor}", answer["total"]));
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn json_escapes_what_a_terminal_would_obey_and_means_the_same() {
+        let value = serde_json::json!({"a": "\u{9b}1m\u{202e}\u{7f}é\n\u{1b}"});
+        let text = pretty(&value);
+        assert_eq!(text, "{\n  \"a\": \"\\u009b1m\\u202e\\u007fé\\n\\u001b\"\n}");
+        assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
+    }
+
+    #[test]
+    fn times_are_short_and_local() {
+        let now: Zoned = "2026-02-03T12:00:00+02:00[+02:00]".parse().unwrap();
+        assert_eq!(local_time("2026-02-03T09:59:58.123Z", &now), "11:59:58");
+        assert_eq!(local_time("2026-02-02T21:59:58Z", &now), "2026-02-02 23:59:58");
+        assert_eq!(local_time("soon", &now), "soon");
+        assert_eq!((cut("äöü", 3), cut("äöüx", 3)), ("äöü".to_owned(), "äö…".to_owned()));
+        for (ms, expect) in [
+            (serde_json::json!(0.25), "0.2 ms"),
+            (serde_json::json!(123.4), "123 ms"),
+            (serde_json::json!(1500), "1.5 s"),
+            (serde_json::json!(120_000), "2 min"),
+            (serde_json::json!(5_400_000), "1.5 h"),
+            (Value::Null, "-"),
+        ] {
+            assert_eq!(milliseconds(&ms), expect);
+        }
+    }
 
     #[test]
     fn tables_line_up_and_hide_escapes() {

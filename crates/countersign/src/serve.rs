@@ -18,6 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
 use gateway::auth::Tokens;
+use gateway::events::Events;
 use gateway::front::http::{Front, guarded, no_such_view, unauthorized};
 use gateway::front::{View, stdio};
 use hyper_util::rt::TokioIo;
@@ -36,7 +37,7 @@ use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::reload::{self, Reload};
-use crate::{listen, source};
+use crate::{listen, source, spool};
 
 /// Upgraded connections open at once; an agent needs one.
 const LINE_STREAMS_MAX: usize = 1024;
@@ -63,6 +64,7 @@ pub(crate) async fn run_with(
         .local_addr()
         .map_err(|error| Failure::system(format!("cannot read the address: {error}")))?;
     let socket = bind_socket(&home.control_socket())?;
+    let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
     let serving = Serving::spawn(&app, guard.clone(), tcp, socket);
@@ -75,12 +77,19 @@ pub(crate) async fn run_with(
         port: address.port(),
     };
     serving.connections.spawn(reload.watch(serving.stop.clone()));
+    let events = Events::new(app.gateway.clone());
+    spool::take(&home, &events).await;
+    let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
     announce(&args.output, place, &home, address, &source.config)?;
     let result = tokio::select! {
         () = stop.received() => Ok(()),
         result = companion(app.gateway.clone()) => result,
     };
     tracing::info!("stopping");
+    // Hooks find no socket from here on and write to the spool.
+    let _ = std::fs::remove_file(home.events_socket());
+    serving.hear.cancel();
+    let _ = hearing.await;
     serving.drain(&app.gateway).await;
     let _ = std::fs::remove_file(home.control_socket());
     result
@@ -117,6 +126,8 @@ struct Serving {
     front: Front,
     connections: TaskTracker,
     stop: CancellationToken,
+    /// Ends the hearing of events, before the ledger is closed.
+    hear: CancellationToken,
 }
 
 impl Serving {
@@ -142,7 +153,7 @@ impl Serving {
         let local = guarded(local, Arc::new(ArcSwap::from_pointee(Guard::local())));
         connections.spawn(listen::serve(tcp, public, connections.clone(), stop.clone()));
         connections.spawn(listen::serve(socket, local, connections.clone(), stop.clone()));
-        Serving { front, connections, stop }
+        Serving { front, connections, stop, hear: CancellationToken::new() }
     }
 
     /// No new calls; running ones get their time; then the connections end.

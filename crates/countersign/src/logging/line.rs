@@ -3,7 +3,6 @@
 
 use std::fmt::{self, Debug, Write};
 use std::sync::Mutex;
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use jiff::Timestamp;
 use tracing::field::{Field, Visit};
@@ -15,7 +14,7 @@ use tracing_subscriber::registry::LookupSpan;
 #[derive(Default)]
 pub(super) struct PlainLine {
     /// The last second that was written, which is mostly the one to be written next.
-    second: Mutex<(u64, String)>,
+    second: Mutex<(i64, String)>,
 }
 
 impl<S, N> FormatEvent<S, N> for PlainLine
@@ -46,16 +45,16 @@ where
 
 impl PlainLine {
     fn write_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
-        let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        let now = Timestamp::now();
         if let Ok(mut second) = self.second.lock() {
-            if second.0 != now.as_secs() || second.1.is_empty() {
-                let whole = Timestamp::from_second(now.as_secs().cast_signed()).unwrap_or_default();
+            if second.0 != now.as_second() || second.1.is_empty() {
+                let whole = Timestamp::from_second(now.as_second()).unwrap_or_default();
                 let text = whole.to_string();
-                *second = (now.as_secs(), text.trim_end_matches('Z').to_owned());
+                *second = (now.as_second(), text.trim_end_matches('Z').to_owned());
             }
             writer.write_str(&second.1)?;
         }
-        let mut micros = now.subsec_micros();
+        let mut micros = now.subsec_microsecond().unsigned_abs();
         let mut digits = *b".000000Z";
         for digit in digits[1..7].iter_mut().rev() {
             *digit += (micros % 10) as u8;

@@ -14,7 +14,7 @@ fn tools() -> Value {
 }
 
 /// The same words with a gate that runs and with one that is made for the command.
-async fn in_both_ways(check: impl AsyncFn(&std::path::Path)) {
+pub(crate) async fn in_both_ways(check: impl AsyncFn(&std::path::Path)) {
     let gate = Gate::scripted(tools()).await;
     check(gate.dir.path()).await;
     let alone = tempfile::tempdir().unwrap();

@@ -2,6 +2,7 @@
 //! operator and a person at the command line.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
+mod activity_cli;
 mod bad_input;
 mod cli;
 mod foreign;
@@ -12,6 +13,7 @@ mod lists;
 mod misbehaving;
 mod own_lists;
 mod passthrough;
+mod receipt_cli;
 mod reload;
 mod results;
 mod sharing;

@@ -1,0 +1,247 @@
+//! The words of `countersign activity`, and the values that other commands share with it.
+
+use std::path::PathBuf;
+
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use clap::{Args, Subcommand, ValueEnum};
+use domain::tool::Class;
+use jiff::civil::{Date, DateTime};
+use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
+use store::{Kind, Status};
+
+use super::Format;
+
+#[derive(Subcommand)]
+pub(crate) enum Activity {
+    /// List what was done, newest first
+    #[command(after_help = "Examples:\n  \
+        countersign activity list --status blocked --since 2h\n  \
+        countersign activity list --server github --intent-type destructive -o json")]
+    List {
+        #[command(flatten)]
+        filters: Filters,
+        #[command(flatten)]
+        span: Span,
+        #[command(flatten)]
+        rows: Rows,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show all that is known of one record
+    Show {
+        /// The record's id, the last column of `activity list`
+        id: String,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show calls as they happen, until Ctrl+C; needs a running `serve`
+    #[command(after_help = "Examples:\n  \
+        countersign activity watch --status blocked\n  \
+        countersign activity watch --starts -o json | jq .record.tool_name")]
+    Watch(Watch),
+    /// Count what was done of late
+    Summary {
+        /// How far back
+        #[arg(long, value_enum, default_value_t = Period::Day)]
+        period: Period,
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Write every record that fits, whole: JSON lines or CSV
+    #[command(after_help = "Example:\n  \
+        countersign activity export --format csv --since 7d --output week.csv")]
+    Export {
+        #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
+        format: ExportFormat,
+        /// Write to this file, which is there only once it is whole [default: stdout]
+        #[arg(long, value_name = "FILE")]
+        output: Option<PathBuf>,
+        #[command(flatten)]
+        filters: Filters,
+        #[command(flatten)]
+        span: Span,
+    },
+}
+
+/// Everything that is given must hold.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Filters {
+    /// Only calls to this server
+    #[arg(long, value_name = "NAME")]
+    pub(crate) server: Option<String>,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    pub(crate) tool: Option<String>,
+    #[arg(long, hide_possible_values = true, help = list("Only with this status", &Status::ALL, Status::as_str),
+        value_parser = words(&Status::ALL, Status::as_str))]
+    pub(crate) status: Option<String>,
+    #[arg(long, hide_possible_values = true, help = list("Only declared as", &Class::ALL, Class::as_str),
+        value_parser = words(&Class::ALL, Class::as_str))]
+    pub(crate) intent_type: Option<String>,
+    /// Only by this agent, in all its sessions or in one, or with this token
+    #[arg(long, value_name = "NAME")]
+    pub(crate) agent: Option<String>,
+    /// Only in this session
+    #[arg(long, value_name = "ID")]
+    pub(crate) session: Option<String>,
+    /// Only what touched this system
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target_system: Option<String>,
+    /// Only what touched this resource
+    #[arg(long, value_name = "NAME")]
+    pub(crate) target_resource: Option<String>,
+    #[arg(long = "type", hide_possible_values = true, value_name = "TYPE",
+        help = list("Only of this type", &Kind::ALL, Kind::as_str),
+        value_parser = words(&Kind::ALL, Kind::as_str))]
+    pub(crate) kind: Option<String>,
+    /// Only with this text in tool, server, reason, error or target
+    #[arg(short = 'q', long = "query", value_name = "TEXT")]
+    pub(crate) text: Option<String>,
+}
+
+/// From when to when.
+#[derive(Args, Clone, Default)]
+pub(crate) struct Span {
+    /// From this time on: 10m, 2h or 3d ago, or such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) since: Option<Timestamp>,
+    /// Before this time, written the same way
+    #[arg(long, value_name = "TIME", value_parser = moment)]
+    pub(crate) until: Option<Timestamp>,
+}
+
+/// How much of a list.
+#[derive(Args, Clone)]
+pub(crate) struct Rows {
+    /// Most rows
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=100))]
+    pub(crate) limit: u16,
+    /// Go on where an earlier list ended
+    #[arg(long, value_name = "CURSOR")]
+    pub(crate) cursor: Option<String>,
+}
+
+#[derive(Args)]
+pub(crate) struct Watch {
+    #[command(flatten)]
+    pub(crate) filters: Filters,
+    /// Show also that a call began
+    #[arg(long)]
+    pub(crate) starts: bool,
+    /// json: one object a line
+    #[arg(short, long, value_enum, default_value_t = WatchFormat::Table)]
+    pub(crate) output: WatchFormat,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum WatchFormat {
+    Table,
+    Json,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum ExportFormat {
+    Jsonl,
+    Csv,
+}
+
+impl ExportFormat {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            ExportFormat::Jsonl => "jsonl",
+            ExportFormat::Csv => "csv",
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Period {
+    #[value(name = "1h")]
+    Hour,
+    #[value(name = "24h")]
+    Day,
+    #[value(name = "7d")]
+    Week,
+    #[value(name = "30d")]
+    Month,
+}
+
+impl Period {
+    pub(crate) fn as_str(self) -> &'static str {
+        match self {
+            Period::Hour => "1h",
+            Period::Day => "24h",
+            Period::Week => "7d",
+            Period::Month => "30d",
+        }
+    }
+}
+
+/// One word out of a closed list; a misspelled one is told the nearest.
+pub(super) fn words<T: Copy>(
+    all: &[T],
+    word: impl Fn(T) -> &'static str,
+) -> impl TypedValueParser<Value = String> {
+    PossibleValuesParser::new(all.iter().map(|one| word(*one)).collect::<Vec<_>>())
+}
+
+fn list<T: Copy>(what: &str, all: &[T], word: impl Fn(T) -> &'static str) -> String {
+    let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
+    format!("{what}: {}", words.join(", "))
+}
+
+/// A time that people write: how long ago, RFC 3339, or a date or time of where they are.
+pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
+    read_moment(text, Timestamp::now(), &TimeZone::system()).ok_or_else(|| {
+        "expected how long ago (10m, 2h, 3d) or a time such as 2026-01-31T12:00:00Z".to_owned()
+    })
+}
+
+fn read_moment(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timestamp> {
+    if let Some(ago) = domain::config::duration(text) {
+        return now.checked_sub(SignedDuration::try_from(ago).ok()?).ok();
+    }
+    if let Ok(time) = text.parse() {
+        return Some(time);
+    }
+    let date_time = match text.parse::<DateTime>() {
+        Ok(date_time) => date_time,
+        Err(_) => text.parse::<Date>().ok()?.into(),
+    };
+    here.to_timestamp(date_time).ok()
+}
+
+/// A duration that the gate understands, as it was written.
+pub(super) fn duration(text: &str) -> Result<String, String> {
+    match domain::config::duration(text) {
+        Some(duration) if !duration.is_zero() => Ok(text.to_owned()),
+        Some(_) | None => Err("expected a duration such as 30s, 10m or 1h".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_are_read_as_people_write_them() {
+        let now: Timestamp = "2026-02-03T12:00:00Z".parse().unwrap();
+        let here = TimeZone::fixed(jiff::tz::offset(2));
+        for (text, expect) in [
+            ("10m", "2026-02-03T11:50:00Z"),
+            ("2h", "2026-02-03T10:00:00Z"),
+            ("3d", "2026-01-31T12:00:00Z"),
+            ("2026-01-31T12:00:00Z", "2026-01-31T12:00:00Z"),
+            ("2026-01-31T12:00:00+01:00", "2026-01-31T11:00:00Z"),
+            ("2026-01-31T12:00", "2026-01-31T10:00:00Z"),
+            ("2026-01-31", "2026-01-30T22:00:00Z"),
+        ] {
+            let expect: Timestamp = expect.parse().unwrap();
+            assert_eq!(read_moment(text, now, &here), Some(expect), "{text}");
+        }
+        for bad in ["", "yesterday", "10", "10 m", "99999999999999d", "-2h"] {
+            assert_eq!(read_moment(bad, now, &here), None, "{bad}");
+        }
+    }
+}

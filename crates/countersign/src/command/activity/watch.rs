@@ -1,0 +1,159 @@
+//! `countersign activity watch`: the events of a running gate, one line each. A gate that goes away
+//! is waited for, and asked for what was missed.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::HeaderName;
+use http_body_util::BodyExt;
+use mcp::sse::{Event, Parser};
+use serde_json::Value;
+
+use super::record::{COLUMNS, Looks, row};
+use crate::cli::{Place, Watch, WatchFormat};
+use crate::control::{Control, lost};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::{self, Audience, compact, note, plain};
+use crate::serve::StopSignal;
+
+/// How often a gate that went away is looked for.
+const LOOK_EVERY: Duration = Duration::from_millis(500);
+
+/// Bytes of one event: a record without its payloads.
+const EVENT_BYTES_MAX: usize = 1024 * 1024;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+pub(super) async fn run(place: &Place, args: Watch, looks: &Looks) -> Result<(), Failure> {
+    let mut stop = StopSignal::new()?;
+    let watching = async {
+        let Some(gate) = Control::running(Home::of(place)?).await? else {
+            return Err(Failure::system(
+                "no 'serve' runs in this home, so that there is nothing to watch: start it, or use \
+                 'activity list'",
+            ));
+        };
+        let mut screen = Screen { args, looks, last_id: None };
+        screen.watch(place, gate).await
+    };
+    tokio::select! {
+        result = watching => result,
+        () = stop.received() => Ok(()),
+    }
+}
+
+struct Screen<'a> {
+    args: Watch,
+    looks: &'a Looks,
+    last_id: Option<String>,
+}
+
+impl Screen<'_> {
+    /// Ends only when nobody reads any more.
+    async fn watch(&mut self, place: &Place, first: Control) -> Result<(), Failure> {
+        let mut gate = first;
+        let mut head = self.head();
+        loop {
+            let last_id = self.last_id.clone();
+            let resume = last_id.as_deref().map(|id| (LAST_EVENT_ID, id));
+            let body = gate.stream("/api/v1/events", resume.as_slice()).await?;
+            // Once it is there, whatever happens is seen.
+            head.take().map_or(Ok(()), |head| output::line(&head))?;
+            if self.follow(body).await? == Audience::Gone {
+                return Ok(());
+            }
+            note("the gate has gone; waiting for it to come back");
+            gate = returned(place).await?;
+        }
+    }
+
+    /// Shows what comes until the stream ends, whichever way.
+    async fn follow(&mut self, mut body: Body) -> Result<Audience, Failure> {
+        let mut parser = Parser::new(EVENT_BYTES_MAX);
+        while let Some(Ok(frame)) = body.frame().await {
+            let Some(bytes) = frame.data_ref() else { continue };
+            for event in parser.push(bytes).map_err(lost)? {
+                if self.show(event)? == Audience::Gone {
+                    return Ok(Audience::Gone);
+                }
+            }
+        }
+        Ok(Audience::There)
+    }
+
+    fn show(&mut self, event: Event) -> Result<Audience, Failure> {
+        if event.id.is_some() {
+            self.last_id = event.id;
+        }
+        match self.line(event.event.as_deref(), &event.data) {
+            Some(line) => output::write(format!("{line}\n").as_bytes()),
+            None => Ok(Audience::There),
+        }
+    }
+
+    fn line(&self, kind: Option<&str>, data: &str) -> Option<String> {
+        let value: Value = serde_json::from_str(data).ok()?;
+        let record = &value["record"];
+        let wanted = kind == Some("activity")
+            && (self.args.starts || value["phase"] != "start")
+            && self.args.filters.fits(record);
+        if !wanted {
+            return None;
+        }
+        Some(match self.args.output {
+            WatchFormat::Json => compact(&value),
+            WatchFormat::Table => columns(&row(record, self.looks)),
+        })
+    }
+
+    fn head(&self) -> Option<String> {
+        match self.args.output {
+            WatchFormat::Json => None,
+            WatchFormat::Table => Some(columns(&COLUMNS.map(str::to_uppercase))),
+        }
+    }
+}
+
+async fn returned(place: &Place) -> Result<Control, Failure> {
+    loop {
+        tokio::time::sleep(LOOK_EVERY).await;
+        if let Some(gate) = Control::running(Home::of(place)?).await? {
+            return Ok(gate);
+        }
+    }
+}
+
+/// What comes later is not known yet, so that widths are those that usually do.
+fn columns(cells: &[String]) -> String {
+    const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
+    let cell = |(cell, width): (&String, usize)| format!("{:width$}", plain(cell));
+    let cells: Vec<String> = cells.iter().zip(WIDTHS).map(cell).collect();
+    cells.join("  ").trim_end().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+    use crate::cli::Filters;
+
+    #[test]
+    fn ends_are_shown_and_starts_on_request() {
+        let looks =
+            Looks { has_icons: false, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() };
+        let args = Watch { filters: Filters::default(), starts: false, output: WatchFormat::Json };
+        let mut screen = Screen { args, looks: &looks, last_id: None };
+        let start =
+            json!({"phase": "start", "record": {"id": "1", "server_name": "s"}}).to_string();
+        let end = json!({"phase": "end", "record": {"id": "1", "server_name": "s"}}).to_string();
+        assert_eq!(screen.line(Some("activity"), &start), None);
+        assert_eq!(screen.line(Some("activity"), &end).as_ref(), Some(&end));
+        assert_eq!(screen.line(Some("server"), &end), None);
+        screen.args.starts = true;
+        assert_eq!(screen.line(Some("activity"), &start).as_ref(), Some(&start));
+        screen.args.filters.server = Some("other".to_owned());
+        assert_eq!(screen.line(Some("activity"), &end), None);
+    }
+}

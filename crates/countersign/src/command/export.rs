@@ -1,0 +1,140 @@
+//! An answer of any length, piece by piece, to stdout or into a file. The file is written beside
+//! its place and moved there in the end: what bears its name is whole.
+
+use std::fs::{File, OpenOptions};
+use std::io::Write;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use axum::body::Body;
+use http_body_util::BodyExt;
+
+use crate::control::{Control, lost};
+use crate::exit::Failure;
+use crate::output::{self, Audience};
+
+pub(super) async fn to(control: &Control, path: &str, file: Option<&Path>) -> Result<(), Failure> {
+    let body = control.stream(path, &[]).await?;
+    match file {
+        None => pour(body, output::write).await,
+        Some(file) => {
+            let mut output = Output::create(file)?;
+            pour(body, |bytes| output.write(bytes)).await?;
+            output.finish()
+        }
+    }
+}
+
+async fn pour(
+    mut body: Body,
+    mut write: impl FnMut(&[u8]) -> Result<Audience, Failure>,
+) -> Result<(), Failure> {
+    while let Some(frame) = body.frame().await {
+        let frame = frame.map_err(lost)?;
+        let Some(bytes) = frame.data_ref() else { continue };
+        if write(bytes)? == Audience::Gone {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// A file that is being written. Dropped before its end, nothing of it stays.
+pub(super) struct Output {
+    file: File,
+    place: PathBuf,
+    /// None for a pipe or a device, which nothing can take the place of.
+    beside: Option<PathBuf>,
+}
+
+impl Output {
+    pub(super) fn create(place: &Path) -> Result<Output, Failure> {
+        let beside = (!is_special(place)).then(|| with_ending(place, ".partial"));
+        let mut options = OpenOptions::new();
+        options.write(true).mode(0o600);
+        let file = match &beside {
+            None => options.open(place),
+            Some(path) => {
+                // What an earlier try left, or somebody else put in the way.
+                let _ = std::fs::remove_file(path);
+                options.create_new(true).open(path)
+            }
+        };
+        let file = file.map_err(|error| unwritten(place, &error))?;
+        Ok(Output { file, place: place.to_owned(), beside })
+    }
+
+    pub(super) fn write(&mut self, bytes: &[u8]) -> Result<Audience, Failure> {
+        self.file.write_all(bytes).map_err(|error| unwritten(&self.place, &error))?;
+        Ok(Audience::There)
+    }
+
+    pub(super) fn finish(mut self) -> Result<(), Failure> {
+        let Some(beside) = self.beside.take() else { return Ok(()) };
+        let moved = self.file.sync_all().and_then(|()| std::fs::rename(&beside, &self.place));
+        moved.map_err(|error| {
+            let _ = std::fs::remove_file(&beside);
+            unwritten(&self.place, &error)
+        })
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if let Some(beside) = &self.beside {
+            let _ = std::fs::remove_file(beside);
+        }
+    }
+}
+
+/// A pipe or a device, which stays what it is and has nothing beside it.
+pub(super) fn is_special(place: &Path) -> bool {
+    place.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
+}
+
+/// `a.jsonl` and `.pub.pem` make `a.jsonl.pub.pem`.
+pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(ending);
+    name.into()
+}
+
+fn unwritten(place: &Path, error: &std::io::Error) -> Failure {
+    let what = match error.kind() {
+        std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
+            "; nothing of it was kept: make room, or name a file on another disk"
+        }
+        _ => "",
+    };
+    Failure::system(format!("cannot write '{}': {error}{what}", place.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_there_only_when_it_is_whole() {
+        let dir = tempfile::tempdir().unwrap();
+        let place = dir.path().join("a.jsonl");
+        std::fs::write(&place, "before").unwrap();
+        let mut output = Output::create(&place).unwrap();
+        output.write(b"new").unwrap();
+        drop(output);
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "before");
+        let mut output = Output::create(&place).unwrap();
+        output.write(b"new").unwrap();
+        output.finish().unwrap();
+        assert_eq!(std::fs::read_to_string(&place).unwrap(), "new");
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 1);
+    }
+
+    #[test]
+    fn a_full_disk_is_told() {
+        let mut output = Output::create(Path::new("/dev/full")).unwrap();
+        let Err(failure) = output.write(b"x") else { panic!("it is full") };
+        assert!(failure.message().contains("make room"), "{}", failure.message());
+        drop(output);
+        assert!(Path::new("/dev/full").exists());
+    }
+}

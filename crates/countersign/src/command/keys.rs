@@ -1,0 +1,118 @@
+//! `countersign keys show|rotate`.
+
+use std::path::{Path, PathBuf};
+
+use domain::ledger::PublicKey;
+use serde_json::Value;
+
+use crate::app::Reach;
+use crate::cli::{Keys, Place};
+use crate::control::{Control, get};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::{self, entries, fields, text};
+
+/// How the files of public keys end.
+const PUBLIC_ENDING: &str = ".public.pem";
+const PEM_END: &str = "-----END PUBLIC KEY-----";
+
+pub(crate) async fn run(place: &Place, verb: Keys) -> Result<(), Failure> {
+    match verb {
+        Keys::Show { pem, output } => {
+            let mut answer = get(place, Reach::Ledger, "/api/v1/keys").await?;
+            if pem {
+                let current = entries(&answer, "keys").iter().find(|key| key["current"] == true);
+                let current = current.ok_or_else(|| Failure::system("no key signs here"))?;
+                return output::line(text(current, "pem").trim_end());
+            }
+            let files = in_home(&Home::of(place)?)?;
+            for key in answer["keys"].as_array_mut().into_iter().flatten() {
+                name_file(key, &files);
+            }
+            output::print(output, &answer, list)
+        }
+        Keys::Rotate { output } => {
+            let rotate = async |control: &Control| control.post("/api/v1/keys/rotate").await;
+            let mut key = Control::with(place, Reach::Ledger, rotate).await?;
+            name_file(&mut key, &in_home(&Home::of(place)?)?);
+            output::print(output, &key, one)
+        }
+    }
+}
+
+fn name_file(key: &mut Value, files: &[(PathBuf, PublicKey)]) {
+    let file = files.iter().find(|(_, found)| found.did() == text(key, "did"));
+    key["file"] = file.map(|(path, _)| path.display().to_string()).into();
+}
+
+fn list(answer: &Value) -> String {
+    entries(answer, "keys").iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+fn one(key: &Value) -> String {
+    let state = if key["current"] == true { "signs now" } else { "signed earlier" };
+    fields(&[
+        ("key", text(key, "fingerprint")),
+        ("state", state.to_owned()),
+        ("did", text(key, "did")),
+        ("file", text(key, "file")),
+    ])
+}
+
+/// The public keys of a home with their files; none where there is no home yet.
+pub(crate) fn in_home(home: &Home) -> Result<Vec<(PathBuf, PublicKey)>, Failure> {
+    let folder = home.path().join("keys");
+    let files = match std::fs::read_dir(&folder) {
+        Ok(files) => files,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(error) => return Err(unread(&folder, &error)),
+    };
+    let mut keys = Vec::new();
+    for file in files {
+        let path = file.map_err(|error| unread(&folder, &error))?.path();
+        if path.to_string_lossy().ends_with(PUBLIC_ENDING) {
+            keys.extend(in_file(&path)?.into_iter().map(|key| (path.clone(), key)));
+        }
+    }
+    Ok(keys)
+}
+
+/// The public keys in a file, one after the other; at least one.
+pub(crate) fn in_file(path: &Path) -> Result<Vec<PublicKey>, Failure> {
+    let text = std::fs::read_to_string(path).map_err(|error| unread(path, &error))?;
+    let keys: Result<Vec<PublicKey>, _> = text
+        .split_inclusive(PEM_END)
+        .map(str::trim)
+        .filter(|pem| !pem.is_empty())
+        .map(PublicKey::from_pem)
+        .collect();
+    match keys {
+        Ok(keys) if !keys.is_empty() => Ok(keys),
+        Ok(_) => Err(unread(path, &"it is empty")),
+        Err(error) => Err(unread(path, &error)),
+    }
+}
+
+fn unread(path: &Path, error: &dyn std::fmt::Display) -> Failure {
+    Failure::system(format!("cannot read the public key '{}': {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ledger::SigningKey;
+
+    use super::*;
+
+    #[test]
+    fn a_file_may_hold_several_keys_and_must_hold_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let file = dir.path().join("keys.pem");
+        let key = |seed| SigningKey::from_seed(&[seed; 32]).public();
+        std::fs::write(&file, format!("{}\n{}", key(1).to_pem(), key(2).to_pem())).unwrap();
+        assert_eq!(in_file(&file).unwrap(), [key(1), key(2)]);
+        for bad in ["", "  \n", "no key", &format!("{}more", key(1).to_pem())] {
+            std::fs::write(&file, bad).unwrap();
+            assert!(in_file(&file).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,339 @@
+//! Whether chains of receipts are whole, each by itself and as their beginnings speak of each
+//! other: a chain that another names as the one before it must be there, as far as it was by then.
+//! Of each receipt 32 bytes are kept, because chains come in any order.
+
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::{HashMap, HashSet};
+
+use domain::ledger::chain::{Chain, ChainStatus, Expected};
+use domain::ledger::verify::Signed;
+use domain::ledger::{Hash, PublicKey};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// Says that a chain was let go on purpose.
+const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(super) struct Report {
+    pub(super) chain_id: String,
+    pub(super) valid: bool,
+    pub(super) length: u64,
+    pub(super) status: ChainStatus,
+    pub(super) broken_at: Option<u64>,
+    /// Of the receipt that is broken, where it can be read.
+    pub(super) receipt_id: Option<String>,
+    pub(super) error: Option<String>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Outcome {
+    pub(super) reports: Vec<Report>,
+    /// What could not be checked.
+    pub(super) notes: Vec<String>,
+}
+
+/// Whether every chain ought to be there.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Scope {
+    All,
+    Part,
+}
+
+pub(super) struct Audit {
+    trusted: Vec<PublicKey>,
+    /// The one chain that is asked for.
+    only: Option<String>,
+    chains: Vec<Progress>,
+    places: HashMap<String, usize>,
+    claims: Vec<Claim>,
+    expired: HashSet<String>,
+    latest: Option<String>,
+}
+
+/// What the beginning of one chain says of another.
+struct Claim {
+    by: String,
+    chain_id: String,
+    sequence: u64,
+    hash: Option<Hash>,
+}
+
+struct Progress {
+    id: String,
+    check: Chain,
+    /// Of each receipt, as the one after it has it.
+    hashes: Vec<Option<Hash>>,
+    last: String,
+    faulty: Option<String>,
+    must_have_ended: bool,
+}
+
+/// What is needed of a receipt before it is checked.
+#[derive(Deserialize)]
+struct Glance<'a> {
+    #[serde(borrow, rename = "credentialSubject")]
+    subject: Subject<'a>,
+    #[serde(default)]
+    issuer: Value,
+}
+
+#[derive(Deserialize)]
+struct Subject<'a> {
+    #[serde(borrow)]
+    action: Action<'a>,
+    #[serde(borrow)]
+    chain: Place<'a>,
+}
+
+#[derive(Deserialize)]
+struct Action<'a> {
+    #[serde(borrow)]
+    r#type: Cow<'a, str>,
+}
+
+#[derive(Deserialize)]
+struct Place<'a> {
+    #[serde(borrow)]
+    chain_id: Cow<'a, str>,
+    #[serde(borrow)]
+    previous_receipt_hash: Option<Cow<'a, str>>,
+}
+
+impl Audit {
+    /// Chains may begin with any of these keys; none would trust nobody.
+    pub(super) fn new(trusted: Vec<PublicKey>, only: Option<String>) -> Option<Audit> {
+        (!trusted.is_empty()).then(|| Audit {
+            trusted,
+            only,
+            chains: Vec::new(),
+            places: HashMap::new(),
+            claims: Vec::new(),
+            expired: HashSet::new(),
+            latest: None,
+        })
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.chains.is_empty()
+    }
+
+    pub(super) fn has_one_chain(&self) -> bool {
+        self.chains.len() == 1
+    }
+
+    /// The next receipt, of the chain that it names. One that cannot be read belongs to the chain
+    /// before it; `None` where there is none.
+    pub(super) fn push(&mut self, raw: &str) -> Option<()> {
+        let glance: Option<Glance<'_>> = serde_json::from_str(raw).ok();
+        let chain_id = match &glance {
+            Some(glance) => glance.subject.chain.chain_id.clone().into_owned(),
+            None => self.latest.clone()?,
+        };
+        self.take(&chain_id, raw, glance);
+        self.latest = Some(chain_id);
+        Some(())
+    }
+
+    /// The next receipt of a chain, as the ledger has it.
+    pub(super) fn push_to(&mut self, chain_id: &str, raw: &str) {
+        self.take(chain_id, raw, serde_json::from_str(raw).ok());
+    }
+
+    /// The ledger says that this chain has ended.
+    pub(super) fn must_have_ended(&mut self, chain_id: &str) {
+        if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, "");
+            self.chains[place].must_have_ended = true;
+        }
+    }
+
+    pub(super) fn finish(self, scope: Scope, expected: Expected) -> Outcome {
+        let Audit { only, chains, places, claims, expired, .. } = self;
+        let mut notes = Vec::new();
+        let mut missing: Vec<Report> = Vec::new();
+        let mut claimed: HashMap<usize, Vec<Claim>> = HashMap::new();
+        for claim in claims {
+            match places.get(&claim.chain_id) {
+                Some(place) => claimed.entry(*place).or_default().push(claim),
+                None if only.is_some() || expired.contains(&claim.chain_id) => {}
+                None if scope == Scope::Part => notes.push(claim.unchecked()),
+                None if missing.iter().any(|known| known.chain_id == claim.chain_id) => {}
+                None => missing.push(claim.missing()),
+            }
+        }
+        let reports = chains.into_iter().enumerate().map(|(place, chain)| {
+            chain.finish(&claimed.remove(&place).unwrap_or_default(), expected)
+        });
+        Outcome { reports: reports.chain(missing).collect(), notes }
+    }
+
+    fn take(&mut self, chain_id: &str, raw: &str, glance: Option<Glance<'_>>) {
+        let is_first = !self.places.contains_key(chain_id);
+        let valid = if self.is_wanted(chain_id) {
+            let place = self.place(chain_id, raw);
+            let chain = &mut self.chains[place];
+            let valid = chain.push(raw, glance.as_ref());
+            let key = chain.check.active_key();
+            if valid && !self.trusted.contains(key) {
+                self.trusted.push(key.clone());
+            }
+            valid
+        } else {
+            // Not asked for, but what it says of others counts.
+            true
+        };
+        let Some(glance) = glance else { return };
+        if is_first {
+            self.claims.extend(Claim::of(chain_id, &glance.issuer));
+        }
+        if valid && glance.subject.action.r#type == CHAIN_EXPIRED {
+            let gone = glance.issuer.pointer("/runtime/expired_chain/chain_id");
+            self.expired.extend(gone.and_then(Value::as_str).map(str::to_owned));
+        }
+    }
+
+    fn is_wanted(&self, chain_id: &str) -> bool {
+        self.only.as_deref().is_none_or(|only| only == chain_id)
+    }
+
+    /// Where a chain is kept; its first receipt says which key it began with.
+    fn place(&mut self, chain_id: &str, first: &str) -> usize {
+        if let Some(place) = self.places.get(chain_id) {
+            return *place;
+        }
+        let check = Chain::new(self.key_of(first).clone());
+        let (id, last) = (chain_id.to_owned(), String::new());
+        let hashes = Vec::new();
+        self.chains.push(Progress {
+            id,
+            check,
+            hashes,
+            last,
+            faulty: None,
+            must_have_ended: false,
+        });
+        self.places.insert(chain_id.to_owned(), self.chains.len() - 1);
+        self.chains.len() - 1
+    }
+
+    /// Where no trusted key fits, any of them shows that.
+    fn key_of(&self, first: &str) -> &PublicKey {
+        let named = Signed::parse(first).ok().and_then(|signed| {
+            let fits = |key: &&PublicKey| signed.verify(key).is_ok();
+            signed.key_among(&self.trusted).or_else(|| self.trusted.iter().find(fits))
+        });
+        named.unwrap_or(&self.trusted[0])
+    }
+}
+
+impl Progress {
+    /// Whether the receipt is signed and in its place.
+    fn push(&mut self, raw: &str, glance: Option<&Glance<'_>>) -> bool {
+        let check = self.check.push(raw);
+        let valid = check.signature_valid && check.hash_link_valid && check.sequence_valid;
+        if !valid && self.faulty.is_none() {
+            self.faulty = Some(check.receipt_id);
+        }
+        if let Some(last) = self.hashes.last_mut() {
+            let previous =
+                glance.and_then(|glance| glance.subject.chain.previous_receipt_hash.as_ref());
+            *last = previous.and_then(|hash| hash.parse().ok());
+        }
+        self.hashes.push(None);
+        self.last.clear();
+        self.last.push_str(raw);
+        valid
+    }
+
+    fn finish(mut self, claims: &[Claim], expected: Expected) -> Report {
+        if let Some(last) = self.hashes.last_mut() {
+            *last = Signed::parse(&self.last).ok().map(|signed| signed.hash);
+        }
+        let check = self.check.finish(expected);
+        let mut report = Report {
+            chain_id: self.id,
+            valid: check.valid,
+            length: check.length,
+            status: check.status,
+            broken_at: check.broken_at,
+            receipt_id: self.faulty.filter(|id| !id.is_empty()),
+            error: check.error,
+        };
+        for claim in claims {
+            report.note(claim.fault(&self.hashes));
+        }
+        let ended = match report.status {
+            ChainStatus::Complete | ChainStatus::Interrupted => true,
+            ChainStatus::Unknown => false,
+        };
+        if self.must_have_ended && !ended {
+            let words = "the ledger says that it ended, but its last receipt does not: its end is \
+                         missing";
+            report.note(Some((None, words.to_owned())));
+        }
+        report
+    }
+}
+
+impl Report {
+    /// The first fault is the one that is told.
+    fn note(&mut self, fault: Option<(Option<u64>, String)>) {
+        if let (true, Some((at, words))) = (self.valid, fault) {
+            self.valid = false;
+            self.broken_at = at;
+            self.error = Some(words);
+        }
+    }
+}
+
+impl Claim {
+    fn of(by: &str, issuer: &Value) -> Option<Claim> {
+        let before = issuer.pointer("/runtime/preceding_chain")?;
+        Some(Claim {
+            by: by.to_owned(),
+            chain_id: before["chain_id"].as_str()?.to_owned(),
+            sequence: before["sequence"].as_u64()?,
+            hash: before["hash"].as_str().and_then(|hash| hash.parse().ok()),
+        })
+    }
+
+    fn fault(&self, hashes: &[Option<Hash>]) -> Option<(Option<u64>, String)> {
+        let (by, sequence) = (&self.by, self.sequence);
+        let index = sequence.checked_sub(1)?;
+        match usize::try_from(index).ok().and_then(|index| hashes.get(index)) {
+            None => Some((
+                None,
+                format!(
+                    "it has {} receipts, but {sequence} were there when chain {by} began: its end \
+                     is missing",
+                    hashes.len()
+                ),
+            )),
+            Some(found) if *found == self.hash => None,
+            Some(_) => Some((
+                Some(index),
+                format!("receipt {sequence} is not the one that was there when chain {by} began"),
+            )),
+        }
+    }
+
+    fn missing(&self) -> Report {
+        Report {
+            chain_id: self.chain_id.clone(),
+            valid: false,
+            length: 0,
+            status: ChainStatus::Unknown,
+            broken_at: None,
+            receipt_id: None,
+            error: Some(format!("it is missing: chain {} names it as the one before", self.by)),
+        }
+    }
+
+    fn unchecked(&self) -> String {
+        format!("note: the chain before it, {}, is not in this file", self.chain_id)
+    }
+}

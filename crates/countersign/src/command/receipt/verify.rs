@@ -1,0 +1,279 @@
+//! `countersign receipt verify`: where the receipts come from, which keys are trusted, and how the
+//! outcome is told. It only reads; that a chain is whole is `audit`'s to say.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, IsTerminal, Read};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use domain::ledger::PublicKey;
+use domain::ledger::chain::Expected;
+use serde_json::{Value, json};
+use store::query::Reader;
+
+use super::KEYS_ENDING;
+use super::audit::{Audit, Report, Scope};
+use crate::app::Reach;
+use crate::cli::{Place, Verify};
+use crate::command::export::with_ending;
+use crate::command::keys;
+use crate::control::Control;
+use crate::exit::{BROKEN, Failure, NOT_CHECKED};
+use crate::home::Home;
+use crate::output::{self, entries, note, table, text};
+
+/// Bytes of one line of an export: ten times what a receipt can hold.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+/// Another process may have opened a chain upon receipts that it signs within this time.
+const SIGNING_TIME: Duration = Duration::from_millis(1500);
+
+/// After so long a person wants to see that something happens.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+const SQLITE: &[u8] = b"SQLite format 3\0";
+
+pub(super) async fn run(place: &Place, args: Verify) -> Result<(), Failure> {
+    let format = args.output;
+    let reports = match (&args.file, &args.db) {
+        (Some(file), _) => {
+            let file = file.clone();
+            off_thread(move || of_export(&args, &file)).await?
+        }
+        (None, Some(db)) => {
+            let db = db.clone();
+            let home = Home::of(place).map_err(unchecked)?;
+            off_thread(move || of_ledger(&args, &home, &db, Age::Any)).await?
+        }
+        (None, None) => of_home(place, args).await?,
+    };
+    let answer = json!({
+        "valid": reports.iter().all(|report| report.valid),
+        "receipts": reports.iter().map(|report| report.length).sum::<u64>(),
+        "chains": reports,
+    });
+    output::print(format, &answer, list)?;
+    match broken(&reports) {
+        None => Ok(()),
+        Some(words) => Err(Failure::with_status(BROKEN, words)),
+    }
+}
+
+/// The home's own ledger. What is on its way into it is waited for; where nothing runs, what a
+/// crash left is signed first, as at any start.
+async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
+    let file = Home::of(place).map_err(unchecked)?.path().join(store::FILE);
+    if !file.exists() {
+        let words = format!("there is no ledger '{}' yet", file.display());
+        return Err(Failure::with_status(NOT_CHECKED, words));
+    }
+    let args = std::sync::Arc::new(args);
+    let mut patience = Some(SIGNING_TIME);
+    loop {
+        let settling = async |control: &Control| control.get("/api/v1/chains").await;
+        let chains = Control::with(place, Reach::Ledger, settling).await;
+        let chains = chains.unwrap_or_else(|failure| {
+            tracing::warn!("reading the ledger as it is: {}", failure.message());
+            Value::Null
+        });
+        let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
+        let reports = off_thread(move || of_ledger(&args, &home, &file, Age::Settled)).await?;
+        let is_open = entries(&chains, "chains").iter().any(|chain| chain["status"] == "open");
+        let Some(pause) = patience.take().filter(|_| is_open && broken(&reports).is_some()) else {
+            return Ok(reports);
+        };
+        tokio::time::sleep(pause).await;
+    }
+}
+
+/// Whether all that was committed to a ledger has been signed.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Age {
+    Settled,
+    Any,
+}
+
+fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Report>, Failure> {
+    let trusted = match &args.public_key {
+        Some(file) => keys::in_file(file).map_err(unchecked)?,
+        None => keys::in_home(home).map_err(unchecked)?.into_iter().map(|(_, key)| key).collect(),
+    };
+    let fail = |error: store::StoreError| {
+        Failure::with_status(NOT_CHECKED, format!("'{}': {error}", file.display()))
+    };
+    let reader = Reader::open(file).map_err(fail)?;
+    let mut audit = audit(trusted, args)?;
+    let mut progress = Progress::default();
+    // The oldest first: a key that another handed over to is known by then.
+    for chain in reader.chains().map_err(fail)?.iter().rev() {
+        // Of a chain that is not asked for, only what its beginning says of the one that is.
+        let is_wanted = args.chain.as_ref().is_none_or(|only| *only == chain.id);
+        let count = if is_wanted { usize::MAX } else { 1 };
+        for text in reader.receipt_texts(&chain.id).take(count) {
+            audit.push_to(&chain.id, &text.map_err(fail)?);
+            progress.tick();
+        }
+        let status = chain.opening.as_ref().map(|opening| opening.status.as_str());
+        if age == Age::Settled && matches!(status, Some("complete" | "interrupted")) {
+            audit.must_have_ended(&chain.id);
+        }
+    }
+    progress.end();
+    finish(audit, args, file, Scope::All)
+}
+
+/// An export: receipts one a line, in any order of chains. Its first receipt may name a chain that
+/// was left out on purpose, if there is but one chain in it.
+fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
+    let fail = |error: &dyn std::fmt::Display| {
+        Failure::with_status(NOT_CHECKED, format!("cannot check '{}': {error}", file.display()))
+    };
+    let mut lines = BufReader::new(File::open(file).map_err(|error| fail(&error))?);
+    let start = lines.fill_buf().map_err(|error| fail(&error))?;
+    if start.starts_with(SQLITE) {
+        return Err(fail(&"it is a ledger, not an export; name it with --db"));
+    }
+    let mut audit = audit(export_keys(args, file)?, args)?;
+    let mut progress = Progress::default();
+    let mut line = Vec::new();
+    loop {
+        line.clear();
+        let read = (&mut lines).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
+        match read.map_err(|error| fail(&error))? as u64 {
+            0 => break,
+            LINE_BYTES_MAX => return Err(fail(&"a line is too long for a receipt")),
+            _ => {}
+        }
+        let text = String::from_utf8_lossy(&line);
+        if !text.trim().is_empty() && audit.push(text.trim()).is_none() {
+            return Err(fail(&"it does not begin with a receipt, so that it is no export"));
+        }
+        progress.tick();
+    }
+    progress.end();
+    if audit.is_empty() {
+        return Err(fail(&"it holds no receipts"));
+    }
+    let scope = if audit.has_one_chain() { Scope::Part } else { Scope::All };
+    finish(audit, args, file, scope)
+}
+
+fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
+    let path: PathBuf = match &args.public_key {
+        Some(path) => path.clone(),
+        None => with_ending(file, KEYS_ENDING),
+    };
+    keys::in_file(&path).map_err(|failure| {
+        let words = format!("{}; name a file of keys with --public-key", failure.message());
+        Failure::with_status(NOT_CHECKED, words)
+    })
+}
+
+fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
+    Audit::new(trusted, args.chain.clone()).ok_or_else(|| {
+        let words = "there is no public key to check with: name one with --public-key";
+        Failure::with_status(NOT_CHECKED, words)
+    })
+}
+
+fn finish(audit: Audit, args: &Verify, file: &Path, scope: Scope) -> Result<Vec<Report>, Failure> {
+    let fail = |words: String| Err(Failure::with_status(NOT_CHECKED, words));
+    let expected = Expected { length: args.expect_length, final_hash: args.expect_final_hash };
+    if let Some(chain) = args.chain.as_ref().filter(|_| audit.is_empty()) {
+        return fail(format!("there is no chain '{chain}' in '{}'", file.display()));
+    }
+    if expected != Expected::default() && !audit.has_one_chain() {
+        return fail("what is expected is of one chain: name it with --chain".to_owned());
+    }
+    let outcome = audit.finish(scope, expected);
+    for words in outcome.notes {
+        note(&words);
+    }
+    Ok(outcome.reports)
+}
+
+fn list(answer: &Value) -> String {
+    let chains = entries(answer, "chains");
+    if chains.is_empty() {
+        return "no receipts yet".to_owned();
+    }
+    let row = |chain: &Value| {
+        let status = match text(chain, "status").as_str() {
+            "unknown" => "not ended".to_owned(),
+            known => known.to_owned(),
+        };
+        let result = match chain["error"].as_str() {
+            None => "whole".to_owned(),
+            Some(error) => format!("BROKEN: {error}"),
+        };
+        vec![text(chain, "chain_id"), chain["length"].to_string(), status, result]
+    };
+    let rows: Vec<Vec<String>> = chains.iter().map(row).collect();
+    table(&["chain", "receipts", "status", "result"], &rows)
+}
+
+fn broken(reports: &[Report]) -> Option<String> {
+    let mut broken = reports.iter().filter(|report| !report.valid);
+    let first = broken.next()?;
+    let place = match (first.broken_at, &first.receipt_id) {
+        (Some(index), Some(id)) => format!(" at receipt {} ({})", index + 1, output::plain(id)),
+        (Some(index), None) => format!(" at receipt {}", index + 1),
+        (None, _) => String::new(),
+    };
+    let more = match broken.count() {
+        0 => String::new(),
+        more => format!("; {more} more are broken"),
+    };
+    let reason = output::plain(first.error.as_deref().unwrap_or_default());
+    let chain = output::plain(&first.chain_id);
+    Some(format!("chain {chain} is broken{place}: {reason}{more}"))
+}
+
+fn unchecked(failure: Failure) -> Failure {
+    Failure::with_status(NOT_CHECKED, failure.message())
+}
+
+async fn off_thread<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
+) -> Result<T, Failure> {
+    let ended = tokio::task::spawn_blocking(work).await;
+    ended.map_err(|error| Failure::system(format!("the check ended early: {error}")))?
+}
+
+/// How far it is, on a terminal, once it lasts.
+struct Progress {
+    began: Instant,
+    told: Duration,
+    count: u64,
+    is_watched: bool,
+}
+
+impl Default for Progress {
+    fn default() -> Progress {
+        let is_watched = std::io::stderr().is_terminal();
+        Progress { began: Instant::now(), told: Duration::ZERO, count: 0, is_watched }
+    }
+}
+
+impl Progress {
+    fn tick(&mut self) {
+        self.count += 1;
+        let lasted = self.began.elapsed();
+        if self.is_watched && lasted > self.told + PATIENCE {
+            self.told = lasted;
+            eprint_same_line(&format!("{} receipts checked", self.count));
+        }
+    }
+
+    fn end(&self) {
+        if self.told > Duration::ZERO {
+            eprint_same_line("");
+        }
+    }
+}
+
+/// Takes the place of what stood in the line.
+fn eprint_same_line(text: &str) {
+    use std::io::Write;
+    let _ = write!(std::io::stderr(), "\r\u{1b}[K{text}");
+}

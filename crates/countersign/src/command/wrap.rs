@@ -1,0 +1,111 @@
+//! `countersign wrap --name N -- command…`: stands in for a server in a client's configuration.
+//! The client and the server speak as if nothing were between them; every call is recorded.
+
+use std::ffi::OsString;
+use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Caller;
+use domain::policy::ServerRules;
+use gateway::front::wrap::{self, End, Wrapped};
+use gateway::upstream::ServerSpec;
+use gateway::{Gateway, Settings};
+use mcp::limits::CHILD_GRACE;
+use store::Store;
+use tokio::process::{Child, Command};
+use tokio_util::sync::CancellationToken;
+
+use crate::app;
+use crate::cli::{Place, Wrap};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::serve::StopSignal;
+use crate::source;
+
+/// What a shell answers for a command that was ended by a signal, less the signal's number.
+const SIGNALLED: i32 = 128;
+
+/// The supervisor gives the server this long itself, twice, before it kills what is left.
+const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
+
+pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
+    let mut told = StopSignal::new()?;
+    let source = source::load(place)?;
+    source.tell_notes();
+    let home = Home::of(place)?;
+    home.prepare()?;
+    let rules = rules(&source.config, &args.name)?;
+    let store = Store::open(home.path(), &source.config.ledger).map_err(Failure::store)?;
+    let gateway = Gateway::new(Settings::from(&source.config), store);
+    let mut child = spawn(&args.command)?;
+    let server = End {
+        reader: child.stdout.take().expect("stdout is piped"),
+        writer: child.stdin.take().expect("stdin is piped"),
+    };
+    let client = End { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
+    let wrapped =
+        Wrapped { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
+    let stop = CancellationToken::new();
+    let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        () = told.received() => {
+            stop.cancel();
+            serving.await;
+        }
+    }
+    gateway.drain().await;
+    leave(&mut child).await
+}
+
+/// The rules of a configured server of that name hold here as well.
+fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>, Failure> {
+    let configured = config.servers.iter().find(|server| server.name == name);
+    let rules = configured.map(|server| ServerSpec::configured(server, None).rules);
+    let rules = rules.unwrap_or_default();
+    if rules.disabled || rules.quarantined {
+        return Err(Failure::call(format!(
+            "TOOL_BLOCKED: the configuration has switched off or quarantined the server '{name}'"
+        )));
+    }
+    Ok(Arc::new(rules))
+}
+
+/// A supervisor stands in between, so that the server ends with this process however it ends.
+fn spawn(command: &[OsString]) -> Result<Child, Failure> {
+    let own = app::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
+    let inherited =
+        std::env::vars_os().filter(|(name, _)| !name.to_string_lossy().starts_with("COUNTERSIGN_"));
+    Command::new(own)
+        .arg("supervise")
+        .arg("--")
+        .args(command)
+        .env_clear()
+        .envs(inherited)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .process_group(0)
+        .kill_on_drop(true)
+        .spawn()
+        .map_err(|error| Failure::system(format!("cannot start the server: {error}")))
+}
+
+/// Ends as the server ended.
+async fn leave(child: &mut Child) -> Result<(), Failure> {
+    let Ok(Ok(status)) = tokio::time::timeout(EXIT_WAIT, child.wait()).await else {
+        return Err(Failure::system("the server did not end"));
+    };
+    match code(status) {
+        0 => Ok(()),
+        code => Err(Failure::with_status(code, "")),
+    }
+}
+
+fn code(status: ExitStatus) -> u8 {
+    use std::os::unix::process::ExitStatusExt;
+    let code = status.code().or_else(|| status.signal().map(|signal| SIGNALLED + signal));
+    code.and_then(|code| u8::try_from(code).ok()).unwrap_or(u8::MAX)
+}

@@ -1,0 +1,76 @@
+//! Events that hooks wrote down while no gate was running, in `<home>/spool`: one frame a line.
+//! What no longer fitted is counted by the bytes of a second file.
+
+use std::fs::{self, DirBuilder, OpenOptions};
+use std::io::{self, Write};
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use domain::ledger::frame::Frame;
+use gateway::events::{Events, Way};
+
+use crate::home::Home;
+
+/// Events that wait; at a few kilobytes each, thousands of them.
+const BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+const EVENTS: &str = "events.jsonl";
+/// The same, while it is being taken in; left here by a gate that was killed meanwhile.
+const TAKEN: &str = "events.taken.jsonl";
+const DROPPED: &str = "dropped";
+
+fn folder(home: &Home) -> PathBuf {
+    home.path().join("spool")
+}
+
+/// Writes an event down for the next gate, or counts it where the spool is full.
+pub(crate) fn append(home: &Home, frame: &str) -> io::Result<()> {
+    let folder = folder(home);
+    DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
+    let mut events = open(&folder.join(EVENTS))?;
+    if events.metadata()?.len() + frame.len() as u64 > BYTES_MAX {
+        return open(&folder.join(DROPPED))?.write_all(b"x");
+    }
+    // In one write, so that hooks that run at once do not mix their lines.
+    events.write_all(format!("{frame}\n").as_bytes())
+}
+
+fn open(path: &Path) -> io::Result<fs::File> {
+    OpenOptions::new().create(true).append(true).mode(0o600).open(path)
+}
+
+/// Takes in what was written down. A frame is taken twice rather than not at all.
+pub(crate) async fn take(home: &Home, events: &Events) {
+    let folder = folder(home);
+    let taken = folder.join(TAKEN);
+    take_file(&taken, events).await;
+    if fs::rename(folder.join(EVENTS), &taken).is_ok() {
+        take_file(&taken, events).await;
+    }
+    let dropped = folder.join(DROPPED);
+    if let Ok(file) = fs::metadata(&dropped)
+        && fs::remove_file(&dropped).is_ok()
+    {
+        events.drop_events(file.len());
+    }
+}
+
+async fn take_file(path: &Path, events: &Events) {
+    let Ok(text) = fs::read(path) else {
+        return;
+    };
+    let mut count = 0;
+    for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
+        match Frame::parse(line) {
+            Ok(frame) => {
+                events.record(frame, None, Way::Spool).await;
+                count += 1;
+            }
+            Err(fault) => tracing::warn!("an event in the spool was not taken: {fault}"),
+        }
+    }
+    tracing::info!(events = count, "took in what hooks wrote down");
+    if let Err(error) = fs::remove_file(path) {
+        tracing::warn!("cannot remove '{}': {error}", path.display());
+    }
+}

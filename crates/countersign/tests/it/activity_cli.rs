@@ -1,0 +1,283 @@
+//! What was done, as a person at the command line sees it.
+
+use std::path::Path;
+use std::process::Stdio;
+
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use testkit::client::PATIENCE;
+use tokio::io::{AsyncBufReadExt, BufReader, Lines};
+use tokio::process::{Child, ChildStdout};
+
+use crate::cli::in_both_ways;
+use crate::gate::{Gate, counted, pids, program, run, serve, stderr, stdout};
+
+async fn good(dir: &Path, args: &[&str]) -> String {
+    let output = run(dir, args).await;
+    assert_eq!(output.status.code(), Some(0), "{args:?}: {}", stderr(&output));
+    stdout(&output)
+}
+
+async fn json_of(dir: &Path, args: &[&str]) -> Value {
+    let text = good(dir, &[args, &["-o", "json"]].concat()).await;
+    serde_json::from_str(&text).unwrap()
+}
+
+/// One call that is made, then one that is refused.
+async fn two_calls(dir: &Path) {
+    let args = r#"{"word":"\u009b31m","path":"/tmp/x"}"#;
+    let read =
+        ["call", "tool-read", "--tool-name=s:say", "--reason", "to see", "--json_args", args];
+    good(dir, &read).await;
+    let refused = run(dir, ["call", "tool-write", "--tool-name=s:drop"]).await;
+    assert_eq!(refused.status.code(), Some(3));
+}
+
+#[tokio::test]
+async fn what_was_done_is_listed_newest_first_and_shown_whole() {
+    in_both_ways(async |dir| {
+        two_calls(dir).await;
+        let table = good(dir, &["activity", "list"]).await;
+        let lines: Vec<&str> = table.lines().collect();
+        assert!(lines[0].starts_with("TIME") && lines[0].ends_with("ID"), "{table}");
+        assert!(lines[1].contains("  s:drop  write"), "{table}");
+        assert!(lines[1].contains("blocked SERVER_MISMATCH"), "{table}");
+        assert!(lines[2].contains("  s:say   read"), "{table}");
+        assert!(lines[2].contains("s /tmp/x"), "{table}");
+        assert_eq!(lines.len(), 3, "{table}");
+
+        let list = json_of(dir, &["activity", "list", "--tool", "say", "--since", "1h"]).await;
+        let [record] = list["activities"].as_array().unwrap().as_slice() else { panic!("{list}") };
+        let id = record["id"].as_str().unwrap();
+        assert!(lines[2].ends_with(id), "{table}");
+        let shown = good(dir, &["activity", "show", id]).await;
+        for part in [
+            "\nintent\n  operation    read\n",
+            "\n  reason       to see\n",
+            "\ntarget\n  system    s\n  resource  /tmp/x\n",
+            "\\u009b31m",
+            "receipt   urn:receipt:",
+        ] {
+            assert!(shown.contains(part), "{part}\n---\n{shown}");
+        }
+        assert!(!shown.contains('\u{9b}'));
+        let whole = json_of(dir, &["activity", "show", id]).await;
+        assert_eq!(whole["arguments"]["path"], "/tmp/x");
+        assert!(
+            good(dir, &["activity", "show", id, "-o", "yaml"]).await.contains("reason: to see")
+        );
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn lists_are_filtered_and_go_on() {
+    let gate = Gate::scripted(json!([
+        {"name": "say", "annotations": {"readOnlyHint": true}},
+        {"name": "drop", "annotations": {"destructiveHint": true}},
+    ]))
+    .await;
+    let dir = gate.dir.path();
+    two_calls(dir).await;
+    for (args, count) in [
+        (&["--status", "blocked"][..], 1),
+        (&["--intent-type", "read"], 1),
+        (&["--server", "s"], 2),
+        (&["--server", "t"], 0),
+        (&["--until", "1h"], 0),
+        (&["--since", "2020-01-01"], 2),
+        (&["-q", "TO SEE"], 1),
+        (&["--target-resource", "/tmp/x", "--target-system", "s"], 1),
+        (&["--type", "system"], 0),
+    ] {
+        let list = json_of(dir, &[&["activity", "list"], args].concat()).await;
+        assert_eq!(list["activities"].as_array().unwrap().len(), count, "{args:?}: {list}");
+    }
+    assert_eq!(
+        good(dir, &["activity", "list", "--server", "t"]).await,
+        "nothing recorded that fits\n"
+    );
+
+    let first = run(dir, ["activity", "list", "--limit", "1"]).await;
+    let words = stderr(&first);
+    let (count, cursor) = words.trim().split_once("; go on with --cursor ").unwrap();
+    assert_eq!(count, "1 of 2");
+    let second = good(dir, &["activity", "list", "--limit", "1", "--cursor", cursor]).await;
+    assert!(stdout(&first).contains("s:drop") && second.contains("s:say"), "{second}");
+    assert!(!second.contains("s:drop"), "{second}");
+
+    for (args, word) in [
+        (&["list", "--status", "blokced"][..], "'blocked'"),
+        (&["list", "--intent-type", "wirte"], "'write'"),
+        (&["list", "--since", "soon"], "2h"),
+        (&["list", "--limit", "0"], "1..=100"),
+        (&["list", "--cursor", "x"], "cursor"),
+        (&["show", "nothing"], "NOT_FOUND"),
+        (&["summary", "--period", "2h"], "24h"),
+    ] {
+        let output = run(dir, ["activity"].iter().chain(args)).await;
+        assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""), "{args:?}");
+        assert!(stderr(&output).contains(word), "{args:?}: {}", stderr(&output));
+    }
+}
+
+#[tokio::test]
+async fn what_was_done_is_counted_and_exported() {
+    in_both_ways(async |dir| {
+        two_calls(dir).await;
+        let summary = good(dir, &["activity", "summary", "--period", "1h"]).await;
+        assert!(summary.contains("by status  1 success, 1 blocked\n"), "{summary}");
+        assert!(summary.contains("\ns:say   1      0       0"), "{summary}");
+        assert_eq!(json_of(dir, &["activity", "summary"]).await["calls"], 2);
+
+        let lines = good(dir, &["activity", "export"]).await;
+        let tools: Vec<Value> = lines
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap()["tool_name"].clone())
+            .collect();
+        assert_eq!(tools, ["drop", "say"]);
+        let csv =
+            ["activity", "export", "--format", "csv", "--status", "blocked", "--output", "a.csv"];
+        assert_eq!(good(dir, &csv).await, "");
+        let csv = std::fs::read_to_string(dir.join("a.csv")).unwrap();
+        assert_eq!(csv.lines().count(), 2, "{csv}");
+        assert!(csv.starts_with("id,timestamp,"), "{csv}");
+
+        let output = run(dir, ["activity", "export", "--output", "/dev/full"]).await;
+        assert_eq!(output.status.code(), Some(4));
+        assert!(stderr(&output).contains("make room"), "{}", stderr(&output));
+        let output = run(dir, ["activity", "export", "--output", "no/such/folder"]).await;
+        assert_eq!(output.status.code(), Some(4));
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn looking_back_starts_no_server() {
+    let dir = tempfile::tempdir().unwrap();
+    let server = counted(dir.path(), "s", &json!([{"name": "say"}]));
+    let folder = dir.path().join("xdg-config/countersign");
+    std::fs::create_dir_all(&folder).unwrap();
+    let config = json!({"mcpServers": {"s": server}});
+    std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
+    for args in [
+        &["activity", "list"][..],
+        &["activity", "summary"],
+        &["activity", "export"],
+        &["receipt", "list"],
+        &["receipt", "verify"],
+        &["keys", "show"],
+        &["contention"],
+    ] {
+        good(dir.path(), args).await;
+    }
+    assert_eq!(pids(dir.path(), "s"), [] as [i32; 0]);
+    good(dir.path(), &["call", "tool-write", "--tool-name=s:say"]).await;
+    assert_eq!(pids(dir.path(), "s").len(), 1, "it would have been counted");
+}
+
+async fn next(lines: &mut Lines<BufReader<ChildStdout>>) -> String {
+    let line = tokio::time::timeout(PATIENCE, lines.next_line()).await.expect("a line comes");
+    line.unwrap().expect("it still runs")
+}
+
+fn watch(dir: &Path, args: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
+    let mut child = program(dir)
+        .args(["activity", "watch"])
+        .args(args)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    (child, lines)
+}
+
+#[tokio::test]
+async fn calls_are_watched_as_they_happen_and_across_a_restart() {
+    let tools = json!([{"name": "say", "annotations": {"readOnlyHint": true}}]);
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"mcpServers": {"s": crate::gate::scripted(dir.path(), "s", &tools)}});
+    let file = dir.path().join("config.json");
+    std::fs::write(&file, config.to_string()).unwrap();
+    let start = async || serve(dir.path(), &["--config", file.to_str().unwrap()]).await.0;
+    let mut gate = start().await;
+
+    let (mut watching, mut lines) = watch(dir.path(), &["--tool", "say"]);
+    assert!(next(&mut lines).await.starts_with("TIME      AGENT"));
+    let say = ["call", "tool-read", "--tool-name=s:say"];
+    run(dir.path(), ["call", "tool-read", "--tool-name=s:none"]).await;
+    good(dir.path(), &say).await;
+    let line = next(&mut lines).await;
+    assert!(line.contains("  s:say  ") && line.contains("  success  "), "{line}");
+
+    rustix::process::kill_process(pid(&gate), Signal::TERM).unwrap();
+    gate.wait().await.unwrap();
+    let _gate = start().await;
+    good(dir.path(), &say).await;
+    let again = next(&mut lines).await;
+    assert!(again.contains("  s:say  ") && again != line, "{again}");
+
+    rustix::process::kill_process(pid(&watching), Signal::INT).unwrap();
+    let status = tokio::time::timeout(PATIENCE, watching.wait()).await.unwrap().unwrap();
+    assert_eq!(status.code(), Some(0));
+    assert_eq!(lines.next_line().await.unwrap(), None, "nothing is shown twice");
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().unwrap().cast_signed()).unwrap()
+}
+
+#[tokio::test]
+async fn without_a_gate_there_is_nothing_to_watch() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), ["activity", "watch"]).await;
+    assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(4), ""));
+    assert!(stderr(&output).contains("no 'serve' runs"), "{}", stderr(&output));
+    assert!(!dir.path().join("home").exists(), "looking makes nothing");
+}
+
+#[tokio::test]
+async fn agents_that_touched_the_same_thing_are_shown() {
+    let gate = Gate::scripted(json!([
+        {"name": "get", "annotations": {"readOnlyHint": true}},
+        {"name": "put", "annotations": {"destructiveHint": false}},
+    ]))
+    .await;
+    let (one, other) = (gate.http().await, gate.http().await);
+    let arguments = |class: &str, name: &str, path: &str| {
+        json!({"name": format!("call_tool_{class}"), "arguments": {
+            "name": name, "args": {"path": path}, "intent": {"operation_type": class}}})
+    };
+    for (client, class, name, path) in [
+        (&one, "write", "s:put", "/shared"),
+        (&other, "write", "s:put", "/shared"),
+        (&one, "read", "s:get", "/seen"),
+        (&other, "read", "s:get", "/seen"),
+    ] {
+        let answer = client.request("tools/call", arguments(class, name, path)).await.unwrap();
+        assert_ne!(answer["isError"], true, "{answer}");
+    }
+    let dir = gate.dir.path();
+    let table = good(dir, &["contention"]).await;
+    let lines: Vec<&str> = table.lines().collect();
+    assert!(lines[0].starts_with("KIND         WHO"), "{table}");
+    assert!(lines[1].starts_with("write-write  testkit#"), "{table}");
+    assert!(lines[1].contains("  s       /shared "), "{table}");
+    assert_eq!(lines.len(), 2, "{table}");
+    let graph = json_of(dir, &["contention", "--reads", "--window", "5m"]).await;
+    let kinds: Vec<&Value> =
+        graph["edges"].as_array().unwrap().iter().map(|edge| &edge["kind"]).collect();
+    assert_eq!(kinds, ["write-write", "read-read"], "{graph}");
+    let none = good(dir, &["contention", "--kind", "stale-read"]).await;
+    assert!(none.starts_with("no two agents"), "{none}");
+    for (args, word) in [
+        (["--kind", "write-wirte"], "'write-write'"),
+        (["--window", "soon"], "10m"),
+        (["--window", "0s"], "10m"),
+    ] {
+        let output = run(dir, ["contention"].iter().chain(&args)).await;
+        assert_eq!(output.status.code(), Some(1), "{args:?}");
+        assert!(stderr(&output).contains(word), "{args:?}: {}", stderr(&output));
+    }
+}
