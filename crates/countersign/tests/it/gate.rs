@@ -220,11 +220,30 @@ impl Gate {
         Pid::from_raw(pid).expect("a pid")
     }
 
-    /// Asks the gate to stop, and gives its exit code.
-    pub(crate) async fn stop(mut self) -> Option<i32> {
+    /// Ends the process as a crash does.
+    pub(crate) async fn kill(&mut self) {
+        self.child.kill().await.expect("it can be killed");
+    }
+
+    /// Starts again in the same home, on another port.
+    pub(crate) async fn restart(&mut self) {
+        let file = self.config_file();
+        let file = file.to_str().expect("the path is UTF-8");
+        let (child, ready) = serve(self.dir.path(), &["--config", file]).await;
+        self.address = ready["listen"].as_str().expect("it has an address").to_owned();
+        self.child = child;
+    }
+
+    /// Asks the gate to stop, and waits until it has.
+    pub(crate) async fn end(&mut self) -> Option<i32> {
         rustix::process::kill_process(self.pid(), Signal::TERM).expect("it can be told");
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.expect("it ends");
         status.expect("it has a status").code()
+    }
+
+    /// Asks the gate to stop, and gives its exit code.
+    pub(crate) async fn stop(mut self) -> Option<i32> {
+        self.end().await
     }
 }
 

@@ -1,0 +1,153 @@
+//! The ledger as anybody sees it who opens the file with SQLite: its rows as JSON, and every chain
+//! checked with the keys that lie beside it.
+
+use std::path::Path;
+use std::time::Duration;
+
+use domain::ledger::PublicKey;
+use domain::ledger::chain::{ChainCheck, Expected, verify};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Map, Value, json};
+
+use crate::gate::eventually;
+
+/// A call with all that belongs to it.
+const RECORDS: &str = "
+SELECT activity.*, agents.name AS agent_name, agents.client, agents.token, targets.system,
+  targets.resource, payloads.arguments, payloads.response, payloads.response_truncated,
+  chains.chain_id, receipts.receipt_json
+FROM activity JOIN agents USING (agent) JOIN chains USING (chain) LEFT JOIN targets USING (target)
+  LEFT JOIN payloads USING (number) LEFT JOIN receipts ON receipts.id = receipt_id
+ORDER BY number";
+
+fn open(home: &Path) -> Connection {
+    let db = Connection::open_with_flags(home.join("ledger.db"), OpenFlags::SQLITE_OPEN_READ_ONLY);
+    let db = db.expect("the ledger is there");
+    db.busy_timeout(Duration::from_secs(5)).unwrap();
+    db
+}
+
+pub(crate) fn rows(home: &Path, sql: &str) -> Vec<Value> {
+    let db = open(home);
+    let mut statement = db.prepare(sql).unwrap();
+    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let read = |row: &rusqlite::Row<'_>| {
+        let members = names.iter().enumerate();
+        let members = members.map(|(n, name)| Ok((name.clone(), value(row.get_ref(n)?))));
+        members.collect::<rusqlite::Result<Map<String, Value>>>().map(Value::Object)
+    };
+    statement.query_map([], read).unwrap().map(Result::unwrap).collect()
+}
+
+fn value(value: ValueRef<'_>) -> Value {
+    match value {
+        ValueRef::Null => Value::Null,
+        ValueRef::Integer(number) => number.into(),
+        ValueRef::Real(number) => number.into(),
+        ValueRef::Text(text) => str::from_utf8(text).expect("texts are UTF-8").into(),
+        ValueRef::Blob(_) => panic!("there are no blobs"),
+    }
+}
+
+pub(crate) fn count(home: &Path, sql: &str) -> i64 {
+    open(home).query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// Every record, oldest first, with its receipt in `receipt` and the open object of it in
+/// `runtime`.
+pub(crate) fn records(home: &Path) -> Vec<Value> {
+    let mut records = rows(home, RECORDS);
+    for record in &mut records {
+        if let Some(text) = record["receipt_json"].as_str() {
+            let receipt: Value = serde_json::from_str(text).unwrap();
+            record["runtime"] = receipt["issuer"]["runtime"].clone();
+            record["action"] = receipt["credentialSubject"]["action"].clone();
+            record["outcome"] = receipt["credentialSubject"]["outcome"].clone();
+            record["receipt"] = receipt;
+        }
+    }
+    records
+}
+
+/// The records as soon as they fit: they are filed a moment after their calls were answered.
+pub(crate) async fn records_when(home: &Path, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
+    eventually(|| async {
+        let records = records(home);
+        fits(&records).then_some(records)
+    })
+    .await
+}
+
+/// The one record of a tool, once its call has ended.
+pub(crate) async fn record(home: &Path, tool: &str) -> Value {
+    let fits = |record: &Value| record["tool"] == tool && record["status"] != "pending";
+    let records = records_when(home, |records| records.iter().any(fits)).await;
+    let found: Vec<&Value> = records.iter().filter(|record| record["tool"] == tool).collect();
+    assert_eq!(found.len(), 1, "one call of {tool}, one record: {found:?}");
+    found[0].clone()
+}
+
+/// Every receipt as it was signed, chain after chain.
+pub(crate) fn receipts(home: &Path) -> Vec<Value> {
+    let sql = "SELECT receipts.* FROM receipts LEFT JOIN chains USING (chain_id)
+               ORDER BY chain, sequence";
+    rows(home, sql)
+}
+
+pub(crate) fn public_keys(home: &Path) -> Vec<PublicKey> {
+    let files = std::fs::read_dir(home.join("keys")).unwrap().map(|file| file.unwrap().path());
+    let public = files.filter(|path| path.to_string_lossy().ends_with(".public.pem"));
+    let read = |path| PublicKey::from_pem(&std::fs::read_to_string(path).unwrap()).unwrap();
+    public.map(read).collect()
+}
+
+/// The key that a receipt says it was signed with.
+pub(crate) fn key_of(home: &Path, receipt: &str) -> PublicKey {
+    let receipt: Value = serde_json::from_str(receipt).unwrap();
+    let method = receipt["proof"]["verificationMethod"].as_str().unwrap().to_owned();
+    let keys = public_keys(home).into_iter();
+    let mut keys = keys.filter(|key| method.split('#').next() == Some(&key.did()));
+    keys.next().unwrap_or_else(|| panic!("no key of {method}"))
+}
+
+/// Checks every chain; each must be whole, and its rows must say what its receipts say.
+pub(crate) fn whole_chains(home: &Path) -> Vec<(Value, ChainCheck)> {
+    let chains = rows(home, "SELECT * FROM chains ORDER BY chain");
+    let receipts = receipts(home);
+    let mut checked = Vec::new();
+    for chain in chains {
+        let own: Vec<&Value> =
+            receipts.iter().filter(|row| row["chain_id"] == chain["chain_id"]).collect();
+        if own.is_empty() {
+            continue;
+        }
+        let texts: Vec<&str> =
+            own.iter().map(|row| row["receipt_json"].as_str().unwrap()).collect();
+        let check = verify(&texts, &key_of(home, texts[0]), Expected::default());
+        assert!(check.valid, "{chain}: {:?}", check.error);
+        for row in own {
+            let receipt: Value =
+                serde_json::from_str(row["receipt_json"].as_str().unwrap()).unwrap();
+            let place = &receipt["credentialSubject"]["chain"];
+            assert_eq!(row["sequence"], place["sequence"], "{row}");
+            assert_eq!(row["previous_receipt_hash"], place["previous_receipt_hash"], "{row}");
+        }
+        checked.push((chain, check));
+    }
+    checked
+}
+
+/// What `/status` says of the ledger.
+pub(crate) async fn health(gate: &crate::gate::Gate) -> Value {
+    let (_, status) = gate.rest(reqwest::Method::GET, "/api/v1/status", None).await;
+    status["ledger"].clone()
+}
+
+/// Parameters of a two-key call.
+pub(crate) fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
+    json!({
+        "name": format!("call_tool_{operation}"),
+        "arguments": {"name": tool, "args": args, "intent": {"operation_type": operation}},
+    })
+}

@@ -1,0 +1,334 @@
+//! What is recorded of a call: who made it, what for, on what, what came of it; and what is not.
+
+use std::path::Path;
+
+use domain::ledger::Hash;
+use domain::ledger::canonical::Digest;
+use serde_json::{Value, json};
+use testkit::client::text;
+
+use crate::gate::{Gate, program, scripted};
+use crate::ledger::{record, records, records_when, two_keys};
+use crate::wire::Wire;
+
+const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
+const PASSWORD: &str = "correct-horse-battery";
+
+fn tools() -> Value {
+    let leak = format!(
+        r#"{{"jsonrpc":"2.0","id":$id,"error":{{"code":-32000,"message":"bad token {GITHUB_TOKEN}"}}}}"#
+    );
+    json!([
+        {"name": "read", "annotations": {"readOnlyHint": true}},
+        {"name": "delete", "annotations": {"destructiveHint": true}},
+        {"name": "plain"},
+        {"name": "error", "x-do": "error"},
+        {"name": "is_error", "x-do": "is_error"},
+        {"name": "die", "x-do": "die"},
+        {"name": "leak", "x-do": {"say": leak, "hang": true}},
+        {"name": "long", "x-do": {"text": 70_000}},
+        {"name": "huge", "x-do": {"text": 300_000}},
+    ])
+}
+
+async fn gate(config: Value) -> Gate {
+    Gate::start(|dir| json!({"s": scripted(dir, "s", &tools())}), config).await
+}
+
+/// These members of a record.
+fn part(record: &Value, names: &[&str]) -> Value {
+    names.iter().map(|name| ((*name).to_owned(), record[*name].clone())).collect()
+}
+
+#[tokio::test]
+async fn a_declared_intent_is_recorded_in_either_spelling() {
+    let gate = gate(json!({})).await;
+    let client = gate.http().await;
+    let nested = json!({"name": "s:read", "intent": {"operation_type": "write",
+        "data_sensitivity": "private", "reason": "to tidy up"}});
+    client.call("call_tool_write", nested).await;
+    let flat = json!({"name": "s:plain", "intent_operation_type": "write",
+        "intent_data_sensitivity": "private", "intent_reason": "to tidy up"});
+    client.call("call_tool_write", flat).await;
+    for (tool, unverified) in [("read", 0), ("plain", 1)] {
+        let record = record(&gate.home(), tool).await;
+        let names = [
+            "type",
+            "tool_variant",
+            "intent_type",
+            "data_sensitivity",
+            "reason",
+            "effective_class",
+            "unverified",
+            "status",
+            "error_code",
+        ];
+        let expected = json!({"type": "tool_call", "tool_variant": "call_tool_write",
+            "intent_type": "write", "data_sensitivity": "private", "reason": "to tidy up",
+            "effective_class": "write", "unverified": unverified, "status": "success",
+            "error_code": null});
+        assert_eq!(part(&record, &names), expected, "{tool}");
+        let names = [
+            "server",
+            "tool",
+            "tool_variant",
+            "declared_class",
+            "effective_class",
+            "data_sensitivity",
+            "reason",
+        ];
+        let expected = json!({"server": "s", "tool": tool, "tool_variant": "call_tool_write",
+            "declared_class": "write", "effective_class": "write", "data_sensitivity": "private",
+            "reason": "to tidy up"});
+        assert_eq!(part(&record["runtime"], &names), expected, "{tool}");
+    }
+}
+
+#[tokio::test]
+async fn what_was_not_declared_is_unknown_and_a_plain_call_declares_nothing() {
+    let gate = gate(json!({})).await;
+    let client = gate.http().await;
+    client.request("tools/call", two_keys("read", "s:read", json!({}))).await.unwrap();
+    let names = ["surface", "tool_variant", "intent_type", "data_sensitivity", "effective_class"];
+    let expected = json!({"surface": "discovery", "tool_variant": "call_tool_read",
+        "intent_type": "read", "data_sensitivity": "unknown", "effective_class": "read"});
+    assert_eq!(part(&record(&gate.home(), "read").await, &names), expected);
+    gate.http_at("/mcp/s/s").await.call("delete", json!({})).await;
+    let expected = json!({"surface": "passthrough", "tool_variant": null, "intent_type": null,
+        "data_sensitivity": null, "effective_class": "destructive"});
+    assert_eq!(part(&record(&gate.home(), "delete").await, &names), expected);
+}
+
+#[tokio::test]
+async fn warnings_and_the_stricter_class_are_recorded() {
+    let gate = gate(json!({"intent_declaration": {"strict_server_validation": false}})).await;
+    let client = gate.http().await;
+    client.request("tools/call", two_keys("read", "s:delete", json!({}))).await.unwrap();
+    let record = record(&gate.home(), "delete").await;
+    assert_eq!(record["effective_class"], "destructive");
+    assert_eq!(record["intent_type"], "read");
+    let warnings: Value = serde_json::from_str(record["warnings"].as_str().unwrap()).unwrap();
+    let expected =
+        json!(["Tool 's:delete' is marked destructive by server, use call_tool_destructive"]);
+    assert_eq!(warnings, expected);
+    assert_eq!(record["action"]["risk_level"], "high");
+}
+
+#[tokio::test]
+async fn caller_request_and_trace_are_recorded() {
+    let gate = gate(json!({})).await;
+    let mut command = program(gate.dir.path());
+    command.arg("mcp");
+    let mut wire = Wire::open(command);
+    wire.greet().await;
+    let trace = "0af7651916cd43dd8448eb211c80319c";
+    let call = json!({"jsonrpc": "2.0", "id": "call-7", "method": "tools/call", "params": {
+        "name": "call_tool_read",
+        "arguments": {"name": "s:read", "intent": {"operation_type": "read"}},
+        "_meta": {"claudecode/toolUseId": "toolu_01", "traceparent": format!("00-{trace}-b7ad6b7169203331-01")},
+    }});
+    wire.say(&call.to_string()).await;
+    wire.answer("call-7").await;
+    let record = record(&gate.home(), "read").await;
+    assert_eq!(record["request_id"], "call-7");
+    assert_eq!(record["action"]["idempotency_key"], "call-7");
+    assert_eq!(record["receipt"]["credentialSubject"]["correlation_id"], "toolu_01");
+    assert_eq!(record["trace_id"], trace);
+    assert_eq!(record["runtime"]["trace_id"], trace);
+    assert_eq!((&record["client"], &record["token"]), (&json!("wire"), &json!("agent-token")));
+    let session = record["session_id"].as_str().unwrap();
+    assert_eq!(record["receipt"]["issuer"]["session_id"], session);
+    let tail = &session[session.len() - 8..];
+    assert_eq!(record["agent_name"], format!("wire#{tail}"));
+    assert_eq!(record["receipt"]["credentialSubject"]["principal"]["id"], "token:agent-token");
+}
+
+#[tokio::test]
+async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
+    let gate = gate(json!({})).await;
+    let client = gate.http().await;
+    let args = json!({"repo": "r", "owner": "o", "id": 7, "name": "n"});
+    for (operation, tool) in [
+        ("write", "plain"),
+        ("read", "delete"),
+        ("read", "error"),
+        ("read", "is_error"),
+        ("read", "die"),
+    ] {
+        client
+            .request("tools/call", two_keys(operation, &format!("s:{tool}"), args.clone()))
+            .await
+            .unwrap();
+    }
+    for (tool, status, code, outcome) in [
+        ("plain", "success", json!(null), "success"),
+        ("delete", "blocked", json!("SERVER_MISMATCH"), "failure"),
+        ("error", "error", json!("UPSTREAM_ERROR"), "failure"),
+        ("is_error", "error", json!(null), "failure"),
+        ("die", "error", json!("UPSTREAM_UNAVAILABLE"), "failure"),
+    ] {
+        let record = record(&gate.home(), tool).await;
+        assert_eq!((&record["status"], &record["error_code"]), (&json!(status), &code), "{record}");
+        assert_eq!((&record["system"], &record["resource"]), (&json!("s"), &json!("o/r")));
+        assert_eq!(record["action"]["target"], json!({"system": "s", "resource": "o/r"}));
+        assert_eq!(record["outcome"]["status"], outcome, "{tool}");
+        if let Some(code) = code.as_str() {
+            let error = record["outcome"]["error"].as_str().unwrap();
+            assert!(error.starts_with(&format!("{code}: ")), "{error}");
+        }
+    }
+    let decision = record(&gate.home(), "delete").await;
+    assert_eq!(decision["type"], "policy_decision");
+    assert_eq!(decision["runtime"]["verdict"], "SERVER_MISMATCH");
+}
+
+/// Whether a text stands in any file of the home, the write-ahead log included.
+fn is_anywhere(home: &Path, text: &str) -> bool {
+    let mut folders = vec![home.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()) {
+            if entry.is_dir() {
+                folders.push(entry);
+            } else if entry.is_file() {
+                let bytes = std::fs::read(entry).unwrap();
+                if bytes.windows(text.len()).any(|part| part == text.as_bytes()) {
+                    return true;
+                }
+            }
+        }
+    }
+    false
+}
+
+#[tokio::test]
+async fn secrets_are_kept_only_where_the_operator_wants_them() {
+    for payloads in ["redacted", "none", "full"] {
+        let gate = gate(json!({"ledger": {"payloads": payloads}})).await;
+        let client = gate.http().await;
+        let args =
+            json!({"password": PASSWORD, "note": format!("use {GITHUB_TOKEN}"), "path": "/x"});
+        let answer = client.request("tools/call", two_keys("read", "s:read", args)).await.unwrap();
+        assert!(text(&answer).contains(PASSWORD), "the agent gets what the server said");
+        let record = record(&gate.home(), "read").await;
+        for (side, kept) in [("arguments", "/x"), ("response", "x-block")] {
+            match payloads {
+                "none" => assert_eq!(record[side], Value::Null, "{record}"),
+                _ => assert!(record[side].as_str().unwrap().contains(kept), "{record}"),
+            }
+        }
+        assert!(record["arguments_bytes"].as_u64().unwrap() > 80, "{record}");
+        for secret in [PASSWORD, GITHUB_TOKEN] {
+            assert!(!record["receipt_json"].as_str().unwrap().contains(secret), "{payloads}");
+            assert_eq!(
+                is_anywhere(&gate.home(), secret),
+                payloads == "full",
+                "{payloads} {secret}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn secrets_in_errors_and_reasons_are_redacted() {
+    let gate = gate(json!({})).await;
+    let client = gate.http().await;
+    let call = json!({"name": "s:leak", "intent": {"operation_type": "read",
+        "reason": format!("because of {GITHUB_TOKEN}")}});
+    let answer = client.call("call_tool_read", call).await;
+    assert!(text(&answer).contains(GITHUB_TOKEN), "{answer}");
+    let record = record(&gate.home(), "leak").await;
+    assert!(record["error_message"].as_str().unwrap().contains("bad token [redacted"), "{record}");
+    assert!(record["outcome"]["error"].as_str().unwrap().contains("bad token [redacted"));
+    assert!(record["reason"].as_str().unwrap().starts_with("because of [redacted"), "{record}");
+    assert!(!is_anywhere(&gate.home(), GITHUB_TOKEN));
+}
+
+#[tokio::test]
+async fn large_results_are_cut_and_hashed_as_they_are() {
+    let gate = gate(json!({})).await;
+    let client = gate.http_at("/mcp/s/s").await;
+    let long = client.request_text("tools/call", r#"{"name":"long"}"#).await.unwrap();
+    let huge = client.request_text("tools/call", r#"{"name":"huge"}"#).await.unwrap();
+    for (tool, answer) in [("long", &long), ("huge", &huge)] {
+        let record = record(&gate.home(), tool).await;
+        assert_eq!(record["response_truncated"], 1, "{tool}");
+        assert_eq!(record["response_bytes"], answer.len(), "{tool}");
+        assert_eq!(record["response"].as_str().unwrap(), &answer[..64 * 1024], "{tool}");
+    }
+    let long_record = record(&gate.home(), "long").await;
+    let hash = Digest::of_text(&long).hash().to_string();
+    assert_eq!(long_record["outcome"]["response_hash"], hash);
+    assert_eq!(long_record["runtime"]["response_exact_hash"], Value::Null);
+    let huge_record = record(&gate.home(), "huge").await;
+    assert_eq!(huge_record["outcome"]["response_hash"], Value::Null);
+    let hash = Hash::of(huge.as_bytes()).to_string();
+    assert_eq!(huge_record["runtime"]["response_exact_hash"], hash);
+}
+
+#[tokio::test]
+async fn integers_that_cannot_be_written_canonically_are_hashed_as_sent() {
+    let gate = gate(json!({})).await;
+    let client = gate.http_at("/mcp/s/s").await;
+    let big = r#"{ "n":9007199254740993, "m":1.0}"#;
+    let small = r#"{ "n":9007199254740991, "m":1.0}"#;
+    for (tool, args) in [("plain", big), ("is_error", small)] {
+        let params = format!(r#"{{"name":"{tool}","arguments":{args}}}"#);
+        client.request_text("tools/call", &params).await.unwrap();
+    }
+    let record_big = record(&gate.home(), "plain").await;
+    assert_eq!(record_big["action"]["parameters_hash"], Value::Null);
+    let hash = Hash::of(big.as_bytes()).to_string();
+    assert_eq!(record_big["runtime"]["parameters_exact_hash"], hash);
+    let record_small = record(&gate.home(), "is_error").await;
+    let hash = Hash::of(br#"{"m":1,"n":9007199254740991}"#).to_string();
+    assert_eq!(record_small["action"]["parameters_hash"], hash);
+    assert_eq!(record_small["runtime"]["parameters_exact_hash"], Value::Null);
+}
+
+#[tokio::test]
+async fn the_gates_own_tools_leave_no_record_and_an_unknown_tool_no_receipt() {
+    let gate = gate(json!({})).await;
+    let client = gate.http().await;
+    client.document("retrieve_tools", json!({"query": "read"})).await;
+    client.document("describe_tool", json!({"tool_ids": ["s:read"]})).await;
+    client.document("upstream_servers", json!({})).await;
+    client.call("read_cache", json!({"key": "none"})).await;
+    let args = json!({"path": "/x"});
+    for tool in ["s:none", "elsewhere:none2"] {
+        client.request("tools/call", two_keys("write", tool, args.clone())).await.unwrap();
+    }
+    client.request("tools/call", two_keys("read", "s:read", args)).await.unwrap();
+    record(&gate.home(), "read").await;
+    let records = records(&gate.home());
+    let tools: Vec<&str> = records.iter().map(|record| record["tool"].as_str().unwrap()).collect();
+    assert_eq!(tools, ["none", "none2", "read"]);
+    for record in &records[..2] {
+        let names = ["status", "error_code", "receipt_id", "type"];
+        let expected = json!({"status": "blocked", "error_code": "TOOL_NOT_FOUND",
+            "receipt_id": null, "type": "policy_decision"});
+        assert_eq!(part(record, &names), expected);
+    }
+    assert_eq!(crate::ledger::receipts(&gate.home()).len(), 1);
+}
+
+#[tokio::test]
+async fn an_answered_call_survives_a_kill_of_the_next_instant() {
+    let mut gate = gate(json!({})).await;
+    for (n, (operation, tool)) in
+        [("read", "read"), ("write", "plain"), ("read", "delete")].iter().enumerate()
+    {
+        let client = gate.http().await;
+        gate.ready("s").await;
+        let call = two_keys(operation, &format!("s:{tool}"), json!({"path": format!("/{n}")}));
+        client.request("tools/call", call).await.unwrap();
+        gate.kill().await;
+        gate.restart().await;
+        let resource = json!(format!("/{n}"));
+        let records = records_when(&gate.home(), |records| records.len() == n + 1).await;
+        assert_eq!(records[n]["resource"], resource, "{tool}");
+        assert!(records[n]["receipt"].is_object(), "{tool}");
+    }
+    let chains = crate::ledger::whole_chains(&gate.home());
+    let statuses: Vec<&Value> = chains.iter().map(|(chain, _)| &chain["status"]).collect();
+    assert_eq!(statuses, ["interrupted", "interrupted", "interrupted"]);
+}

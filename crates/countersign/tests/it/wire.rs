@@ -1,0 +1,81 @@
+//! A conversation with a program on its stdin and stdout, as text: what is said and heard is exactly
+//! what stands in the test.
+
+use std::process::{ExitStatus, Stdio};
+
+use serde_json::Value;
+use testkit::client::PATIENCE;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::process::{Child, ChildStdin, ChildStdout, Command};
+
+pub(crate) struct Wire {
+    pub(crate) child: Child,
+    stdin: Option<ChildStdin>,
+    stdout: BufReader<ChildStdout>,
+}
+
+impl Wire {
+    pub(crate) fn open(mut command: Command) -> Wire {
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::inherit())
+            .spawn()
+            .expect("the program starts");
+        let stdin = child.stdin.take();
+        let stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+        Wire { child, stdin, stdout }
+    }
+
+    pub(crate) async fn say(&mut self, line: &str) {
+        let stdin = self.stdin.as_mut().expect("stdin is open");
+        stdin.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
+    }
+
+    /// The next line without its end; empty when the program has ended its stdout.
+    pub(crate) async fn hear(&mut self) -> String {
+        let mut line = String::new();
+        let reading = self.stdout.read_line(&mut line);
+        tokio::time::timeout(PATIENCE, reading).await.expect("it speaks").expect("a line");
+        line.trim_end_matches('\n').to_owned()
+    }
+
+    /// The next line that fits; those before it are passed over.
+    pub(crate) async fn hear_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
+        loop {
+            let line = self.hear().await;
+            assert_ne!(line, "", "it ended");
+            if serde_json::from_str(&line).is_ok_and(|message| fits(&message)) {
+                return line;
+            }
+        }
+    }
+
+    pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> String {
+        let id = id.into();
+        self.hear_until(|message| message["id"] == id && message.get("method").is_none()).await
+    }
+
+    /// Greets an MCP server and gives its answer.
+    pub(crate) async fn greet(&mut self) -> String {
+        self.say(GREETING).await;
+        let welcome = self.answer("hello").await;
+        self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+        welcome
+    }
+
+    pub(crate) fn close(&mut self) {
+        self.stdin = None;
+    }
+
+    pub(crate) async fn ended(&mut self) -> ExitStatus {
+        let ending = tokio::time::timeout(PATIENCE, self.child.wait());
+        ending.await.expect("it ends").expect("it has a status")
+    }
+
+    pub(crate) fn pid(&self) -> i32 {
+        self.child.id().expect("it runs").cast_signed()
+    }
+}
+
+const GREETING: &str = r#"{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"roots":{}},"clientInfo":{"name":"wire","version":"1"}}}"#;
