@@ -9,6 +9,7 @@ use domain::Caller;
 use gateway::front::{View, stdio};
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
+use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
@@ -56,11 +57,23 @@ async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Resu
         return Err(Failure::input(control::words(&value)));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
-    let mut gate = TokioIo::new(upgraded);
-    let mut own = tokio::io::join(tokio::io::stdin(), tokio::io::stdout());
-    // Either side may go first; both ends of the copy mean that the conversation is over.
-    let _ = tokio::io::copy_bidirectional(&mut own, &mut gate).await;
-    Ok(())
+    let (mut from_gate, mut to_gate) = tokio::io::split(TokioIo::new(upgraded));
+    let asking = async {
+        let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to_gate).await;
+        let _ = to_gate.shutdown().await;
+    };
+    let mut stdout = tokio::io::stdout();
+    let answering = tokio::io::copy(&mut from_gate, &mut stdout);
+    tokio::pin!(answering);
+    // A client that has ended still gets its answers; a gate that has ended will never answer, and
+    // the client must see that.
+    tokio::select! {
+        _ = &mut answering => Err(Failure::system("the running gate has ended")),
+        () = asking => {
+            let _ = answering.await;
+            Ok(())
+        }
+    }
 }
 
 async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Result<(), Failure> {
