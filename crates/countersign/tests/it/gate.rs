@@ -105,6 +105,12 @@ impl Gate {
         config["mcpServers"] = servers(dir.path());
         let file = dir.path().join("config.json");
         std::fs::write(&file, config.to_string()).expect("the config can be written");
+        Gate::open(dir).await
+    }
+
+    /// Starts with the `config.json` that lies in the folder.
+    pub(crate) async fn open(dir: TempDir) -> Gate {
+        let file = dir.path().join("config.json");
         let file = file.to_str().expect("the path is UTF-8").to_owned();
         let (child, ready) = serve(dir.path(), &["--config", &file]).await;
         let address = ready["listen"].as_str().expect("the ready line has an address").to_owned();

@@ -1,0 +1,270 @@
+//! The program is killed in the middle of work, again and again: what a client was answered is in
+//! the ledger, what had begun shows as interrupted, and every chain is whole.
+
+use std::collections::HashMap;
+use std::path::Path;
+use std::process::Stdio;
+
+use domain::ledger::chain::ChainStatus;
+use mcp::peer::RequestError;
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::client::{Client, PATIENCE};
+use tokio::process::Child;
+use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
+use tokio::task::JoinSet;
+
+use crate::gate::{Gate, eventually, program, scripted, scripted_upstream};
+use crate::ledger::{count, records, two_keys, whole_chains};
+
+/// Fifty in the long run.
+fn rounds() -> usize {
+    if std::env::var_os("COUNTERSIGN_TEST_LONG").is_some() { 50 } else { 3 }
+}
+
+/// Each client makes these calls in turn.
+const CALLS: [(&str, &str); 6] = [
+    ("read", "read"),
+    ("write", "plain"),
+    ("destructive", "delete"),
+    ("read", "delete"),
+    ("read", "error"),
+    ("read", "large"),
+];
+
+fn tools(dir: &Path) -> Value {
+    json!([
+        {"name": "read", "annotations": {"readOnlyHint": true}},
+        {"name": "plain"},
+        {"name": "delete", "annotations": {"destructiveHint": true}},
+        {"name": "error", "x-do": "error"},
+        {"name": "large", "x-do": {"text": 100_000}},
+        {"name": "endless", "x-do": {"work": {"log": dir.join("endless.log"), "until": dir.join("never")}}},
+    ])
+}
+
+/// What a client sees of the gate.
+#[derive(Clone, Copy)]
+enum View {
+    Discovery,
+    Plain,
+}
+
+fn call(view: View, operation: &str, tool: &str, args: Value) -> Value {
+    match view {
+        View::Discovery => two_keys(operation, &format!("s:{tool}"), args),
+        View::Plain => json!({"name": tool, "arguments": args}),
+    }
+}
+
+/// Calls without end, each on a resource of its own, and tells which were answered.
+async fn load(client: Client, view: View, who: String, answered: UnboundedSender<String>) {
+    for n in 0.. {
+        let (operation, tool) = CALLS[n % CALLS.len()];
+        let resource = format!("/{who}/{n}");
+        let params = call(view, operation, tool, json!({"path": resource}));
+        match client.request("tools/call", params).await {
+            Ok(answer) => {
+                let code = &answer["structuredContent"]["error"]["code"];
+                assert_ne!(code, "LEDGER_UNAVAILABLE", "{answer}");
+            }
+            Err(RequestError::Refused(_)) => {}
+            Err(_) => return,
+        }
+        if answered.send(resource).is_err() {
+            client.peer.close("it has seen enough");
+            return;
+        }
+    }
+}
+
+/// Waits for so many answers.
+async fn answers(answered: &mut UnboundedReceiver<String>, count: usize) -> Vec<String> {
+    let mut seen = Vec::new();
+    while seen.len() < count {
+        let next = tokio::time::timeout(PATIENCE, answered.recv()).await;
+        seen.push(next.expect("calls are answered").expect("somebody calls"));
+    }
+    seen
+}
+
+/// All that was answered by the time that nobody calls any more.
+async fn rest(answered: &mut UnboundedReceiver<String>) -> Vec<String> {
+    let mut seen = Vec::new();
+    while let Some(resource) = answered.recv().await {
+        seen.push(resource);
+    }
+    seen
+}
+
+fn random(below: usize) -> usize {
+    let number = getrandom::u32().expect("there is randomness");
+    usize::try_from(number).unwrap() % below
+}
+
+/// Every answered call has its record and receipt, none is still pending, every chain is whole and
+/// has its end.
+fn check(home: &Path, answered: &[String]) {
+    assert_eq!(count(home, "SELECT count(*) FROM journal"), 0);
+    let mut found: HashMap<String, Vec<Value>> = HashMap::new();
+    for record in records(home) {
+        let resource = record["resource"].as_str().unwrap_or_default().to_owned();
+        assert_ne!(record["status"], "pending", "{record}");
+        assert!(record["receipt"].is_object(), "{record}");
+        found.entry(resource).or_default().push(record);
+    }
+    for resource in answered {
+        let records = found.get(resource).unwrap_or_else(|| panic!("{resource} was lost"));
+        assert_eq!(records.len(), 1, "{records:?}");
+        assert_ne!(records[0]["status"], "interrupted", "{records:?}");
+    }
+    for (chain, check) in whole_chains(home) {
+        let expected = match check.status {
+            ChainStatus::Complete => "complete",
+            ChainStatus::Interrupted => "interrupted",
+            ChainStatus::Unknown => "an end",
+        };
+        assert_eq!(chain["status"], expected, "{chain}");
+    }
+}
+
+#[tokio::test]
+async fn long_killed_gate_loses_nothing_it_answered() {
+    let mut gate =
+        Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
+    let mut all = Vec::new();
+    for round in 0..rounds() {
+        let (sender, mut answered) = mpsc::unbounded_channel();
+        let (mut stdio, mut http) = (JoinSet::new(), JoinSet::new());
+        for n in 0..3 {
+            let who = format!("{round}-http-{n}");
+            http.spawn(load(gate.http().await, View::Discovery, who, sender.clone()));
+        }
+        for n in 0..2 {
+            let who = format!("{round}-stdio-{n}");
+            stdio.spawn(load(gate.stdio().await, View::Discovery, who, sender.clone()));
+        }
+        drop(sender);
+        let endless = gate.http_at("/mcp/s/s").await;
+        let params = json!({"name": "endless", "arguments": {"path": format!("/{round}/endless")}});
+        let endless = tokio::spawn(async move { endless.request("tools/call", params).await });
+        let log = gate.dir.path().join("endless.log");
+        eventually(|| async { log.exists().then_some(()) }).await;
+        all.extend(answers(&mut answered, 10 + random(150)).await);
+        gate.kill().await;
+        // These hear what is on its way and then the end; those over HTTP would look for the gate
+        // until their patience is over.
+        stdio.join_all().await;
+        http.shutdown().await;
+        endless.abort();
+        all.extend(rest(&mut answered).await);
+        std::fs::remove_file(log).unwrap();
+        gate.restart().await;
+        check(&gate.home(), &all);
+        interrupted(&gate.home(), &format!("/{round}/endless"));
+    }
+    let interrupted = whole_chains(&gate.home()).into_iter();
+    let interrupted = interrupted.filter(|(_, check)| check.status == ChainStatus::Interrupted);
+    assert_eq!(interrupted.count(), rounds(), "each kill leaves one");
+}
+
+/// A call that had begun is known to have, and nothing is claimed of its end.
+fn interrupted(home: &Path, resource: &str) {
+    let records = records(home);
+    let record = records.iter().find(|record| record["resource"] == resource).unwrap();
+    assert_eq!(record["status"], "interrupted");
+    assert_eq!(record["outcome"]["status"], "pending");
+    assert_eq!(record["runtime"]["interrupted"], true);
+}
+
+/// A process of the program that is spoken to over its pipes.
+struct Talker {
+    child: Child,
+    pid: Pid,
+}
+
+/// Starts one, and a client that calls through it.
+async fn talker(dir: &Path, args: &[&str]) -> (Talker, Client) {
+    let mut child = program(dir)
+        .args(args)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::inherit())
+        .spawn()
+        .expect("the program starts");
+    let (stdout, stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let client =
+        Client::greet(json!({}), vec![], |service| mcp::lines::connect(stdout, stdin, service));
+    let client = client.await;
+    let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
+    (Talker { child, pid }, client)
+}
+
+#[tokio::test]
+async fn long_killed_process_among_five_harms_none_of_the_others() {
+    for round in 0..rounds() {
+        // The gate itself, one that is a gate of its own, one that wraps a server.
+        five([0, 1, 3][round % 3]).await;
+    }
+}
+
+async fn five(killed: usize) {
+    let dir = TempDir::new().unwrap();
+    let server = scripted(dir.path(), "s", &tools(dir.path()));
+    let config = dir.path().join("config.json");
+    std::fs::write(&config, json!({"mcpServers": {"s": server}}).to_string()).unwrap();
+    let config = config.to_str().unwrap().to_owned();
+    let mcp = ["mcp", "--config", &config];
+    let upstream = scripted_upstream();
+    let file = dir.path().join("s.tools.json");
+    let wrap = ["wrap", "--name", "s", "--", upstream.to_str().unwrap(), file.to_str().unwrap()];
+    let (sender, mut answered) = mpsc::unbounded_channel();
+    let mut clients = JoinSet::new();
+    let mut talkers = Vec::new();
+    // While no gate runs, these are gates of their own.
+    for (n, (args, view)) in [
+        (&mcp[..], View::Discovery),
+        (&mcp, View::Discovery),
+        (&wrap, View::Plain),
+        (&wrap, View::Plain),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let (talker, client) = talker(dir.path(), args).await;
+        clients.spawn(load(client, view, format!("talker-{n}"), sender.clone()));
+        talkers.push(talker);
+    }
+    let mut gate = Gate::open(dir).await;
+    clients.spawn(load(gate.http().await, View::Discovery, "http".into(), sender));
+    let mut all = Vec::new();
+    while ["talker-0", "talker-1", "talker-2", "talker-3", "http"]
+        .iter()
+        .any(|who| !all.iter().any(|resource: &String| resource.starts_with(&format!("/{who}/"))))
+    {
+        all.extend(answers(&mut answered, 1).await);
+    }
+    all.extend(answers(&mut answered, random(100)).await);
+    match killed {
+        0 => gate.kill().await,
+        n => kill_process(talkers[n - 1].pid, Signal::KILL).unwrap(),
+    }
+    // The others go on as if nothing had been.
+    all.extend(answers(&mut answered, 60).await);
+    answered.close();
+    all.extend(rest(&mut answered).await);
+    clients.join_all().await;
+    for (n, talker) in talkers.iter_mut().enumerate() {
+        let status = tokio::time::timeout(PATIENCE, talker.child.wait()).await.unwrap().unwrap();
+        assert_eq!(status.success(), killed != n + 1, "{n}: {status}");
+    }
+    if killed != 0 {
+        assert_eq!(gate.end().await, Some(0));
+    }
+    gate.restart().await;
+    check(&gate.home(), &all);
+    let chains = whole_chains(&gate.home());
+    let complete = chains.iter().filter(|(_, check)| check.status == ChainStatus::Complete);
+    assert_eq!((chains.len(), complete.count()), (5, 4), "killed {killed}");
+}
