@@ -197,6 +197,11 @@ impl Drafts {
                 Part::Whole(_) if self.queue.len() >= QUEUE_MAX && draft.done.is_some() => {
                     draft.answer(Err(error.clone()));
                 }
+                // It happened elsewhere: nothing is withheld, and what is queued is not lost.
+                Part::Whole(_) if draft.call.outside.is_some() => {
+                    draft.answer(Ok(Safe::Queued));
+                    self.queue.push_back(draft);
+                }
                 Part::End(..) | Part::Whole(_) => {
                     draft.answer(match policy {
                         OnFailure::QueueReads if !changes => Ok(Safe::Queued),

@@ -58,6 +58,10 @@ impl Health {
         ledger.fault.take().is_some()
     }
 
+    pub(crate) fn is_failing(&self) -> bool {
+        self.lock().fault.is_some()
+    }
+
     pub(crate) fn fault(&self) -> StoreError {
         self.lock().fault.clone().unwrap_or(StoreError::Closed)
     }

@@ -103,10 +103,15 @@ pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, Stor
 
 /// Says which key signs from now on.
 pub(crate) fn remember(db: &Connection, fingerprint: &str) -> Result<(), StoreError> {
+    note(db, SETTING, fingerprint)
+}
+
+/// Writes a setting, in place of what it was.
+pub(crate) fn note(db: &Connection, name: &str, value: &str) -> Result<(), StoreError> {
     db.execute(
         "INSERT INTO settings (name, value) VALUES (?1, ?2)
          ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        [SETTING, fingerprint],
+        [name, value],
     )?;
     Ok(())
 }

@@ -19,7 +19,7 @@ use crate::filing::{Along, Clerk};
 use crate::health::Health;
 use crate::inbox::Inbox;
 use crate::journal::{Link, Row, Slots};
-use crate::keys::Keys;
+use crate::keys::{self, Keys};
 use crate::limits::{
     BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_MAX, QUEUE_MAX, RETRY_EVERY,
     UNFILED_BYTES_MAX, UNFILED_MAX,
@@ -93,6 +93,7 @@ impl Writer {
             let pending = self.gather();
             self.refile();
             self.commit(pending);
+            self.probe();
             self.make_room();
             self.sign();
             self.answer();
@@ -141,7 +142,7 @@ impl Writer {
     /// How long nothing needs doing.
     fn wait(&self) -> Duration {
         let (state, now) = (&self.state, Instant::now());
-        if self.is_stuck() {
+        if self.is_stuck() || self.health.is_failing() {
             return RETRY_EVERY;
         }
         let unfiled = state.unfiled.front().filter(|_| !state.signing);
@@ -329,6 +330,19 @@ impl Writer {
         if self.health.set_sound() {
             tracing::info!("the ledger can be written again");
             let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+        }
+    }
+
+    /// Where nothing waits to be tried again, a ledger that failed would never be found sound: a gate
+    /// that refuses every call meanwhile asks nothing of it. So something small is written.
+    fn probe(&mut self) {
+        if !self.health.is_failing() || self.is_stuck() {
+            return;
+        }
+        let now = compose::date(jiff::Timestamp::now());
+        match keys::note(&self.db, "probed_at", &now) {
+            Ok(()) => self.recovered(),
+            Err(error) => self.failed(&error),
         }
     }
 
