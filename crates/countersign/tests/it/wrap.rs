@@ -1,1 +1,293 @@
-//! x
+//! `countersign wrap`: a client and its server speak as if nothing were between them, in every byte,
+//! and every call is recorded.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::foreign::servers;
+use crate::gate::{Gate, command, ended, eventually, pids, program, scripted};
+use crate::ledger::{record, records, records_when, whole_chains};
+use crate::wire::Wire;
+
+/// Spelled as no program of ours would spell it.
+const LINES: [&str; 8] = [
+    r#"{ "jsonrpc":"2.0", "x-first":1E2, "id":"hello" ,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"x-able":{"a":1.50}},"clientInfo":{"version":"1","name":"wire","x":[ ]}}}"#,
+    r#"{"method":"notifications/initialized","jsonrpc":"2.0","x-note":[1.0, 2e0]}"#,
+    r#"{"jsonrpc":"2.0","method":"ping","id":1}"#,
+    r#"{"jsonrpc":"2.0","id":2,"method":"tools/list","params":{"_meta":{"x":1.0}}}"#,
+    r#"{"id":3,"jsonrpc":"2.0","params":{ "arguments":{"n":1E2,"big":123456789012345678901234567890,"path":"\u002fx"}, "name":"read","x-extra":[0.10],"_meta":{"k":null} },"method":"tools/call"}"#,
+    r#"{"jsonrpc":"2.0","id":"4","method":"x/unknown","params":{"a":1.0}}"#,
+    r#"{"jsonrpc":"2.0","id":5,"method":"tools/call","params":{"name":"error","arguments":{}}}"#,
+    r#"{"jsonrpc":"2.0","id":-6,"method":"tools/call","params":{"name":"is_error"}}"#,
+];
+
+fn tools(dir: &Path) -> Value {
+    json!([
+        {"name": "read", "annotations": {"readOnlyHint": true}, "x-number": 1.0},
+        {"name": "write", "x-do": {"work": {"log": dir.join("write.log")}}},
+        {"name": "delete", "annotations": {"destructiveHint": true}},
+        {"name": "error", "x-do": "error"},
+        {"name": "is_error", "x-do": "is_error"},
+        {"name": "progress", "x-do": {"progress": 3}},
+        {"name": "hang", "x-do": {"hang": dir.join("cancelled")}},
+        {"name": "ask", "x-do": {"ask": "roots/list"}},
+        {"name": "die", "x-do": "die"},
+    ])
+}
+
+/// A config entry as a command line.
+fn words(entry: &Value) -> Vec<OsString> {
+    let args = entry["args"].as_array().cloned().unwrap_or_default();
+    let words = [entry["command"].clone()].into_iter().chain(args);
+    words.map(|word| word.as_str().unwrap().into()).collect()
+}
+
+fn wrapped(dir: &Path, name: &str, words: &[OsString]) -> Wire {
+    let mut command = program(dir);
+    command.args(["wrap", "--name", name, "--"]).args(words);
+    Wire::open(command)
+}
+
+fn direct(dir: &Path, words: &[OsString]) -> Wire {
+    let mut command = command(Path::new(&words[0]), dir);
+    command.args(&words[1..]);
+    Wire::open(command)
+}
+
+fn script(dir: &Path) -> Vec<OsString> {
+    words(&scripted(dir, "s", &tools(dir)))
+}
+
+async fn open(dir: &Path) -> Wire {
+    let mut wire = wrapped(dir, "s", &script(dir));
+    wire.greet().await;
+    wire
+}
+
+async fn call(wire: &mut Wire, id: &str, name: &str, args: Value) -> Value {
+    let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call",
+        "params": {"name": name, "arguments": args}});
+    wire.say(&call.to_string()).await;
+    serde_json::from_str(&wire.answer(id).await).unwrap()
+}
+
+fn home(dir: &TempDir) -> PathBuf {
+    dir.path().join("home")
+}
+
+#[tokio::test]
+async fn messages_pass_byte_for_byte_in_both_directions() {
+    let dir = TempDir::new().unwrap();
+    let noted = |log: &str| {
+        let note = r#"tee "$0" | exec "$@""#.into();
+        let mut words: Vec<OsString> =
+            vec!["sh".into(), "-c".into(), note, dir.path().join(log).into()];
+        words.extend(script(dir.path()));
+        words
+    };
+    let mut plain = direct(dir.path(), &noted("plain.log"));
+    let mut wrap = wrapped(dir.path(), "s", &noted("wrap.log"));
+    for line in LINES {
+        plain.say(line).await;
+        wrap.say(line).await;
+        let message: Value = serde_json::from_str(line).unwrap();
+        if let Some(id) = message.get("id") {
+            assert_eq!(wrap.answer(id.clone()).await, plain.answer(id.clone()).await, "{line}");
+        }
+    }
+    let told = std::fs::read_to_string(dir.path().join("wrap.log")).unwrap();
+    let (own, passed): (Vec<&str>, Vec<&str>) =
+        told.lines().partition(|line| line.contains("countersign-list-"));
+    assert_eq!(passed, LINES);
+    assert_eq!(own.len(), 1, "the gate asks for the list on its own account: {own:?}");
+}
+
+/// What a client of a real server is told, directly and through the gate.
+async fn compare_real(name: &str, dir: &Path, entry: &Value, calls: &[(&str, Value)]) {
+    let mut plain = direct(dir, &words(entry));
+    let mut wrap = wrapped(dir, name, &words(entry));
+    assert_eq!(wrap.greet().await, plain.greet().await, "{name}");
+    let list = r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#;
+    for wire in [&mut plain, &mut wrap] {
+        wire.say(list).await;
+    }
+    assert_eq!(wrap.answer("list").await, plain.answer("list").await, "{name}");
+    for (n, (tool, args)) in calls.iter().enumerate() {
+        let call = json!({"jsonrpc": "2.0", "id": n, "method": "tools/call",
+            "params": {"name": tool, "arguments": args}});
+        for wire in [&mut plain, &mut wrap] {
+            wire.say(&call.to_string()).await;
+        }
+        assert_eq!(wrap.answer(n).await, plain.answer(n).await, "{name} {tool}");
+    }
+    wrap.close();
+    wrap.ended().await;
+}
+
+#[tokio::test]
+async fn real_servers_answer_as_they_do_without_the_gate() {
+    let dir = TempDir::new().unwrap();
+    let home = home(&dir);
+    let dir = dir.path();
+    let sum =
+        [("get-sum", json!({"a": 2, "b": 40})), ("echo", json!({"message": "ünï \u{1f600}"}))];
+    compare_real("everything", dir, &servers::everything(), &sum).await;
+    let filesystem = servers::filesystem(dir);
+    let file = dir.join("files/a.txt");
+    let calls = [
+        ("write_file", json!({"path": file, "content": "words"})),
+        ("read_text_file", json!({"path": file})),
+        ("read_text_file", json!({"path": dir.join("config.json")})),
+    ];
+    compare_real("fs", dir, &filesystem, &calls).await;
+    let found = records_when(&home, |records| records.len() == 5).await;
+    let fs: Vec<&Value> = found.iter().filter(|record| record["server"] == "fs").collect();
+    assert_eq!(fs.len(), 3);
+    for (record, (class, status)) in
+        fs.iter().zip([("destructive", "success"), ("read", "success"), ("read", "error")])
+    {
+        assert_eq!(
+            (&record["effective_class"], &record["status"]),
+            (&json!(class), &json!(status))
+        );
+        assert_eq!(record["system"], "fs");
+    }
+    assert_eq!(fs[0]["resource"], file.to_str().unwrap());
+    assert_eq!(std::fs::read_to_string(file).unwrap(), "words");
+}
+
+#[tokio::test]
+async fn calls_are_recorded_with_target_and_class() {
+    let dir = TempDir::new().unwrap();
+    let mut wire = open(dir.path()).await;
+    for (tool, class) in [("read", "read"), ("write", "write"), ("delete", "destructive")] {
+        call(&mut wire, tool, tool, json!({"owner": "o", "repo": "r"})).await;
+        let record = record(&home(&dir), tool).await;
+        assert_eq!(record["effective_class"], class, "{record}");
+        assert_eq!(record["action"]["target"], json!({"system": "s", "resource": "o/r"}));
+        assert_eq!((&record["surface"], &record["client"]), (&json!("wrap"), &json!("wire")));
+        assert_eq!((&record["request_id"], &record["status"]), (&json!(tool), &json!("success")));
+    }
+}
+
+#[tokio::test]
+async fn an_unknown_tool_is_refused_as_servers_do() {
+    let dir = TempDir::new().unwrap();
+    let mut wire = open(dir.path()).await;
+    let answer = call(&mut wire, "u", "none", json!({"path": "/x"})).await;
+    assert_eq!(answer["error"]["code"], -32602, "{answer}");
+    let record = record(&home(&dir), "none").await;
+    assert_eq!((&record["status"], &record["receipt_id"]), (&json!("blocked"), &Value::Null));
+}
+
+#[tokio::test]
+async fn progress_cancellation_and_questions_pass() {
+    let dir = TempDir::new().unwrap();
+    let mut wire = open(dir.path()).await;
+    wire.say(r#"{"jsonrpc":"2.0","id":"p","method":"tools/call","params":{"name":"progress","_meta":{"progressToken":"t"}}}"#).await;
+    for step in 1..=3 {
+        let line = wire.hear_until(|message| message["method"] == "notifications/progress").await;
+        let told: Value = serde_json::from_str(&line).unwrap();
+        let expected = json!({"progressToken": "t", "progress": step, "total": 3, "x-step": step});
+        assert_eq!(told["params"], expected);
+    }
+    wire.answer("p").await;
+    wire.say(r#"{"jsonrpc":"2.0","id":"a","method":"tools/call","params":{"name":"ask"}}"#).await;
+    let asked = wire.hear_until(|message| message["method"] == "roots/list").await;
+    let asked: Value = serde_json::from_str(&asked).unwrap();
+    let roots = json!({"jsonrpc": "2.0", "id": asked["id"], "result": {"roots": [{"uri": "file:///mine"}]}});
+    wire.say(&roots.to_string()).await;
+    assert!(wire.answer("a").await.contains("file:///mine"));
+    wire.say(r#"{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{"name":"hang"}}"#).await;
+    let begun = |records: &[Value]| records.iter().any(|record| record["tool"] == "hang");
+    records_when(&home(&dir), begun).await;
+    wire.say(r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"h"}}"#)
+        .await;
+    assert_eq!(record(&home(&dir), "hang").await["status"], "cancelled");
+    let told = dir.path().join("cancelled");
+    eventually(|| async { told.exists().then_some(()) }).await;
+    call(&mut wire, "after", "read", json!({})).await;
+    record(&home(&dir), "read").await;
+}
+
+#[tokio::test]
+async fn a_server_that_dies_fails_its_call_and_its_exit_code_is_passed_on() {
+    let dir = TempDir::new().unwrap();
+    let mut wire = open(dir.path()).await;
+    let answer = call(&mut wire, "d", "die", json!({"path": "/x"})).await;
+    let code = &answer["result"]["structuredContent"]["error"]["code"];
+    assert_eq!(code, "UPSTREAM_UNAVAILABLE", "{answer}");
+    assert_eq!(wire.ended().await.code(), Some(128 + Signal::ABORT.as_raw()));
+    let record = record(&home(&dir), "die").await;
+    assert_eq!((&record["status"], &record["resource"]), (&json!("error"), &json!("/x")));
+    let chains = whole_chains(&home(&dir));
+    assert_eq!(chains[0].0["status"], "complete");
+}
+
+#[tokio::test]
+async fn when_the_client_leaves_the_server_ends_and_its_exit_code_is_passed_on() {
+    let dir = TempDir::new().unwrap();
+    for (command, code) in [("cat > /dev/null; exit 7", 7), ("cat > /dev/null", 0), ("exit 9", 9)] {
+        let words: Vec<OsString> = vec!["sh".into(), "-c".into(), command.into()];
+        let mut wire = wrapped(dir.path(), "s", &words);
+        wire.close();
+        assert_eq!(wire.ended().await.code(), Some(code), "{command}");
+    }
+    let mut wire = wrapped(dir.path(), "s", &["/no/such/program".into()]);
+    assert_eq!(wire.ended().await.code(), Some(127));
+}
+
+#[tokio::test]
+async fn a_killed_wrapper_leaves_no_process() {
+    let dir = TempDir::new().unwrap();
+    let entry = crate::gate::counted(dir.path(), "s", &tools(dir.path()));
+    let mut wire = wrapped(dir.path(), "s", &words(&entry));
+    wire.greet().await;
+    call(&mut wire, "w", "write", json!({"path": "/x"})).await;
+    wire.say(r#"{"jsonrpc":"2.0","id":"h","method":"tools/call","params":{"name":"hang","arguments":{"path":"/h"}}}"#).await;
+    let pending = |records: &[Value]| records.iter().any(|record| record["tool"] == "hang");
+    records_when(&home(&dir), pending).await;
+    kill_process(Pid::from_raw(wire.pid()).unwrap(), Signal::KILL).unwrap();
+    for pid in pids(dir.path(), "s") {
+        ended(pid).await;
+    }
+    // The next process on the home puts in order what it left.
+    let _next = open(dir.path()).await;
+    let hang = eventually(|| async {
+        let hang = record(&home(&dir), "hang").await;
+        (hang["status"] == "interrupted").then_some(hang)
+    })
+    .await;
+    assert_eq!(hang["runtime"]["interrupted"], true);
+    assert_eq!(whole_chains(&home(&dir))[0].0["status"], "interrupted");
+}
+
+#[tokio::test]
+async fn it_writes_beside_a_gate_on_a_chain_of_its_own() {
+    let mut gate =
+        Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
+    let client = gate.http_at("/mcp/s/s").await;
+    let mut wire = open(gate.dir.path()).await;
+    for n in 0..5 {
+        client.call("read", json!({"path": format!("/gate/{n}")})).await;
+        call(&mut wire, &format!("{n}"), "read", json!({"path": format!("/wrap/{n}")})).await;
+    }
+    records_when(&gate.home(), |records| records.len() == 10).await;
+    wire.close();
+    assert!(wire.ended().await.success());
+    assert_eq!(gate.end().await, Some(0));
+    let chains = whole_chains(&gate.home());
+    assert_eq!(chains.len(), 2);
+    for (chain, check) in &chains {
+        assert_eq!((&chain["status"], check.length), (&json!("complete"), 6), "{chain}");
+    }
+    for record in records(&gate.home()) {
+        let surface = record["surface"].as_str().unwrap();
+        let from_wrap = record["resource"].as_str().unwrap().starts_with("/wrap/");
+        assert_eq!(surface == "wrap", from_wrap, "{record}");
+    }
+}
