@@ -200,7 +200,7 @@ async fn hook(dir: &Path, event: &[u8]) -> Output {
 }
 
 fn event(name: &str, tool: &str, members: Value) -> Vec<u8> {
-    let mut event = json!({"hook_event_name": name, "session_id": "session-1", "cwd": "/work/tree",
+    let mut event = json!({"hook_event_name": name, "session_id": "session-1", "cwd": "/srv/tree",
         "tool_name": tool, "tool_input": {"file_path": "src/../a.rs"}, "tool_use_id": "toolu_1"});
     for (name, value) in members.as_object().unwrap() {
         event[name] = value.clone();
@@ -227,10 +227,10 @@ async fn a_hook_records_what_the_agent_does_by_itself() {
     }
     let found = records_when(&gate.home(), |records| records.len() == 4).await;
     for (record, (tool, status, resource, kind)) in found.iter().zip([
-        ("Edit", "pending", "/work/tree/a.rs", "filesystem.file.modify"),
-        ("Write", "success", "/work/tree/a.rs", "filesystem.file."),
-        ("Read", "error", "/work/tree/a.rs", "filesystem.file.read"),
-        ("Bash", "success", "/work/tree/old.txt", "system.command.execute"),
+        ("Edit", "pending", "/srv/tree/a.rs", "filesystem.file.modify"),
+        ("Write", "success", "/srv/tree/a.rs", "filesystem.file."),
+        ("Read", "error", "/srv/tree/a.rs", "filesystem.file.read"),
+        ("Bash", "success", "/srv/tree/old.txt", "system.command.execute"),
     ]) {
         assert_eq!((&record["tool"], &record["status"]), (&json!(tool), &json!(status)));
         assert_eq!(
@@ -284,7 +284,7 @@ async fn events_wait_in_the_spool_for_the_next_gate() {
     let found = records_when(&gate.home(), |records| records.len() == 2).await;
     assert_eq!(tools(&found), ["Edit", "Write"]);
     for record in &found {
-        assert_eq!(record["resource"], "/work/tree/a.rs");
+        assert_eq!(record["resource"], "/srv/tree/a.rs");
         assert_eq!(record["source"], "hook");
         assert_eq!(record["action"]["peer_credential"], Value::Null, "nobody saw who sent it");
     }
