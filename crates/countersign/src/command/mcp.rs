@@ -59,21 +59,22 @@ async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Resu
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
     let (mut from_gate, mut to_gate) = tokio::io::split(TokioIo::new(upgraded));
     let asking = async {
-        let _ = tokio::io::copy(&mut tokio::io::stdin(), &mut to_gate).await;
-        let _ = to_gate.shutdown().await;
+        tokio::io::copy(&mut tokio::io::stdin(), &mut to_gate).await?;
+        to_gate.shutdown().await
     };
     let mut stdout = tokio::io::stdout();
     let answering = tokio::io::copy(&mut from_gate, &mut stdout);
     tokio::pin!(answering);
     // A client that has ended still gets its answers; a gate that has ended will never answer, and
     // the client must see that.
-    tokio::select! {
-        _ = &mut answering => Err(Failure::system("the running gate has ended")),
-        () = asking => {
+    let asked = tokio::select! {
+        _ = &mut answering => Err(std::io::ErrorKind::BrokenPipe.into()),
+        asked = asking => {
             let _ = answering.await;
-            Ok(())
+            asked
         }
-    }
+    };
+    asked.map_err(|_: std::io::Error| Failure::system("the running gate has ended"))
 }
 
 async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Result<(), Failure> {

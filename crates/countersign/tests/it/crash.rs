@@ -17,6 +17,7 @@ use tokio::task::JoinSet;
 
 use crate::gate::{Gate, eventually, program, scripted, scripted_upstream};
 use crate::ledger::{count, records, two_keys, whole_chains};
+use crate::wire::Wire;
 
 /// Fifty in the long run.
 fn rounds() -> usize {
@@ -176,6 +177,19 @@ fn interrupted(home: &Path, resource: &str) {
     assert_eq!(record["status"], "interrupted");
     assert_eq!(record["outcome"]["status"], "pending");
     assert_eq!(record["runtime"]["interrupted"], true);
+}
+
+#[tokio::test]
+async fn a_client_sees_that_its_gate_was_killed() {
+    let mut gate =
+        Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
+    let mut command = program(gate.dir.path());
+    command.arg("mcp");
+    let mut wire = Wire::open(command);
+    wire.greet().await;
+    gate.kill().await;
+    assert_eq!(wire.hear().await, "", "its stdout ends, though its stdin is open");
+    assert_eq!(wire.ended().await.code(), Some(4));
 }
 
 /// A process of the program that is spoken to over its pipes.

@@ -31,7 +31,7 @@ fn open(home: &Path) -> Connection {
 pub(crate) fn rows(home: &Path, sql: &str) -> Vec<Value> {
     let db = open(home);
     let mut statement = db.prepare(sql).unwrap();
-    let names: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
+    let names: Vec<String> = statement.column_names().map(str::to_owned).collect();
     let read = |row: &rusqlite::Row<'_>| {
         let members = names.iter().enumerate();
         let members = members.map(|(n, name)| Ok((name.clone(), value(row.get_ref(n)?))));
