@@ -1,4 +1,4 @@
-//! Filing: rows of the journal become activity, payloads and receipts, many in one db.
+//! Filing: rows of the journal become activity, payloads and receipts, many in one transaction.
 
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
@@ -29,7 +29,7 @@ pub(crate) struct Owner<'a> {
     pub(crate) chain_id: &'a str,
 }
 
-/// What becomes true in the same db.
+/// What becomes true in the same transaction.
 #[derive(Clone, Copy)]
 pub(crate) enum Along<'a> {
     Nothing,

@@ -44,7 +44,7 @@ impl Retention {
         self.next = now + if more { RETENTION_PAUSE } else { RETENTION_EVERY };
     }
 
-    /// The chains that are closed and old enough to leave.
+    /// A chain that is closed and old enough to leave, the oldest first.
     pub(crate) fn expired_chain(
         &self,
         db: &Connection,
