@@ -223,7 +223,7 @@ impl Gateway {
         join_all(providers.iter().map(|provider| provider.close())).await;
         self.shared.retiring.close();
         let _ = tokio::time::timeout(within, self.shared.retiring.wait()).await;
-        // What could not be written was told when it happened; the next start tries again.
+        // What could not be written was told when it happened.
         let _ = self.shared.store.close().await;
     }
 }

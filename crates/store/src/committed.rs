@@ -13,7 +13,8 @@ use crate::StoreError;
 pub enum Safe {
     /// It survives the process being killed.
     Committed,
-    /// The file cannot be written; the entry waits in memory until it can.
+    /// It waits in memory: the start of a call that only reads, for its end; anything else, until the
+    /// file can be written.
     Queued,
 }
 

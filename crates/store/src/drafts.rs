@@ -194,7 +194,11 @@ impl Drafts {
                 Part::Start if changes => draft.answer(Err(error.clone())),
                 Part::Start => self.hold(draft.call, now),
                 // Refused calls and events have touched nothing here: they may be turned away.
-                Part::Whole(_) if self.queue.len() >= QUEUE_MAX && draft.done.is_some() => {
+                Part::Whole(ended)
+                    if self.queue.len() >= QUEUE_MAX
+                        && draft.done.is_some()
+                        && (ended.status == Status::Blocked || draft.call.outside.is_some()) =>
+                {
                     draft.answer(Err(error.clone()));
                 }
                 // It happened elsewhere: nothing is withheld, and what is queued is not lost.

@@ -3,11 +3,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
-use crate::limits::INBOX_MAX;
+use crate::limits::{HOLD, INBOX_MAX};
 use crate::record::Entry;
-use crate::writer::Message;
+use crate::writer::{Message, Pending};
 
 #[derive(Default)]
 pub(crate) struct Inbox {
@@ -18,8 +18,8 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Inner {
     messages: VecDeque<Message>,
-    /// Somebody is parked; nobody else need be woken.
-    is_waiting: bool,
+    /// When the writer wakes by itself; nothing while it is at work.
+    wakes_at: Option<Instant>,
     is_closed: bool,
 }
 
@@ -39,8 +39,11 @@ impl Inbox {
         if inner.messages.len() >= INBOX_MAX && is_optional(&message) {
             return Err(Declined::Full);
         }
+        let can_wait = is_held(&message);
         inner.messages.push_back(message);
-        let wake = std::mem::take(&mut inner.is_waiting);
+        // To wake a thread costs more than to hold the start of a call.
+        let in_time = |at: &Instant| can_wait && *at <= Instant::now() + HOLD;
+        let wake = inner.wakes_at.take_if(|at| !in_time(at)).is_some();
         drop(inner);
         if wake {
             self.arrived.notify_one();
@@ -52,11 +55,12 @@ impl Inbox {
     pub(crate) fn receive(&self, wait: Duration, most: usize) -> Vec<Message> {
         let mut inner = self.lock();
         if inner.messages.is_empty() && !wait.is_zero() {
-            inner.is_waiting = true;
+            inner.wakes_at = Some(Instant::now() + wait);
+            // Whoever wants this thread takes the time away and wakes it.
             let waited =
-                self.arrived.wait_timeout_while(inner, wait, |inner| inner.messages.is_empty());
+                self.arrived.wait_timeout_while(inner, wait, |inner| inner.wakes_at.is_some());
             inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-            inner.is_waiting = false;
+            inner.wakes_at = None;
         }
         let count = inner.messages.len().min(most);
         inner.messages.drain(..count).collect()
@@ -73,6 +77,20 @@ impl Inbox {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The start of a call that only reads: it is kept until its end comes, or for a while.
+fn is_held(message: &Message) -> bool {
+    match message {
+        Message::Append(Pending { entry: Entry::Started(started), .. }) => {
+            !started.changes_things()
+        }
+        Message::Append(_)
+        | Message::Signed(_)
+        | Message::Settle(_)
+        | Message::Rotate(_)
+        | Message::Close(_) => false,
     }
 }
 

@@ -106,6 +106,8 @@ impl Writer {
         if let Err(error) = &result {
             tracing::error!("the ledger was not closed: {error}");
         }
+        // So that the file alone holds everything, for whoever copies it.
+        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let closing = self.state.closing.take();
         // Whoever hears that it is closed may open it again at once: the locks go first.
         drop(self);

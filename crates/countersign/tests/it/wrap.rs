@@ -106,6 +106,28 @@ async fn messages_pass_byte_for_byte_in_both_directions() {
     assert_eq!(own.len(), 1, "the gate asks for the list on its own account: {own:?}");
 }
 
+#[tokio::test]
+async fn tools_that_the_operator_locked_are_neither_listed_nor_called() {
+    let dir = TempDir::new().unwrap();
+    let config = dir.path().join("config.json");
+    let mut server = scripted(dir.path(), "s", &tools(dir.path()));
+    server["disabled_tools"] = json!(["delete"]);
+    std::fs::write(&config, json!({"mcpServers": {"s": server}}).to_string()).unwrap();
+    let mut command = program(dir.path());
+    command.arg("--config").arg(&config).args(["wrap", "--name", "s", "--"]);
+    command.args(script(dir.path()));
+    let mut wire = Wire::open(command);
+    wire.greet().await;
+    wire.say(r#"{"jsonrpc":"2.0","id":"list","method":"tools/list"}"#).await;
+    let list: Value = serde_json::from_str(&wire.answer("list").await).unwrap();
+    let listed = list["result"]["tools"].as_array().unwrap();
+    assert_eq!(listed.len(), 8);
+    assert!(listed.iter().all(|tool| tool["name"] != "delete"));
+    assert_eq!(listed[0]["x-number"].to_string(), "1.0", "the rest stays as it was");
+    let refused = call(&mut wire, "call", "delete", json!({})).await;
+    assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "TOOL_BLOCKED");
+}
+
 /// What a client of a real server is told, directly and through the gate.
 async fn compare_real(name: &str, dir: &Path, entry: &Value, calls: &[(&str, Value)]) {
     let mut plain = direct(dir, &words(entry));

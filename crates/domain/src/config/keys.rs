@@ -330,11 +330,7 @@ pub(super) static LEDGER: Table = Table {
             Kind::OneOf(Durability::NAMES),
             "A record survives the end of the process, or the loss of power.",
         ),
-        restart(
-            "payloads",
-            Kind::OneOf(Payloads::NAMES),
-            "What is stored of arguments and results.",
-        ),
+        hot("payloads", Kind::OneOf(Payloads::NAMES), "What is stored of arguments and results."),
         restart(
             "on_failure",
             Kind::OneOf(OnFailure::NAMES),

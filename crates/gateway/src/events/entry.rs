@@ -6,7 +6,7 @@ use domain::ledger::frame::{Decision, Frame, Identity};
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, RiskLevel};
 use domain::tool::Class;
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde_json::{Map, Value};
 use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
 
@@ -16,6 +16,10 @@ use crate::pipeline::payload;
 
 /// The type of the action that owns up to lost events.
 const EVENTS_DROPPED: &str = "agent_receipts.events_dropped";
+
+/// How old an event may say that it is; hooks write to the spool while no gate runs for a weekend or a
+/// holiday. Retention goes by time, so that a sender must not choose it freely.
+const AGE_MAX: SignedDuration = SignedDuration::from_hours(14 * 24);
 
 /// Characters of a session or agent that tell it from others of the same program.
 const AGENT_CHARS: usize = 8;
@@ -42,7 +46,7 @@ pub(super) fn of(
         agent: agent(&frame),
         session: Some(frame.session_id.clone()),
         request_id: frame.identity.idempotency_key.clone(),
-        at: frame.emitted,
+        at: believable(frame.emitted),
         variant: None,
         declared: None,
         sensitivity: None,
@@ -119,6 +123,12 @@ pub(super) fn dropped(count: u64) -> (Started, Ended) {
         receipt: Receipted::Yes,
     };
     (started, ended)
+}
+
+/// The time that the sender gave, as far as it can be true.
+fn believable(emitted: Timestamp) -> Timestamp {
+    let now = Timestamp::now();
+    emitted.clamp(now.checked_sub(AGE_MAX).unwrap_or(now), now)
 }
 
 fn clamped(count: u64) -> u32 {

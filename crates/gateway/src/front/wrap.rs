@@ -200,8 +200,10 @@ impl Relay {
             }
             return;
         }
-        if let Ok(result) = &response.outcome {
-            self.listings.take_clients(id, result);
+        if let Ok(result) = &response.outcome
+            && let Some(shown) = self.listings.take_clients(id, result)
+        {
+            return self.answer(Response { id: response.id, outcome: Ok(shown) }).await;
         }
         if let Some(line) = self.calls.answer(id, response.outcome, line) {
             self.send_client(line).await;

@@ -6,10 +6,11 @@ use std::sync::{Arc, Mutex};
 
 use bytes::Bytes;
 use domain::catalog::{Listing, Server};
-use domain::policy::ServerRules;
+use domain::policy::{ServerRules, ToolRules};
 use domain::tool::Source;
 use domain::upstream::State;
 use mcp::message::{Message, Raw, Request, to_raw};
+use mcp::object::Members;
 use mcp::{ErrorObject, Id};
 use serde::Deserialize;
 use serde_json::json;
@@ -73,16 +74,36 @@ impl Listings {
         }
     }
 
-    /// A whole list that the client was given tells the same as one of ours.
-    pub(super) fn take_clients(&self, id: &Id, result: &Raw) {
+    /// A whole list that the client was given tells the same as one of ours. The answer is the list
+    /// that it may see, where the operator has locked some of it.
+    pub(super) fn take_clients(&self, id: &Id, result: &Raw) -> Option<Raw> {
         if !lock(&self.state).clients.remove(id) {
-            return;
+            return None;
         }
-        if let Ok(Page { tools, next_cursor: None }) = serde_json::from_str(result.get())
-            && !*self.known.borrow()
-        {
+        let Page { tools, next_cursor } = serde_json::from_str(result.get()).ok()?;
+        let shown = self.without_locked(result, &tools);
+        if next_cursor.is_none() && !*self.known.borrow() {
             self.publish(State::Ready, tools);
         }
+        shown
+    }
+
+    fn without_locked(&self, result: &Raw, tools: &[Raw]) -> Option<Raw> {
+        if self.rules.tools == ToolRules::All {
+            return None;
+        }
+        #[derive(Deserialize)]
+        struct Named {
+            name: String,
+        }
+        let is_shown = |tool: &&Raw| {
+            let named = serde_json::from_str::<Named>(tool.get());
+            named.is_ok_and(|named| self.rules.tools.allow(&named.name))
+        };
+        let shown: Vec<&str> = tools.iter().filter(is_shown).map(|tool| tool.get()).collect();
+        let mut members = Members::parse(result).ok()?;
+        members.set("tools", format!("[{}]", shown.join(",")));
+        Some(members.write())
     }
 
     pub(super) fn is_ours(&self, id: &Id) -> bool {
