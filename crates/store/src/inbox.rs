@@ -5,9 +5,9 @@ use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use crate::limits::{HOLD, INBOX_MAX};
+use crate::limits::INBOX_MAX;
 use crate::record::Entry;
-use crate::writer::{Message, Pending};
+use crate::writer::Message;
 
 #[derive(Default)]
 pub(crate) struct Inbox {
@@ -18,8 +18,10 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Inner {
     messages: VecDeque<Message>,
-    /// When the writer wakes by itself; nothing while it is at work.
+    /// When the writer's thread wakes by itself; nothing while it is at work.
     wakes_at: Option<Instant>,
+    /// It must look again before it rests.
+    look_again: bool,
     is_closed: bool,
 }
 
@@ -31,7 +33,15 @@ pub(crate) enum Declined {
 }
 
 impl Inbox {
+    /// Leaves a message and wakes the writer's thread for it.
     pub(crate) fn send(&self, message: Message) -> Result<(), Declined> {
+        self.leave(message)?;
+        self.wake_by(Instant::now());
+        Ok(())
+    }
+
+    /// Leaves a message without waking anybody.
+    pub(crate) fn leave(&self, message: Message) -> Result<(), Declined> {
         let mut inner = self.lock();
         if inner.is_closed {
             return Err(Declined::Closed);
@@ -39,31 +49,51 @@ impl Inbox {
         if inner.messages.len() >= INBOX_MAX && is_optional(&message) {
             return Err(Declined::Full);
         }
-        let can_wait = is_held(&message);
         inner.messages.push_back(message);
-        // To wake a thread costs more than to hold the start of a call.
-        let in_time = |at: &Instant| can_wait && *at <= Instant::now() + HOLD;
-        let wake = inner.wakes_at.take_if(|at| !in_time(at)).is_some();
-        drop(inner);
-        if wake {
-            self.arrived.notify_one();
-        }
         Ok(())
     }
 
-    /// Takes what is there, at most so many. Where nothing is, waits for it, or so long.
-    pub(crate) fn receive(&self, wait: Duration, most: usize) -> Vec<Message> {
+    /// Rests until something is there, or so long. Whoever wants this thread takes the time away and
+    /// wakes it.
+    pub(crate) fn wait(&self, wait: Duration) {
         let mut inner = self.lock();
-        if inner.messages.is_empty() && !wait.is_zero() {
+        let rests = inner.messages.is_empty() && !inner.look_again && !wait.is_zero();
+        inner.look_again = false;
+        if rests {
             inner.wakes_at = Some(Instant::now() + wait);
-            // Whoever wants this thread takes the time away and wakes it.
             let waited =
                 self.arrived.wait_timeout_while(inner, wait, |inner| inner.wakes_at.is_some());
-            inner = waited.unwrap_or_else(PoisonError::into_inner).0;
-            inner.wakes_at = None;
+            waited.unwrap_or_else(PoisonError::into_inner).0.wakes_at = None;
         }
+    }
+
+    /// Takes what is there, at most so many. Only who has the writer may ask.
+    pub(crate) fn take(&self, most: usize) -> Vec<Message> {
+        let mut inner = self.lock();
         let count = inner.messages.len().min(most);
         inner.messages.drain(..count).collect()
+    }
+
+    /// Takes what is there if it is little and needs nothing but a commit.
+    pub(crate) fn take_few(&self, most: usize) -> Option<Vec<Message>> {
+        let mut inner = self.lock();
+        let few = inner.messages.len() <= most;
+        let plain = few && inner.messages.iter().all(|m| matches!(m, Message::Append(_)));
+        plain.then(|| inner.messages.drain(..).collect())
+    }
+
+    /// Sees to it that the writer's thread is at work by then.
+    pub(crate) fn wake_by(&self, time: Instant) {
+        let mut inner = self.lock();
+        match inner.wakes_at {
+            Some(at) if at <= time => {}
+            Some(_) => {
+                inner.wakes_at = None;
+                drop(inner);
+                self.arrived.notify_one();
+            }
+            None => inner.look_again = true,
+        }
     }
 
     /// Nothing is taken from here on; what was there goes, and with it who waits for it.
@@ -77,20 +107,6 @@ impl Inbox {
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-/// The start of a call that only reads: it is kept until its end comes, or for a while.
-fn is_held(message: &Message) -> bool {
-    match message {
-        Message::Append(Pending { entry: Entry::Started(started), .. }) => {
-            !started.changes_things()
-        }
-        Message::Append(_)
-        | Message::Signed(_)
-        | Message::Settle(_)
-        | Message::Rotate(_)
-        | Message::Close(_) => false,
     }
 }
 
@@ -129,8 +145,8 @@ mod tests {
         assert_eq!(inbox.send(append(Entry::Whole(start, end.clone()))), Err(Declined::Full));
         inbox.send(append(Entry::Ended(end))).unwrap();
         inbox.send(Message::Settle(oneshot::channel().0)).unwrap();
-        assert_eq!(inbox.receive(Duration::ZERO, INBOX_MAX).len(), INBOX_MAX);
-        assert_eq!(inbox.receive(Duration::ZERO, INBOX_MAX).len(), 2);
+        assert_eq!(inbox.take(INBOX_MAX).len(), INBOX_MAX);
+        assert_eq!(inbox.take(INBOX_MAX).len(), 2);
     }
 
     #[test]

@@ -50,7 +50,7 @@ use crate::checkpoint::Checkpoint;
 use crate::health::Health;
 use crate::inbox::{Declined, Inbox};
 use crate::keys::Keys;
-use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, INBOX_MAX};
+use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, HOLD, INBOX_MAX};
 use crate::query::Reader;
 use crate::retention::{Retention, Rules};
 use crate::signer::Signer;
@@ -115,6 +115,7 @@ pub struct Store {
 struct Inner {
     home: PathBuf,
     inbox: Arc<Inbox>,
+    writer: Arc<writer::Shared>,
     health: Arc<Health>,
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
@@ -146,18 +147,22 @@ impl Store {
             keys,
             health: health.clone(),
             on_failure: rules.on_failure,
+            waits_for_disk: rules.durability == Durability::Disk,
             retention: Retention::new(retention_rules(rules), Instant::now()),
             changes: changes_sender,
             home: home.to_owned(),
             state: State::default(),
         };
+        let writer = Arc::new(Mutex::new(Some(writer)));
+        let (shared, messages) = (writer.clone(), inbox.clone());
         std::thread::Builder::new()
             .name("ledger-writer".to_owned())
-            .spawn(move || writer.run())
+            .spawn(move || writer::run(&shared, &messages))
             .map_err(|error| StoreError::Write(format!("cannot start a thread: {error}")))?;
         let inner = Inner {
             home: home.to_owned(),
             inbox,
+            writer,
             health,
             on_failure: rules.on_failure,
             changes,
@@ -174,6 +179,7 @@ impl Store {
         let inner = Inner {
             home: PathBuf::new(),
             inbox: Arc::default(),
+            writer: Arc::default(),
             health: Arc::default(),
             on_failure: OnFailure::QueueReads,
             changes: watch::channel(0).1,
@@ -191,23 +197,24 @@ impl Store {
         if self.inner.is_nowhere {
             return Committed::known(Ok(Safe::Committed));
         }
-        let (done, committed) = match &entry {
-            Entry::Started(started) if !started.changes_things() => {
-                (None, Committed::known(Ok(Safe::Queued)))
-            }
-            Entry::Started(_) | Entry::Ended(_) | Entry::Whole(..) => {
-                let (done, answer) = oneshot::channel();
-                (Some(done), Committed::awaited(answer))
-            }
+        let inbox = &self.inner.inbox;
+        let is_held = matches!(&entry, Entry::Started(started) if !started.changes_things());
+        let (done, committed) = if is_held {
+            (None, Committed::known(Ok(Safe::Queued)))
+        } else {
+            let (done, answer) = oneshot::channel();
+            (Some(done), Committed::awaited(answer))
         };
-        match self.inner.inbox.send(Message::Append(Pending { entry, done })) {
-            Ok(()) => committed,
+        match inbox.leave(Message::Append(Pending { entry, done })) {
+            Ok(()) if is_held => inbox.wake_by(Instant::now() + HOLD),
+            Ok(()) => writer::commit_at_once(&self.inner.writer, inbox),
             Err(Declined::Full) => {
                 let words = format!("{INBOX_MAX} entries wait for it already");
-                Committed::known(Err(StoreError::Write(words)))
+                return Committed::known(Err(StoreError::Write(words)));
             }
-            Err(Declined::Closed) => Committed::known(Err(StoreError::Closed)),
+            Err(Declined::Closed) => return Committed::known(Err(StoreError::Closed)),
         }
+        committed
     }
 
     /// Whether a call of this class may be made, as far as its record goes.

@@ -9,6 +9,9 @@ pub(crate) const INBOX_MAX: usize = 8_192;
 /// Entries in one commit; enough to make its cost small, few enough to keep its wait short.
 pub(crate) const COMMIT_MAX: usize = 256;
 
+/// Entries that a caller commits on its own thread, some 20 µs each; more are for the writer's.
+pub(crate) const AT_ONCE_MAX: usize = 4;
+
 /// Rows signed and filed at a time. Commits wait while rows are filed, about 40 µs each.
 pub(crate) const FILE_MAX: usize = 64;
 

@@ -9,7 +9,20 @@ pub(crate) fn whole<T>(
     db: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
 ) -> Result<T, StoreError> {
+    begin(db)?;
+    finish(db, work)
+}
+
+pub(crate) fn begin(db: &Connection) -> Result<(), StoreError> {
     db.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    Ok(())
+}
+
+/// Does the work of a transaction that was begun, and ends it.
+pub(crate) fn finish<T>(
+    db: &Connection,
+    work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+) -> Result<T, StoreError> {
     let done = work(db).and_then(|done| {
         db.prepare_cached("COMMIT")?.execute([])?;
         Ok(done)

@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use domain::ledger::key::SigningKey;
@@ -21,8 +21,8 @@ use crate::inbox::Inbox;
 use crate::journal::{Link, Row, Slots};
 use crate::keys::{self, Keys};
 use crate::limits::{
-    BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_MAX, QUEUE_MAX, RETRY_EVERY,
-    UNFILED_BYTES_MAX, UNFILED_MAX,
+    AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_MAX, QUEUE_MAX,
+    RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 use crate::record::Entry;
 use crate::retention::Retention;
@@ -56,6 +56,8 @@ pub(crate) struct Writer {
     pub(crate) keys: Keys,
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
+    /// Each commit waits for the disk: too long for a caller's thread.
+    pub(crate) waits_for_disk: bool,
     pub(crate) retention: Retention,
     /// The number of the last change that readers can see.
     pub(crate) changes: watch::Sender<i64>,
@@ -87,21 +89,60 @@ pub(crate) struct State {
     retaining: bool,
 }
 
-impl Writer {
-    pub(crate) fn run(mut self) {
-        loop {
-            let pending = self.gather();
-            self.refile();
-            self.commit(pending);
-            self.probe();
-            self.make_room();
-            self.sign();
-            self.answer();
-            if self.state.closing.is_some() && !self.state.signing {
-                break;
-            }
-            self.retain();
+/// The writer, for its thread and for callers that commit what they have just appended. It is gone
+/// once the ledger is closed.
+pub(crate) type Shared = Mutex<Option<Writer>>;
+
+/// The writer's thread: whatever nobody does at once is done here.
+pub(crate) fn run(shared: &Shared, inbox: &Inbox) {
+    loop {
+        let Some(wait) = lock(shared).as_ref().map(Writer::wait) else {
+            return;
+        };
+        inbox.wait(wait);
+        let mut writer = lock(shared);
+        let is_closing = writer.as_mut().is_none_or(Writer::turn);
+        if is_closing {
+            let closed = writer.take();
+            drop(writer);
+            return closed.map_or((), Writer::close);
         }
+    }
+}
+
+/// Commits what waits, on the caller's own thread: that takes less time than to wake another. Where
+/// it is not a matter of microseconds the writer's thread is woken.
+pub(crate) fn commit_at_once(shared: &Shared, inbox: &Inbox) {
+    let committed = match shared.try_lock() {
+        Ok(mut writer) => writer.as_mut().is_some_and(Writer::commit_few),
+        Err(_) => false,
+    };
+    let now = Instant::now();
+    inbox.wake_by(if committed { now + FILE_AFTER } else { now });
+}
+
+fn lock(shared: &Shared) -> MutexGuard<'_, Option<Writer>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    /// Does all that is to be done now, and says whether that was the end.
+    fn turn(&mut self) -> bool {
+        let pending = self.gather();
+        self.refile();
+        self.commit(pending);
+        self.probe();
+        self.make_room();
+        self.sign();
+        self.answer();
+        if self.state.closing.is_some() && !self.state.signing {
+            return true;
+        }
+        self.retain();
+        false
+    }
+
+    fn close(mut self) {
         let result = self.finish();
         if let Err(error) = &result {
             tracing::error!("the ledger was not closed: {error}");
@@ -116,9 +157,41 @@ impl Writer {
         }
     }
 
-    /// Waits for something to do and takes as much of it as goes into one commit.
+    /// Commits the few entries that wait, if the file is free and nothing else is to be done.
+    fn commit_few(&mut self) -> bool {
+        let state = &self.state;
+        let busy = self.is_urgent() || self.is_stuck() || state.retaining || self.waits_for_disk;
+        let crowded = state.unfiled.len() > UNFILED_MAX || state.unfiled_bytes > UNFILED_BYTES_MAX;
+        if busy || crowded || self.health.is_failing() {
+            return false;
+        }
+        let _ = self.db.busy_timeout(Duration::ZERO);
+        let begun = transaction::begin(&self.db);
+        let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+        if begun.is_err() {
+            return false;
+        }
+        let Some(messages) = self.inbox.take_few(AT_ONCE_MAX) else {
+            let _ = transaction::finish(&self.db, |_| Ok(()));
+            return false;
+        };
+        let mut pending = Vec::with_capacity(messages.len());
+        for message in messages {
+            self.take(message, &mut pending);
+        }
+        let drafts = self.state.drafts.sort(pending, false, Instant::now());
+        self.commit_drafts(drafts);
+        let early = self.state.drafts.early();
+        if !early.is_empty() {
+            self.commit(early);
+        }
+        self.sign();
+        true
+    }
+
+    /// Takes as much of what waits as goes into one commit.
     fn gather(&mut self) -> Vec<Pending> {
-        let messages = self.inbox.receive(self.wait(), COMMIT_MAX);
+        let messages = self.inbox.take(COMMIT_MAX);
         let mut pending = Vec::with_capacity(messages.len());
         for message in messages {
             self.take(message, &mut pending);
@@ -171,7 +244,10 @@ impl Writer {
             let urgent = self.is_urgent();
             let drafts = self.state.drafts.sort(pending, urgent, Instant::now());
             if !drafts.is_empty() {
-                self.commit_drafts(drafts);
+                match transaction::begin(&self.db) {
+                    Ok(()) => self.commit_drafts(drafts),
+                    Err(error) => self.give_back(drafts, &error),
+                }
             }
             pending = self.state.drafts.early();
             if pending.is_empty() {
@@ -182,6 +258,7 @@ impl Writer {
         self.state.filing.extend(self.state.settling.drain(..).map(|done| (committed, done)));
     }
 
+    /// Writes drafts in the transaction that was begun.
     fn commit_drafts(&mut self, drafts: Vec<Draft>) {
         match self.write(&drafts) {
             Ok(rows) => {
@@ -189,18 +266,21 @@ impl Writer {
                 self.state.drafts.committed(drafts, &rows);
                 self.keep(rows);
             }
-            Err(error) => {
-                self.failed(&error);
-                self.state.drafts.failed(drafts, &error, self.on_failure);
-                self.health.set_queue(self.state.drafts.queued(), QUEUE_MAX);
-            }
+            Err(error) => self.give_back(drafts, &error),
         }
     }
 
+    fn give_back(&mut self, drafts: Vec<Draft>, error: &StoreError) {
+        self.failed(error);
+        self.state.drafts.failed(drafts, error, self.on_failure);
+        self.health.set_queue(self.state.drafts.queued(), QUEUE_MAX);
+    }
+
+    /// Writes drafts as rows, and ends the transaction that was begun for them.
     fn write(&mut self, drafts: &[Draft]) -> Result<Vec<Row>, StoreError> {
         let State { chain, slots, .. } = &mut self.state;
         let (keys, writers) = (&mut self.keys, &self.writers);
-        let written = transaction::whole(&self.db, |db| {
+        let written = transaction::finish(&self.db, |db| {
             let opened = match chain {
                 Some(_) => None,
                 None => {
@@ -394,6 +474,7 @@ impl Writer {
         compose: impl FnOnce(Place<'_>) -> Link,
     ) -> Result<(), StoreError> {
         if self.state.chain.is_none() {
+            transaction::begin(&self.db)?;
             self.write(&[])?;
         }
         self.file_all()?;
@@ -413,6 +494,7 @@ impl Writer {
     fn finish(&mut self) -> Result<(), StoreError> {
         let interrupted = self.state.drafts.interrupt();
         if !interrupted.is_empty() {
+            transaction::begin(&self.db)?;
             let rows = self.write(&interrupted)?;
             self.keep(rows);
         }
