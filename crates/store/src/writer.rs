@@ -180,6 +180,9 @@ impl Writer {
             self.take(message, &mut pending);
         }
         let drafts = self.state.drafts.sort(pending, false, Instant::now());
+        if drafts.is_empty() {
+            return transaction::finish(&self.db, |_| Ok(())).is_ok();
+        }
         self.commit_drafts(drafts);
         let early = self.state.drafts.early();
         if !early.is_empty() {
