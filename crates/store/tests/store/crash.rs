@@ -117,8 +117,9 @@ fn random(below: usize) -> usize {
     usize::from(u16::from_le_bytes(bytes)) % below
 }
 
+/// Every round looks at all that the rounds before it left, so that many take very long.
 fn rounds(long: bool) -> usize {
-    if long && std::env::var_os("COUNTERSIGN_TEST_LONG").is_some() { 50 } else { 3 }
+    if long && std::env::var_os("COUNTERSIGN_TEST_LONG").is_some() { 12 } else { 3 }
 }
 
 async fn assert_recovers(home: &Home) -> Look {
