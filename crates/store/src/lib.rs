@@ -1,8 +1,8 @@
 //! What Countersign remembers: every call, and the signed receipt that it left. Entries are
 //! appended and read back through typed queries; that they lie in SQLite is nobody else's business.
 //!
-//! An append is committed to a journal by one thread and answered; a second thread signs; filing
-//! into the tables that people query comes after, many entries at a time.
+//! An append is committed to a journal by one writer and answered; a thread signs; filing into the
+//! tables that people query comes after, many entries at a time.
 
 mod chain;
 mod checkpoint;

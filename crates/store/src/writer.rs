@@ -1,5 +1,6 @@
-//! The one thread that writes. It takes what waits for it, commits that in one transaction, answers
-//! those who wait, and files earlier entries in between.
+//! The one writer of this process. It takes what waits for it, commits that in one transaction,
+//! answers those who wait, and files earlier entries in between: on a thread of its own, or for a
+//! few entries on the thread of the caller that appended one.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
