@@ -9,7 +9,7 @@ pub(crate) const INBOX_MAX: usize = 8_192;
 /// Entries in one commit; enough to make its cost small, few enough to keep its wait short.
 pub(crate) const COMMIT_MAX: usize = 256;
 
-/// Entries that a caller commits on its own thread, some 20 µs each; more are for the writer's.
+/// Entries that a caller commits on its own thread, tens of microseconds; more are for the writer's.
 pub(crate) const AT_ONCE_MAX: usize = 4;
 
 /// Rows signed and filed at a time. Commits wait while rows are filed, about 40 µs each.
