@@ -7,6 +7,7 @@ mod bad_input;
 mod cli;
 mod contention;
 mod crash;
+mod discovery;
 mod events;
 mod foreign;
 mod gate;
