@@ -14,8 +14,8 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
     let mut tools: BTreeMap<&str, usize> = BTreeMap::new();
     for server in catalog.servers() {
         *upstreams.entry(server.state_word()).or_default() += 1;
-        for tool in &server.listing.tools {
-            *tools.entry(server.lock(&tool.name).as_str()).or_default() += 1;
+        for (_, lock) in server.tools() {
+            *tools.entry(lock.as_str()).or_default() += 1;
         }
     }
     let config = match admin.gateway.config_fault() {

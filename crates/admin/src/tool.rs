@@ -90,10 +90,7 @@ fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Found<'a>> {
             .collect(),
         None => catalog
             .servers()
-            .flat_map(|server| {
-                let tools = server.listing.tools.iter();
-                tools.map(|tool| Found { server, tool, score: None })
-            })
+            .flat_map(|server| server.tools().map(|(tool, _)| Found { server, tool, score: None }))
             .collect(),
     }
 }

@@ -80,4 +80,12 @@ impl Caller {
             Servers::Only(names) => names.contains(server),
         }
     }
+
+    pub fn sees_tool(&self, server: &str, _tool: &str) -> bool {
+        self.sees(server)
+    }
+
+    pub fn sees_all(&self) -> bool {
+        self.servers == Servers::All
+    }
 }

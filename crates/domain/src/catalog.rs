@@ -1,97 +1,25 @@
 //! What can be done: every server with its tools, as one immutable snapshot. A change makes a new
 //! snapshot that shares all that stayed the same.
 
-use std::collections::HashMap;
-use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::{Arc, OnceLock};
+mod listing;
+
+use std::borrow::Cow;
+use std::sync::{Arc, LazyLock, OnceLock};
 
 use serde_json::value::RawValue;
 
-use crate::caller::{Caller, Servers};
+use crate::caller::Caller;
 use crate::exposed::{self, Exposed};
 use crate::near;
-use crate::policy::{self, Lock, ServerRules};
-use crate::search::{Document, Index, Segment};
-use crate::tool::{Source, Tool, ToolName};
+use crate::policy::{self, Approval, Lock, ServerRules, Status};
+use crate::search::{Hit as Match, Index, Segment};
+use crate::tool::{Tool, ToolName};
 use crate::upstream::State;
+
+pub use listing::Listing;
 
 /// Suggestions for a name that is not there.
 const NEAR_MAX: usize = 3;
-
-/// The tools of one server as it listed them, with what search needs.
-pub struct Listing {
-    pub tools: Vec<Arc<Tool>>,
-    /// What was left out, and why.
-    pub faults: Vec<String>,
-    by_name: HashMap<String, usize>,
-    segment: Arc<Segment>,
-    /// Of all that the server told, the faulty parts included.
-    told: u64,
-}
-
-/// Tells an unchanged list from another; nothing is trusted because of it.
-fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
-    let mut hasher = DefaultHasher::new();
-    for definition in definitions {
-        definition.get().hash(&mut hasher);
-    }
-    hasher.finish()
-}
-
-impl Listing {
-    pub fn new(source: &Source, definitions: Vec<Box<RawValue>>) -> Listing {
-        let told = fingerprint(&definitions);
-        let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(definitions.len());
-        let mut faults = Vec::new();
-        let mut by_name = HashMap::with_capacity(definitions.len());
-        for definition in definitions {
-            match Tool::parse(source.clone(), definition) {
-                Ok(tool) if by_name.contains_key(&tool.name) => {
-                    faults.push(format!(
-                        "tool '{}' is listed twice; the first one counts",
-                        tool.name
-                    ));
-                }
-                Ok(tool) => {
-                    by_name.insert(tool.name.clone(), tools.len());
-                    tools.push(Arc::new(tool));
-                }
-                Err(fault) => faults.push(fault.to_string()),
-            }
-        }
-        let segment = Arc::new(segment(&tools));
-        Listing { tools, faults, by_name, segment, told }
-    }
-
-    /// Whether these definitions would make the same listing.
-    pub fn is_of(&self, definitions: &[Box<RawValue>]) -> bool {
-        self.told == fingerprint(definitions)
-    }
-
-    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.by_name.get(name).map(|index| &self.tools[*index])
-    }
-}
-
-impl Default for Listing {
-    fn default() -> Self {
-        Listing::new(&Source::Builtin, Vec::new())
-    }
-}
-
-fn segment(tools: &[Arc<Tool>]) -> Segment {
-    let descriptions: Vec<String> = tools.iter().map(|tool| tool.description()).collect();
-    let documents: Vec<Document<'_>> = tools
-        .iter()
-        .zip(&descriptions)
-        .map(|(tool, description)| Document {
-            name: &tool.name,
-            description,
-            input_schema: tool.input_schema_json(),
-        })
-        .collect();
-    Segment::build(&documents)
-}
 
 /// One server, as the catalog shows it.
 pub struct Server {
@@ -100,6 +28,8 @@ pub struct Server {
     pub rules: Arc<ServerRules>,
     pub state: State,
     pub listing: Arc<Listing>,
+    /// What the server tells models of itself, where that is approved.
+    pub instructions: Option<Arc<str>>,
     list: OnceLock<Box<RawValue>>,
 }
 
@@ -111,26 +41,62 @@ impl Server {
         state: State,
         listing: Arc<Listing>,
     ) -> Server {
-        Server { name, transport, rules, state, listing, list: OnceLock::new() }
+        let (instructions, list) = (None, OnceLock::new());
+        Server { name, transport, rules, state, listing, instructions, list }
+    }
+
+    #[must_use]
+    pub fn with_instructions(self, instructions: Option<Arc<str>>) -> Server {
+        Server { instructions, ..self }
     }
 
     /// The same server with other tools, as one client may see it.
     pub fn with_listing(&self, listing: Arc<Listing>) -> Server {
         let (name, rules, state) = (self.name.clone(), self.rules.clone(), self.state.clone());
-        Server::new(name, self.transport, rules, state, listing)
+        let instructions = self.instructions.clone();
+        Server::new(name, self.transport, rules, state, listing).with_instructions(instructions)
     }
 
-    /// The answer to `tools/list` with the callable tools, each as the server sent it; made once.
-    pub fn list(&self) -> &RawValue {
-        self.list.get_or_init(|| {
-            let tools = self.listing.tools.iter();
-            let callable = tools.filter(|tool| self.lock(&tool.name) == Lock::Callable);
-            exposed::tools_list(callable.map(|tool| tool.definition().get()))
-        })
+    /// The answer to `tools/list` with the tools that the caller may see and call, each as the
+    /// server sent it; made once for callers that see all.
+    pub fn list(&self, caller: &Caller) -> Cow<'_, RawValue> {
+        let made = || {
+            let tools = self.tools().filter(|(tool, lock)| {
+                *lock == Lock::Callable && caller.sees_tool(&self.name, &tool.name)
+            });
+            exposed::tools_list(tools.map(|(tool, _)| tool.definition().get()))
+        };
+        match caller.sees_all() {
+            true => Cow::Borrowed(self.list.get_or_init(made)),
+            false => Cow::Owned(made()),
+        }
     }
 
+    /// Of a tool that is listed, and of any other where the server as a whole is locked.
     pub fn lock(&self, tool: &str) -> Lock {
-        policy::lock(&self.rules, tool)
+        let approval = self.listing.approval(tool).unwrap_or(Approval::Approved);
+        policy::lock(&self.rules, tool, approval)
+    }
+
+    /// Every listed tool with its lock.
+    pub fn tools(&self) -> impl Iterator<Item = (&Arc<Tool>, Lock)> {
+        (0..self.listing.tools().len()).map(|place| self.at(place))
+    }
+
+    fn at(&self, place: usize) -> (&Arc<Tool>, Lock) {
+        let (tool, approval) = self.listing.at(place);
+        (tool, policy::lock(&self.rules, &tool.name, approval))
+    }
+
+    /// What may be found by its text: nothing of a server in quarantine.
+    fn segment(&self) -> &Arc<Segment> {
+        if self.rules.quarantined { &NOTHING } else { self.listing.segment() }
+    }
+
+    /// What may be found by its name alone, because nobody has approved its text.
+    fn names(&self) -> &Arc<Segment> {
+        let has_some = self.rules.quarantined || self.listing.has_unapproved();
+        if has_some { self.listing.names() } else { &NOTHING }
     }
 
     /// Whether the server as a whole is locked: then nothing that it says reaches a model.
@@ -166,6 +132,8 @@ impl Server {
     }
 }
 
+static NOTHING: LazyLock<Arc<Segment>> = LazyLock::new(|| Arc::new(Segment::build(&[])));
+
 /// What a search must leave out, beyond what the caller may not see.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
@@ -192,14 +160,28 @@ pub struct Hit<'a> {
     pub score: f32,
 }
 
+/// A tool that fits the query and cannot be called.
+pub struct LockedHit<'a> {
+    pub server: &'a Server,
+    pub tool: &'a Tool,
+    pub status: Status,
+}
+
 #[derive(Default)]
 pub struct Catalog {
     /// Sorted by name.
     servers: Vec<Arc<Server>>,
-    /// Made when it is first needed: while many servers connect, most snapshots are never searched.
-    index: Arc<OnceLock<Index>>,
+    indexes: Arc<Indexes>,
     /// For callers that see every server, who are most.
     all: OnceLock<Arc<Exposed>>,
+}
+
+/// Made when they are first needed: while many servers connect, most snapshots are never searched.
+#[derive(Default)]
+struct Indexes {
+    texts: OnceLock<Index>,
+    /// Of tools whose text nobody has approved.
+    names: OnceLock<Index>,
 }
 
 /// What a pass-through client was shown; two are equal while nothing has changed for it.
@@ -231,10 +213,13 @@ impl Catalog {
         let server = Arc::new(server);
         match servers.binary_search_by(|other| other.name.cmp(&server.name)) {
             Ok(position) => {
-                let same = Arc::ptr_eq(&servers[position].listing, &server.listing);
+                let known = &servers[position];
+                let same = Arc::ptr_eq(&known.listing, &server.listing)
+                    && known.rules.quarantined == server.rules.quarantined;
                 servers[position] = server;
                 if same {
-                    return Catalog { servers, index: self.index.clone(), all: OnceLock::new() };
+                    let indexes = self.indexes.clone();
+                    return Catalog { servers, indexes, all: OnceLock::new() };
                 }
             }
             Err(position) => servers.insert(position, server),
@@ -247,25 +232,30 @@ impl Catalog {
     }
 
     fn build(servers: Vec<Arc<Server>>) -> Catalog {
-        Catalog { servers, index: Arc::default(), all: OnceLock::new() }
+        Catalog { servers, indexes: Arc::default(), all: OnceLock::new() }
     }
 
     /// Makes the search index, which takes milliseconds with thousands of tools, ahead of the first
     /// search.
     pub fn prepare(&self) {
-        self.index();
+        self.texts();
     }
 
     pub fn is_prepared(&self) -> bool {
-        self.index.get().is_some()
+        self.indexes.texts.get().is_some()
     }
 
-    fn index(&self) -> &Index {
-        self.index.get_or_init(|| {
-            let servers = self.servers.iter();
-            let segments = servers.map(|s| (s.name.clone(), s.listing.segment.clone()));
-            Index::build(segments.collect())
-        })
+    fn texts(&self) -> &Index {
+        self.indexes.texts.get_or_init(|| self.index(Server::segment))
+    }
+
+    fn names(&self) -> &Index {
+        self.indexes.names.get_or_init(|| self.index(Server::names))
+    }
+
+    fn index(&self, segment: impl Fn(&Server) -> &Arc<Segment>) -> Index {
+        let servers = self.servers.iter();
+        Index::build(servers.map(|server| (server.name.clone(), segment(server).clone())).collect())
     }
 
     pub fn tool(&self, name: &ToolName) -> Option<(&Arc<Server>, &Arc<Tool>)> {
@@ -278,14 +268,14 @@ impl Catalog {
         let exposed = || {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
             let tools = visible.flat_map(|server| {
-                let tools = server.listing.tools.iter();
-                tools.map(|tool| (&*server.name, &**tool, server.lock(&tool.name)))
+                let seen = server.tools().filter(|(t, _)| caller.sees_tool(&server.name, &t.name));
+                seen.map(|(tool, lock)| (&*server.name, &**tool, lock))
             });
             Arc::new(Exposed::new(tools))
         };
-        match caller.servers {
-            Servers::All => self.all.get_or_init(exposed).clone(),
-            Servers::Only(_) => exposed(),
+        match caller.sees_all() {
+            true => self.all.get_or_init(exposed).clone(),
+            false => exposed(),
         }
     }
 
@@ -303,27 +293,63 @@ impl Catalog {
         limit: usize,
         filter: Filter,
     ) -> Vec<Hit<'_>> {
-        let visible: Vec<bool> = self.servers.iter().map(|s| caller.sees(&s.name)).collect();
-        let keep = |server: u32, tool: u32| {
-            let (server, tool) = (server as usize, tool as usize);
-            let entry = &self.servers[server];
-            let tool = &entry.listing.tools[tool];
-            visible[server] && entry.lock(&tool.name) == Lock::Callable && filter.keeps(tool)
-        };
-        let hits = self.index().search(query, limit, keep);
-        hits.into_iter()
+        let scope = Scope::new(self, caller, filter);
+        let keep = |server, tool| scope.lock_by_text(server, tool) == Some(Lock::Callable);
+        let hits = self.texts().search(query, limit, keep);
+        hits.iter()
             .map(|hit| {
-                let server = &self.servers[hit.segment as usize];
-                Hit { server, tool: &server.listing.tools[hit.tool as usize], score: hit.score }
+                let (server, tool, _) = self.by_text(hit);
+                Hit { server, tool, score: hit.score }
             })
             .collect()
+    }
+
+    /// The locked tools that fit the query, those that wait for a review ahead: they are found by
+    /// their names alone, the others by their text.
+    pub fn search_locked(
+        &self,
+        caller: &Caller,
+        query: &str,
+        limit: usize,
+        filter: Filter,
+    ) -> Vec<LockedHit<'_>> {
+        let scope = Scope::new(self, caller, filter);
+        let is_locked = |lock, distrusts| match lock {
+            Some(Lock::Locked(status)) => status.distrusts_text() == distrusts,
+            Some(Lock::Callable) | None => false,
+        };
+        let keep = |server, tool| is_locked(scope.lock_by_name(server, tool), true);
+        let hits = self.names().search(query, limit, keep);
+        let waiting = hits.iter().map(|hit| self.by_name(hit));
+        let keep = |server, tool| is_locked(scope.lock_by_text(server, tool), false);
+        let hits = self.texts().search(query, limit - hits.len(), keep);
+        let found = waiting.chain(hits.iter().map(|hit| self.by_text(hit)));
+        found
+            .filter_map(|(server, tool, lock)| match lock {
+                Lock::Locked(status) => Some(LockedHit { server, tool, status }),
+                Lock::Callable => None,
+            })
+            .collect()
+    }
+
+    fn by_text(&self, hit: &Match) -> (&Server, &Tool, Lock) {
+        let server = &self.servers[hit.segment as usize];
+        let (tool, lock) = server.at(server.listing.place(hit.tool));
+        (server, tool, lock)
+    }
+
+    fn by_name(&self, hit: &Match) -> (&Server, &Tool, Lock) {
+        let server = &self.servers[hit.segment as usize];
+        let (tool, lock) = server.at(hit.tool as usize);
+        (server, tool, lock)
     }
 
     /// Names that a caller may have meant.
     pub fn near(&self, caller: &Caller, name: &ToolName) -> Vec<String> {
         let visible = || self.servers.iter().filter(|server| caller.sees(&server.name));
         let in_server = |server: &Server| {
-            let names = server.listing.tools.iter().map(|tool| tool.name.as_str());
+            let names = server.listing.tools().iter().map(|tool| tool.name.as_str());
+            let names = names.filter(|tool| caller.sees_tool(&server.name, tool));
             near::names(&name.tool, names, NEAR_MAX)
                 .into_iter()
                 .map(|tool| format!("{}:{tool}", server.name))
@@ -335,7 +361,8 @@ impl Catalog {
         let servers = near::names(&name.server, visible().map(|server| &*server.name), NEAR_MAX);
         let mut names: Vec<String> = visible()
             .filter(|server| {
-                servers.contains(&&*server.name) || server.listing.tool(&name.tool).is_some()
+                let has_it = || server.listing.tool(&name.tool).is_some();
+                servers.contains(&&*server.name) || has_it()
             })
             .flat_map(|server| in_server(server))
             .collect();
@@ -352,12 +379,47 @@ impl Catalog {
     }
 }
 
+/// What one caller may find.
+struct Scope<'a> {
+    catalog: &'a Catalog,
+    caller: &'a Caller,
+    filter: Filter,
+    /// Of each server.
+    visible: Vec<bool>,
+}
+
+impl<'a> Scope<'a> {
+    fn new(catalog: &'a Catalog, caller: &'a Caller, filter: Filter) -> Scope<'a> {
+        let visible = catalog.servers.iter().map(|server| caller.sees(&server.name)).collect();
+        Scope { catalog, caller, filter, visible }
+    }
+
+    /// The lock of a tool of the index of texts; none for a tool that is not to be found.
+    fn lock_by_text(&self, server: u32, tool: u32) -> Option<Lock> {
+        let entry = &self.catalog.servers[server as usize];
+        self.visible[server as usize].then(|| self.lock(entry, entry.listing.place(tool)))?
+    }
+
+    fn lock_by_name(&self, server: u32, tool: u32) -> Option<Lock> {
+        let entry = &self.catalog.servers[server as usize];
+        self.visible[server as usize].then(|| self.lock(entry, tool as usize))?
+    }
+
+    fn lock(&self, server: &Server, place: usize) -> Option<Lock> {
+        let (tool, lock) = server.at(place);
+        let seen = self.filter.keeps(tool) && self.caller.sees_tool(&server.name, &tool.name);
+        seen.then_some(lock)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
 
     use super::*;
+    use crate::caller::Servers;
     use crate::policy::ToolRules;
+    use crate::tool::Source;
 
     fn server(name: &str, rules: ServerRules, tools: &[&str]) -> Server {
         let source = Source::Mcp(name.into());
@@ -369,7 +431,7 @@ mod tests {
 
     fn catalog() -> Catalog {
         let rules = ServerRules {
-            tools: ToolRules::Except(vec!["drop_table".to_owned()]),
+            tools: ToolRules { only: None, except: BTreeSet::from(["drop_table".to_owned()]) },
             ..ServerRules::default()
         };
         Catalog::default()
@@ -432,7 +494,7 @@ mod tests {
     fn faulty_definitions_are_left_out_and_told() {
         let catalog = catalog();
         let listing = &catalog.server("db").unwrap().listing;
-        assert_eq!(listing.tools.len(), 2);
+        assert_eq!(listing.tools().len(), 2);
         assert_eq!(listing.faults.len(), 2);
         let same = |text: &str| RawValue::from_string(text.to_owned()).unwrap();
         let faulty = vec![same(r#"{"name":"a"}"#), same(r#"{"name":""}"#)];
@@ -464,7 +526,7 @@ mod tests {
             server.listing.clone(),
         );
         let next = catalog.with(waiting);
-        assert!(Arc::ptr_eq(&catalog.index, &next.index));
+        assert!(Arc::ptr_eq(&catalog.indexes, &next.indexes));
         assert_eq!(next.server("db").unwrap().state_word(), "error");
         assert!(next.without("db").server("db").is_none());
     }

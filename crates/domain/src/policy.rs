@@ -1,5 +1,7 @@
 //! May it be done? One total function decides for every surface; nobody re-derives its answer.
 
+mod lock;
+
 use serde_json::json;
 
 use crate::caller::{Caller, Unannotated};
@@ -10,103 +12,7 @@ use crate::refusal::Refusal;
 use crate::schema::Checked;
 use crate::tool::{Class, Hints, ToolName};
 
-/// Why a tool cannot be called, in order of precedence.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
-    ServerQuarantined,
-    ServerDisabled,
-    DisabledByConfig,
-}
-
-impl Status {
-    pub const ALL: [Status; 3] =
-        [Status::ServerQuarantined, Status::ServerDisabled, Status::DisabledByConfig];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Status::ServerQuarantined => "server_quarantined",
-            Status::ServerDisabled => "server_disabled",
-            Status::DisabledByConfig => "disabled_by_config",
-        }
-    }
-
-    /// Who can lift the lock, and how.
-    pub fn remediation(self) -> &'static str {
-        match self {
-            Status::ServerQuarantined => {
-                "The server is quarantined: a person must review it and lift the quarantine."
-            }
-            Status::ServerDisabled => {
-                "The server is switched off: ask the person who runs Countersign to enable it first."
-            }
-            Status::DisabledByConfig => {
-                "The tool is locked by the operator's configuration. This is operator policy and \
-                 not user-overridable: only the operator can change it, by editing the config."
-            }
-        }
-    }
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Lock {
-    Callable,
-    Locked(Status),
-}
-
-impl Lock {
-    /// The word for it on every surface.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Lock::Callable => "callable",
-            Lock::Locked(status) => status.as_str(),
-        }
-    }
-
-    /// Every word that [`Lock::as_str`] gives.
-    pub fn words() -> Vec<&'static str> {
-        let locked = Status::ALL.into_iter().map(Lock::Locked);
-        std::iter::once(Lock::Callable).chain(locked).map(Lock::as_str).collect()
-    }
-}
-
-/// The operator's settings for one server, as far as they lock tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ServerRules {
-    pub quarantined: bool,
-    pub disabled: bool,
-    pub tools: ToolRules,
-}
-
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ToolRules {
-    #[default]
-    All,
-    Only(Vec<String>),
-    Except(Vec<String>),
-}
-
-impl ToolRules {
-    pub fn allow(&self, tool: &str) -> bool {
-        match self {
-            ToolRules::All => true,
-            ToolRules::Only(names) => names.iter().any(|name| name == tool),
-            ToolRules::Except(names) => names.iter().all(|name| name != tool),
-        }
-    }
-}
-
-/// Whether a server's tool may be called by anyone at all. First match wins.
-pub fn lock(rules: &ServerRules, tool: &str) -> Lock {
-    if rules.quarantined {
-        Lock::Locked(Status::ServerQuarantined)
-    } else if rules.disabled {
-        Lock::Locked(Status::ServerDisabled)
-    } else if !rules.tools.allow(tool) {
-        Lock::Locked(Status::DisabledByConfig)
-    } else {
-        Lock::Callable
-    }
-}
+pub use lock::{Approval, Lock, ServerRules, Status, ToolRules, blocked, lock};
 
 /// What is asked for.
 pub struct Call<'a> {
@@ -230,15 +136,10 @@ fn check_intent(
 }
 
 fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
-    let Lock::Locked(status) = lock else {
-        return Ok(());
-    };
-    let remediation = status.remediation();
-    Err(Refusal::new(
-        Code::ToolBlocked,
-        format!("Tool '{tool}' is locked ({}). {remediation}", status.as_str()),
-    )
-    .with(json!({"status": status.as_str(), "remediation": remediation})))
+    match lock {
+        Lock::Callable => Ok(()),
+        Lock::Locked(status) => Err(blocked(tool, status)),
+    }
 }
 
 fn check_arguments(arguments: &Checked, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
@@ -370,22 +271,6 @@ mod tests {
         assert_eq!(word(verdict(Some(Class::Destructive), UNHINTED, &trusting)), "NOT_PERMITTED");
         let writer = caller(true, true, false, Unannotated::Deny);
         assert_eq!(word(verdict(Some(Class::Write), UNHINTED, &writer)), "write unverified");
-    }
-
-    #[test]
-    fn locks_have_one_precedence() {
-        let rules = |quarantined, disabled, tools| ServerRules { quarantined, disabled, tools };
-        let except = || ToolRules::Except(vec!["t".to_owned()]);
-        let only = || ToolRules::Only(vec!["other".to_owned()]);
-        for (rules, expected) in [
-            (rules(true, true, except()), Lock::Locked(Status::ServerQuarantined)),
-            (rules(false, true, except()), Lock::Locked(Status::ServerDisabled)),
-            (rules(false, false, except()), Lock::Locked(Status::DisabledByConfig)),
-            (rules(false, false, only()), Lock::Locked(Status::DisabledByConfig)),
-            (rules(false, false, ToolRules::All), Lock::Callable),
-        ] {
-            assert_eq!(lock(&rules, "t"), expected);
-        }
     }
 
     #[test]

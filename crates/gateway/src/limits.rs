@@ -20,6 +20,9 @@ pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// Definitions that one `describe_tool` gives.
 pub(crate) const DESCRIBE_MAX: usize = 5;
 
+/// Locked tools in one search result: they are there to explain, not to be called.
+pub(crate) const LOCKED_SHOWN_MAX: usize = 10;
+
 /// Most tools that one search gives.
 pub(crate) const SEARCH_LIMIT_MAX: u64 = 100;
 

@@ -18,6 +18,13 @@ pub struct Document<'a> {
     pub input_schema: Option<&'a str>,
 }
 
+impl<'a> Document<'a> {
+    /// A tool of which nothing but its name may be searched.
+    pub fn named(name: &'a str) -> Document<'a> {
+        Document { name, description: "", input_schema: None }
+    }
+}
+
 /// One server's tools, split into words and weighted once; kept and shared between indexes.
 #[derive(Debug, Default)]
 pub struct Segment {

@@ -107,7 +107,7 @@ impl Passthrough {
         match &self.scope {
             Scope::All => catalog.all(&self.session.caller).list.clone(),
             Scope::Server(name) => match catalog.server(name) {
-                Some(server) => server.list().to_owned(),
+                Some(server) => server.list(&self.session.caller).into_owned(),
                 None => raw(r#"{"tools":[]}"#.to_owned()),
             },
         }

@@ -291,7 +291,9 @@ impl Driver {
     fn log(&self, state: &State) {
         let server = &self.spec.name;
         match state {
-            State::Ready => tracing::info!(%server, tools = self.listing.tools.len(), "connected"),
+            State::Ready => {
+                tracing::info!(%server, tools = self.listing.tools().len(), "connected")
+            }
             State::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
             State::Idle | State::Connecting | State::Stopped => {}
         }

@@ -57,10 +57,9 @@ impl Default for Keeping {
 impl ServerSpec {
     /// A server of the configuration.
     pub fn configured(server: &config::Server, supervisor: Option<&Path>) -> ServerSpec {
-        let tools = match (&server.enabled_tools, server.disabled_tools.as_slice()) {
-            (Some(only), _) => ToolRules::Only(only.clone()),
-            (None, []) => ToolRules::All,
-            (None, except) => ToolRules::Except(except.to_vec()),
+        let tools = ToolRules {
+            only: server.enabled_tools.as_ref().map(|only| only.iter().cloned().collect()),
+            except: server.disabled_tools.iter().cloned().collect(),
         };
         ServerSpec {
             name: server.name.as_str().into(),
@@ -68,6 +67,7 @@ impl ServerSpec {
                 quarantined: server.quarantined,
                 disabled: !server.enabled,
                 tools,
+                ..ServerRules::default()
             },
             endpoint: Endpoint::configured(&server.transport, supervisor),
             keeping: Keeping {

@@ -40,7 +40,8 @@ fn retrieve_tools() -> Value {
         "title": "Find tools",
         "description": "Finds tools by what they do. Describe the task in a few words; each result \
             has its name, description, input schema and the call_tool_* variant to call it with. \
-            Start here: the tools of all servers are only found through this search.",
+            Start here: the tools of all servers are only found through this search. \
+            include_disabled:true also shows tools that are locked, why, and who can unlock them.",
         "inputSchema": {
             "type": "object",
             "properties": {
@@ -53,6 +54,8 @@ fn retrieve_tools() -> Value {
                 "read_only_only": flag("Only tools that say they change nothing."),
                 "exclude_destructive": flag("No tools that say they can destroy something."),
                 "exclude_open_world": flag("Only tools that say they stay within a closed world."),
+                "include_disabled": flag("Also tools that are locked, with the reason and who can \
+                    unlock them."),
             },
             "required": ["query"],
         },

@@ -1,6 +1,9 @@
 //! `retrieve_tools` and `describe_tool`: what can be called, and with which words.
 
-use domain::catalog::{Catalog, Filter, Hit};
+use std::collections::BTreeSet;
+
+use domain::catalog::{Catalog, Filter, Hit, LockedHit};
+use domain::policy::{self, Lock, Status};
 use domain::tool::{Tool, ToolName};
 use domain::{Caller, Code, Refusal, signature};
 use mcp::message::Raw;
@@ -29,6 +32,8 @@ struct Retrieve {
     exclude_destructive: bool,
     #[serde(default)]
     exclude_open_world: bool,
+    #[serde(default)]
+    include_disabled: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -58,7 +63,51 @@ pub(super) fn retrieve(
     answer.set("query", quote(&retrieve.query));
     answer.set("total", tools.len().to_string());
     answer.set("usage_instructions", quote(USAGE_INSTRUCTIONS));
+    let locked = |most| catalog.search_locked(caller, &retrieve.query, most, filter);
+    if retrieve.include_disabled {
+        show_locked(&mut answer, &locked(limit.min(limits::LOCKED_SHOWN_MAX)));
+    } else if tools.is_empty() {
+        // Only now, so that a search which finds something costs nothing more.
+        let count = locked(usize::MAX).len();
+        if count > 0 {
+            answer.set("notice", quote(&notice(count)));
+        }
+    }
     Ok(reply::document(&answer.write_text()))
+}
+
+/// The locked tools that fit, and once for each reason who can lift the lock.
+fn show_locked(answer: &mut Members<'_>, locked: &[LockedHit<'_>]) {
+    let entries: Vec<String> = locked.iter().map(locked_entry).collect();
+    answer.set("disabled", format!("[{}]", entries.join(",")));
+    let present: BTreeSet<Status> = locked.iter().map(|hit| hit.status).collect();
+    if !present.is_empty() {
+        let mut remediation = Members::default();
+        for status in present {
+            remediation.set(status.as_str(), quote(status.remediation()));
+        }
+        answer.set("remediation", remediation.write_text());
+    }
+}
+
+/// No schema, and no word of a text that nobody has approved.
+fn locked_entry(hit: &LockedHit<'_>) -> String {
+    let mut entry = Members::default();
+    entry.set("name", full_name(&hit.server.name, hit.tool));
+    entry.set("server", quote(&hit.server.name));
+    if !hit.status.distrusts_text() {
+        let description = signature::first_sentence(&hit.tool.description());
+        entry.set("description", quote(&description));
+    }
+    entry.set("status", quote(hit.status.as_str()));
+    entry.write_text()
+}
+
+fn notice(count: usize) -> String {
+    format!(
+        "{count} relevant tools exist but are locked; retry with include_disabled:true for details \
+         and remediation."
+    )
 }
 
 fn check_limit(given: Option<&serde_json::Value>, default: u32) -> Result<usize, Refusal> {
@@ -142,15 +191,16 @@ pub(super) fn describe(
 
 fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, Refusal> {
     let name = ToolName::parse(id)?;
-    // A tool that may not be called is not described either: its text may be what is distrusted.
-    let found = catalog.tool(&name).filter(|(server, tool)| {
-        caller.sees(&server.name) && server.lock(&tool.name) == domain::policy::Lock::Callable
-    });
-    let Some((server, tool)) = found else {
+    let seen = |tool: &ToolName| caller.sees_tool(&tool.server, &tool.tool);
+    let Some((server, tool)) = catalog.tool(&name).filter(|_| seen(&name)) else {
         let near = catalog.near(caller, &name);
         return Err(Refusal::new(Code::ToolNotFound, format!("tool '{name}' not found"))
             .with(json!({"name": id, "near": near})));
     };
+    // A tool that may not be called is not described either: its text may be what is distrusted.
+    if let Lock::Locked(status) = server.lock(&tool.name) {
+        return Err(policy::blocked(&name, status));
+    }
     let name = full_name(&server.name, tool);
     let definition = Members::parse(tool.definition());
     let mut described = Members::default();

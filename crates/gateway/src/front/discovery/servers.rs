@@ -2,8 +2,11 @@
 //! show the same entries.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use domain::catalog::{Catalog, Server};
+use domain::policy::Lock;
+use domain::tool::Tool;
 use domain::{Caller, Code, Refusal, near};
 use mcp::message::Raw;
 use serde::Deserialize;
@@ -49,12 +52,12 @@ pub(super) fn answer(
 /// `{"servers": […]}` with every server that the caller may see.
 pub fn servers(catalog: &Catalog, caller: &Caller) -> Value {
     let visible = catalog.servers().filter(|server| caller.sees(&server.name));
-    json!({"servers": visible.map(|server| entry(server)).collect::<Vec<_>>()})
+    json!({"servers": visible.map(|server| entry(server, caller)).collect::<Vec<_>>()})
 }
 
 pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Value, Refusal> {
     let found = catalog.server(name).filter(|server| caller.sees(&server.name));
-    found.map(|server| entry(server)).ok_or_else(|| {
+    found.map(|server| entry(server, caller)).ok_or_else(|| {
         let near = catalog.near_servers(caller, name);
         let hint = near::hint(&near);
         Refusal::new(Code::NotFound, format!("server '{name}' not found{hint}"))
@@ -62,28 +65,33 @@ pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Va
     })
 }
 
-fn entry(server: &Server) -> Value {
+fn entry(server: &Server, caller: &Caller) -> Value {
     let mut entry = json!({
         "name": &*server.name,
         "state": server.state_word(),
         "transport": server.transport,
-        "tool_count": server.listing.tools.len(),
+        "tool_count": seen(server, caller).count(),
     });
     if server.state_word() == "error" {
         entry["error"] = server.unavailable().into();
     }
     // A server whose tools can all be called gains no member.
-    let counts = counts(server);
-    if counts.keys().any(|status| *status != "callable") {
+    let counts = counts(server, caller);
+    if counts.len() > 1 {
         entry["tools"] = json!(counts);
     }
     entry
 }
 
-fn counts(server: &Server) -> BTreeMap<&'static str, usize> {
-    let mut counts = BTreeMap::new();
-    for tool in &server.listing.tools {
-        *counts.entry(server.lock(&tool.name).as_str()).or_insert(0) += 1;
+/// How many tools can be called, and how many cannot for each reason.
+fn counts(server: &Server, caller: &Caller) -> BTreeMap<&'static str, usize> {
+    let mut counts = BTreeMap::from([(Lock::Callable.as_str(), 0)]);
+    for (_, lock) in seen(server, caller) {
+        *counts.entry(lock.as_str()).or_insert(0) += 1;
     }
     counts
+}
+
+fn seen<'a>(server: &'a Server, caller: &'a Caller) -> impl Iterator<Item = (&'a Arc<Tool>, Lock)> {
+    server.tools().filter(|(tool, _)| caller.sees_tool(&server.name, &tool.name))
 }

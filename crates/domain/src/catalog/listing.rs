@@ -1,0 +1,161 @@
+//! The tools of one server as it listed them, which of them are approved, and what search needs.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Arc, OnceLock};
+
+use serde_json::value::RawValue;
+
+use crate::policy::Approval;
+use crate::search::{Document, Segment};
+use crate::tool::{Source, Tool};
+
+pub struct Listing {
+    /// In the server's order.
+    tools: Vec<Arc<Tool>>,
+    /// Of each tool.
+    approvals: Vec<Approval>,
+    /// What was left out, and why.
+    pub faults: Vec<String>,
+    by_name: HashMap<String, usize>,
+    /// The approved tools; the text of others must not be found.
+    segment: Arc<Segment>,
+    /// The place of each tool of the segment among all.
+    places: Vec<u32>,
+    /// Every tool by its name alone.
+    names: OnceLock<Arc<Segment>>,
+    /// Of all that the server told, the faulty parts included.
+    told: u64,
+}
+
+/// Tells an unchanged list from another; nothing is trusted because of it.
+fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for definition in definitions {
+        definition.get().hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+impl Listing {
+    /// A list whose tools need nobody's approval.
+    pub fn new(source: &Source, definitions: Vec<Box<RawValue>>) -> Listing {
+        Listing::reviewed(source, definitions, |_| Approval::Approved)
+    }
+
+    pub fn reviewed(
+        source: &Source,
+        definitions: Vec<Box<RawValue>>,
+        review: impl FnMut(&Tool) -> Approval,
+    ) -> Listing {
+        let told = fingerprint(&definitions);
+        let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(definitions.len());
+        let mut faults = Vec::new();
+        let mut by_name = HashMap::with_capacity(definitions.len());
+        for definition in definitions {
+            match Tool::parse(source.clone(), definition) {
+                Ok(tool) if by_name.contains_key(&tool.name) => {
+                    faults.push(format!(
+                        "tool '{}' is listed twice; the first one counts",
+                        tool.name
+                    ));
+                }
+                Ok(tool) => {
+                    by_name.insert(tool.name.clone(), tools.len());
+                    tools.push(Arc::new(tool));
+                }
+                Err(fault) => faults.push(fault.to_string()),
+            }
+        }
+        Listing::of(tools, faults, by_name, told, review)
+    }
+
+    /// The same list under other approvals; none where they are the same.
+    pub fn review(&self, mut review: impl FnMut(&Tool) -> Approval) -> Option<Listing> {
+        let approvals: Vec<Approval> = self.tools.iter().map(|tool| review(tool)).collect();
+        if approvals == self.approvals {
+            return None;
+        }
+        let mut approvals = approvals.into_iter();
+        let (tools, by_name) = (self.tools.clone(), self.by_name.clone());
+        let next = |_: &Tool| approvals.next().unwrap_or(Approval::Unknown);
+        Some(Listing::of(tools, self.faults.clone(), by_name, self.told, next))
+    }
+
+    fn of(
+        tools: Vec<Arc<Tool>>,
+        faults: Vec<String>,
+        by_name: HashMap<String, usize>,
+        told: u64,
+        mut review: impl FnMut(&Tool) -> Approval,
+    ) -> Listing {
+        let approvals: Vec<Approval> = tools.iter().map(|tool| review(tool)).collect();
+        let approved = |place: &u32| approvals[*place as usize] == Approval::Approved;
+        let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
+        let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
+        let names = OnceLock::new();
+        Listing { tools, approvals, faults, by_name, segment, places, names, told }
+    }
+
+    /// Whether a list that came later says nothing new.
+    pub fn is_of(&self, definitions: &[Box<RawValue>]) -> bool {
+        self.told == fingerprint(definitions)
+    }
+
+    pub fn tools(&self) -> &[Arc<Tool>] {
+        &self.tools
+    }
+
+    pub fn tool(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.by_name.get(name).map(|place| &self.tools[*place])
+    }
+
+    /// Of a tool that is listed.
+    pub fn approval(&self, name: &str) -> Option<Approval> {
+        self.by_name.get(name).map(|place| self.approvals[*place])
+    }
+
+    pub fn has_unapproved(&self) -> bool {
+        self.places.len() < self.tools.len()
+    }
+
+    pub(super) fn at(&self, place: usize) -> (&Arc<Tool>, Approval) {
+        (&self.tools[place], self.approvals[place])
+    }
+
+    pub(super) fn segment(&self) -> &Arc<Segment> {
+        &self.segment
+    }
+
+    /// Where a tool of the segment stands among all.
+    pub(super) fn place(&self, indexed: u32) -> usize {
+        self.places[indexed as usize] as usize
+    }
+
+    pub(super) fn names(&self) -> &Arc<Segment> {
+        self.names.get_or_init(|| {
+            let documents: Vec<Document<'_>> =
+                self.tools.iter().map(|tool| Document::named(&tool.name)).collect();
+            Arc::new(Segment::build(&documents))
+        })
+    }
+}
+
+impl Default for Listing {
+    fn default() -> Self {
+        Listing::new(&Source::Builtin, Vec::new())
+    }
+}
+
+fn segment<'a>(tools: impl Iterator<Item = &'a Arc<Tool>>) -> Segment {
+    let tools: Vec<(&Arc<Tool>, String)> = tools.map(|tool| (tool, tool.description())).collect();
+    let documents: Vec<Document<'_>> = tools
+        .iter()
+        .map(|(tool, description)| Document {
+            name: &tool.name,
+            description,
+            input_schema: tool.input_schema_json(),
+        })
+        .collect();
+    Segment::build(&documents)
+}

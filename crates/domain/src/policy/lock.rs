@@ -1,0 +1,282 @@
+//! Whether a tool is locked for everybody, and why. One classifier with one precedence: search,
+//! dispatch, lists, counts, REST and the command line show its answer.
+
+use std::collections::BTreeSet;
+
+use serde_json::json;
+
+use crate::code::Code;
+use crate::refusal::Refusal;
+use crate::tool::ToolName;
+
+/// Why a tool cannot be called, in order of precedence.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Status {
+    ServerQuarantined,
+    ServerDisabled,
+    DisabledByConfig,
+    DisabledByUser,
+    PendingApproval,
+    DisabledUnknown,
+}
+
+impl Status {
+    pub const ALL: [Status; 6] = [
+        Status::ServerQuarantined,
+        Status::ServerDisabled,
+        Status::DisabledByConfig,
+        Status::DisabledByUser,
+        Status::PendingApproval,
+        Status::DisabledUnknown,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::ServerQuarantined => "server_quarantined",
+            Status::ServerDisabled => "server_disabled",
+            Status::DisabledByConfig => "disabled_by_config",
+            Status::DisabledByUser => "disabled_by_user",
+            Status::PendingApproval => "pending_approval",
+            Status::DisabledUnknown => "disabled_unknown",
+        }
+    }
+
+    /// Who can lift the lock, and how.
+    pub fn remediation(self) -> &'static str {
+        match self {
+            Status::ServerQuarantined => {
+                "The server is quarantined: a person must review and approve it first, with \
+                 `countersign upstream approve`."
+            }
+            Status::ServerDisabled => {
+                "The server is switched off: ask the person who runs Countersign to enable the \
+                 server first."
+            }
+            Status::DisabledByConfig => {
+                "The tool is locked by the operator's configuration. This is operator policy and \
+                 not user-overridable: only the operator can change it, by editing the config."
+            }
+            Status::DisabledByUser => {
+                "The tool was switched off by a person: ask the user to switch it on, with \
+                 `countersign tools enable`."
+            }
+            Status::PendingApproval => {
+                "The tool is new or has changed since it was approved: ask the user to review and \
+                 approve it, with `countersign tools approve`."
+            }
+            Status::DisabledUnknown => {
+                "Why the tool is locked cannot be read: ask the person who runs Countersign to \
+                 look at its logs."
+            }
+        }
+    }
+
+    /// Nobody has approved what the tool says of itself: its name is all that is shown.
+    pub fn distrusts_text(self) -> bool {
+        match self {
+            Status::ServerQuarantined | Status::PendingApproval | Status::DisabledUnknown => true,
+            Status::ServerDisabled | Status::DisabledByConfig | Status::DisabledByUser => false,
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lock {
+    Callable,
+    Locked(Status),
+}
+
+impl Lock {
+    /// The word for it on every surface.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Lock::Callable => "callable",
+            Lock::Locked(status) => status.as_str(),
+        }
+    }
+
+    /// Every word that [`Lock::as_str`] gives.
+    pub fn words() -> Vec<&'static str> {
+        let locked = Status::ALL.into_iter().map(Lock::Locked);
+        std::iter::once(Lock::Callable).chain(locked).map(Lock::as_str).collect()
+    }
+}
+
+/// What the operator's configuration and people's switches say of one server.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerRules {
+    pub quarantined: bool,
+    pub disabled: bool,
+    pub tools: ToolRules,
+    /// Tools that a person switched off.
+    pub switched_off: BTreeSet<String>,
+}
+
+/// What the configuration allows of a server's tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ToolRules {
+    /// Only these; `None`: all.
+    pub only: Option<BTreeSet<String>>,
+    /// But never these.
+    pub except: BTreeSet<String>,
+}
+
+impl ToolRules {
+    pub fn allow(&self, tool: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(tool)) && !self.except.contains(tool)
+    }
+
+    /// Every name that is written in the rules.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.only.iter().flatten().chain(&self.except).map(String::as_str)
+    }
+}
+
+/// Whether a person, or the rules that a person set, approved what a tool says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    Approved,
+    Pending,
+    /// It could not be read.
+    Unknown,
+}
+
+/// Whether a server's tool may be called by anyone at all. First match wins.
+pub fn lock(rules: &ServerRules, tool: &str, approval: Approval) -> Lock {
+    if rules.quarantined {
+        Lock::Locked(Status::ServerQuarantined)
+    } else if rules.disabled {
+        Lock::Locked(Status::ServerDisabled)
+    } else if !rules.tools.allow(tool) {
+        Lock::Locked(Status::DisabledByConfig)
+    } else if rules.switched_off.contains(tool) {
+        Lock::Locked(Status::DisabledByUser)
+    } else {
+        match approval {
+            Approval::Approved => Lock::Callable,
+            Approval::Pending => Lock::Locked(Status::PendingApproval),
+            Approval::Unknown => Lock::Locked(Status::DisabledUnknown),
+        }
+    }
+}
+
+/// The refusal of a tool that is locked. It says why and who can change that, and nothing of what
+/// the tool says of itself.
+pub fn blocked(tool: &ToolName, status: Status) -> Refusal {
+    let (word, remediation) = (status.as_str(), status.remediation());
+    let message = format!(
+        "Tool '{tool}' is locked ({word}). {remediation} To see which tools are locked and why, use \
+         retrieve_tools with include_disabled:true."
+    );
+    Refusal::new(Code::ToolBlocked, message)
+        .with(json!({"status": word, "remediation": remediation}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    }
+
+    /// One line for each server, list and switch, and in it the lock of a tool that is approved,
+    /// pending and unreadable.
+    const TABLE: &str = "
+        quarantined           none          on   server_quarantined server_quarantined server_quarantined
+        quarantined           none          off  server_quarantined server_quarantined server_quarantined
+        quarantined           only-it       on   server_quarantined server_quarantined server_quarantined
+        quarantined           only-it       off  server_quarantined server_quarantined server_quarantined
+        quarantined           only-other    on   server_quarantined server_quarantined server_quarantined
+        quarantined           only-other    off  server_quarantined server_quarantined server_quarantined
+        quarantined           except-it     on   server_quarantined server_quarantined server_quarantined
+        quarantined           except-it     off  server_quarantined server_quarantined server_quarantined
+        quarantined           except-other  on   server_quarantined server_quarantined server_quarantined
+        quarantined           except-other  off  server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  none          on   server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  none          off  server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  only-it       on   server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  only-it       off  server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  only-other    on   server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  only-other    off  server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  except-it     on   server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  except-it     off  server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  except-other  on   server_quarantined server_quarantined server_quarantined
+        quarantined,disabled  except-other  off  server_quarantined server_quarantined server_quarantined
+        disabled              none          on   server_disabled    server_disabled    server_disabled
+        disabled              none          off  server_disabled    server_disabled    server_disabled
+        disabled              only-it       on   server_disabled    server_disabled    server_disabled
+        disabled              only-it       off  server_disabled    server_disabled    server_disabled
+        disabled              only-other    on   server_disabled    server_disabled    server_disabled
+        disabled              only-other    off  server_disabled    server_disabled    server_disabled
+        disabled              except-it     on   server_disabled    server_disabled    server_disabled
+        disabled              except-it     off  server_disabled    server_disabled    server_disabled
+        disabled              except-other  on   server_disabled    server_disabled    server_disabled
+        disabled              except-other  off  server_disabled    server_disabled    server_disabled
+        enabled               none          on   callable           pending_approval   disabled_unknown
+        enabled               none          off  disabled_by_user   disabled_by_user   disabled_by_user
+        enabled               only-it       on   callable           pending_approval   disabled_unknown
+        enabled               only-it       off  disabled_by_user   disabled_by_user   disabled_by_user
+        enabled               only-other    on   disabled_by_config disabled_by_config disabled_by_config
+        enabled               only-other    off  disabled_by_config disabled_by_config disabled_by_config
+        enabled               except-it     on   disabled_by_config disabled_by_config disabled_by_config
+        enabled               except-it     off  disabled_by_config disabled_by_config disabled_by_config
+        enabled               except-other  on   callable           pending_approval   disabled_unknown
+        enabled               except-other  off  disabled_by_user   disabled_by_user   disabled_by_user
+    ";
+
+    #[test]
+    fn every_combination_has_the_status_of_the_first_that_locks() {
+        let mut seen = BTreeSet::new();
+        for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()) {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let [server, list, switch, expected @ ..] = words.as_slice() else {
+                panic!("{line}");
+            };
+            let only = |name| ToolRules { only: Some(names(&[name])), except: names(&[]) };
+            let except = |name| ToolRules { only: None, except: names(&[name]) };
+            let rules = ServerRules {
+                quarantined: server.contains("quarantined"),
+                disabled: server.contains("disabled"),
+                tools: match *list {
+                    "none" => ToolRules::default(),
+                    "only-it" => only("it"),
+                    "only-other" => only("other"),
+                    "except-it" => except("it"),
+                    "except-other" => except("other"),
+                    other => panic!("{other}"),
+                },
+                switched_off: if *switch == "off" { names(&["it"]) } else { names(&["other"]) },
+            };
+            let approvals = [Approval::Approved, Approval::Pending, Approval::Unknown];
+            let locks = approvals.map(|approval| lock(&rules, "it", approval).as_str());
+            assert_eq!(locks, expected, "{line}");
+            assert!(seen.insert((*server, *list, *switch)), "twice: {line}");
+        }
+        assert_eq!(seen.len(), 4 * 5 * 2, "a combination is missing");
+    }
+
+    #[test]
+    fn both_lists_may_meet_and_the_narrower_one_holds() {
+        let tools = ToolRules { only: Some(names(&["a", "b"])), except: names(&["b"]) };
+        assert_eq!(["a", "b", "c"].map(|tool| tools.allow(tool)), [true, false, false]);
+        assert_eq!(tools.names().collect::<Vec<_>>(), ["a", "b", "b"]);
+    }
+
+    #[test]
+    fn a_lock_of_the_config_gets_no_advice_for_users() {
+        let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
+        for status in Status::ALL {
+            let refusal = blocked(&tool, status);
+            assert_eq!(refusal.details["status"], status.as_str());
+            assert_eq!(refusal.details["remediation"], status.remediation());
+            assert!(refusal.message.ends_with("include_disabled:true."), "{}", refusal.message);
+            let advises_user = ["ask the user", "tools enable", "switch it on"]
+                .iter()
+                .any(|advice| refusal.message.contains(advice));
+            let is_config = status == Status::DisabledByConfig;
+            assert!(!(is_config && advises_user), "{}", refusal.message);
+            assert_eq!(is_config, refusal.message.contains("not user-overridable"));
+        }
+    }
+}
