@@ -14,6 +14,7 @@ use domain::ledger::target::Target;
 use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
 use jiff::Timestamp;
+use store::state::ItemChange;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store};
 
 const CALLS: usize = 12_000;
@@ -32,6 +33,84 @@ fn main() {
             runtime.block_on(measure(class, callers));
         }
     }
+    decisions();
+    runtime.block_on(decisions_under_load());
+}
+
+const TOOLS: usize = 10_000;
+
+/// Definitions of 700 bytes, in no order.
+fn tools(word: &str) -> Vec<(String, String, String)> {
+    let tool = |number: usize| {
+        let name = format!("{:04x}_tool", number * 40_503 % 65_536);
+        (name, word.repeat(700 / word.len()), format!("sha256:{number:064x}"))
+    };
+    (0..TOOLS).map(tool).collect()
+}
+
+fn approved(tools: &[(String, String, String)]) -> Vec<ItemChange<'_>> {
+    let change =
+        |(name, text, fingerprint)| ItemChange::Approved { kind: "tool", name, text, fingerprint };
+    tools.iter().map(|(name, text, fingerprint)| change((name, text, fingerprint))).collect()
+}
+
+/// What people's decisions cost, on a file and where nothing else happens.
+fn decisions() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
+    let (state, tools) = (store.state(), tools("lorem ipsum "));
+    state.version().expect("a version");
+    let timed = |what: &str, work: &dyn Fn()| {
+        let since = Instant::now();
+        work();
+        println!("{what:<40} {:>10.3} ms", since.elapsed().as_secs_f64() * 1e3);
+    };
+    let changes = approved(&tools);
+    let record = || state.record_items("files", &changes, true).expect("kept");
+    timed("baseline of 10,000 tools", &record);
+    timed("the same list again", &record);
+    timed("items of 10,000 tools", &|| {
+        assert_eq!(state.items("files").expect("read").len(), TOOLS)
+    });
+    timed("version", &|| drop(state.version()));
+    timed("a switch", &|| drop(state.set_switch("files", "write", true)));
+    timed("1,000 switches", &|| {
+        for number in 0..1_000 {
+            state.set_switch("files", &number.to_string(), true).expect("kept");
+        }
+    });
+    timed("forget 10,000 tools", &|| drop(state.remove_server("files")));
+}
+
+/// How long decisions wait for calls, and calls for decisions.
+async fn decisions_under_load() {
+    let home = tempfile::tempdir().expect("a folder");
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
+    let deciding = store.clone();
+    let decided = tokio::task::spawn_blocking(move || {
+        let mut waits = Vec::new();
+        for number in 0..100 {
+            let since = Instant::now();
+            deciding.state().set_switch("files", &number.to_string(), true).expect("kept");
+            waits.push(since.elapsed());
+        }
+        let tools = tools("lorem ipsum ");
+        let since = Instant::now();
+        deciding.state().record_items("files", &approved(&tools), true).expect("kept");
+        waits.sort_unstable();
+        (waits, since.elapsed())
+    });
+    let mut calls = run(&store, Class::Write, 32, CALLS).await;
+    let (waits, baseline) = decided.await.expect("decided");
+    calls.sort_unstable();
+    println!(
+        "beside 32 callers: switch median {:?}, longest {:?}; baseline {baseline:?}; call median {:?}, p99 {:?}, longest {:?}",
+        waits[waits.len() / 2],
+        waits[waits.len() - 1],
+        calls[calls.len() / 2],
+        calls[calls.len() * 99 / 100],
+        calls[calls.len() - 1],
+    );
 }
 
 async fn measure(class: Class, callers: usize) {

@@ -22,6 +22,7 @@ mod recovery;
 mod retention;
 mod schema;
 mod signer;
+pub mod state;
 mod transaction;
 mod writer;
 
@@ -35,8 +36,8 @@ use domain::Code;
 pub use domain::config::{Durability, OnFailure};
 use domain::ledger::{PublicKey, SigningKey};
 use domain::tool::Class;
-use rusqlite::Connection;
 use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};
 
 pub use committed::{Committed, Safe};
@@ -54,7 +55,8 @@ use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, HOLD, INBOX_MAX};
 use crate::query::Reader;
 use crate::retention::{Retention, Rules};
 use crate::signer::Signer;
-use crate::writer::{Message, Pending, State, Writer};
+use crate::state::State;
+use crate::writer::{Message, Pending, Writer};
 
 /// The file of the ledger in the home.
 pub const FILE: &str = "ledger.db";
@@ -89,6 +91,19 @@ impl StoreError {
             | StoreError::Closed => Code::LedgerUnavailable,
         }
     }
+
+    /// SQLite's errors do not say whether something was to be read or written.
+    fn of_reading(self) -> StoreError {
+        match self {
+            StoreError::Write(words) => StoreError::Read(words),
+            StoreError::Read(_)
+            | StoreError::Key(_)
+            | StoreError::Corrupt(_)
+            | StoreError::Newer { .. }
+            | StoreError::Closed
+            | StoreError::Cursor(_) => self,
+        }
+    }
 }
 
 impl From<rusqlite::Error> for StoreError {
@@ -120,6 +135,7 @@ struct Inner {
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
     reader: Reader,
+    state: State,
     key: Mutex<Arc<SigningKey>>,
     /// For measurements: entries are taken and forgotten.
     is_nowhere: bool,
@@ -151,7 +167,7 @@ impl Store {
             retention: Retention::new(retention_rules(rules), Instant::now()),
             changes: changes_sender,
             home: home.to_owned(),
-            state: State::default(),
+            state: writer::State::default(),
         };
         let writer = Arc::new(Mutex::new(Some(writer)));
         let (shared, messages) = (writer.clone(), inbox.clone());
@@ -167,6 +183,7 @@ impl Store {
             on_failure: rules.on_failure,
             changes,
             reader: Reader::live(&home.join(FILE)),
+            state: State::of_file(&home.join(FILE), rules.durability),
             key: Mutex::new(key),
             is_nowhere: false,
         };
@@ -184,6 +201,7 @@ impl Store {
             on_failure: OnFailure::QueueReads,
             changes: watch::channel(0).1,
             reader: Reader::live(Path::new("")),
+            state: State::in_memory(),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             is_nowhere: true,
         };
@@ -245,6 +263,11 @@ impl Store {
         &self.inner.reader
     }
 
+    /// What people decided while the program ran.
+    pub fn state(&self) -> &State {
+        &self.inner.state
+    }
+
     /// Every public key that ever signed here, the present one first.
     pub fn public_keys(&self) -> Result<Vec<PublicKey>, StoreError> {
         self.inner.reader.public_keys(&self.inner.home.join("keys"))
@@ -268,6 +291,7 @@ impl Store {
 
     /// Ends the chain; nothing can be appended afterwards.
     pub async fn close(&self) -> Result<(), StoreError> {
+        self.inner.state.rest();
         let (done, closed) = oneshot::channel();
         if self.inner.is_nowhere || self.inner.inbox.send(Message::Close(done)).is_err() {
             return Ok(());
@@ -293,16 +317,21 @@ fn retention_rules(rules: &domain::config::Ledger) -> Rules {
 }
 
 /// The file is the person's own, whatever the umask; SQLite gives its companions the same mode.
-fn connect(home: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    let file = home.join(FILE);
+fn create(file: &Path) -> Result<(), StoreError> {
     OpenOptions::new()
         .write(true)
         .create(true)
         .truncate(false)
         .mode(0o600)
-        .open(&file)
+        .open(file)
         .map_err(|error| StoreError::Write(format!("cannot open '{}': {error}", file.display())))?;
-    let db = Connection::open(file)?;
+    Ok(())
+}
+
+/// A connection that writes to a file which is there.
+fn connect(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(file, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
     // Otherwise each statement is planned anew for each value that is bound to it.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
@@ -327,7 +356,9 @@ fn prepare(
     durability: Durability,
 ) -> Result<(Connection, Keys), StoreError> {
     let _lock = Lock::maintenance(writers)?;
-    let mut db = connect(home, durability)?;
+    let file = home.join(FILE);
+    create(&file)?;
+    let mut db = connect(&file, durability)?;
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }

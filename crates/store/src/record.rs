@@ -29,16 +29,32 @@ pub enum Kind {
     ToolCall,
     PolicyDecision,
     System,
+    /// A person added, removed, approved or switched a server.
+    ServerChange,
+    /// A tool, or another thing that a server offers, was approved, switched, or has changed.
+    ToolChange,
+    /// A token was made or revoked.
+    TokenChange,
 }
 
 impl Kind {
-    pub const ALL: [Kind; 3] = [Kind::ToolCall, Kind::PolicyDecision, Kind::System];
+    pub const ALL: [Kind; 6] = [
+        Kind::ToolCall,
+        Kind::PolicyDecision,
+        Kind::System,
+        Kind::ServerChange,
+        Kind::ToolChange,
+        Kind::TokenChange,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
             Kind::ToolCall => "tool_call",
             Kind::PolicyDecision => "policy_decision",
             Kind::System => "system",
+            Kind::ServerChange => "server_change",
+            Kind::ToolChange => "tool_change",
+            Kind::TokenChange => "token_change",
         }
     }
 }
@@ -222,6 +238,13 @@ pub(crate) mod tests {
                 correlation_id: None,
             },
             outside: Some(Box::new(Outside { pid: Some(-1), ..Outside::default() })),
+        }
+    }
+
+    #[test]
+    fn a_kind_has_one_spelling() {
+        for kind in Kind::ALL {
+            assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.as_str()));
         }
     }
 

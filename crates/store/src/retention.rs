@@ -6,8 +6,8 @@ use std::time::Instant;
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
-use crate::StoreError;
 use crate::limits::{RETENTION_CHUNK, RETENTION_EVERY, RETENTION_PAUSE};
+use crate::{StoreError, state};
 
 /// What one receipt takes in the file, its index entries included (measured).
 const RECEIPT_BYTES: u64 = 2_400;
@@ -140,10 +140,12 @@ fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> 
     delete_activity(db, first + chunk() - 1, None)
 }
 
-/// What is in use in the file, less what receipts take.
+/// What is in use in the file, less what receipts and people's decisions take: to let records go
+/// would make neither of them smaller.
 fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
     let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);
     let receipts: u64 = db.query_row("SELECT COUNT(*) FROM receipts", [], |row| row.get(0))?;
-    Ok((pages * pragma("page_size")?).saturating_sub(receipts * RECEIPT_BYTES))
+    let others = receipts * RECEIPT_BYTES + state::bytes(db)?;
+    Ok((pages * pragma("page_size")?).saturating_sub(others))
 }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::StoreError;
 
 /// One entry per version of the file; its number is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST];
+const STEPS: &[&str] = &[FIRST, SECOND];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` says up to which entry that has been
@@ -138,6 +138,64 @@ CREATE VIEW calls AS
   FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target);
 ";
 
+/// What people decided while the program ran. `state` counts the changes to the other tables.
+const SECOND: &str = "
+CREATE TABLE state (
+  version INTEGER NOT NULL
+);
+INSERT INTO state (version) VALUES (0);
+
+CREATE TABLE servers (
+  name TEXT PRIMARY KEY,
+  -- Its definition, where it was added at run time.
+  added TEXT,
+  disabled INTEGER NOT NULL DEFAULT 0,
+  quarantined INTEGER NOT NULL DEFAULT 0,
+  -- The identity that the approval is bound to.
+  approved TEXT,
+  has_baseline INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- What servers offer: as it was approved, and as it waits for a review.
+CREATE TABLE items (
+  server TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  listed INTEGER NOT NULL DEFAULT 1,
+  approved_fingerprint TEXT,
+  approved_us INTEGER,
+  pending_fingerprint TEXT,
+  pending_us INTEGER,
+  approved_text TEXT,
+  pending_text TEXT,
+  PRIMARY KEY (server, kind, name)
+) WITHOUT ROWID;
+
+-- Tools that a person switched off.
+CREATE TABLE switches (
+  server TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  PRIMARY KEY (server, tool)
+) WITHOUT ROWID;
+
+-- Revoked ones stay, so that they can be told from unknown ones.
+CREATE TABLE tokens (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash BLOB NOT NULL UNIQUE,
+  scope TEXT NOT NULL,
+  created_us INTEGER NOT NULL,
+  expires_us INTEGER,
+  revoked_us INTEGER
+);
+CREATE UNIQUE INDEX tokens_name ON tokens (name) WHERE revoked_us IS NULL;
+
+CREATE TABLE trusted_files (
+  path TEXT PRIMARY KEY,
+  sha256 TEXT NOT NULL
+) WITHOUT ROWID;
+";
+
 /// Brings the file to the newest version. The caller holds the maintenance lock.
 pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let newest = STEPS.len();
@@ -158,4 +216,100 @@ pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
 pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
     let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(found == STEPS.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+    use std::path::Path;
+
+    use domain::ledger::Hash;
+    use domain::ledger::chain::{Expected, verify};
+
+    use super::*;
+    use crate::query::{Filter, Page, Reader, ReceiptFilter};
+    use crate::record::tests::started;
+    use crate::{Ended, Entry, Payload, Receipted, Status, Store};
+
+    #[test]
+    fn steps_stay_as_they_were_released() {
+        let hash = Hash::of(FIRST.as_bytes()).to_string();
+        assert_eq!(hash, "sha256:717bcfb7823bb228b0f38c255695989f4f99d0fef6cd098948ebd4b33b3767ad");
+    }
+
+    /// A closed ledger with a record and its receipt, as a program wrote it that knew the first
+    /// step alone.
+    async fn first(home: &Path) {
+        let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
+        let call = started();
+        let end = Ended {
+            id: call.id.clone(),
+            status: Status::Success,
+            error_code: None,
+            error_message: None,
+            duration: std::time::Duration::from_millis(1),
+            response: Payload::default(),
+            receipt: Receipted::Yes,
+        };
+        store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
+        store.close().await.unwrap();
+        let (new, old) = (home.join("new.db"), home.join(crate::FILE));
+        fs::rename(&old, &new).unwrap();
+        let db = Connection::open(&old).unwrap();
+        db.pragma_update(None, "journal_mode", "wal").unwrap();
+        db.execute_batch(FIRST).unwrap();
+        db.pragma_update(None, "user_version", 1).unwrap();
+        db.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
+        for table in [
+            "journal", "chains", "receipts", "agents", "targets", "activity", "payloads",
+            "settings",
+        ] {
+            db.execute(&format!("INSERT INTO {table} SELECT * FROM new.{table}"), []).unwrap();
+        }
+        drop(db);
+        fs::remove_file(new).unwrap();
+    }
+
+    fn version(home: &Path) -> usize {
+        let db = Connection::open(home.join(crate::FILE)).unwrap();
+        db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+    }
+
+    fn assert_kept(reader: &Reader, key: &domain::ledger::PublicKey) {
+        let activity = reader.activity(&Filter::default(), &Page::first(10)).unwrap();
+        assert_eq!(activity.records.len(), 1);
+        assert_eq!(activity.records[0].id, started().id);
+        let receipts = reader.receipts(&ReceiptFilter::default(), &Page::first(10)).unwrap();
+        let mut texts: Vec<_> = receipts.receipts.into_iter().map(|receipt| receipt.text).collect();
+        texts.reverse();
+        assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
+        assert!(verify(&texts, key, Expected::default()).valid);
+    }
+
+    #[tokio::test]
+    async fn a_ledger_of_the_first_step_gets_its_state_and_keeps_its_records() {
+        let folder = tempfile::tempdir().unwrap();
+        first(folder.path()).await;
+        assert_eq!(version(folder.path()), 1);
+        let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+        assert_eq!(version(folder.path()), STEPS.len());
+        assert_kept(store.read(), &store.key().public());
+        assert_eq!(store.state().version().unwrap(), 0);
+        store.state().quarantine_server("git").unwrap();
+        assert_eq!(store.state().servers().unwrap().len(), 1);
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_look_at_a_ledger_of_the_first_step_writes_nothing() {
+        let folder = tempfile::tempdir().unwrap();
+        first(folder.path()).await;
+        let file = folder.path().join(crate::FILE);
+        let names = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+        let before = (fs::read(&file).unwrap(), names().collect::<Vec<_>>());
+        let reader = Reader::open(&file).unwrap();
+        let keys = reader.public_keys(&folder.path().join("keys")).unwrap();
+        assert_kept(&reader, &keys[0]);
+        assert!((fs::read(&file).unwrap(), names().collect::<Vec<_>>()) == before);
+    }
 }

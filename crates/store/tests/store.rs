@@ -10,5 +10,6 @@ mod store {
     mod keys;
     mod load;
     mod retention;
+    mod state;
     mod support;
 }

@@ -91,6 +91,13 @@ pub fn classify_event(given: Option<&str>, server: Option<&str>, tool: &str) -> 
     Action { action_type, risk: action_type.default_risk() }
 }
 
+/// The action of a decision made while the program runs, about a server, a tool or a token: it
+/// changes what agents may do from then on.
+pub fn classify_decision() -> Action {
+    let action_type = ActionType("system.settings.modify");
+    Action { action_type, risk: action_type.default_risk() }
+}
+
 fn raised(risk: RiskLevel, effective: Option<Class>) -> RiskLevel {
     match effective {
         Some(Class::Destructive) => risk.max(RiskLevel::High),
@@ -228,6 +235,13 @@ mod tests {
             let action = classify(source, tool, effective, before);
             assert_eq!((action.action_type.as_str(), action.risk), (action_type, risk), "{tool}");
         }
+    }
+
+    #[test]
+    fn a_decision_is_a_change_of_settings() {
+        let action = classify_decision();
+        assert_eq!(ActionType::parse("system.settings.modify"), Some(action.action_type));
+        assert_eq!(action.risk, RiskLevel::High);
     }
 
     #[test]

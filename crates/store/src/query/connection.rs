@@ -42,9 +42,9 @@ impl Readers {
         let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let db = match kept {
             Some(db) => db,
-            None => self.connect().map_err(of_reading)?,
+            None => self.connect().map_err(StoreError::of_reading)?,
         };
-        let answer = question(&db).map_err(of_reading)?;
+        let answer = question(&db).map_err(StoreError::of_reading)?;
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         if idle.len() < READERS_MAX {
             idle.push(db);
@@ -92,12 +92,4 @@ fn still(file: &Path) -> PathBuf {
     }
     address.extend(b"?immutable=1");
     OsString::from_vec(address).into()
-}
-
-/// SQLite's errors do not say which of the two was tried.
-fn of_reading(error: StoreError) -> StoreError {
-    match error {
-        StoreError::Write(words) => StoreError::Read(words),
-        other => other,
-    }
 }

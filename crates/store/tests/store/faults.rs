@@ -1,7 +1,7 @@
 //! Files that cannot be written or are not what they were.
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use domain::ledger::chain::ChainStatus;
@@ -11,7 +11,7 @@ use store::{Entry, OnFailure, Safe, Store, StoreError};
 
 use super::support::{Home, Look, call, ended, rules, started, whole};
 
-fn foreign(home: &Home) -> Connection {
+pub(crate) fn foreign(home: &Home) -> Connection {
     let db = Connection::open(home.path().join(store::FILE)).unwrap();
     db.execute_batch("BEGIN EXCLUSIVE").unwrap();
     db
@@ -165,10 +165,10 @@ async fn a_journal_that_was_changed_is_named() {
 }
 
 /// In the environment of a child: a folder of its own that is mounted with little room.
-const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
+pub(crate) const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
 
-/// Runs one test of this file again where a small disk is mounted, in a namespace of its own.
-fn on_a_small_disk(test: &str) -> bool {
+/// Runs one test again where a small disk is mounted, in a namespace of its own.
+pub(crate) fn on_a_small_disk(test: &str) -> bool {
     let folder = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
     let output = Command::new("unshare")
@@ -204,10 +204,8 @@ fn a_full_disk_refuses_changes_and_queues_reads_until_there_is_room() {
     runtime.block_on(full_disk(Path::new(&folder)));
 }
 
-async fn full_disk(home: &Path) {
-    let store = Store::open(home, &rules()).unwrap();
-    let (first, _) = call(&store, Class::Write).await.unwrap();
-    store.settled().await;
+/// Leaves no room on the disk, by a file that can be removed again.
+pub(crate) fn fill(home: &Path) -> PathBuf {
     let filler = home.join("filler");
     while fs::File::options()
         .append(true)
@@ -216,6 +214,14 @@ async fn full_disk(home: &Path) {
         .and_then(|mut file| std::io::Write::write_all(&mut file, &[0; 4096]))
         .is_ok()
     {}
+    filler
+}
+
+async fn full_disk(home: &Path) {
+    let store = Store::open(home, &rules()).unwrap();
+    let (first, _) = call(&store, Class::Write).await.unwrap();
+    store.settled().await;
+    let filler = fill(home);
     let mut kept = vec![first];
     let mut refused = 0;
     while refused < 3 {

@@ -1,0 +1,123 @@
+//! What people decided while the program ran: servers, approvals, switches, tokens, trusted files.
+//! It lies beside the records, in tables of its own; what a decision means is for others to know.
+//!
+//! The writer of the ledger waits while a change is made here, so a change is one short transaction
+//! of values that come in ready.
+
+mod files;
+mod items;
+mod servers;
+mod switches;
+mod tokens;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use jiff::Timestamp;
+use rusqlite::Connection;
+
+pub use items::{Approval, Definition, Item, ItemChange};
+pub use servers::ServerState;
+pub use tokens::TokenRecord;
+
+use crate::{Durability, StoreError, schema, transaction};
+
+/// The decisions of a home. Each function blocks for a moment: call it off the async threads.
+pub struct State {
+    place: Place,
+    /// Made by the first question, and then kept.
+    db: Mutex<Option<Connection>>,
+}
+
+enum Place {
+    File(PathBuf, Durability),
+    Memory,
+}
+
+impl State {
+    /// The state in a ledger's file, which is there and has its tables.
+    pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
+        State { place: Place::File(file.to_owned(), durability), db: Mutex::default() }
+    }
+
+    pub(crate) fn in_memory() -> State {
+        State { place: Place::Memory, db: Mutex::default() }
+    }
+
+    /// Grows with every change, by whichever process; cheap to ask once a second. Whoever finds
+    /// another number than before asks for the rest again.
+    pub fn version(&self) -> Result<i64, StoreError> {
+        self.ask(|db| {
+            Ok(db.prepare_cached("SELECT version FROM state")?.query_row([], |row| row.get(0))?)
+        })
+    }
+
+    /// Lets go of the file, unless it is being asked right now. The next question opens it again.
+    pub(crate) fn rest(&self) {
+        match (&self.place, self.db.try_lock()) {
+            (Place::File(..), Ok(mut db)) => *db = None,
+            (Place::File(..) | Place::Memory, _) => {}
+        }
+    }
+
+    fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with(question).map_err(StoreError::of_reading)
+    }
+
+    /// Does some work as a whole, and counts it if it changed anything.
+    fn change<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.with(|db| {
+            transaction::whole(db, |db| {
+                let before = db.total_changes();
+                let done = work(db)?;
+                if db.total_changes() > before {
+                    db.prepare_cached("UPDATE state SET version = version + 1")?.execute([])?;
+                }
+                Ok(done)
+            })
+        })
+    }
+
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let mut db = self.db.lock().unwrap_or_else(PoisonError::into_inner);
+        match &*db {
+            Some(db) => work(db),
+            None => work(db.insert(self.place.connect()?)),
+        }
+    }
+}
+
+impl Place {
+    fn connect(&self) -> Result<Connection, StoreError> {
+        match self {
+            Place::File(file, durability) => crate::connect(file, *durability),
+            Place::Memory => {
+                let mut db = Connection::open_in_memory()?;
+                schema::migrate(&mut db)?;
+                Ok(db)
+            }
+        }
+    }
+}
+
+/// Bytes of the file that the state takes, as good as all of which are texts of items.
+pub(crate) fn bytes(db: &Connection) -> Result<u64, StoreError> {
+    let texts = "SELECT COALESCE(SUM(octet_length(approved_text)), 0)
+                   + COALESCE(SUM(octet_length(pending_text)), 0) FROM items";
+    Ok(db.query_row(texts, [], |row| row.get(0))?)
+}
+
+/// A time as it is stored.
+fn time(microseconds: i64) -> Result<Timestamp, StoreError> {
+    Timestamp::from_microsecond(microseconds)
+        .map_err(|_| StoreError::Corrupt(format!("{microseconds} is no time")))
+}

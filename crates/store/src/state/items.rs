@@ -1,0 +1,241 @@
+//! What servers offer, as it was approved and as it waits for a review. Texts and fingerprints come
+//! in ready: what makes two definitions the same is decided elsewhere.
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::{State, servers, time};
+use crate::StoreError;
+
+/// A thing that a server offers or has offered.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Item {
+    /// `tool`, `instructions`, `prompt` or `template`.
+    pub kind: String,
+    pub name: String,
+    pub approved: Option<Definition>,
+    /// New, or another than what was approved.
+    pub pending: Option<Definition>,
+    /// In the last list that was seen.
+    pub listed: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Definition {
+    pub text: String,
+    pub fingerprint: String,
+    /// When it was approved, or first seen as it is.
+    pub at: Timestamp,
+}
+
+/// What a new list of a server means for one of its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ItemChange<'a> {
+    /// Of the baseline, or accepted: this is approved now, and nothing waits.
+    Approved { kind: &'a str, name: &'a str, text: &'a str, fingerprint: &'a str },
+    /// Waits for review; what was approved before stays so.
+    Pending { kind: &'a str, name: &'a str, text: &'a str, fingerprint: &'a str },
+    /// No longer listed. An approval stays; an item that never had one is forgotten, so that a
+    /// server cannot fill the file with names that come and go.
+    Gone { kind: &'a str, name: &'a str },
+    /// Listed again as it was approved: nothing waits any more.
+    Back { kind: &'a str, name: &'a str },
+}
+
+/// What came of one of the items to be approved.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Approval {
+    Approved,
+    /// Waits as it was reviewed, and still does: another item stood in the way.
+    Held,
+    NotPending,
+    /// Something else waits than what was reviewed.
+    Changed,
+}
+
+impl State {
+    /// Sorted by kind and name.
+    pub fn items(&self, server: &str) -> Result<Vec<Item>, StoreError> {
+        self.ask(|db| {
+            let mut statement = db.prepare_cached(
+                "SELECT kind, name, listed, approved_text, approved_fingerprint, approved_us,
+                   pending_text, pending_fingerprint, pending_us
+                 FROM items WHERE server = ?1 ORDER BY kind, name",
+            )?;
+            let mut rows = statement.query([server])?;
+            let mut items = Vec::new();
+            while let Some(row) = rows.next()? {
+                items.push(read(row)?);
+            }
+            Ok(items)
+        })
+    }
+
+    /// Takes in what a list brought, as a whole. With `baseline` the server has one from here on.
+    pub fn record_items(
+        &self,
+        server: &str,
+        changes: &[ItemChange<'_>],
+        baseline: bool,
+    ) -> Result<(), StoreError> {
+        if changes.is_empty() && !baseline {
+            return Ok(());
+        }
+        let now = Timestamp::now().as_microsecond();
+        self.change(|db| {
+            changes.iter().try_for_each(|change| change.apply(db, server, now))?;
+            if baseline {
+                servers::set_baseline(db, server)?;
+            }
+            Ok(())
+        })
+    }
+
+    /// Approves what was reviewed, each as kind, name and fingerprint, if exactly that still waits;
+    /// all of them or none. The answers are in the order of the questions.
+    pub fn approve_items(
+        &self,
+        server: &str,
+        reviewed: &[(&str, &str, &str)],
+    ) -> Result<Vec<Approval>, StoreError> {
+        let now = Timestamp::now().as_microsecond();
+        self.change(|db| {
+            let mut answers = Vec::with_capacity(reviewed.len());
+            for (kind, name, expected) in reviewed {
+                answers.push(match pending_fingerprint(db, [server, kind, name])? {
+                    Some(found) if found == *expected => Approval::Approved,
+                    Some(_) => Approval::Changed,
+                    None => Approval::NotPending,
+                });
+            }
+            if answers.iter().all(|answer| *answer == Approval::Approved) {
+                for (kind, name, _) in reviewed {
+                    approve(db, (server, kind, name, now))?;
+                }
+            } else {
+                hold(&mut answers);
+            }
+            Ok(answers)
+        })
+    }
+}
+
+impl ItemChange<'_> {
+    fn apply(&self, db: &Connection, server: &str, now: i64) -> Result<(), StoreError> {
+        match *self {
+            ItemChange::Approved { kind, name, text, fingerprint } => db
+                .prepare_cached(
+                    "INSERT INTO items
+                       (server, kind, name, approved_text, approved_fingerprint, approved_us)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                     ON CONFLICT (server, kind, name) DO UPDATE SET
+                       listed = 1,
+                       approved_us = iif(approved_fingerprint IS excluded.approved_fingerprint,
+                         approved_us, excluded.approved_us),
+                       approved_text = excluded.approved_text,
+                       approved_fingerprint = excluded.approved_fingerprint,
+                       pending_text = NULL, pending_fingerprint = NULL, pending_us = NULL
+                     WHERE NOT listed OR pending_fingerprint IS NOT NULL
+                       OR approved_fingerprint IS NOT excluded.approved_fingerprint
+                       OR approved_text IS NOT excluded.approved_text",
+                )?
+                .execute((server, kind, name, text, fingerprint, now)),
+            ItemChange::Pending { kind, name, text, fingerprint } => db
+                .prepare_cached(
+                    "INSERT INTO items
+                       (server, kind, name, pending_text, pending_fingerprint, pending_us)
+                     VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+                     ON CONFLICT (server, kind, name) DO UPDATE SET
+                       listed = 1,
+                       pending_us = iif(pending_fingerprint IS excluded.pending_fingerprint,
+                         pending_us, excluded.pending_us),
+                       pending_text = excluded.pending_text,
+                       pending_fingerprint = excluded.pending_fingerprint
+                     WHERE NOT listed
+                       OR pending_fingerprint IS NOT excluded.pending_fingerprint
+                       OR pending_text IS NOT excluded.pending_text",
+                )?
+                .execute((server, kind, name, text, fingerprint, now)),
+            ItemChange::Gone { kind, name } => {
+                return gone(db, [server, kind, name]);
+            }
+            ItemChange::Back { kind, name } => db
+                .prepare_cached(
+                    "UPDATE items SET listed = 1,
+                       pending_text = NULL, pending_fingerprint = NULL, pending_us = NULL
+                     WHERE server = ?1 AND kind = ?2 AND name = ?3
+                       AND approved_fingerprint IS NOT NULL
+                       AND (NOT listed OR pending_fingerprint IS NOT NULL)",
+                )?
+                .execute([server, kind, name]),
+        }?;
+        Ok(())
+    }
+}
+
+fn gone(db: &Connection, item: [&str; 3]) -> Result<(), StoreError> {
+    let forgotten = db
+        .prepare_cached(
+            "DELETE FROM items WHERE server = ?1 AND kind = ?2 AND name = ?3
+               AND approved_fingerprint IS NULL",
+        )?
+        .execute(item)?;
+    if forgotten == 0 {
+        db.prepare_cached(
+            "UPDATE items SET listed = 0
+             WHERE server = ?1 AND kind = ?2 AND name = ?3 AND listed",
+        )?
+        .execute(item)?;
+    }
+    Ok(())
+}
+
+fn pending_fingerprint(db: &Connection, item: [&str; 3]) -> Result<Option<String>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT pending_fingerprint FROM items WHERE server = ?1 AND kind = ?2 AND name = ?3",
+    )?;
+    let found: Option<Option<String>> = statement.query_row(item, |row| row.get(0)).optional()?;
+    Ok(found.flatten())
+}
+
+/// Makes what waits what is approved. An item named twice is approved once.
+fn approve(db: &Connection, item: (&str, &str, &str, i64)) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "UPDATE items SET
+           approved_text = pending_text, approved_fingerprint = pending_fingerprint,
+           approved_us = ?4,
+           pending_text = NULL, pending_fingerprint = NULL, pending_us = NULL
+         WHERE server = ?1 AND kind = ?2 AND name = ?3 AND pending_fingerprint IS NOT NULL",
+    )?
+    .execute(item)?;
+    Ok(())
+}
+
+/// None was approved, since one of them could not be.
+fn hold(answers: &mut [Approval]) {
+    for answer in answers {
+        *answer = match answer {
+            Approval::Approved | Approval::Held => Approval::Held,
+            Approval::NotPending => Approval::NotPending,
+            Approval::Changed => Approval::Changed,
+        };
+    }
+}
+
+fn read(row: &Row<'_>) -> Result<Item, StoreError> {
+    Ok(Item {
+        kind: row.get(0)?,
+        name: row.get(1)?,
+        listed: row.get(2)?,
+        approved: definition(row, 3)?,
+        pending: definition(row, 6)?,
+    })
+}
+
+/// Text, fingerprint and time from this column on: all of them or none.
+fn definition(row: &Row<'_>, first: usize) -> Result<Option<Definition>, StoreError> {
+    let Some(fingerprint) = row.get(first + 1)? else {
+        return Ok(None);
+    };
+    Ok(Some(Definition { text: row.get(first)?, fingerprint, at: time(row.get(first + 2)?)? }))
+}

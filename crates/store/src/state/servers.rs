@@ -1,0 +1,129 @@
+//! Servers that were added, switched, quarantined or approved at run time.
+
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::State;
+use crate::StoreError;
+
+/// What was decided about a server. One that nothing was decided about has none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ServerState {
+    pub name: String,
+    /// The entry of `mcpServers` as JSON, for a server that was added at run time.
+    pub added: Option<String>,
+    /// Switched off by a person.
+    pub disabled: bool,
+    /// Put (back) into quarantine by a person or by a changed command line.
+    pub quarantined: bool,
+    /// The identity that the approval is bound to, where a person approved the server. It stays
+    /// while the server is in quarantine again.
+    pub approved: Option<String>,
+    /// Its first list was taken as approved.
+    pub has_baseline: bool,
+}
+
+const COLUMNS: &str = "name, added, disabled, quarantined, approved, has_baseline";
+
+impl State {
+    /// Sorted by name.
+    pub fn servers(&self) -> Result<Vec<ServerState>, StoreError> {
+        self.ask(|db| {
+            let words = format!("SELECT {COLUMNS} FROM servers ORDER BY name");
+            let mut statement = db.prepare_cached(&words)?;
+            let servers = statement.query_map([], read)?;
+            Ok(servers.collect::<Result<_, _>>()?)
+        })
+    }
+
+    pub fn server(&self, name: &str) -> Result<Option<ServerState>, StoreError> {
+        self.ask(|db| {
+            let words = format!("SELECT {COLUMNS} FROM servers WHERE name = ?1");
+            Ok(db.prepare_cached(&words)?.query_row([name], read).optional()?)
+        })
+    }
+
+    /// A fresh one: whatever was known under that name is gone.
+    pub fn add_server(&self, name: &str, definition_json: &str) -> Result<(), StoreError> {
+        self.change(|db| {
+            forget(db, name)?;
+            let words = "INSERT INTO servers (name, added) VALUES (?1, ?2)";
+            db.execute(words, [name, definition_json])?;
+            Ok(())
+        })
+    }
+
+    /// With all that was decided about what it offers. Whether there was anything.
+    pub fn remove_server(&self, name: &str) -> Result<bool, StoreError> {
+        self.change(|db| forget(db, name))
+    }
+
+    pub fn set_server_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
+        self.change(|db| {
+            db.execute(
+                "INSERT INTO servers (name, disabled) VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET disabled = excluded.disabled
+                 WHERE disabled <> excluded.disabled",
+                (name, disabled),
+            )?;
+            Ok(())
+        })
+    }
+
+    pub fn quarantine_server(&self, name: &str) -> Result<(), StoreError> {
+        self.change(|db| {
+            db.execute(
+                "INSERT INTO servers (name, quarantined) VALUES (?1, 1)
+                 ON CONFLICT (name) DO UPDATE SET quarantined = 1 WHERE NOT quarantined",
+                [name],
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Binds the approval to what the server is now, and lifts its quarantine.
+    pub fn approve_server(&self, name: &str, identity: &str) -> Result<(), StoreError> {
+        self.change(|db| {
+            db.execute(
+                "INSERT INTO servers (name, approved) VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET approved = excluded.approved, quarantined = 0
+                 WHERE quarantined OR approved IS NOT excluded.approved",
+                [name, identity],
+            )?;
+            Ok(())
+        })
+    }
+}
+
+/// Notes that the first list of a server was taken as approved.
+pub(super) fn set_baseline(db: &Connection, name: &str) -> Result<(), StoreError> {
+    db.execute(
+        "INSERT INTO servers (name, has_baseline) VALUES (?1, 1)
+         ON CONFLICT (name) DO UPDATE SET has_baseline = 1 WHERE NOT has_baseline",
+        [name],
+    )?;
+    Ok(())
+}
+
+/// Whether there was anything to forget.
+fn forget(db: &Connection, name: &str) -> Result<bool, StoreError> {
+    let mut rows = 0;
+    for words in [
+        "DELETE FROM servers WHERE name = ?1",
+        "DELETE FROM items WHERE server = ?1",
+        "DELETE FROM switches WHERE server = ?1",
+    ] {
+        rows += db.execute(words, [name])?;
+    }
+    Ok(rows > 0)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<ServerState> {
+    Ok(ServerState {
+        name: row.get(0)?,
+        added: row.get(1)?,
+        disabled: row.get(2)?,
+        quarantined: row.get(3)?,
+        approved: row.get(4)?,
+        has_baseline: row.get(5)?,
+    })
+}
