@@ -1,0 +1,10 @@
+//! What a person approved, and how what servers list now stands to it: fingerprints, what waits
+//! for a review, and what helps the reviewer to see what is there. It remembers nothing itself.
+
+mod fingerprint;
+mod identity;
+mod review;
+
+pub use fingerprint::Fingerprint;
+pub use identity::identity;
+pub use review::{Accepted, Approved, Change, ItemKind, Standing, stand};
