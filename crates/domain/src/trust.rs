@@ -7,9 +7,11 @@ mod identity;
 mod review;
 mod tokens;
 mod visible;
+mod warning;
 
 pub use difference::{Line, Mark, difference};
 pub use fingerprint::Fingerprint;
 pub use identity::identity;
 pub use review::{Accepted, Approved, Change, ItemKind, Standing, stand};
 pub use visible::{hidden_characters, visible};
+pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};
