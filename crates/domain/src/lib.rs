@@ -17,6 +17,7 @@ pub mod schema;
 pub mod search;
 pub mod signature;
 pub mod tool;
+pub mod trust;
 pub mod upstream;
 
 pub use caller::Caller;

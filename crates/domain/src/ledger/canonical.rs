@@ -81,6 +81,13 @@ pub fn text(json: &str) -> Result<String, serde_json::Error> {
     Ok(writer.out)
 }
 
+/// As `text`; `None` as well where a number in it would be rounded.
+pub fn faithful(json: &str) -> Option<String> {
+    let mut writer = Writer::with_capacity(json.len());
+    writer.read_text(json).ok()?;
+    writer.faithful.then_some(writer.out)
+}
+
 pub fn value(value: &Value) -> String {
     let mut writer = Writer::with_capacity(256);
     writer.read_value(value).expect("a value has no doubled names");
@@ -119,7 +126,7 @@ pub(super) fn order(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
-pub(super) fn write_text(out: &mut String, text: &str) {
+pub(crate) fn write_text(out: &mut String, text: &str) {
     out.push('"');
     let mut from = 0;
     for (at, byte) in text.bytes().enumerate() {

@@ -1,0 +1,245 @@
+//! Two definitions line by line, for a reviewer. A definition is laid out one member a line, the
+//! text of strings over as many lines as it has, without commas, so that a line differs only where
+//! something in it did.
+
+use std::collections::HashMap;
+use std::iter::Peekable;
+
+use super::tokens::{Token, decode, tokens};
+use super::visible::visible;
+
+/// Lines on either side between the first and the last change that are compared with each other,
+/// which takes time by their product. Beyond, all of them count as removed and added.
+const LINES_MAX: usize = 1_000;
+
+/// Unchanged lines shown around a change.
+const CONTEXT: usize = 3;
+
+/// Deeper levels are laid out like this one: the indentation of a nest made for it would be
+/// larger than the nest by its depth.
+const INDENTED_MAX: usize = 32;
+
+/// Before each further line of a string, so that its text cannot pass for members.
+const CONTINUED: &str = "│ ";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mark {
+    Same,
+    Removed,
+    Added,
+    /// That many unchanged lines are left out here.
+    Skipped(usize),
+}
+
+impl Mark {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Mark::Same => "same",
+            Mark::Removed => "removed",
+            Mark::Added => "added",
+            Mark::Skipped(_) => "skipped",
+        }
+    }
+}
+
+/// One line of a difference, hidden characters visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Line {
+    pub mark: Mark,
+    pub text: String,
+}
+
+/// What changed from `old` to `new`; all of `new` is added where there was nothing. Long runs
+/// without a change are folded, unless there is no change at all.
+pub fn difference(old: Option<&str>, new: &str) -> Vec<Line> {
+    let new = lay_out(new);
+    match old.map(lay_out) {
+        None => marked(Mark::Added, new).collect(),
+        Some(old) => fold(compare(old, new)),
+    }
+}
+
+fn marked(mark: Mark, lines: Vec<String>) -> impl Iterator<Item = Line> {
+    lines.into_iter().map(move |text| Line { mark, text })
+}
+
+/// A text that is no JSON is laid out as its own lines.
+fn lay_out(text: &str) -> Vec<String> {
+    match tokens(text) {
+        Some(tokens) => Layout::default().run(tokens.peekable()),
+        None => text.split('\n').map(|line| visible(line).into_owned()).collect(),
+    }
+}
+
+#[derive(Default)]
+struct Layout {
+    lines: Vec<String>,
+    depth: usize,
+    /// The name of the member whose value comes next, with a colon.
+    name: String,
+}
+
+impl Layout {
+    fn run<'a>(mut self, mut tokens: Peekable<impl Iterator<Item = Token<'a>>>) -> Vec<String> {
+        while let Some(token) = tokens.next() {
+            match token {
+                Token::Key(literal) => {
+                    // Of a name with line feeds, only one line is made.
+                    self.name = quoted(literal).replace('\n', "⟨U+000A⟩") + ": ";
+                }
+                Token::Open(bracket) => match tokens.peek() {
+                    Some(Token::Close(close)) => {
+                        self.line(&format!("{bracket}{close}"));
+                        tokens.next();
+                    }
+                    _ => {
+                        self.line(&bracket.to_string());
+                        self.depth += 1;
+                    }
+                },
+                Token::Close(bracket) => {
+                    self.depth -= 1;
+                    self.line(&bracket.to_string());
+                }
+                Token::Text(literal) => self.text(&quoted(literal)),
+                Token::Scalar(literal) => self.line(literal),
+            }
+        }
+        self.lines
+    }
+
+    fn text(&mut self, text: &str) {
+        let mut lines = text.split('\n');
+        self.line(lines.next().unwrap_or_default());
+        for line in lines {
+            self.line(&format!("{CONTINUED}{line}"));
+        }
+    }
+
+    fn line(&mut self, text: &str) {
+        let name = std::mem::take(&mut self.name);
+        let indentation = "  ".repeat(self.depth.min(INDENTED_MAX));
+        self.lines.push(format!("{indentation}{name}{text}"));
+    }
+}
+
+/// A string for reading: line feeds and all of Unicode as they are, hidden characters visible.
+fn quoted(literal: &str) -> String {
+    let text = decode(literal).replace('\\', r"\\").replace('"', r#"\""#);
+    format!("\"{}\"", visible(&text))
+}
+
+fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<Line> {
+    let common = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
+        pairs.take_while(|(old, new)| old == new).count()
+    };
+    let start = common(&mut old.iter().zip(&new));
+    let end = common(&mut old[start..].iter().rev().zip(new[start..].iter().rev()));
+    let last = new.split_off(new.len() - end);
+    old.truncate(old.len() - end);
+    let new_middle = new.split_off(start);
+    let old_middle = old.split_off(start);
+    let mut lines: Vec<Line> = marked(Mark::Same, new).collect();
+    if old_middle.len().max(new_middle.len()) > LINES_MAX {
+        lines.extend(marked(Mark::Removed, old_middle));
+        lines.extend(marked(Mark::Added, new_middle));
+    } else {
+        compare_middle(old_middle, new_middle, &mut lines);
+    }
+    lines.extend(marked(Mark::Same, last));
+    lines
+}
+
+/// By the longest common subsequence.
+fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<Line>) {
+    let lengths = common_lengths(&old, &new);
+    let width = new.len() + 1;
+    let (mut old, mut new) = (old.into_iter().peekable(), new.into_iter().peekable());
+    let (mut row, mut column) = (0, 0);
+    loop {
+        let mark = match (old.peek(), new.peek()) {
+            (None, None) => return,
+            (Some(a), Some(b)) if a == b => Mark::Same,
+            (Some(_), Some(_))
+                if lengths[(row + 1) * width + column] >= lengths[row * width + column + 1] =>
+            {
+                Mark::Removed
+            }
+            (Some(_), None) => Mark::Removed,
+            (None | Some(_), Some(_)) => Mark::Added,
+        };
+        let (from_old, from_new) = (mark != Mark::Added, mark != Mark::Removed);
+        let removed = if from_old { old.next() } else { None };
+        let added = if from_new { new.next() } else { None };
+        (row, column) = (row + usize::from(from_old), column + usize::from(from_new));
+        lines.extend(added.or(removed).map(|text| Line { mark, text }));
+    }
+}
+
+/// How many lines the ends of both have in common, for each pair of places where they may begin:
+/// row by row of `old`, one column more than `new` has lines.
+fn common_lengths(old: &[String], new: &[String]) -> Vec<u16> {
+    let mut numbers = HashMap::new();
+    let mut number = |line| {
+        let next = numbers.len();
+        *numbers.entry(line).or_insert(next)
+    };
+    let old: Vec<usize> = old.iter().map(&mut number).collect();
+    let new: Vec<usize> = new.iter().map(&mut number).collect();
+    let width = new.len() + 1;
+    let mut lengths = vec![0u16; (old.len() + 1) * width];
+    for row in (0..old.len()).rev() {
+        for column in (0..new.len()).rev() {
+            let at = row * width + column;
+            lengths[at] = if old[row] == new[column] {
+                lengths[at + width + 1] + 1
+            } else {
+                lengths[at + width].max(lengths[at + 1])
+            };
+        }
+    }
+    lengths
+}
+
+fn fold(lines: Vec<Line>) -> Vec<Line> {
+    if lines.iter().all(|line| line.mark == Mark::Same) {
+        return lines;
+    }
+    let count = lines.len();
+    let mut folded = Vec::new();
+    let mut run = Vec::new();
+    let mut from = 0;
+    for (at, line) in lines.into_iter().enumerate() {
+        if line.mark == Mark::Same {
+            run.push(line);
+            continue;
+        }
+        let before = if from == 0 { 0 } else { CONTEXT };
+        fold_run(std::mem::take(&mut run), before, CONTEXT, &mut folded);
+        folded.push(line);
+        from = at + 1;
+    }
+    if from < count {
+        fold_run(run, CONTEXT, 0, &mut folded);
+    }
+    folded
+}
+
+/// Keeps the first and the last lines of an unchanged run; a single line is not worth folding.
+fn fold_run(mut run: Vec<Line>, first: usize, last: usize, folded: &mut Vec<Line>) {
+    if run.len() <= first + last + 1 {
+        folded.append(&mut run);
+        return;
+    }
+    let tail = run.split_off(run.len() - last);
+    let skipped = run.len() - first;
+    folded.extend(run.into_iter().take(first));
+    folded
+        .push(Line {
+            mark: Mark::Skipped(skipped), text: format!("… {skipped} lines unchanged")
+        });
+    folded.extend(tail);
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,370 @@
+//! Phrases that steer a model, in one table. The documents are made from it.
+
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use aho_corasick::AhoCorasick;
+
+use super::WarningKind;
+
+/// Text in one run that is taken for encoded: above keys and hashes, which examples hold.
+pub(super) const ENCODED_CHARS_MIN: usize = 200;
+
+/// Longest phrase of `then`: beyond it and `within` a text is not looked at.
+const THEN_CHARS_MAX: usize = 40;
+
+/// Applies where one of `begins` stands in a text as a word of its own and, if there are any, one
+/// of `then` within so many characters after it, in the same sentence. All in small letters.
+pub(super) struct Rule {
+    pub(super) kind: WarningKind,
+    /// Why, in the documents.
+    pub(super) why: &'static str,
+    /// What a text with it does, as a warning says it.
+    pub(super) what: &'static str,
+    begins: &'static [&'static str],
+    then: &'static [&'static str],
+    within: usize,
+}
+
+impl Rule {
+    /// What it looks for, in the documents.
+    pub(super) fn shown(&self) -> String {
+        let list = |phrases: &[&str]| {
+            phrases.iter().map(|phrase| format!("`{phrase}`")).collect::<Vec<_>>().join(", ")
+        };
+        match self.then {
+            [] => list(self.begins),
+            then => format!("{} … {}", list(self.begins), list(then)),
+        }
+    }
+}
+
+pub(super) static RULES: [Rule; 14] = [
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "the classic way to take a model over",
+        what: "tells the model to set instructions aside",
+        begins: &["ignore", "disregard", "forget", "override", "overrides", "bypass"],
+        then: &[
+            "previous instructions",
+            "prior instructions",
+            "earlier instructions",
+            "above instructions",
+            "instructions above",
+            "other instructions",
+            "all instructions",
+            "your instructions",
+            "system instructions",
+            "existing instructions",
+            "user's instructions",
+            "previous rules",
+            "previous prompts",
+            "safety rules",
+        ],
+        within: 40,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "a tool has no reason to have its use kept from the user",
+        what: "tells the model to keep something from the user",
+        begins: &["do not", "don't", "never", "must not", "should not", "avoid"],
+        then: &[
+            "tell the user",
+            "inform the user",
+            "notify the user",
+            "warn the user",
+            "ask the user",
+            "show the user",
+            "alert the user",
+            "let the user know",
+            "to the user about this",
+            "mention this",
+            "mention that you",
+            "mention it to",
+            "mention to the user",
+            "reveal this",
+            "telling the user",
+            "informing the user",
+            "mentioning this",
+        ],
+        within: 40,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "what happens behind the user's back should be looked at",
+        what: "wants something done without the user",
+        begins: &["without"],
+        then: &[
+            "asking the user",
+            "telling the user",
+            "informing the user",
+            "notifying the user",
+            "alerting the user",
+            "prompting the user",
+            "the user knowing",
+            "the user's knowledge",
+            "the user's consent",
+            "user consent",
+            "the user's permission",
+        ],
+        within: 20,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "marks of a prompt pretend that the text comes from somebody else",
+        what: "uses marks of a prompt",
+        begins: &[
+            "<important>",
+            "<system>",
+            "</system>",
+            "<instructions>",
+            "<instruction>",
+            "<secret>",
+            "<hidden>",
+            "<system-reminder>",
+            "<system_prompt>",
+            "<assistant>",
+            "<|im_start|>",
+            "<|system|>",
+            "[inst]",
+            "<<sys>>",
+            "[system]",
+        ],
+        then: &[],
+        within: 0,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "it is no tool's business, but for tools that prompt a model themselves",
+        what: "speaks of the system prompt",
+        begins: &["system prompt", "system prompts"],
+        then: &[],
+        within: 0,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "it orders the model about instead of saying what the tool does",
+        what: "orders the model to do something",
+        begins: &["you must", "you have to", "assistant must", "model must"],
+        then: &["call", "use", "invoke", "read", "run", "execute", "send", "include"],
+        within: 16,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "a tool that wants to come first can prepare what comes after",
+        what: "wants to be called before other tools",
+        begins: &["before"],
+        then: &["any other tool", "any other tools", "all other tools", "other tools", "any tool"],
+        within: 20,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "a tool that puts itself in the place of others",
+        what: "steers the model away from other tools",
+        begins: &[
+            "instead of",
+            "in place of",
+            "do not use",
+            "don't use",
+            "never use",
+            "takes precedence over",
+            "supersedes",
+        ],
+        then: &[
+            "any other tool",
+            "any other tools",
+            "other tool",
+            "other tools",
+            "another tool",
+            "built-in tool",
+            "built-in tools",
+        ],
+        within: 40,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "the model should choose by what the tool does",
+        what: "presses for its own use",
+        begins: &[
+            "always use this tool",
+            "always call this tool",
+            "always prefer this tool",
+            "always run this tool",
+            "always invoke this tool",
+            "use this tool for every",
+            "use this tool for all",
+        ],
+        then: &[],
+        within: 0,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "a fixed address to which a model is to carry things",
+        what: "names an address to send things to",
+        begins: &["send", "post", "upload", "forward", "transmit", "exfiltrate"],
+        then: &["to http://", "to https://"],
+        within: 60,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "a parameter that carries something out beside its purpose",
+        what: "asks for the contents of something in a parameter",
+        begins: &["pass", "include", "put", "attach", "append"],
+        then: &[
+            "contents of that file",
+            "content of that file",
+            "its contents as",
+            "its content as",
+            "contents of your",
+            "contents of the user's",
+            "contents of ~",
+            "contents of /",
+            "content of ~",
+            "content of /",
+            "file contents as",
+            "file content as",
+        ],
+        within: 40,
+    },
+    Rule {
+        kind: WarningKind::InstructsModel,
+        why: "what was said to the model is not the tool's to collect",
+        what: "asks for the conversation",
+        begins: &["pass", "include", "put", "attach", "append", "provide", "send", "save", "log"],
+        then: &[
+            "conversation history",
+            "chat history",
+            "whole conversation",
+            "entire conversation",
+            "full conversation",
+            "all previous messages",
+        ],
+        within: 40,
+    },
+    Rule {
+        kind: WarningKind::NamesSecrets,
+        why: "keys and the configs of agents are what an attacker wants read",
+        what: "names a file with secrets",
+        begins: &[
+            "~/.ssh",
+            ".ssh/",
+            "id_rsa",
+            "id_ed25519",
+            "~/.aws",
+            ".aws/credentials",
+            ".netrc",
+            ".git-credentials",
+            "/etc/passwd",
+            "/etc/shadow",
+            "mcp.json",
+            "claude_desktop_config",
+            "claude_desktop_config.json",
+            "~/.cursor",
+        ],
+        then: &[],
+        within: 0,
+    },
+    Rule {
+        kind: WarningKind::NamesSecrets,
+        why: "the file where projects keep their secrets",
+        what: "names a file with secrets",
+        begins: &["read", "open", "cat", "send", "contents of", "content of"],
+        then: &[".env"],
+        within: 30,
+    },
+];
+
+/// Where each rule may begin.
+struct Beginnings {
+    all: AhoCorasick,
+    /// The rule of each pattern.
+    rules: Vec<usize>,
+}
+
+static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
+    let pairs = || {
+        let rules = RULES.iter().enumerate();
+        rules.flat_map(|(at, rule)| rule.begins.iter().map(move |begin| (at, *begin)))
+    };
+    Beginnings {
+        all: AhoCorasick::new(pairs().map(|(_, begin)| begin)).expect("a few short phrases"),
+        rules: pairs().map(|(rule, _)| rule).collect(),
+    }
+});
+
+/// The rules that apply to a text made plain, each with the span that it applies to.
+pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (usize, Range<usize>)> {
+    let found = BEGINNINGS.all.find_overlapping_iter(text);
+    found.filter_map(move |begin| {
+        let rule = BEGINNINGS.rules[begin.pattern().as_usize()];
+        if !stands_alone(text, begin.range()) {
+            return None;
+        }
+        let end = match RULES[rule].then {
+            [] => begin.end(),
+            then => follows(text, begin.end(), then, RULES[rule].within)?,
+        };
+        Some((rule, begin.start()..end))
+    })
+}
+
+/// Where the first of `then` ends that begins in the same sentence within so many characters.
+fn follows(text: &str, from: usize, then: &[&str], within: usize) -> Option<usize> {
+    let window = first_characters(&text[from..], within + THEN_CHARS_MAX);
+    let stops = [". ", "! ", "? "].iter().filter_map(|stop| window.find(stop));
+    let sentence = &window[..stops.min().unwrap_or(window.len())];
+    let reach = first_characters(sentence, within).len();
+    let ends = then.iter().filter_map(|phrase| {
+        let mut places = sentence.match_indices(phrase).take_while(|(at, _)| *at <= reach);
+        let alone = |at: usize| stands_alone(text, from + at..from + at + phrase.len());
+        places.find(|(at, _)| alone(*at)).map(|(at, phrase)| from + at + phrase.len())
+    });
+    ends.min()
+}
+
+fn first_characters(text: &str, count: usize) -> &str {
+    text.char_indices().nth(count).map_or(text, |(at, _)| &text[..at])
+}
+
+/// Whether no word goes on over an end of the span. Brackets begin anywhere.
+fn stands_alone(text: &str, span: Range<usize>) -> bool {
+    let is_word = |c: char| c.is_alphanumeric() || c == '_';
+    let begins_word = text[span.clone()].starts_with(|c| is_word(c) || c == '.');
+    let ends_word = text[span.clone()].ends_with(is_word);
+    let goes_on_before = begins_word && text[..span.start].ends_with(is_word);
+    let goes_on_after = ends_word && text[span.end..].starts_with(is_word);
+    !goes_on_before && !goes_on_after
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_table_is_in_the_form_that_texts_are_made_to() {
+        for rule in &RULES {
+            for phrase in rule.begins.iter().chain(rule.then) {
+                assert_eq!(super::super::Plain::of(phrase).text, **phrase);
+                assert!(phrase.chars().count() <= THEN_CHARS_MAX, "{phrase}");
+            }
+        }
+    }
+
+    #[test]
+    fn phrases_are_whole_words_of_one_sentence() {
+        for (text, found) in [
+            ("do not tell the user", true),
+            ("please do not, whatever happens, tell the user about it", true),
+            ("do not retry. tell the user", false),
+            ("undo not tell the user", false),
+            ("do not tell the users", false),
+            ("do not do this or that or anything else that comes to mind, tell the user", false),
+            ("read process.env", false),
+            ("read the file .env", true),
+            ("text<important>x", true),
+            ("ümlaut do not ü tell the user ü", true),
+        ] {
+            assert_eq!(phrases_in(text).next().is_some(), found, "{text}");
+        }
+    }
+}

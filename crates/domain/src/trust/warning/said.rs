@@ -1,0 +1,146 @@
+//! Every text in a definition that a model may read, with its place.
+
+use crate::trust::tokens::{Token, decode, tokens};
+
+/// Members whose text speaks of the item, where others hold values.
+const PROSE: [&str; 3] = ["description", "title", "instructions"];
+
+/// Names that are put together to a place: of a deep nest, all would cost its square.
+const PATH_MAX: usize = 16;
+
+/// Characters of a name in a place, of which every text in it has a copy.
+const NAME_CHARS_MAX: usize = 64;
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Said {
+    /// The member of the item in which it stands.
+    pub(super) member: String,
+    /// `inputSchema.properties.path.description`; items of a list have the list's.
+    pub(super) place: String,
+    pub(super) text: String,
+    pub(super) is_prose: bool,
+    /// The item's `name`.
+    pub(super) is_own_name: bool,
+}
+
+/// All strings and the names of all members, doubled ones too. A text that is no JSON is one
+/// string.
+pub(super) fn said(definition: &str) -> Vec<Said> {
+    let Some(tokens) = tokens(definition) else {
+        return vec![Said::whole(definition.to_owned())];
+    };
+    let mut walk = Walk::default();
+    tokens.for_each(|token| walk.step(token));
+    walk.said
+}
+
+impl Said {
+    fn whole(text: String) -> Said {
+        Said {
+            member: String::new(),
+            place: "text".to_owned(),
+            text,
+            is_prose: true,
+            is_own_name: false,
+        }
+    }
+}
+
+#[derive(Default)]
+struct Walk {
+    said: Vec<Said>,
+    /// The names of the members that are open, outermost first; none for an item of a list.
+    open: Vec<Option<String>>,
+    /// The name of the member whose value comes next.
+    name: Option<String>,
+}
+
+impl Walk {
+    fn step(&mut self, token: Token<'_>) {
+        match token {
+            Token::Open(_) => {
+                let name = self.name.take();
+                self.open.push(name);
+            }
+            Token::Close(_) => {
+                self.open.pop();
+            }
+            Token::Key(literal) => {
+                let name = decode(literal);
+                self.name = Some(name.chars().take(NAME_CHARS_MAX).collect());
+                self.say(name, false);
+            }
+            Token::Text(literal) => {
+                self.say(decode(literal), true);
+                self.name = None;
+            }
+            Token::Scalar(_) => self.name = None,
+        }
+    }
+
+    fn say(&mut self, text: String, is_value: bool) {
+        if self.open.is_empty() {
+            return self.said.push(Said::whole(text));
+        }
+        // The first that is open is the item itself, which has no name.
+        let mut path = self.open.iter().skip(1).chain([&self.name]).flatten();
+        let Some(first) = path.next() else {
+            return self.said.push(Said::whole(text));
+        };
+        let mut place = first.clone();
+        for name in path.take(PATH_MAX) {
+            place.push('.');
+            place.push_str(name);
+        }
+        let name = self.name.as_deref().unwrap_or_default();
+        self.said.push(Said {
+            is_own_name: is_value && self.open.len() == 1 && name == "name",
+            is_prose: is_value && PROSE.contains(&name),
+            member: first.clone(),
+            place,
+            text,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_text_has_a_place() {
+        let definition = r#"{"name":"t","icons":[{"src":"z"}],
+            "inputSchema":{"properties":{"p":{"description":"d","enum":["a",1]}}},"title":"A","title":"B"}"#;
+        let found = said(definition);
+        let values: Vec<(&str, &str)> =
+            found.iter().map(|said| (said.place.as_str(), said.text.as_str())).collect();
+        assert_eq!(
+            values,
+            [
+                ("name", "name"),
+                ("name", "t"),
+                ("icons", "icons"),
+                ("icons.src", "src"),
+                ("icons.src", "z"),
+                ("inputSchema", "inputSchema"),
+                ("inputSchema.properties", "properties"),
+                ("inputSchema.properties.p", "p"),
+                ("inputSchema.properties.p.description", "description"),
+                ("inputSchema.properties.p.description", "d"),
+                ("inputSchema.properties.p.enum", "enum"),
+                ("inputSchema.properties.p.enum", "a"),
+                ("title", "title"),
+                ("title", "A"),
+                ("title", "title"),
+                ("title", "B"),
+            ]
+        );
+        let prose: Vec<&str> =
+            found.iter().filter(|said| said.is_prose).map(|said| said.text.as_str()).collect();
+        assert_eq!(prose, ["d", "A", "B"]);
+        assert_eq!(found.iter().filter(|said| said.is_own_name).count(), 1);
+        assert_eq!(found[4].member, "icons");
+        assert_eq!(said("just text"), [Said::whole("just text".to_owned())]);
+        assert_eq!(said(r#""just\u0020text""#), [Said::whole("just text".to_owned())]);
+    }
+}
