@@ -93,6 +93,24 @@ impl ToolRules {
             ToolRules::Except(names) => names.iter().all(|name| name != tool),
         }
     }
+
+    /// What both let through; no third kind is needed for it.
+    #[must_use]
+    pub fn narrowed(self, other: ToolRules) -> ToolRules {
+        match (self, other) {
+            (ToolRules::All, rules) | (rules, ToolRules::All) => rules,
+            (ToolRules::Except(mut names), ToolRules::Except(more)) => {
+                names.extend(more);
+                names.sort();
+                names.dedup();
+                ToolRules::Except(names)
+            }
+            (ToolRules::Only(mut names), rules) | (rules, ToolRules::Only(mut names)) => {
+                names.retain(|name| rules.allow(name));
+                ToolRules::Only(names)
+            }
+        }
+    }
 }
 
 /// Whether a server's tool may be called by anyone at all. First match wins.
