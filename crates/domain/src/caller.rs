@@ -3,17 +3,30 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use crate::config::Origin;
 use crate::tool::Class;
+
+mod profile;
+pub mod scope;
+#[cfg(test)]
+mod tests;
+
+pub use profile::{Profile, Tools};
+pub use scope::Scope;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
     /// The name of the token that was shown.
     pub token: Arc<str>,
     pub role: Role,
+    /// Those that the token and the profile both name: `All` is a caller without a profile, from
+    /// whom nothing is hidden.
     pub servers: Servers,
     pub operations: Operations,
-    /// Whether a caller with only `read` may call tools that carry no hint.
+    /// Whether the caller may use tools that carry no hint.
     pub unannotated: Unannotated,
+    pub surfaces: Surfaces,
+    pub profile: ProfileRule,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,14 +54,86 @@ pub enum Unannotated {
     Deny,
 }
 
+/// A door that a token must be good for. Others are not for tokens at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Surface {
+    /// The gate's own tools, with a declared intent.
+    Discovery,
+    /// The servers' own tools, without one.
+    Passthrough,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Surfaces {
+    pub discovery: bool,
+    pub passthrough: bool,
+}
+
+/// What a caller is held to beside its servers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ProfileRule {
+    None,
+    In(Arc<Profile>),
+    /// The token names a profile that is no longer there: nothing is seen until it is back.
+    Missing(Arc<str>),
+}
+
+impl Servers {
+    fn within(&self, names: &BTreeSet<String>) -> Servers {
+        match self {
+            Servers::All => Servers::Only(names.clone()),
+            Servers::Only(own) => Servers::Only(own.intersection(names).cloned().collect()),
+        }
+    }
+}
+
 impl Operations {
     pub const ALL: Operations = Operations { read: true, write: true, destructive: true };
+    pub const NONE: Operations = Operations { read: false, write: false, destructive: false };
 
     pub fn allow(self, class: Class) -> bool {
         match class {
             Class::Read => self.read,
             Class::Write => self.write,
             Class::Destructive => self.destructive,
+        }
+    }
+
+    pub fn is_read_only(self) -> bool {
+        self.read && !self.write && !self.destructive
+    }
+}
+
+impl Unannotated {
+    pub const ALL: [Unannotated; 2] = [Unannotated::Allow, Unannotated::Deny];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Unannotated::Allow => "allow",
+            Unannotated::Deny => "deny",
+        }
+    }
+}
+
+impl Surface {
+    pub const ALL: [Surface; 2] = [Surface::Discovery, Surface::Passthrough];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Surface::Discovery => "discovery",
+            Surface::Passthrough => "passthrough",
+        }
+    }
+}
+
+impl Surfaces {
+    pub const ALL: Surfaces = Surfaces { discovery: true, passthrough: true };
+    pub const DISCOVERY: Surfaces = Surfaces { discovery: true, passthrough: false };
+
+    pub fn include(self, surface: Surface) -> bool {
+        match surface {
+            Surface::Discovery => self.discovery,
+            Surface::Passthrough => self.passthrough,
         }
     }
 }
@@ -59,9 +144,34 @@ impl Caller {
         Caller::unrestricted("admin", Role::Admin)
     }
 
-    /// The token of the first start: all servers, all operations, no admin route.
+    /// The token of the first start: all servers, operations and surfaces, no admin route.
     pub fn agent(token: &str) -> Caller {
         Caller::unrestricted(token, Role::Agent)
+    }
+
+    /// The holder of a token with this scope. `profile` is the one of the configuration that has
+    /// the name in the scope; without it, or with one that a folder's file made up, nothing is
+    /// seen.
+    pub fn from_scope(token: &str, scope: &Scope, profile: Option<Arc<Profile>>) -> Caller {
+        let servers = scope.servers.clone().map_or(Servers::All, Servers::Only);
+        let caller = Caller {
+            servers,
+            operations: scope.operations,
+            unannotated: scope.unannotated,
+            surfaces: scope.surfaces,
+            ..Caller::agent(token)
+        };
+        let Some(name) = &scope.profile else { return caller };
+        let meant =
+            |profile: &Arc<Profile>| *profile.name == **name && profile.origin == Origin::Own;
+        match profile.filter(meant) {
+            Some(profile) => caller.narrowed(profile),
+            None => Caller {
+                servers: Servers::Only(BTreeSet::new()),
+                profile: ProfileRule::Missing(name.as_str().into()),
+                ..caller
+            },
+        }
     }
 
     fn unrestricted(token: &str, role: Role) -> Caller {
@@ -71,9 +181,25 @@ impl Caller {
             servers: Servers::All,
             operations: Operations::ALL,
             unannotated: Unannotated::Allow,
+            surfaces: Surfaces::ALL,
+            profile: ProfileRule::None,
         }
     }
 
+    /// The same caller within a profile, beside the one that holds already.
+    #[must_use]
+    pub fn narrowed(&self, profile: Arc<Profile>) -> Caller {
+        let servers = self.servers.within(&profile.servers);
+        let profile = match &self.profile {
+            ProfileRule::None => ProfileRule::In(profile),
+            ProfileRule::In(own) if *own == profile => ProfileRule::In(profile),
+            ProfileRule::In(own) => ProfileRule::In(Arc::new(own.intersection(&profile))),
+            ProfileRule::Missing(name) => ProfileRule::Missing(name.clone()),
+        };
+        Caller { servers, profile, ..self.clone() }
+    }
+
+    /// Whether a server is there for this caller. Of its tools, [`Caller::sees_tool`] knows.
     pub fn sees(&self, server: &str) -> bool {
         match &self.servers {
             Servers::All => true,
@@ -81,11 +207,23 @@ impl Caller {
         }
     }
 
-    pub fn sees_tool(&self, server: &str, _tool: &str) -> bool {
-        self.sees(server)
+    /// Whether a tool is there for this caller.
+    pub fn sees_tool(&self, server: &str, tool: &str) -> bool {
+        let in_profile = match &self.profile {
+            ProfileRule::None => true,
+            ProfileRule::In(profile) => profile.has_tool(server, tool),
+            ProfileRule::Missing(_) => false,
+        };
+        in_profile && self.sees(server)
     }
 
+    /// Nothing that is there is hidden from the caller.
     pub fn sees_all(&self) -> bool {
-        self.servers == Servers::All
+        self.servers == Servers::All && self.profile == ProfileRule::None
+    }
+
+    /// Whether the caller may come through this door.
+    pub fn uses(&self, surface: Surface) -> bool {
+        self.surfaces.include(surface)
     }
 }

@@ -431,7 +431,7 @@ mod tests {
 
     fn catalog() -> Catalog {
         let rules = ServerRules {
-            tools: ToolRules { only: None, except: BTreeSet::from(["drop_table".to_owned()]) },
+            tools: ToolRules::Except(BTreeSet::from(["drop_table".to_owned()])),
             ..ServerRules::default()
         };
         Catalog::default()

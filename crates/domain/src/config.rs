@@ -9,6 +9,7 @@ use std::time::Duration;
 mod choice;
 mod defaults;
 mod fault;
+mod found;
 mod keys;
 mod read;
 mod reference;
@@ -22,6 +23,7 @@ mod template;
 mod tests;
 
 pub use fault::{Fault, Faults, Note};
+pub use found::{Overlaid, overlay};
 pub use read::{duration, name_fault};
 pub use reference::reference;
 pub use render::render;
@@ -29,7 +31,7 @@ pub use section::{
     Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Profile,
     Redact, Store, Telemetry, Workspace,
 };
-pub use server::{AutoApprove, OAuth, Server, Sharing, Start, Transport};
+pub use server::{AutoApprove, OAuth, Origin, Server, Sharing, Start, Transport};
 pub use template::{Malformed, MissingVariable, Template};
 
 /// A checked configuration, with the defaults filled in. Its `Debug` hides what looks secret.
@@ -64,6 +66,10 @@ pub struct Config {
 impl Config {
     pub fn server(&self, name: &str) -> Option<&Server> {
         self.servers.iter().find(|server| server.name == name)
+    }
+
+    pub fn profile(&self, name: &str) -> Option<&Profile> {
+        self.profiles.iter().find(|profile| profile.name == name)
     }
 
     /// The `Host` values to accept when listening on `port`, which may differ from the configured

@@ -4,7 +4,7 @@ mod lock;
 
 use serde_json::json;
 
-use crate::caller::{Caller, Unannotated};
+use crate::caller::{Caller, Surface, Unannotated};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
 use crate::near;
@@ -17,6 +17,8 @@ pub use lock::{Approval, Lock, ServerRules, Status, ToolRules, blocked, lock};
 /// What is asked for.
 pub struct Call<'a> {
     pub tool: &'a ToolName,
+    /// `None`: a door that no token's surfaces speak of (`wrap`, REST, the command line).
+    pub surface: Option<Surface>,
     pub declared: Declared<'a>,
 }
 
@@ -92,6 +94,8 @@ pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
 }
 
 fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
+    // First of all: who may not come through this door learns nothing behind it.
+    check_surface(facts.caller, call.surface)?;
     let (hints, lock, arguments) = match &facts.found {
         Found::Nothing { near } => return Err(not_found(call.tool, near)),
         Found::Server { lock, unavailable } => {
@@ -109,8 +113,23 @@ fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
     check_arguments(arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
     let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
-    check_caller(facts.caller, call.tool, effective, hints)?;
+    check_caller(facts.caller, call.tool, (declared, effective), hints)?;
     Ok(Allowed { intent, effective, unverified: hints.unverified(), warnings })
+}
+
+fn check_surface(caller: &Caller, surface: Option<Surface>) -> Result<(), Refusal> {
+    let Some(surface) = surface.filter(|surface| !caller.uses(*surface)) else {
+        return Ok(());
+    };
+    let word = surface.as_str();
+    Err(Refusal::new(
+        Code::NotPermitted,
+        format!(
+            "token '{}' may not use the {word} surface; ask the operator for a token that covers it",
+            caller.token
+        ),
+    )
+    .with(json!({"surface": word})))
 }
 
 fn check_intent(
@@ -156,29 +175,27 @@ fn check_arguments(arguments: &Checked, warnings: &mut Vec<Warning>) -> Result<(
 fn check_caller(
     caller: &Caller,
     tool: &ToolName,
-    effective: Class,
+    (declared, effective): (Option<Class>, Class),
     hints: Hints,
 ) -> Result<(), Refusal> {
-    let operations = caller.operations;
-    let read_only = operations.read && !operations.write && !operations.destructive;
-    // A caller with only `read` may still use tools that say nothing of themselves, where the
-    // operator said so on the token.
-    let trusted_read = read_only
-        && hints.unverified()
-        && effective == Class::Write
-        && caller.unannotated == Unannotated::Allow;
-    if operations.allow(effective) || trusted_read {
-        return Ok(());
-    }
-    Err(Refusal::new(
-        Code::NotPermitted,
+    let (operations, unverified) = (caller.operations, hints.unverified());
+    // A caller with only `read` may still read with tools that say nothing of themselves, where
+    // the operator said so on the token. What it declares to be more is more.
+    let reads = declared.unwrap_or(Class::Read) == Class::Read;
+    let covered = operations.allow(effective) || operations.is_read_only() && unverified && reads;
+    let token = &caller.token;
+    let why = if unverified && caller.unannotated == Unannotated::Deny {
+        format!("token '{token}' may not call tools without annotations, and '{tool}' has none")
+    } else if !covered {
         format!(
-            "token '{}' may not make {effective} calls, and '{tool}' counts as {effective}; \
-             ask the operator for a token that covers it",
-            caller.token
-        ),
-    )
-    .with(json!({"effective_class": effective.as_str(), "unverified": hints.unverified()})))
+            "token '{token}' may not make {effective} calls, and '{tool}' counts as {effective}"
+        )
+    } else {
+        return Ok(());
+    };
+    let message = format!("{why}; ask the operator for a token that covers it");
+    let details = json!({"effective_class": effective.as_str(), "unverified": unverified});
+    Err(Refusal::new(Code::NotPermitted, message).with(details))
 }
 
 fn not_found(tool: &ToolName, near: &[String]) -> Refusal {
@@ -196,22 +213,20 @@ pub fn unavailable_server(server: &str, reason: &str) -> Refusal {
 }
 
 #[cfg(test)]
+mod tokens;
+
+#[cfg(test)]
 mod tests {
     use super::*;
-    use crate::caller::{Operations, Role, Servers};
+    use crate::caller::Operations;
 
     const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: None };
     const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
     const DESTRUCTIVE: Hints = Hints { destructive: Some(true), ..UNHINTED };
 
     fn caller(read: bool, write: bool, destructive: bool, unannotated: Unannotated) -> Caller {
-        Caller {
-            token: "t".into(),
-            role: Role::Agent,
-            servers: Servers::All,
-            operations: Operations { read, write, destructive },
-            unannotated,
-        }
+        let operations = Operations { read, write, destructive };
+        Caller { operations, unannotated, ..Caller::agent("t") }
     }
 
     fn verdict(variant: Option<Class>, hints: Hints, caller: &Caller) -> Verdict {
@@ -223,7 +238,7 @@ mod tests {
         };
         let found = Found::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&Call { tool: &tool, declared }, &facts)
+        decide(&Call { tool: &tool, surface: None, declared }, &facts)
     }
 
     fn word(verdict: Verdict) -> String {
@@ -269,7 +284,7 @@ mod tests {
         assert_eq!(word(verdict(Some(Class::Read), READ_ONLY, &reader)), "read");
         assert_eq!(word(verdict(Some(Class::Read), UNHINTED, &trusting)), "write unverified");
         assert_eq!(word(verdict(Some(Class::Destructive), UNHINTED, &trusting)), "NOT_PERMITTED");
-        let writer = caller(true, true, false, Unannotated::Deny);
+        let writer = caller(true, true, false, Unannotated::Allow);
         assert_eq!(word(verdict(Some(Class::Write), UNHINTED, &writer)), "write unverified");
     }
 
@@ -277,7 +292,8 @@ mod tests {
     fn with_strictness_off_the_caller_hears_the_warning() {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
-        let call = Call { tool: &tool, declared: Declared::Variant(Class::Read, &declaration) };
+        let declared = Declared::Variant(Class::Read, &declaration);
+        let call = Call { tool: &tool, surface: None, declared };
         let found =
             Found::Tool { hints: DESTRUCTIVE, lock: Lock::Callable, arguments: Checked::Fits };
         let admin = Caller::admin();
@@ -293,7 +309,7 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let admin = Caller::admin();
         let refused = |found| {
-            let call = Call { tool: &tool, declared: Declared::Nothing };
+            let call = Call { tool: &tool, surface: None, declared: Declared::Nothing };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             match decide(&call, &facts) {
                 Verdict::Refuse(refusal) => refusal,

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use domain::caller::Caller;
+use domain::caller::{self, Caller};
 use domain::intent::Declaration;
 use domain::json::Object;
 use domain::tool::{Class, ToolName};
@@ -55,6 +55,15 @@ impl Surface {
             Surface::Wrap => "wrap",
             Surface::Rest => "rest",
             Surface::Cli => "cli",
+        }
+    }
+
+    /// What a token must be good for to come through here; the other doors are not for tokens.
+    pub fn granted(self) -> Option<caller::Surface> {
+        match self {
+            Surface::Discovery => Some(caller::Surface::Discovery),
+            Surface::Passthrough => Some(caller::Surface::Passthrough),
+            Surface::Wrap | Surface::Rest | Surface::Cli => None,
         }
     }
 

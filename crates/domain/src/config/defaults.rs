@@ -4,9 +4,10 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
-    Redact, Server, Sharing, Start, Store, Telemetry, Transport, Workspace,
+    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, Origin, OtlpProtocol,
+    Payloads, Redact, Server, Sharing, Start, Store, Telemetry, Transport, Workspace,
 };
+use crate::policy::ToolRules;
 
 const PORT: u16 = 7420;
 
@@ -86,11 +87,11 @@ impl Server {
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
+            origin: Origin::Own,
             transport,
             enabled: true,
             quarantined: false,
-            enabled_tools: None,
-            disabled_tools: Vec::new(),
+            tools: ToolRules::All,
             auto_approve: AutoApprove::None,
             sharing: Sharing::Auto,
             start: Start::Eager,

@@ -6,16 +6,8 @@ use std::time::Duration;
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
 /// Keys that are read and checked but change nothing in this version; each earns a note.
-const NOT_YET: &[&str] = &[
-    "profiles",
-    "plugins",
-    "workspace",
-    "telemetry",
-    "rate_limit",
-    "store",
-    "mcpServers.<name>.auto_approve",
-    "mcpServers.<name>.oauth",
-];
+const NOT_YET: &[&str] =
+    &["plugins", "workspace", "telemetry", "rate_limit", "store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 

@@ -3,13 +3,16 @@
 
 use std::net::SocketAddr;
 
+mod found;
 mod node;
+mod profile;
 mod report;
 mod scalar;
 mod section;
 mod server;
 mod transport;
 
+pub(super) use self::found::found;
 use self::node::{Members, Node, Place};
 use self::report::Report;
 pub use self::scalar::{duration, name_fault};
@@ -35,16 +38,21 @@ fn config(root: &Node<'_>, report: &mut Report) -> Config {
     let Some(top) = Members::open(root, &keys::TOP, report) else {
         return config;
     };
-    set(&mut config.listen, top.read("listen", report, scalar::listen));
-    note_reachable(&top, config.listen, report);
-    config.allowed_hosts = top.read("allowed_hosts", report, scalar::hosts);
-    config.allowed_origins = top.read("allowed_origins", report, scalar::origins);
+    network(&mut config, &top, report);
     let servers = top.get("mcpServers");
     config.servers =
         servers.map(|entry| server::all(&entry.node, config.listen, report)).unwrap_or_default();
     numbers(&mut config, &top, report);
     sections(&mut config, &top, report);
+    config.profiles = profile::all(&top, &profile::known(&config), report);
     config
+}
+
+fn network(config: &mut Config, top: &Members<'_>, report: &mut Report) {
+    set(&mut config.listen, top.read("listen", report, scalar::listen));
+    note_reachable(top, config.listen, report);
+    config.allowed_hosts = top.read("allowed_hosts", report, scalar::hosts);
+    config.allowed_origins = top.read("allowed_origins", report, scalar::origins);
 }
 
 fn numbers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
@@ -60,7 +68,6 @@ fn numbers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
 }
 
 fn sections(config: &mut Config, top: &Members<'_>, report: &mut Report) {
-    set(&mut config.profiles, top.read("profiles", report, section::profiles));
     set(&mut config.plugins, top.read("plugins", report, section::plugins));
     config.workspace.enabled = config.servers.is_empty() && config.plugins.is_empty();
     section::workspace(&mut config.workspace, top, report);

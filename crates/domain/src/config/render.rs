@@ -9,6 +9,8 @@ use serde_json::{Map, Value, json};
 use super::{
     Config, Ledger, OAuth, Plugin, Profile, Server, Store, Telemetry, Template, Transport, secret,
 };
+use crate::policy::ToolRules;
+use crate::tool::ToolName;
 
 /// The whole configuration, in the form of the file.
 pub fn render(config: &Config) -> Value {
@@ -69,9 +71,10 @@ fn server(server: &Server) -> Value {
         ("start".to_owned(), json!(server.start.name())),
     ]);
     // One or the other: both together would be a fault in a file.
-    match &server.enabled_tools {
-        Some(tools) => members.insert("enabled_tools".to_owned(), json!(tools)),
-        None => members.insert("disabled_tools".to_owned(), json!(server.disabled_tools)),
+    match &server.tools {
+        ToolRules::Only(tools) => members.insert("enabled_tools".to_owned(), json!(tools)),
+        ToolRules::Except(tools) => members.insert("disabled_tools".to_owned(), json!(tools)),
+        ToolRules::All => members.insert("disabled_tools".to_owned(), json!([])),
     };
     put(&mut members, "call_timeout", server.call_timeout.map(spell));
     put(&mut members, "max_concurrent", server.max_concurrent);
@@ -124,9 +127,13 @@ fn oauth(oauth: &OAuth) -> Value {
 fn profile(profile: &Profile) -> Value {
     let mut members = Map::new();
     put(&mut members, "servers", Some(&profile.servers));
-    put(&mut members, "tools", profile.tools.as_ref());
-    put(&mut members, "exclude", Some(&profile.exclude));
+    put(&mut members, "tools", profile.tools.as_deref().map(names));
+    put(&mut members, "exclude", Some(names(&profile.exclude)));
     Value::Object(members)
+}
+
+fn names(tools: &[ToolName]) -> Vec<String> {
+    tools.iter().map(ToolName::to_string).collect()
 }
 
 fn plugin(plugin: &Plugin) -> Value {

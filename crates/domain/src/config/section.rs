@@ -1,16 +1,19 @@
 //! The checked values of the config's sections, apart from the servers.
 
 use super::choice::choice;
+use super::server::Origin;
 use super::template::Template;
+use crate::tool::ToolName;
 
 /// A subset of the servers and tools, served at `/mcp/p/<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     pub name: String,
+    pub origin: Origin,
     pub servers: Vec<String>,
     /// `None`: all tools of the servers.
-    pub tools: Option<Vec<String>>,
-    pub exclude: Vec<String>,
+    pub tools: Option<Vec<ToolName>>,
+    pub exclude: Vec<ToolName>,
 }
 
 /// The built-in tools, as server `workspace`.

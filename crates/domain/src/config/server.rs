@@ -5,17 +5,18 @@ use std::time::Duration;
 
 use super::choice::choice;
 use super::template::Template;
+use crate::policy::ToolRules;
 
 /// One entry of `mcpServers`. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]
 pub struct Server {
     pub name: String,
+    pub origin: Origin,
     pub transport: Transport,
     pub enabled: bool,
     pub quarantined: bool,
-    /// `None`: all but the disabled ones. Never given together with `disabled_tools`.
-    pub enabled_tools: Option<Vec<String>>,
-    pub disabled_tools: Vec<String>,
+    /// `enabled_tools` and `disabled_tools`, of one file or of several laid over each other.
+    pub tools: ToolRules,
     pub auto_approve: AutoApprove,
     pub sharing: Sharing,
     pub start: Start,
@@ -24,6 +25,17 @@ pub struct Server {
     /// `None`: no bound of its own.
     pub max_concurrent: Option<NonZeroU32>,
     pub oauth: Option<OAuth>,
+}
+
+/// Who put a server or a profile there. Only what is the person's own is trusted from the start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The person's own configuration.
+    Own,
+    /// A file that lay in the folder.
+    Found,
+    /// Added at run time.
+    Added,
 }
 
 /// How a server is reached.

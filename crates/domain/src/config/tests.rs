@@ -433,12 +433,62 @@ fn risky_settings_are_noted() {
             r#""command": "./server""#,
             "a relative path depends on the folder Countersign is started in",
         ),
-        (r#""command": "x", "auto_approve": "new""#, "accepted, not in effect in this version"),
+        (r#""command": "x", "oauth": {}"#, "accepted, not in effect in this version"),
+        (r#""command": "x", "disabled_tools": ["a", ""]"#, "ignored: no tool has an empty name"),
+        (r#""command": "x", "enabled_tools": ["a", "a"]"#, "\"a\" stands here twice"),
     ] {
         let (_, notes) = server(members);
         assert_eq!(notes.len(), 1, "{notes:?}");
         assert!(notes[0].ends_with(expect), "{notes:?}");
     }
+}
+
+#[test]
+fn profiles_are_held_against_the_servers() {
+    let servers = r#""mcpServers": {"github": {"command": "x"}, "files": {"command": "x"}}"#;
+    let with = |profile: &str| format!("{{{servers},\n\"profiles\": {{\"p\": {{{profile}}}}}}}");
+    let (config, notes) = parsed(&with(
+        r#""servers": ["github", "workspace"], "tools": ["github: a ", "github:b"], "exclude": ["github:b"]"#,
+    ));
+    assert_eq!(notes, [""; 0]);
+    let profile = config.profile("p").unwrap();
+    let tools: Vec<String> = profile.tools.iter().flatten().map(ToString::to_string).collect();
+    assert_eq!((profile.origin, tools), (Origin::Own, vec!["github:a".into(), "github:b".into()]));
+    let place = "line 2, column";
+    for (profile, expect) in [
+        (
+            r#""servers": ["gihub", "x"]"#,
+            vec![
+                format!(
+                    "{place} 32: profiles.p.servers[0]: no server is named \"gihub\", did you mean 'github'?"
+                ),
+                format!("{place} 41: profiles.p.servers[1]: no server is named \"x\""),
+            ],
+        ),
+        (
+            r#""servers": ["github"], "tools": ["files:a"], "exclude": ["x:y"]"#,
+            vec![
+                format!(
+                    "{place} 53: profiles.p.tools[0]: \"files\" is not among the profile's 'servers'"
+                ),
+                format!(
+                    "{place} 77: profiles.p.exclude[0]: \"x\" is not among the profile's 'servers'"
+                ),
+            ],
+        ),
+    ] {
+        assert_eq!(parsed(&with(profile)).1, expect, "{profile}");
+    }
+    check(
+        &with(r#""servers": "github", "tools": ["a", 1], "exclude": [":a", "files:"]"#),
+        &[
+            "line 2, column 31: profiles.p.servers: expected a list of strings, found a string",
+            "line 2, column 51: profiles.p.tools[0]: expected 'server:tool', found \"a\"",
+            "line 2, column 56: profiles.p.tools[1]: expected a string, found a number",
+            "line 2, column 72: profiles.p.exclude[0]: expected 'server:tool', found \":a\"",
+            "line 2, column 78: profiles.p.exclude[1]: expected 'server:tool', found \"files:\"",
+        ],
+    );
 }
 
 /// Every key of the file, with a value other than its default.

@@ -33,7 +33,7 @@ impl Snapshot {
     /// The tool, where there is one for this caller.
     pub(super) fn tool(&self, call: &Call) -> Option<&Tool> {
         let (server, tool) = self.catalog.tool(&call.tool)?;
-        call.caller.sees(&server.name).then_some(tool)
+        call.caller.sees_tool(&server.name, &tool.name).then_some(tool)
     }
 
     pub(super) fn source(&self, call: &Call) -> Option<String> {
@@ -46,7 +46,8 @@ impl Snapshot {
 
     fn find<'a>(&'a self, call: &'a Call) -> Found<'a> {
         let server = self.catalog.server(&call.tool.server);
-        let Some(server) = server.filter(|server| call.caller.sees(&server.name)) else {
+        let seen = || call.caller.sees_tool(&call.tool.server, &call.tool.tool);
+        let Some(server) = server.filter(|_| seen()) else {
             return Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
         };
         let lock = server.lock(&call.tool.tool);
@@ -91,7 +92,7 @@ pub(super) fn asked(call: &Call) -> Asked<'_> {
         Declared::Nothing => Declaration::Nothing,
         Declared::Variant(class, declaration) => Declaration::Variant(*class, declaration),
     };
-    Asked { tool: &call.tool, declared }
+    Asked { tool: &call.tool, surface: call.surface.granted(), declared }
 }
 
 /// The server has not told its tools yet: a call in the first seconds waits for that. A server that

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{self, MissingVariable, Sharing, Start, Template, Transport};
-use domain::policy::{ServerRules, ToolRules};
+use domain::policy::ServerRules;
 use mcp::child;
 use mcp::server::Server;
 
@@ -57,16 +57,12 @@ impl Default for Keeping {
 impl ServerSpec {
     /// A server of the configuration.
     pub fn configured(server: &config::Server, supervisor: Option<&Path>) -> ServerSpec {
-        let tools = ToolRules {
-            only: server.enabled_tools.as_ref().map(|only| only.iter().cloned().collect()),
-            except: server.disabled_tools.iter().cloned().collect(),
-        };
         ServerSpec {
             name: server.name.as_str().into(),
             rules: ServerRules {
                 quarantined: server.quarantined,
                 disabled: !server.enabled,
-                tools,
+                tools: server.tools.clone(),
                 ..ServerRules::default()
             },
             endpoint: Endpoint::configured(&server.transport, supervisor),

@@ -1,8 +1,12 @@
 //! What a reading finds, gathered by place and bounded.
 
+use std::ops::Range;
+
+use jsonc_parser::common::Ranged;
+
 use super::super::source::Source;
 use super::super::{Fault, Faults, Note};
-use super::node::Place;
+use super::node::{Entry, Place};
 
 /// Nobody reads more; a file of 4 MiB could hold two million.
 const FINDINGS_MAX: usize = 1_000;
@@ -12,6 +16,8 @@ pub(super) struct Report {
     faults: Vec<(Place, String)>,
     faults_left_out: usize,
     notes: Vec<(Place, String)>,
+    /// Parts of the text that have no effect: what else is noted there would mislead.
+    ignored: Vec<Range<usize>>,
 }
 
 impl Report {
@@ -28,10 +34,23 @@ impl Report {
         self.faults.len() == FINDINGS_MAX
     }
 
+    /// Whether a note on this place would be kept.
+    pub(super) fn hears(&self, place: &Place) -> bool {
+        let has_room = self.notes.len() < FINDINGS_MAX;
+        has_room && !self.ignored.iter().any(|part| part.contains(&place.at))
+    }
+
     pub(super) fn note(&mut self, place: &Place, message: impl Into<String>) {
-        if self.notes.len() < FINDINGS_MAX {
+        if self.hears(place) {
             self.notes.push((place.clone(), message.into()));
         }
+    }
+
+    /// Notes that a member has no effect; what is noted of it from then on is left out. Its faults
+    /// still count.
+    pub(super) fn ignore(&mut self, entry: &Entry<'_>, message: impl Into<String>) {
+        self.note(&entry.key, message);
+        self.ignored.push(entry.key.at..entry.node.value.end());
     }
 
     /// The notes, unless there are faults.

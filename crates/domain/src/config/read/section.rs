@@ -7,8 +7,8 @@ use jsonc_parser::ast::Value;
 
 use super::super::template::Template;
 use super::super::{
-    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Profile,
-    Redact, Store, Telemetry, Workspace, keys,
+    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Redact,
+    Store, Telemetry, Workspace, keys,
 };
 use super::node::{Entry, Members, Node};
 use super::report::Report;
@@ -16,25 +16,6 @@ use super::{scalar, set, transport};
 use crate::ledger::redaction::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
-
-pub(super) fn profiles(node: &Node<'_>, report: &mut Report) -> Option<Vec<Profile>> {
-    let entries = node.entries(report)?;
-    Some(entries.iter().filter_map(|entry| profile(entry, report)).collect())
-}
-
-fn profile(entry: &Entry<'_>, report: &mut Report) -> Option<Profile> {
-    check_name(entry, report);
-    let members = Members::open(&entry.node, &keys::PROFILE, report)?;
-    if members.get("servers").is_none() {
-        report.fault(&entry.key, "a profile needs 'servers'");
-    }
-    Some(Profile {
-        name: entry.name.to_owned(),
-        servers: members.texts("servers", report).unwrap_or_default(),
-        tools: members.texts("tools", report),
-        exclude: members.texts("exclude", report).unwrap_or_default(),
-    })
-}
 
 pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin>> {
     let entries = node.entries(report)?;
@@ -52,7 +33,7 @@ fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
     })
 }
 
-fn check_name(entry: &Entry<'_>, report: &mut Report) {
+pub(super) fn check_name(entry: &Entry<'_>, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(entry.name) {
         report.fault(&entry.key, fault);
     }

@@ -10,41 +10,50 @@ use super::super::{AutoApprove, OAuth, Server, Sharing, Start, Transport, keys};
 use super::node::{Members, Node, Place, shown};
 use super::report::Report;
 use super::{scalar, set, transport};
+use crate::policy::ToolRules;
 
 /// The built-in tools are served under this name.
-const RESERVED_NAME: &str = "workspace";
+pub(super) const RESERVED_NAME: &str = "workspace";
 
 /// Each server is a process or a connection with its own tasks.
-const SERVERS_MAX: usize = 1_000;
+pub(super) const SERVERS_MAX: usize = 1_000;
 
 pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Vec<Server> {
-    let servers = match node.value {
-        Value::Array(_) => listed(node, listen, report),
-        Value::Object(_) => mapped(node, listen, report),
-        _ => node.wrong("an object of servers by name, or a list", report),
-    };
-    let servers = servers.unwrap_or_default();
+    let mut servers = Vec::new();
+    each(node, report, &mut |name, members, report| {
+        servers.extend(server(name, members, listen, report));
+    });
     if servers.len() > SERVERS_MAX {
         report.fault(&node.place, format!("more than {SERVERS_MAX} servers"));
     }
     servers
 }
 
-fn mapped(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Option<Vec<Server>> {
-    let mut servers = Vec::new();
+/// What is done with one server: its name, its members, and where to tell of them.
+pub(super) type Visit<'v> = dyn FnMut(&str, &Members<'_>, &mut Report) + 'v;
+
+/// Visits every server, whichever way they are written.
+pub(super) fn each(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) {
+    match node.value {
+        Value::Array(_) => listed(node, report, visit),
+        Value::Object(_) => mapped(node, report, visit),
+        _ => node.wrong("an object of servers by name, or a list", report),
+    };
+}
+
+fn mapped(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option<()> {
     for entry in node.entries(report)? {
         check_name(entry.name, &entry.key, report);
         let Some(members) = Members::open(&entry.node, &keys::SERVER, report) else { continue };
         if let Some(name) = members.get("name") {
             report.note(&name.key, "ignored: the server's name is its key");
         }
-        servers.extend(server(entry.name, &members, listen, report));
+        visit(entry.name, &members, report);
     }
-    Some(servers)
+    Some(())
 }
 
-fn listed(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Option<Vec<Server>> {
-    let mut servers = Vec::new();
+fn listed(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option<()> {
     let mut names = HashSet::new();
     for item in node.items("a list of servers", report)? {
         let Some(members) = Members::open(&item, &keys::SERVER, report) else { continue };
@@ -61,10 +70,9 @@ fn listed(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Option<Ve
                 report.fault(place, format!("another server is named {} already", shown(name)));
             }
         }
-        let name = name.map_or("", |(name, _)| name);
-        servers.extend(server(name, &members, listen, report));
+        visit(name.map_or("", |(name, _)| name), &members, report);
     }
-    Some(servers)
+    Some(())
 }
 
 fn check_name(name: &str, place: &Place, report: &mut Report) {
@@ -76,7 +84,7 @@ fn check_name(name: &str, place: &Place, report: &mut Report) {
     }
 }
 
-fn server(
+pub(super) fn server(
     name: &str,
     members: &Members<'_>,
     listen: SocketAddr,
@@ -84,9 +92,16 @@ fn server(
 ) -> Option<Server> {
     let mut server = Server::new(name, Transport::stdio(""));
     let transport = transport::read(members, listen, report);
+    settings(&mut server, members, report);
+    server.transport = transport?;
+    Some(server)
+}
+
+/// All but how the server is reached.
+fn settings(server: &mut Server, members: &Members<'_>, report: &mut Report) {
     set(&mut server.enabled, enabled(members, report));
     set(&mut server.quarantined, members.flag("quarantined", report));
-    tools(&mut server, members, report);
+    set(&mut server.tools, tools(members, report));
     set(&mut server.auto_approve, members.choice("auto_approve", AutoApprove::named, report));
     set(&mut server.sharing, members.choice("sharing", Sharing::named, report));
     set(&mut server.start, members.choice("start", Start::named, report));
@@ -96,8 +111,21 @@ fn server(
         client_id: members.text("client_id", report),
         scopes: members.texts("scopes", report).unwrap_or_default(),
     });
-    server.transport = transport?;
-    Some(server)
+}
+
+/// The lists of an entry that only narrows a server which is there already: how that is reached
+/// need not be repeated.
+pub(super) fn narrowing(
+    members: &Members<'_>,
+    listen: SocketAddr,
+    report: &mut Report,
+) -> ToolRules {
+    if members.get("command").is_some() || members.get("url").is_some() {
+        transport::read(members, listen, report);
+    }
+    let mut server = Server::new("", Transport::stdio(""));
+    settings(&mut server, members, report);
+    server.tools
 }
 
 /// `enabled`, or its opposite as other clients write it.
@@ -113,12 +141,31 @@ fn enabled(members: &Members<'_>, report: &mut Report) -> Option<bool> {
     enabled.or(disabled.map(|disabled| !disabled))
 }
 
-fn tools(server: &mut Server, members: &Members<'_>, report: &mut Report) {
-    if let (Some(_), Some(disabled)) = (members.get("enabled_tools"), members.get("disabled_tools"))
-    {
-        let fault = "not together with 'enabled_tools'; keep one of them";
-        report.fault(&disabled.key, fault);
+fn tools(members: &Members<'_>, report: &mut Report) -> Option<ToolRules> {
+    let enabled = members.read("enabled_tools", report, tool_names);
+    let disabled = members.read("disabled_tools", report, tool_names);
+    if let (Some(_), Some(entry)) = (members.get("enabled_tools"), members.get("disabled_tools")) {
+        report.fault(&entry.key, "not together with 'enabled_tools'; keep one of them");
     }
-    server.enabled_tools = members.texts("enabled_tools", report);
-    server.disabled_tools = members.texts("disabled_tools", report).unwrap_or_default();
+    let disabled = disabled.filter(|names| !names.is_empty());
+    let set = |names: Vec<String>| names.into_iter().collect();
+    let enabled = enabled.map(|names| ToolRules::Only(set(names)));
+    enabled.or_else(|| disabled.map(|names| ToolRules::Except(set(names))))
+}
+
+/// Names without a slip in them that is easy to make and hard to see.
+fn tool_names(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
+    let mut names = Vec::new();
+    let mut seen = HashSet::new();
+    for item in node.items("a list of strings", report)? {
+        let Some(name) = item.text(report) else { continue };
+        if name.trim().is_empty() {
+            report.note(&item.place, "ignored: no tool has an empty name");
+        } else if !seen.insert(name) {
+            report.note(&item.place, format!("{} stands here twice", shown(name)));
+        } else {
+            names.push(name.to_owned());
+        }
+    }
+    Some(names)
 }

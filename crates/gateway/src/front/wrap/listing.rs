@@ -89,7 +89,7 @@ impl Listings {
     }
 
     fn without_locked(&self, result: &Raw, tools: &[Raw]) -> Option<Raw> {
-        if self.rules.tools == ToolRules::default() {
+        if self.rules.tools == ToolRules::All {
             return None;
         }
         #[derive(Deserialize)]

@@ -1,0 +1,89 @@
+//! A profile, ready to be asked: which servers and which of their tools lie within it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use crate::config::{self, Origin};
+use crate::tool::ToolName;
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Profile {
+    pub name: Arc<str>,
+    pub origin: Origin,
+    pub servers: BTreeSet<String>,
+    /// `None`: all tools of the servers.
+    pub tools: Option<Tools>,
+    pub exclude: Tools,
+}
+
+/// Tools by server, so that asking for one makes no name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Tools(BTreeMap<String, BTreeSet<String>>);
+
+impl Tools {
+    pub fn contains(&self, server: &str, tool: &str) -> bool {
+        self.0.get(server).is_some_and(|tools| tools.contains(tool))
+    }
+
+    fn intersection(&self, other: &Tools) -> Tools {
+        self.names().filter(|name| other.contains(&name.server, &name.tool)).collect()
+    }
+
+    fn union(&self, other: &Tools) -> Tools {
+        self.names().chain(other.names()).collect()
+    }
+
+    fn names(&self) -> impl Iterator<Item = ToolName> {
+        self.0.iter().flat_map(|(server, tools)| {
+            let name = |tool: &String| ToolName { server: server.clone(), tool: tool.clone() };
+            tools.iter().map(name)
+        })
+    }
+}
+
+impl FromIterator<ToolName> for Tools {
+    fn from_iter<I: IntoIterator<Item = ToolName>>(names: I) -> Tools {
+        let mut tools = Tools::default();
+        for ToolName { server, tool } in names {
+            tools.0.entry(server).or_default().insert(tool);
+        }
+        tools
+    }
+}
+
+impl From<&config::Profile> for Profile {
+    fn from(profile: &config::Profile) -> Profile {
+        Profile {
+            name: profile.name.as_str().into(),
+            origin: profile.origin,
+            servers: profile.servers.iter().cloned().collect(),
+            tools: profile.tools.as_ref().map(|tools| tools.iter().cloned().collect()),
+            exclude: profile.exclude.iter().cloned().collect(),
+        }
+    }
+}
+
+impl Profile {
+    pub fn has_tool(&self, server: &str, tool: &str) -> bool {
+        self.servers.contains(server)
+            && self.tools.as_ref().is_none_or(|tools| tools.contains(server, tool))
+            && !self.exclude.contains(server, tool)
+    }
+
+    /// What lies in both, under both names.
+    pub fn intersection(&self, other: &Profile) -> Profile {
+        let tools = match (&self.tools, &other.tools) {
+            (Some(tools), Some(others)) => Some(tools.intersection(others)),
+            (Some(tools), None) | (None, Some(tools)) => Some(tools.clone()),
+            (None, None) => None,
+        };
+        let both_own = self.origin == Origin::Own && other.origin == Origin::Own;
+        Profile {
+            name: format!("{}+{}", self.name, other.name).into(),
+            origin: if both_own { Origin::Own } else { Origin::Found },
+            servers: self.servers.intersection(&other.servers).cloned().collect(),
+            tools,
+            exclude: self.exclude.union(&other.exclude),
+        }
+    }
+}

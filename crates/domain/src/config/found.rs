@@ -1,0 +1,47 @@
+//! A `./countersign.json` that was merely found, laid over the person's own configuration. It can
+//! only narrow: whoever opens a strange folder must not run its code or live by its rules.
+
+use super::{Config, Faults, Note, read};
+use crate::policy::ToolRules;
+
+#[cfg(test)]
+mod tests;
+
+/// What [`overlay`] made of two files without faults.
+#[derive(Debug)]
+pub struct Overlaid {
+    pub config: Config,
+    /// What of the found file is ignored, and what else is to be known of it; in its order.
+    pub notes: Vec<Note>,
+}
+
+/// Lays a found file over the person's own configuration: servers that are new (quarantined),
+/// lists that narrow the tools of the person's own, profiles, redaction. A file with faults
+/// changes nothing.
+pub fn overlay(own: Config, found: &str) -> Result<Overlaid, Faults> {
+    let found = read::found(found, &own)?;
+    let mut config = own;
+    for (name, rules) in found.narrowed {
+        narrow(&mut config, &name, rules);
+    }
+    config.servers.extend(found.servers);
+    config.profiles.extend(found.profiles);
+    add(&mut config.redact.keys, found.redact.keys);
+    add(&mut config.redact.patterns, found.redact.patterns);
+    Ok(Overlaid { config, notes: found.notes })
+}
+
+fn narrow(config: &mut Config, name: &str, rules: ToolRules) {
+    for server in config.servers.iter_mut().filter(|server| server.name == name) {
+        let tools = std::mem::take(&mut server.tools);
+        server.tools = tools.narrowed(rules.clone());
+    }
+}
+
+fn add(list: &mut Vec<String>, more: Vec<String>) {
+    for text in more {
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! A file that merely lay in the folder: every fault of it is found as in any other, but only what
+//! narrows is handed on. Keys are let through by name, so that a new one is ignored until it is
+//! named here.
+
+use jsonc_parser::ast::Value;
+
+use super::super::source::Source;
+use super::super::{AutoApprove, Config, Faults, Note, Origin, Profile, Redact, Server, keys};
+use super::node::{Members, Node, Place};
+use super::report::Report;
+use super::{network, numbers, profile, sections, server};
+use crate::ledger::redaction::Redactor;
+use crate::policy::ToolRules;
+
+const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
+                         `countersign config trust` to put it into effect";
+
+const PROFILE_TAKEN: &str = "ignored: your own configuration has a profile of this name";
+
+const STAYS_QUARANTINED: &str = "ignored: a server that was found in the folder stays quarantined \
+                                 until a person approves it";
+
+/// Members of an own server's entry that count.
+const NARROWING: [&str; 3] = ["name", "enabled_tools", "disabled_tools"];
+
+/// Names to redact, and their length: together they become one automaton, and a stranger's file
+/// must not make it large.
+const REDACT_KEYS_MAX: usize = 100;
+const REDACT_KEY_CHARS_MAX: usize = 100;
+
+/// Names in one list: every tool of the server is held against them.
+const TOOL_NAMES_MAX: usize = 1_000;
+
+/// What such a file has to say.
+pub(in crate::config) struct Found {
+    /// Those that the person's own configuration does not have.
+    pub(in crate::config) servers: Vec<Server>,
+    /// Lists for those that it has.
+    pub(in crate::config) narrowed: Vec<(String, ToolRules)>,
+    pub(in crate::config) profiles: Vec<Profile>,
+    pub(in crate::config) redact: Redact,
+    pub(in crate::config) notes: Vec<Note>,
+}
+
+pub(in crate::config) fn found(text: &str, own: &Config) -> Result<Found, Faults> {
+    let source = Source::new(text);
+    let mut report = Report::default();
+    let redact = Redact { keys: Vec::new(), patterns: Vec::new() };
+    let mut found = Found {
+        servers: Vec::new(),
+        narrowed: Vec::new(),
+        profiles: Vec::new(),
+        redact,
+        notes: Vec::new(),
+    };
+    match source.tree() {
+        Ok(tree) => {
+            let root = Node::root(&tree);
+            // First, so that nothing else is said of what has no effect.
+            ignore(&root, own, &mut report);
+            read(&mut found, &root, own, &mut report);
+        }
+        Err(unreadable) => report.fault(&Place::root(unreadable.at), unreadable.message),
+    }
+    found.notes = report.finish(&source)?;
+    Ok(found)
+}
+
+/// Notes every member that has no effect. What is wrong with the shape is told by the reading.
+fn ignore(root: &Node<'_>, own: &Config, report: &mut Report) {
+    let unheard = &mut Report::default();
+    for entry in root.entries(unheard).unwrap_or_default() {
+        match entry.name {
+            "$schema" | "redact" => {}
+            "mcpServers" => ignore_in_servers(&entry.node, own, report),
+            "profiles" => ignore_profiles(&entry.node, own, report),
+            _ => report.ignore(&entry, UNTRUSTED),
+        }
+    }
+}
+
+fn ignore_in_servers(node: &Node<'_>, own: &Config, report: &mut Report) {
+    for (name, node) in named(node) {
+        if own.server(name).is_none() {
+            continue;
+        }
+        let entries = node.entries(&mut Report::default()).unwrap_or_default();
+        for entry in entries.iter().filter(|entry| !NARROWING.contains(&entry.name)) {
+            report.ignore(entry, UNTRUSTED);
+        }
+    }
+}
+
+fn ignore_profiles(node: &Node<'_>, own: &Config, report: &mut Report) {
+    for entry in node.entries(&mut Report::default()).unwrap_or_default() {
+        if own.profile(entry.name).is_some() {
+            report.ignore(&entry, PROFILE_TAKEN);
+        }
+    }
+}
+
+/// The servers of a map or a list, as far as they have names.
+fn named<'a>(node: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
+    let unheard = &mut Report::default();
+    if !matches!(node.value, Value::Array(_)) {
+        let entries = node.entries(unheard).unwrap_or_default();
+        return entries.into_iter().map(|entry| (entry.name, entry.node)).collect();
+    }
+    let mut servers = Vec::new();
+    for item in node.items("", unheard).into_iter().flatten() {
+        let entries = item.entries(unheard).unwrap_or_default();
+        let name = entries.iter().find(|entry| entry.name == "name");
+        let name = name.and_then(|entry| entry.node.text(unheard));
+        servers.extend(name.map(|name| (name, item)));
+    }
+    servers
+}
+
+fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
+    let Some(top) = Members::open(root, &keys::TOP, report) else { return };
+    // Read for its faults; of it only the redaction is kept.
+    let mut checked = Config::default();
+    network(&mut checked, &top, report);
+    numbers(&mut checked, &top, report);
+    sections(&mut checked, &top, report);
+    found.redact = checked.redact;
+    check_redaction(&found.redact, &top, own, report);
+    servers(found, &top, own, report);
+    let mut known = profile::known(own);
+    known.extend(found.servers.iter().map(|server| server.name.as_str()));
+    found.profiles = profile::all(&top, &known, report);
+    found.profiles.retain(|profile| own.profile(&profile.name).is_none());
+    found.profiles.iter_mut().for_each(|profile| profile.origin = Origin::Found);
+}
+
+fn servers(found: &mut Found, top: &Members<'_>, own: &Config, report: &mut Report) {
+    let Some(entry) = top.get("mcpServers") else { return };
+    server::each(&entry.node, report, &mut |name, members, report| {
+        check_lists(members, report);
+        if own.server(name).is_some() {
+            let rules = server::narrowing(members, own.listen, report);
+            found.narrowed.push((name.to_owned(), rules));
+        } else if let Some(server) = server::server(name, members, own.listen, report) {
+            found.servers.push(untrusted(server, members, report));
+        }
+    });
+    if own.servers.len() + found.servers.len() > server::SERVERS_MAX {
+        let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
+        report.fault(&entry.node.place, fault);
+    }
+}
+
+fn check_lists(members: &Members<'_>, report: &mut Report) {
+    for entry in ["enabled_tools", "disabled_tools"].iter().filter_map(|key| members.get(key)) {
+        if let Value::Array(list) = entry.node.value
+            && list.elements.len() > TOOL_NAMES_MAX
+        {
+            let fault = format!("a file that was found may name {TOOL_NAMES_MAX} tools at most");
+            report.fault(&entry.node.place, fault);
+        }
+    }
+}
+
+fn untrusted(mut server: Server, members: &Members<'_>, report: &mut Report) -> Server {
+    let asks_trust = !server.quarantined;
+    if let Some(entry) = members.get("quarantined")
+        && asks_trust
+    {
+        report.ignore(entry, STAYS_QUARANTINED);
+    }
+    if let Some(entry) = members.get("auto_approve")
+        && server.auto_approve != AutoApprove::None
+    {
+        report.ignore(entry, UNTRUSTED);
+    }
+    server.origin = Origin::Found;
+    server.quarantined = true;
+    server.auto_approve = AutoApprove::None;
+    server
+}
+
+/// Together with the person's own it must still be a redaction that can be made.
+fn check_redaction(redact: &Redact, top: &Members<'_>, own: &Config, report: &mut Report) {
+    let Some(entry) = top.get("redact") else { return };
+    let long = |key: &String| key.chars().count() > REDACT_KEY_CHARS_MAX;
+    if redact.keys.len() > REDACT_KEYS_MAX || redact.keys.iter().any(long) {
+        let bound = format!("{REDACT_KEYS_MAX} keys of {REDACT_KEY_CHARS_MAX} characters");
+        report.fault(&entry.node.place, format!("a file that was found may add {bound} at most"));
+        return;
+    }
+    let patterns = [own.redact.patterns.as_slice(), &redact.patterns].concat();
+    for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
+        report.fault(&entry.node.place, format!("together with your own: {fault}"));
+    }
+}

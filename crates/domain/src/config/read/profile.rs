@@ -1,0 +1,72 @@
+//! `profiles`: subsets of servers and tools, held against the servers that are configured.
+
+use std::collections::BTreeSet;
+
+use super::super::{Config, Origin, Profile, keys};
+use super::node::{Entry, Members, Node, did_you_mean, shown};
+use super::report::Report;
+use super::section::check_name;
+use super::server::RESERVED_NAME;
+use crate::tool::ToolName;
+
+/// The names that a profile can mean: servers, plugins and the built-in tools.
+pub(super) fn known(config: &Config) -> BTreeSet<&str> {
+    let servers = config.servers.iter().map(|server| server.name.as_str());
+    let plugins = config.plugins.iter().map(|plugin| plugin.name.as_str());
+    servers.chain(plugins).chain([RESERVED_NAME]).collect()
+}
+
+pub(super) fn all(top: &Members<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Vec<Profile> {
+    let entries = top.read("profiles", report, Node::entries).unwrap_or_default();
+    entries.iter().filter_map(|entry| profile(entry, known, report)).collect()
+}
+
+fn profile(entry: &Entry<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
+    check_name(entry, report);
+    let members = Members::open(&entry.node, &keys::PROFILE, report)?;
+    if members.get("servers").is_none() {
+        report.fault(&entry.key, "a profile needs 'servers'");
+    }
+    let servers = members.texts("servers", report).unwrap_or_default();
+    note_unknown(&members, known, report);
+    let among: BTreeSet<&str> = servers.iter().map(String::as_str).collect();
+    let mut tools = |name| {
+        let read = |node: &Node<'_>, report: &mut Report| tools(node, &among, report);
+        members.read(name, report, read)
+    };
+    let (only, exclude) = (tools("tools"), tools("exclude").unwrap_or_default());
+    let name = entry.name.to_owned();
+    Some(Profile { name, origin: Origin::Own, servers, tools: only, exclude })
+}
+
+/// A server may still be added at run time, so this is no fault.
+fn note_unknown(members: &Members<'_>, known: &BTreeSet<&str>, report: &mut Report) {
+    // What is no list of strings has been told already.
+    let mut told = Report::default();
+    let items = members.get("servers").and_then(|entry| entry.node.items("", &mut told));
+    for item in items.into_iter().flatten() {
+        let Some(name) = item.text(&mut told) else { continue };
+        // To search for near names is dear, and nobody will see them.
+        if !known.contains(&name) && report.hears(&item.place) {
+            let near = did_you_mean(name, known.iter().copied());
+            report.note(&item.place, format!("no server is named {}{near}", shown(name)));
+        }
+    }
+}
+
+fn tools(node: &Node<'_>, servers: &BTreeSet<&str>, report: &mut Report) -> Option<Vec<ToolName>> {
+    let mut tools = Vec::new();
+    for item in node.items("a list of strings", report)? {
+        let Some(text) = item.text(report) else { continue };
+        let Ok(tool) = ToolName::parse(text) else {
+            report.fault(&item.place, format!("expected 'server:tool', found {}", shown(text)));
+            continue;
+        };
+        if !servers.contains(tool.server.as_str()) {
+            let server = shown(&tool.server);
+            report.note(&item.place, format!("{server} is not among the profile's 'servers'"));
+        }
+        tools.push(tool);
+    }
+    Some(tools)
+}
