@@ -57,6 +57,14 @@ impl Kind {
             Kind::TokenChange => "token_change",
         }
     }
+
+    /// A person's decision is none of the calls that are counted.
+    pub(crate) fn is_decision(self) -> bool {
+        match self {
+            Kind::ServerChange | Kind::ToolChange | Kind::TokenChange => true,
+            Kind::ToolCall | Kind::PolicyDecision | Kind::System => false,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -149,3 +149,26 @@ fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
     let others = receipts * RECEIPT_BYTES + state::bytes(db)?;
     Ok((pages * pragma("page_size")?).saturating_sub(others))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_people_decided_takes_no_room_from_records() {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::schema::migrate(&mut db).unwrap();
+        let before = activity_bytes(&db).unwrap();
+        let text = "x".repeat(900);
+        for name in 0..3_000 {
+            db.execute(
+                "INSERT INTO items (server, kind, name, approved_fingerprint, approved_text,
+                   pending_text) VALUES ('git', 'tool', ?1, '', ?2, ?2)",
+                (name, &text),
+            )
+            .unwrap();
+        }
+        let more = activity_bytes(&db).unwrap() - before;
+        assert!(more < MEGABYTE, "{more} bytes beside 5.4 million of texts");
+    }
+}

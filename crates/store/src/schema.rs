@@ -156,7 +156,8 @@ CREATE TABLE servers (
   has_baseline INTEGER NOT NULL DEFAULT 0
 ) WITHOUT ROWID;
 
--- What servers offer: as it was approved, and as it waits for a review.
+-- What servers offer: as it was approved, and as it waits for a review. With a rowid, since without
+-- one every row over 1,000 bytes takes a page of its own.
 CREATE TABLE items (
   server TEXT NOT NULL,
   kind TEXT NOT NULL,
@@ -168,8 +169,8 @@ CREATE TABLE items (
   pending_us INTEGER,
   approved_text TEXT,
   pending_text TEXT,
-  PRIMARY KEY (server, kind, name)
-) WITHOUT ROWID;
+  UNIQUE (server, kind, name)
+);
 
 -- Tools that a person switched off.
 CREATE TABLE switches (

@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 use super::Reader;
 use crate::StoreError;
 use crate::limits::SUMMARY_NAMES_MAX;
-use crate::record::Status;
+use crate::record::{Kind, Status};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
@@ -144,11 +144,13 @@ impl Count {
     }
 
     fn run(&mut self, db: &Connection) -> Result<(), StoreError> {
-        let mut statement = db.prepare_cached(
+        let mut statement = db.prepare_cached(&format!(
             "SELECT started_us, duration_us, agent, status, server, tool, intent_type,
                effective_class
-             FROM activity INDEXED BY activity_started WHERE started_us >= ?1 AND started_us < ?2",
-        )?;
+             FROM activity INDEXED BY activity_started WHERE started_us >= ?1 AND started_us < ?2
+               AND type NOT IN ({})",
+            decisions()
+        ))?;
         let mut rows = statement.query([self.start_us, self.end_us])?;
         while let Some(row) = rows.next()? {
             self.add(row)?;
@@ -245,6 +247,13 @@ impl Bucket {
             None => {}
         }
     }
+}
+
+/// The kinds of records that are no calls, as SQL.
+fn decisions() -> String {
+    let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_decision());
+    let words: Vec<String> = kinds.map(|kind| format!("'{}'", kind.as_str())).collect();
+    words.join(", ")
 }
 
 fn word<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, StoreError> {

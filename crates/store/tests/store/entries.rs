@@ -68,6 +68,35 @@ async fn a_call_of_an_unknown_tool_leaves_a_record_and_no_receipt() {
 }
 
 #[tokio::test]
+async fn a_decision_leaves_a_record_of_its_kind_and_a_receipt() {
+    let home = Home::new();
+    let store = home.open();
+    let action = domain::ledger::taxonomy::classify_decision();
+    let mut ids = Vec::new();
+    for kind in [Kind::ServerChange, Kind::ToolChange, Kind::TokenChange] {
+        let mut decision = started(Class::Write);
+        (decision.kind, decision.effective, decision.target) = (kind, None, None);
+        (decision.variant, decision.declared) = (None, None);
+        decision.action.kind = action.action_type.as_str().into();
+        decision.action.risk = action.risk;
+        let end = ended(&decision);
+        ids.push((kind, decision.id.clone()));
+        store.append(Entry::Whole(Box::new(decision), Box::new(end))).await.unwrap();
+    }
+    store.settled().await;
+    let look = home.look();
+    for (kind, id) in ids {
+        look.assert_recorded(&id);
+        assert_eq!(store.read().record(&id).unwrap().unwrap().kind, kind);
+        let action = &look.receipt(&id).unwrap()["credentialSubject"]["action"];
+        assert_eq!(
+            (&action["type"], &action["risk_level"]),
+            (&json!("system.settings.modify"), &json!("high"))
+        );
+    }
+}
+
+#[tokio::test]
 async fn an_event_from_outside_names_its_peer_and_what_was_dropped() {
     let home = Home::new();
     let store = home.open();

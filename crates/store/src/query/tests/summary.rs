@@ -6,8 +6,8 @@ use domain::tool::Class;
 use jiff::Timestamp;
 
 use super::rig::{Rig, Row};
-use crate::Status;
 use crate::query::summary::{Counts, Period};
+use crate::{Kind, Status};
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -50,6 +50,14 @@ fn a_summary_counts_what_lies_in_its_period() {
     assert_eq!((&*hour.by_agent[1].of, hour.by_agent[1].counts.blocked), ("b#1", 1));
     assert_eq!(hour.duration_p50, Some(Duration::from_millis(2)));
     assert_eq!(hour.duration_p95, Some(Duration::from_millis(3)));
+}
+
+#[test]
+fn decisions_are_no_calls() {
+    let rows = Kind::ALL.map(|kind| Row { kind, ..Row::plain() });
+    let rig = Rig::new(&rows);
+    let now = Timestamp::from_microsecond(rows[0].at_us).unwrap();
+    assert_eq!(rig.reader.summary(Period::Hour, now).unwrap().calls, 3);
 }
 
 #[test]
