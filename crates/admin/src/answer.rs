@@ -67,7 +67,7 @@ fn status(code: Code) -> StatusCode {
         Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::Cancelled => StatusCode::CONFLICT,
+        Code::Cancelled | Code::Conflict => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UpstreamError => StatusCode::BAD_GATEWAY,
         Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {

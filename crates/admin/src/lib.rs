@@ -13,8 +13,6 @@ mod server;
 mod status;
 mod tool;
 
-use std::sync::Arc;
-
 use axum::Router;
 use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
@@ -24,7 +22,6 @@ use axum::routing::{get, post};
 use domain::caller::Role;
 use domain::{Code, Refusal};
 use gateway::Gateway;
-use gateway::auth::Tokens;
 use tokio::time::Instant;
 
 use crate::answer::{Refused, RequestId};
@@ -40,13 +37,12 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 #[derive(Clone)]
 struct Admin {
     gateway: Gateway,
-    tokens: Arc<Tokens>,
     started: Instant,
 }
 
 /// Every route of the API.
-pub fn routes(gateway: Gateway, tokens: Arc<Tokens>) -> Router {
-    let admin = Admin { gateway, tokens, started: Instant::now() };
+pub fn routes(gateway: Gateway) -> Router {
+    let admin = Admin { gateway, started: Instant::now() };
     Router::new()
         .route("/api/v1/status", get(status::show))
         .route("/api/v1/servers", get(server::list))
@@ -83,7 +79,7 @@ async fn admit(
     request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
-    match admin.tokens.bearer(request.headers()).map(|caller| caller.role) {
+    match admin.gateway.tokens().bearer(request.headers()).map(|caller| caller.role) {
         Some(Role::Admin) => Ok(next.run(request).await),
         Some(Role::Agent) => Err(Refusal::new(
             Code::Forbidden,

@@ -1,11 +1,10 @@
 //! The gate put together from a configuration.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 use domain::Caller;
 use domain::config::Config;
-use gateway::auth::Tokens;
+use gateway::plan::{Plan, Reach};
 use gateway::upstream::ServerSpec;
 use gateway::{Gateway, Settings};
 use store::Store;
@@ -16,7 +15,6 @@ use crate::home::Home;
 
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
-    pub(crate) tokens: Arc<Tokens>,
     pub(crate) servers: Servers,
 }
 
@@ -32,12 +30,14 @@ impl Servers {
         Servers { demo: demo::servers(), supervisor: own_program() }
     }
 
-    pub(crate) fn of(&self, config: &Config) -> Vec<ServerSpec> {
-        if config.servers.is_empty() {
-            return self.demo.clone();
-        }
+    pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {
         let supervisor = self.supervisor.as_deref();
-        config.servers.iter().map(|server| ServerSpec::configured(server, supervisor)).collect()
+        let of_config = config.servers.iter();
+        let configured = match config.servers.is_empty() {
+            true => self.demo.clone(),
+            false => of_config.map(|server| ServerSpec::configured(server, supervisor)).collect(),
+        };
+        Plan { configured, supervisor: self.supervisor.clone(), reach }
     }
 }
 
@@ -48,33 +48,13 @@ pub(crate) fn own_program() -> Option<PathBuf> {
     if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
 }
 
-/// How much of the configuration a command needs.
-#[derive(Clone, Copy)]
-pub(crate) enum Reach<'a> {
-    All,
-    Only(&'a str),
-    /// No server at all: for those that only look into the ledger.
-    Ledger,
-}
-
 /// Builds the gate and starts to connect.
-pub(crate) fn build(home: &Home, config: &Config, reach: Reach<'_>) -> Result<App, Failure> {
-    let tokens = Tokens::new([
-        (home.api_key()?.expose().to_owned(), Caller::admin()),
-        (home.agent_token()?.expose().to_owned(), Caller::agent("agent-token")),
-    ]);
+pub(crate) fn build(home: &Home, config: &Config, reach: Reach) -> Result<App, Failure> {
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
     let gateway = Gateway::new(Settings::from(config), store);
+    gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
+    gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
     let servers = Servers::new();
-    for spec in servers.of(config) {
-        let wanted = match reach {
-            Reach::All => true,
-            Reach::Only(name) => *spec.name == *name,
-            Reach::Ledger => false,
-        };
-        if wanted {
-            gateway.add_upstream(spec);
-        }
-    }
-    Ok(App { gateway, tokens: Arc::new(tokens), servers })
+    gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;
+    Ok(App { gateway, servers })
 }

@@ -6,13 +6,14 @@ use axum::body::Body;
 use axum::http::{HeaderName, Method, Request, StatusCode, header, request};
 use axum::response::Response;
 use gateway::Gateway;
+use gateway::plan::Reach;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
 
-use crate::app::{self, Reach};
+use crate::app;
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
@@ -44,7 +45,7 @@ pub(crate) struct Answer {
 
 impl Control {
     /// `reach` matters only for a gate of our own: it connects to no more than is needed.
-    async fn open(place: &Place, reach: Reach<'_>) -> Result<Control, Failure> {
+    async fn open(place: &Place, reach: Reach) -> Result<Control, Failure> {
         let home = Home::of(place)?;
         home.prepare()?;
         let api_key = home.api_key()?;
@@ -55,7 +56,7 @@ impl Control {
         source.tell_notes();
         let app = app::build(&home, &source.config, reach)?;
         app.gateway.settled(source.config.connect_timeout).await;
-        let router = admin::routes(app.gateway.clone(), app.tokens);
+        let router = admin::routes(app.gateway.clone());
         Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })
     }
 
@@ -71,7 +72,7 @@ impl Control {
     /// Opens, does what is asked, and closes again whatever came of it.
     pub(crate) async fn with<T>(
         place: &Place,
-        reach: Reach<'_>,
+        reach: Reach,
         work: impl AsyncFnOnce(&Control) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
         let control = Control::open(place, reach).await?;
@@ -179,7 +180,7 @@ fn refused(answer: &Answer) -> Failure {
 }
 
 /// One GET, for commands that need no more.
-pub(crate) async fn get(place: &Place, reach: Reach<'_>, path: &str) -> Result<Value, Failure> {
+pub(crate) async fn get(place: &Place, reach: Reach, path: &str) -> Result<Value, Failure> {
     Control::with(place, reach, async |control| control.get(path).await).await
 }
 

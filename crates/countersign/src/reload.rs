@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::config::Config;
+use gateway::plan::Reach;
 use gateway::{Gateway, Settings};
 use mcp::http::guard::Guard;
 use tokio_util::sync::CancellationToken;
@@ -65,8 +66,8 @@ impl Reload {
             Ok(source) => {
                 source.tell_notes();
                 self.guard.store(Arc::new(guard(&source.config, self.port)));
-                let servers = self.servers.of(&source.config);
-                self.gateway.reconfigure(Settings::from(&source.config), servers).await;
+                let plan = self.servers.plan(&source.config, Reach::All);
+                self.gateway.reconfigure(Settings::from(&source.config), plan).await;
                 self.gateway.set_config_fault(None);
                 tracing::info!(config = %path.display(), "configuration reloaded");
             }

@@ -17,10 +17,10 @@ use domain::config::Config;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
-use gateway::auth::Tokens;
 use gateway::events::Events;
-use gateway::front::http::{Front, guarded, no_such_view, unauthorized};
+use gateway::front::http::{Front, admit, guarded, unauthorized};
 use gateway::front::{View, stdio};
+use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
 use mcp::http::guard::Guard;
 use serde::Deserialize;
@@ -31,7 +31,7 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{self, App, Reach};
+use crate::app::{self, App};
 use crate::cli::{Place, Serve, ServeFormat};
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
@@ -77,6 +77,7 @@ pub(crate) async fn run_with(
         port: address.port(),
     };
     serving.connections.spawn(reload.watch(serving.stop.clone()));
+    serving.connections.spawn(app.gateway.clone().watch_decisions());
     let events = Events::new(app.gateway.clone());
     spool::take(&home, &events).await;
     let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
@@ -137,14 +138,13 @@ impl Serving {
         tcp: TcpListener,
         socket: UnixListener,
     ) -> Serving {
-        let front = Front::new(app.gateway.clone(), app.tokens.clone());
+        let front = Front::new(app.gateway.clone());
         let stop = CancellationToken::new();
         let connections = TaskTracker::new();
-        let routes = front.routes().merge(admin::routes(app.gateway.clone(), app.tokens.clone()));
+        let routes = front.routes().merge(admin::routes(app.gateway.clone()));
         let public = guarded(routes.clone(), guard);
         let lines = Lines {
             gateway: app.gateway.clone(),
-            tokens: app.tokens.clone(),
             connections: connections.clone(),
             room: Arc::new(Semaphore::new(LINE_STREAMS_MAX)),
             stop: stop.clone(),
@@ -171,7 +171,6 @@ impl Serving {
 #[derive(Clone)]
 struct Lines {
     gateway: Gateway,
-    tokens: Arc<Tokens>,
     connections: TaskTracker,
     room: Arc<Semaphore>,
     stop: CancellationToken,
@@ -180,6 +179,7 @@ struct Lines {
 #[derive(Deserialize)]
 struct LinesQuery {
     server: Option<String>,
+    profile: Option<String>,
 }
 
 /// Turns a connection on `control.sock` into a plain stream of MCP lines: what `countersign mcp`
@@ -189,12 +189,12 @@ async fn upgrade(
     Query(query): Query<LinesQuery>,
     mut request: Request,
 ) -> Response {
-    let Some(caller) = lines.tokens.bearer(request.headers()) else {
+    let Some(caller) = lines.gateway.tokens().bearer(request.headers()) else {
         return unauthorized();
     };
-    let view = query.server.map_or(View::Discovery, View::Server);
-    if !view.exists(&lines.gateway, &caller) {
-        return no_such_view();
+    let view = View::named(query.server, query.profile);
+    if let Err(refused) = admit(&view, &lines.gateway, &caller) {
+        return refused;
     }
     let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == LINES_PROTOCOL);
     if !asked {

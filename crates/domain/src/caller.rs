@@ -217,6 +217,15 @@ impl Caller {
         in_profile && self.sees(server)
     }
 
+    /// The same caller once its token is no longer good: nothing is there for it.
+    #[must_use]
+    pub fn barred(&self) -> Caller {
+        let servers = Servers::Only(BTreeSet::new());
+        let operations = Operations::NONE;
+        let surfaces = Surfaces { discovery: false, passthrough: false };
+        Caller { servers, operations, surfaces, ..self.clone() }
+    }
+
     /// Nothing that is there is hidden from the caller.
     pub fn sees_all(&self) -> bool {
         self.servers == Servers::All && self.profile == ProfileRule::None

@@ -96,6 +96,8 @@ codes! {
         "the token does not open this route, or the Host or Origin header is foreign"
     NotFound "NOT_FOUND" Caller false
         "there is no such route, server or tool"
+    Conflict "CONFLICT" Operator false
+        "the request cannot hold beside what is there: the config forbids it, the name is taken, or what was reviewed has changed"
     InvalidRequest "INVALID_REQUEST" Caller false
         "the HTTP request is malformed; `details` names the field and what is valid"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false

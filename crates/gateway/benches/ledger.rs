@@ -9,7 +9,6 @@ use std::time::{Duration, Instant};
 use axum::http::{HeaderValue, header};
 use domain::Caller;
 use futures_util::FutureExt;
-use gateway::auth::Tokens;
 use gateway::front::http::Front;
 use gateway::upstream::ServerSpec;
 use gateway::{Gateway, Settings};
@@ -107,8 +106,8 @@ async fn serve(store: Store) -> String {
     let gateway = Gateway::new(Settings::default(), store);
     gateway.add_upstream(ServerSpec::embedded("tools", Arc::new(tools)));
     gateway.settled(Duration::from_secs(5)).await;
-    let tokens = Tokens::new([(TOKEN.to_owned(), Caller::agent("bench"))]);
-    let front = Front::new(gateway, Arc::new(tokens));
+    gateway.tokens().know(TOKEN, Caller::agent("bench"));
+    let front = Front::new(gateway);
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("an address").to_string();
     tokio::spawn(async move { axum::serve(listener, front.routes()).await });

@@ -1,25 +1,76 @@
 //! Who a token belongs to. Tokens are kept and compared as hashes, so that neither memory nor
 //! timing gives one away.
 
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::sync::{Arc, PoisonError, RwLock};
 
+use arc_swap::ArcSwap;
 use domain::Caller;
+use domain::caller::{Profile, Scope};
+use jiff::Timestamp;
 use sha2::{Digest, Sha256};
+use store::state::TokenRecord;
 
+/// Every token that is known: those of the first start, and those that were made since.
+#[derive(Default)]
 pub struct Tokens {
-    known: Vec<([u8; 32], Arc<Caller>)>,
+    first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
+    made: ArcSwap<Made>,
+}
+
+#[derive(Default)]
+struct Made {
+    by_hash: HashMap<[u8; 32], Arc<Token>>,
+    /// Every name that a token ever had; none where it is no longer good.
+    by_name: HashMap<String, Option<Arc<Token>>>,
+}
+
+struct Token {
+    caller: Arc<Caller>,
+    expires_at: Option<Timestamp>,
+}
+
+impl Token {
+    fn valid(&self) -> Option<Arc<Caller>> {
+        let is_over = self.expires_at.is_some_and(|at| at <= Timestamp::now());
+        (!is_over).then(|| self.caller.clone())
+    }
 }
 
 impl Tokens {
-    pub fn new(tokens: impl IntoIterator<Item = (String, Caller)>) -> Tokens {
-        let known =
-            tokens.into_iter().map(|(token, caller)| (digest(&token), Arc::new(caller))).collect();
-        Tokens { known }
+    /// Adds a token of the first start, which is never revoked.
+    pub fn know(&self, token: &str, caller: Caller) {
+        let mut first = self.first.write().unwrap_or_else(PoisonError::into_inner);
+        first.push((digest(token), Arc::new(caller)));
+    }
+
+    /// Takes the place of all that were made before. A scope that cannot be read opens nothing.
+    pub(crate) fn set(&self, records: &[TokenRecord], profiles: &HashMap<String, Arc<Profile>>) {
+        let mut made = Made::default();
+        for record in records {
+            let name = record.name.clone();
+            match token(record, profiles) {
+                Some(token) => {
+                    made.by_hash.insert(record.hash, token.clone());
+                    made.by_name.insert(name, Some(token));
+                }
+                // Its name may belong to another one by now.
+                None => drop(made.by_name.entry(name).or_default()),
+            }
+        }
+        self.made.store(Arc::new(made));
+    }
+
+    /// Whether a token that is to be made may have this name.
+    pub(crate) fn is_reserved(&self, name: &str) -> bool {
+        self.first().iter().any(|(_, caller)| &*caller.token == name)
     }
 
     pub fn caller(&self, token: &str) -> Option<Arc<Caller>> {
         let shown = digest(token);
-        self.known.iter().find(|(known, _)| *known == shown).map(|(_, caller)| caller.clone())
+        let first = self.first();
+        let first = first.iter().find(|(known, _)| *known == shown).map(|(_, c)| c.clone());
+        first.or_else(|| self.made.load().by_hash.get(&shown)?.valid())
     }
 
     /// The caller behind an `Authorization: Bearer …` header.
@@ -28,21 +79,64 @@ impl Tokens {
         let (scheme, token) = header.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| self.caller(token.trim()))?
     }
+
+    /// What the holder of a token may do now, which may be less than when its session began; none
+    /// where the token is no longer good.
+    pub(crate) fn now(&self, caller: &Arc<Caller>) -> Option<Arc<Caller>> {
+        match self.made.load().by_name.get(&*caller.token) {
+            Some(token) => token.as_ref()?.valid(),
+            None => Some(caller.clone()),
+        }
+    }
+
+    fn first(&self) -> std::sync::RwLockReadGuard<'_, Vec<([u8; 32], Arc<Caller>)>> {
+        self.first.read().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
-fn digest(token: &str) -> [u8; 32] {
+/// A token that is good, or will be until it expires.
+fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Option<Arc<Token>> {
+    if record.revoked_at.is_some() {
+        return None;
+    }
+    let read = serde_json::from_str::<Scope>(&record.scope);
+    let told = |error: &serde_json::Error| tracing::error!(token = record.name, "scope: {error}");
+    let scope = read.inspect_err(told).ok()?;
+    let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));
+    let caller = Arc::new(Caller::from_scope(&record.name, &scope, profile.cloned()));
+    Some(Arc::new(Token { caller, expires_at: record.expires_at }))
+}
+
+pub(crate) fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
     use axum::http::{HeaderMap, HeaderValue};
+    use jiff::SignedDuration;
 
     use super::*;
 
+    fn record(name: &str, secret: &str, expires_in: Option<i64>) -> TokenRecord {
+        let now = Timestamp::now();
+        let expires_at = expires_in.map(|s| now.checked_add(SignedDuration::from_secs(s)).unwrap());
+        TokenRecord {
+            name: name.to_owned(),
+            hash: digest(secret),
+            scope: r#"{"operations":["read"]}"#.to_owned(),
+            created_at: now,
+            expires_at,
+            revoked_at: None,
+        }
+    }
+
     #[test]
     fn only_known_tokens_open() {
-        let tokens = Tokens::new([("secret".to_owned(), Caller::agent("agent"))]);
+        let tokens = Tokens::default();
+        tokens.know("secret", Caller::agent("agent"));
         let bearer = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert("authorization", HeaderValue::from_str(value).unwrap());
@@ -56,5 +150,24 @@ mod tests {
             assert_eq!(bearer(wrong), None, "{wrong}");
         }
         assert!(tokens.bearer(&HeaderMap::new()).is_none());
+    }
+
+    #[test]
+    fn a_token_ends_with_its_time_and_with_its_revocation() {
+        let tokens = Tokens::default();
+        tokens.know("first", Caller::agent("agent-token"));
+        let mut revoked = record("revoked", "c", None);
+        revoked.revoked_at = Some(Timestamp::now());
+        let spoiled = TokenRecord { scope: "{}".to_owned(), ..record("spoiled", "d", None) };
+        let good = record("good", "a", Some(60));
+        tokens.set(&[good, record("over", "b", Some(-1)), revoked, spoiled], &HashMap::new());
+        let opens = ["first", "a", "b", "c", "d"].map(|token| tokens.caller(token).is_some());
+        assert_eq!(opens, [true, true, false, false, false]);
+        let good = tokens.caller("a").unwrap();
+        assert!(tokens.now(&good).is_some());
+        let revoked_at = Some(Timestamp::now());
+        tokens.set(&[TokenRecord { revoked_at, ..record("good", "a", None) }], &HashMap::new());
+        assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
+        assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
     }
 }

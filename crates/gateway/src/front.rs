@@ -14,6 +14,7 @@ pub mod wrap;
 use std::sync::Arc;
 
 use domain::Caller;
+use domain::caller::Surface;
 
 use crate::Gateway;
 use crate::front::discovery::Discovery;
@@ -29,22 +30,46 @@ pub enum View {
     All,
     /// One server's tools under their own names.
     Server(String),
+    /// The gate's own tools, within a profile.
+    Profile(String),
 }
 
 impl View {
+    /// A server's own tools where one is named, else the gate's own, within a profile or not.
+    pub fn named(server: Option<String>, profile: Option<String>) -> View {
+        match (server, profile) {
+            (Some(server), _) => View::Server(server),
+            (None, Some(profile)) => View::Profile(profile),
+            (None, None) => View::Discovery,
+        }
+    }
+
     /// Whether there is such a view for the caller: a server that it may not see is not there.
     pub fn exists(&self, gateway: &Gateway, caller: &Caller) -> bool {
         match self {
             View::Discovery | View::All => true,
             View::Server(name) => gateway.catalog().server(name).is_some() && caller.sees(name),
+            View::Profile(name) => gateway.settings().profiles.contains_key(name),
+        }
+    }
+
+    /// The door that a token must be good for.
+    pub fn surface(&self) -> Surface {
+        match self {
+            View::Discovery | View::Profile(_) => Surface::Discovery,
+            View::All | View::Server(_) => Surface::Passthrough,
         }
     }
 
     /// The service of a new session.
     pub fn open(&self, gateway: &Gateway, caller: &Arc<Caller>) -> Arc<dyn mcp::Service> {
-        let session = Session::new(gateway.clone(), caller.clone());
+        let profile = match self {
+            View::Profile(name) => Some(name.clone()),
+            View::Discovery | View::All | View::Server(_) => None,
+        };
+        let session = Session::new(gateway.clone(), caller.clone(), profile);
         match self {
-            View::Discovery => Arc::new(Discovery::new(session)),
+            View::Discovery | View::Profile(_) => Arc::new(Discovery::new(session)),
             View::All => Passthrough::all(session),
             View::Server(name) => Passthrough::server(session, name.as_str().into()),
         }

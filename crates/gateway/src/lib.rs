@@ -7,12 +7,16 @@ mod cache;
 pub mod events;
 pub mod front;
 mod limits;
+pub mod operator;
 mod pipeline;
+pub mod plan;
 mod registry;
 pub mod settings;
+mod trust;
 pub mod upstream;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -20,7 +24,8 @@ use domain::Catalog;
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
 use provider::{CallContext, ToolProvider};
-use store::Store;
+use store::state::TokenRecord;
+use store::{Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -28,7 +33,9 @@ use tokio_util::task::TaskTracker;
 pub use pipeline::intake;
 pub use settings::Settings;
 
+use crate::auth::Tokens;
 use crate::cache::ResultCache;
+use crate::plan::Plan;
 use crate::registry::Registry;
 use crate::upstream::{ServerSpec, Upstream};
 
@@ -43,6 +50,11 @@ struct Shared {
     settings: Arc<ArcSwap<Settings>>,
     config_fault: ArcSwapOption<String>,
     store: Store,
+    tokens: Tokens,
+    /// The servers that were planned last; held while they are put into effect.
+    plan: tokio::sync::Mutex<Plan>,
+    /// How often agents asked for locked tools.
+    locked_asked: AtomicU64,
     cache: ResultCache,
     /// Counts the calls in flight.
     calls: TaskTracker,
@@ -58,6 +70,9 @@ impl Gateway {
             settings: Arc::new(ArcSwap::from_pointee(settings)),
             config_fault: ArcSwapOption::empty(),
             store,
+            tokens: Tokens::default(),
+            plan: tokio::sync::Mutex::default(),
+            locked_asked: AtomicU64::new(0),
             cache: ResultCache::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -75,6 +90,7 @@ impl Gateway {
         let context = upstream::Context {
             registry: registry.clone(),
             claim,
+            store: self.shared.store.clone(),
             settings: self.shared.settings.clone(),
             known: known.unwrap_or_default(),
         };
@@ -84,10 +100,62 @@ impl Gateway {
         }
     }
 
+    /// Starts with these servers. Blocks for a moment, and must come before anything else is done
+    /// with the gate.
+    pub fn start(&self, plan: Plan) -> Result<(), StoreError> {
+        let specs = plan.specs(&self.shared.store)?;
+        self.set_tokens(&self.shared.store.state().tokens()?);
+        specs.into_iter().for_each(|spec| self.add_upstream(spec));
+        if let Ok(mut planned) = self.shared.plan.try_lock() {
+            *planned = plan;
+        }
+        Ok(())
+    }
+
     /// Puts a new configuration into effect. Calls that run keep what they began with; servers
     /// that stay as they are keep their connection.
-    pub async fn reconfigure(&self, settings: Settings, specs: Vec<ServerSpec>) {
+    pub async fn reconfigure(&self, settings: Settings, plan: Plan) {
         self.shared.settings.store(Arc::new(settings));
+        let mut planned = self.shared.plan.lock().await;
+        *planned = plan;
+        self.put_into_effect(&planned).await;
+    }
+
+    /// Puts into effect what people decided since, in this process or another.
+    pub async fn refresh(&self) {
+        let planned = self.shared.plan.lock().await;
+        self.put_into_effect(&planned).await;
+    }
+
+    /// Looks from time to time whether another process has changed what people decided.
+    pub async fn watch_decisions(self) {
+        let mut seen = self.decisions_version().await;
+        loop {
+            tokio::select! {
+                () = tokio::time::sleep(limits::DECISIONS_INTERVAL) => {}
+                () = self.shared.draining.cancelled() => return,
+            }
+            let now = self.decisions_version().await;
+            if now != seen {
+                seen = now;
+                self.refresh().await;
+            }
+        }
+    }
+
+    async fn decisions_version(&self) -> Option<i64> {
+        self.with_store(|store| store.state().version()).await.ok()
+    }
+
+    /// A store that cannot be read changes nothing: what was decided before holds.
+    async fn put_into_effect(&self, plan: &Plan) {
+        let asked = plan.clone();
+        let read = self.with_store(move |store| Ok((asked.specs(store)?, store.state().tokens()?)));
+        let (specs, tokens) = match read.await {
+            Ok(read) => read,
+            Err(error) => return tracing::error!("cannot read what people decided: {error}"),
+        };
+        self.set_tokens(&tokens);
         for upstream in self.shared.registry.upstreams() {
             let name = &upstream.spec().name;
             if !specs.iter().any(|spec| spec.name == *name)
@@ -98,10 +166,38 @@ impl Gateway {
         }
         for spec in specs {
             match self.shared.registry.upstream(&spec.name) {
-                Some(kept) if kept.spec().connects_like(&spec) => kept.set_rules(spec.rules).await,
+                Some(kept) if kept.spec().connects_like(&spec) => kept.decided(spec).await,
                 Some(_) | None => self.add_upstream(spec),
             }
         }
+    }
+
+    fn set_tokens(&self, records: &[TokenRecord]) {
+        self.shared.tokens.set(records, &self.settings().profiles);
+    }
+
+    /// Asks the store off the async threads.
+    async fn with_store<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, StoreError> {
+        let store = self.shared.store.clone();
+        let working = tokio::task::spawn_blocking(move || work(&store));
+        working.await.unwrap_or_else(|error| Err(StoreError::Read(error.to_string())))
+    }
+
+    /// Whose tokens are whose.
+    pub fn tokens(&self) -> &Tokens {
+        &self.shared.tokens
+    }
+
+    /// How often agents asked for locked tools since the start.
+    pub fn locked_asked(&self) -> u64 {
+        self.shared.locked_asked.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn count_locked_asked(&self) {
+        self.shared.locked_asked.fetch_add(1, Ordering::Relaxed);
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {

@@ -83,3 +83,9 @@ pub(crate) const EVENT_FRAME_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// How soon events that were lost are owned up to, once they can be.
 pub(crate) const EVENTS_DROPPED_EVERY: Duration = Duration::from_secs(1);
+
+/// How often another process's decisions are looked for; an approval is in effect a second later.
+pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
+
+/// Bytes of randomness in a token: no search finds it.
+pub(crate) const TOKEN_BYTES: usize = 32;

@@ -124,6 +124,11 @@ impl Registry {
         }
     }
 
+    /// The lists that single sessions have of a server.
+    pub(crate) fn own_lists_of(&self, server: &str) -> Vec<(Arc<str>, Arc<Listing>)> {
+        self.own_lists.of_server(server)
+    }
+
     pub(crate) fn end_session(&self, session: &str) {
         self.own_lists.end_session(session);
     }

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::caller::Profile;
 use domain::config::{Config, Payloads};
 use domain::ledger::redaction::Redactor;
 use domain::policy::Strictness;
@@ -19,6 +20,7 @@ pub struct Settings {
     pub shutdown_timeout: Duration,
     pub payloads: Payloads,
     pub redactor: Arc<Redactor>,
+    pub profiles: HashMap<String, Arc<Profile>>,
     server_call_timeouts: HashMap<String, Duration>,
 }
 
@@ -44,6 +46,11 @@ impl From<&Config> for Settings {
                 Redactor::new(&config.redact.keys, &config.redact.patterns)
                     .expect("the patterns were checked when the configuration was read"),
             ),
+            profiles: config
+                .profiles
+                .iter()
+                .map(|profile| (profile.name.clone(), Arc::new(Profile::from(profile))))
+                .collect(),
             server_call_timeouts: config
                 .servers
                 .iter()

@@ -4,7 +4,6 @@
 mod connection;
 mod driver;
 mod endpoint;
-mod listing;
 mod own;
 mod server_side;
 
@@ -13,7 +12,6 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::Listing;
-use domain::policy::ServerRules;
 use domain::upstream::State;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -23,15 +21,17 @@ use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, Peer, RequestError};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use serde::ser::{Serialize, SerializeMap, Serializer};
-use tokio::sync::{Semaphore, SemaphorePermit, mpsc, watch};
+use store::Store;
+use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec};
+pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec, Trust};
 
 use crate::registry::{Claim, Registry};
+use crate::trust::Reviewer;
 use crate::upstream::driver::{Command, Driver, Shared};
 use crate::upstream::own::{OwnConnections, Publisher};
 use crate::{Settings, limits};
@@ -62,6 +62,7 @@ pub(crate) struct Live {
 pub(crate) struct Context {
     pub(crate) registry: Arc<Registry>,
     pub(crate) claim: Claim,
+    pub(crate) store: Store,
     /// Read each time, so that a reload reaches connections that stay.
     pub(crate) settings: Arc<ArcSwap<Settings>>,
     /// What was known of the server's tools before.
@@ -75,10 +76,12 @@ impl Upstream {
         let live = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
         let settings = context.settings.clone();
+        let reviewer = Reviewer::new(context.store.clone(), &spec);
         let publisher = Publisher {
             registry: context.registry.clone(),
             claim: context.claim,
             server: spec.name.clone(),
+            reviewer: reviewer.clone(),
         };
         let own = Arc::new(OwnConnections::new(&spec, stderr.clone(), settings.clone(), publisher));
         let shared = Shared {
@@ -87,6 +90,7 @@ impl Upstream {
             own: own.clone(),
             state: state_sender,
             stderr: stderr.clone(),
+            reviewer,
         };
         let driver = Driver::new(spec.clone(), shared, commands.downgrade()).spawn(receiver);
         Arc::new(Upstream {
@@ -148,8 +152,19 @@ impl Upstream {
         let _ = self.commands.send(Command::Restart).await;
     }
 
-    pub(crate) async fn set_rules(&self, rules: ServerRules) {
-        let _ = self.commands.send(Command::Rules(rules)).await;
+    /// Puts into effect what was decided; returns when it is.
+    pub(crate) async fn decided(&self, spec: ServerSpec) {
+        let (done, in_effect) = oneshot::channel();
+        let _ = self.commands.send(Command::Decided(Box::new(spec), done)).await;
+        let _ = in_effect.await;
+    }
+
+    /// Starts the server so that a person can see what it lists; returns when that is known.
+    pub(crate) async fn inspect(&self) {
+        let mut state = self.state.clone();
+        state.mark_unchanged();
+        let _ = self.commands.send(Command::Inspect).await;
+        let _ = state.wait_for(|state| matches!(state, State::Ready | State::Waiting(_))).await;
     }
 
     /// Opens the session's own connection, where it is to have one and the server is up.

@@ -9,12 +9,12 @@ use std::io::IsTerminal;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Activity, Filters, Place, Rows, Span};
 use crate::command::export;
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
 use crate::output::{self, entries};
+use gateway::plan::Reach;
 use record::Looks;
 
 pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
@@ -22,26 +22,26 @@ pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
         Activity::List { filters, span, rows, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/activity", &values);
-            let answer = get(place, Reach::Ledger, &path).await?;
+            let answer = get(place, Reach::Nothing, &path).await?;
             output::print(output, &answer, |answer| record::list(answer, &looks()))?;
             output::tell_next(output, &answer, entries(&answer, "activities").len());
             Ok(())
         }
         Activity::Show { id, output } => {
             let path = format!("/api/v1/activity/{}", encode(&id));
-            output::print(output, &get(place, Reach::Ledger, &path).await?, record::show)
+            output::print(output, &get(place, Reach::Nothing, &path).await?, record::show)
         }
         Activity::Watch(args) => watch::run(place, args, &looks()).await,
         Activity::Summary { period, output } => {
             let path = format!("/api/v1/activity/summary?period={}", period.as_str());
-            let answer = get(place, Reach::Ledger, &path).await?;
+            let answer = get(place, Reach::Nothing, &path).await?;
             output::print(output, &answer, summary::tables)
         }
         Activity::Export { format, output, filters, span } => {
             let format = ("format", Some(format.as_str().to_owned()));
             let values = [vec![format], filters.values(), span.values()].concat();
             let path = with_query("/api/v1/activity/export", &values);
-            Control::with(place, Reach::Ledger, async |control| {
+            Control::with(place, Reach::Nothing, async |control| {
                 export::to(control, &path, output.as_deref()).await
             })
             .await

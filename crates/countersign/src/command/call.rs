@@ -5,11 +5,11 @@ use axum::http::Method;
 use domain::tool::Class;
 use serde_json::{Value, json};
 
-use crate::app::Reach;
 use crate::cli::{Call, CallArgs, Format, Place};
 use crate::control::{self, Control};
 use crate::exit::Failure;
 use crate::output;
+use gateway::plan::Reach;
 
 pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
     let (class, args) = match call {
@@ -19,7 +19,7 @@ pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
     };
     let body = body(class, &args)?;
     let server = args.tool_name.split(':').next().unwrap_or_default().trim();
-    let answer = Control::with(place, Reach::Only(server), async |control| {
+    let answer = Control::with(place, Reach::Only(server.to_owned()), async |control| {
         control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
     })
     .await?;

@@ -4,11 +4,11 @@ use domain::ledger::contention::Kind;
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Contention, Place};
 use crate::control::{Control, with_query};
 use crate::exit::Failure;
 use crate::output::{self, cut, entries, local_time, milliseconds, table, text};
+use gateway::plan::Reach;
 
 /// Resources in one line; the JSON holds more.
 const RESOURCES_SHOWN: usize = 3;
@@ -20,7 +20,7 @@ pub(crate) async fn run(place: &Place, args: Contention) -> Result<(), Failure> 
             vec![("window", args.window.clone()), ("system", args.system.clone()), ("kind", kind)];
         with_query("/api/v1/contention", &[own, args.span.values()].concat())
     };
-    let answer = Control::with(place, Reach::Ledger, async |control| {
+    let answer = Control::with(place, Reach::Nothing, async |control| {
         let mut answer = control.get(&path(args.kind.clone())).await?;
         if args.reads {
             let reads = Some(Kind::ReadRead.as_str().to_owned());

@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 use domain::ledger::PublicKey;
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Keys, Place};
 use crate::control::{Control, get};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, entries, fields, text};
+use gateway::plan::Reach;
 
 /// How the files of public keys end.
 const PUBLIC_ENDING: &str = ".public.pem";
@@ -19,7 +19,7 @@ const PEM_END: &str = "-----END PUBLIC KEY-----";
 pub(crate) async fn run(place: &Place, verb: Keys) -> Result<(), Failure> {
     match verb {
         Keys::Show { pem, output } => {
-            let mut answer = get(place, Reach::Ledger, "/api/v1/keys").await?;
+            let mut answer = get(place, Reach::Nothing, "/api/v1/keys").await?;
             if pem {
                 let current = entries(&answer, "keys").iter().find(|key| key["current"] == true);
                 let current = current.ok_or_else(|| Failure::system("no key signs here"))?;
@@ -33,7 +33,7 @@ pub(crate) async fn run(place: &Place, verb: Keys) -> Result<(), Failure> {
         }
         Keys::Rotate { output } => {
             let rotate = async |control: &Control| control.post("/api/v1/keys/rotate").await;
-            let mut key = Control::with(place, Reach::Ledger, rotate).await?;
+            let mut key = Control::with(place, Reach::Nothing, rotate).await?;
             name_file(&mut key, &in_home(&Home::of(place)?)?);
             output::print(output, &key, one)
         }

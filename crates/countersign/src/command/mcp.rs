@@ -7,13 +7,14 @@ use axum::body::Body;
 use axum::http::{Request, StatusCode, header};
 use domain::Caller;
 use gateway::front::{View, stdio};
+use gateway::plan::Reach;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{self, Reach};
+use crate::app;
 use crate::cli::{Mcp, Place};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, encode};
 use crate::exit::Failure;
@@ -81,7 +82,7 @@ async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Resul
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
-    let reach = server.as_deref().map_or(Reach::All, Reach::Only);
+    let reach = server.clone().map_or(Reach::All, Reach::Only);
     let app = app::build(home, &source.config, reach)?;
     let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent("agent-token"));

@@ -8,12 +8,12 @@ use std::path::{Path, PathBuf};
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Place, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
 use crate::output::{self, entries, local_time, or_dash, table, text};
+use gateway::plan::Reach;
 
 /// The public keys of an export lie beside it, under its name and this.
 const KEYS_ENDING: &str = ".pub.pem";
@@ -23,7 +23,7 @@ pub(crate) async fn run(place: &Place, verb: Receipt) -> Result<(), Failure> {
         Receipt::List { filters, span, rows, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/receipts", &values);
-            let answer = get(place, Reach::Ledger, &path).await?;
+            let answer = get(place, Reach::Nothing, &path).await?;
             output::print(output, &answer, |answer| list(answer, &Zoned::now()))?;
             output::tell_next(output, &answer, entries(&answer, "receipts").len());
             Ok(())
@@ -31,14 +31,14 @@ pub(crate) async fn run(place: &Place, verb: Receipt) -> Result<(), Failure> {
         Receipt::Show { id, raw } => {
             let path = format!("/api/v1/receipts/{}", encode(&id));
             let receipt =
-                Control::with(place, Reach::Ledger, async |control| control.text(&path).await);
+                Control::with(place, Reach::Nothing, async |control| control.text(&path).await);
             show(&receipt.await?, raw)
         }
         Receipt::Verify(args) => verify::run(place, args).await,
         Receipt::Export { chain, output } => {
             let path = with_query("/api/v1/receipts/export", &[("chain", chain.clone())]);
             let file = output.map(|output| file_of(&output, chain.as_deref()));
-            Control::with(place, Reach::Ledger, async |control| {
+            Control::with(place, Reach::Nothing, async |control| {
                 export::to(control, &path, file.as_deref()).await?;
                 // Last, so that a key that came meanwhile is among them.
                 match file.as_deref().filter(|file| !export::is_special(file)) {

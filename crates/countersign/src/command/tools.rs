@@ -4,16 +4,16 @@ use domain::signature::first_sentence;
 use domain::tool::ToolName;
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Place, Tools};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, fields, table, text};
+use gateway::plan::Reach;
 
 pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
     match verb {
         Tools::List { server, output } => {
-            let wanted = server.as_deref().map_or(Reach::All, Reach::Only);
+            let wanted = server.clone().map_or(Reach::All, Reach::Only);
             let answer = Control::with(place, wanted, async |control| match &server {
                 Some(name) => {
                     // A server that is not there is an error, not an empty list.
@@ -32,7 +32,7 @@ pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
         Tools::Show { name, output } => {
             let name = ToolName::parse(&name).map_err(|refusal| Failure::input(refusal.message))?;
             let path = format!("/api/v1/tools/{}/{}", encode(&name.server), encode(&name.tool));
-            output::print(output, &get(place, Reach::Only(&name.server), &path).await?, show)
+            output::print(output, &get(place, Reach::Only(name.server.clone()), &path).await?, show)
         }
     }
 }

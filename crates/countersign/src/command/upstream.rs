@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-use crate::app::Reach;
 use crate::cli::{Place, Upstream};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, fields, plain, table, text};
+use gateway::plan::Reach;
 
 pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     match verb {
@@ -15,7 +15,7 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
         }
         Upstream::Logs { name, lines, output } => {
             let path = format!("/api/v1/servers/{}/logs?limit={lines}", encode(&name));
-            output::print(output, &get(place, Reach::Only(&name), &path).await?, logs)
+            output::print(output, &get(place, Reach::Only(name.clone()), &path).await?, logs)
         }
         Upstream::Restart { name } => {
             let path = format!("/api/v1/servers/{}/restart", encode(&name));
@@ -23,12 +23,12 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
                 true => control.post(&path).await,
                 false => Err(Failure::input("no 'serve' runs in this home: nothing to restart")),
             };
-            Control::with(place, Reach::Only(&name), restart).await?;
+            Control::with(place, Reach::Only(name.clone()), restart).await?;
             output::line(&format!("restarting '{name}'"))
         }
         Upstream::Get { name, output } => {
             let path = format!("/api/v1/servers/{}", encode(&name));
-            output::print(output, &get(place, Reach::Only(&name), &path).await?, show)
+            output::print(output, &get(place, Reach::Only(name.clone()), &path).await?, show)
         }
     }
 }

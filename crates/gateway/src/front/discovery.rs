@@ -25,6 +25,7 @@ use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
 
+pub(crate) use servers::no_such_server;
 pub use servers::{server_entry, servers};
 
 const INSTRUCTIONS: &str = "Countersign stands between you and the tools of several servers. \
@@ -81,20 +82,25 @@ impl Discovery {
             let outcome = self.call_tool(class, request, incoming).await?;
             return Ok(self.cut(reply::outcome(outcome)));
         }
-        tracing::info!(tool = request.name, caller = %self.session.caller.token, "own tool");
+        tracing::info!(tool = request.name, caller = %self.session.caller().token, "own tool");
         match request.name.as_str() {
             "retrieve_tools" => {
                 self.session.gateway.first_settled().await;
                 let limit = self.session.gateway.settings().tools_limit;
                 let catalog = self.session.searchable_catalog().await;
-                query::retrieve(&catalog, &self.session.caller, &request.arguments, limit)
+                let caller = self.session.caller();
+                let found = query::retrieve(&catalog, &caller, &request.arguments, limit)?;
+                if found.with_locked {
+                    self.session.gateway.count_locked_asked();
+                }
+                Ok(found.document)
             }
             "describe_tool" => {
-                query::describe(&self.session.catalog(), &self.session.caller, &request.arguments)
+                query::describe(&self.session.catalog(), &self.session.caller(), &request.arguments)
             }
             "read_cache" => self.read_cache(&request.arguments),
             "upstream_servers" => {
-                servers::answer(&self.session.catalog(), &self.session.caller, &request.arguments)
+                servers::answer(&self.session.catalog(), &self.session.caller(), &request.arguments)
             }
             other => Err(unknown_tool(other)),
         }
@@ -103,7 +109,7 @@ impl Discovery {
     fn cut(&self, result: Raw) -> Raw {
         let limit = self.session.gateway.settings().tool_response_limit as usize;
         cut::cut(result, limit, |whole| {
-            self.session.gateway.shared.cache.put(&self.session.caller.token, whole)
+            self.session.gateway.shared.cache.put(&self.session.caller().token, whole)
         })
     }
 
@@ -118,7 +124,7 @@ impl Discovery {
             limit: Option<usize>,
         }
         let ReadCache { key, offset, limit } = parameters(arguments)?;
-        let text = self.session.gateway.shared.cache.get(&self.session.caller.token, &key).ok_or_else(|| {
+        let text = self.session.gateway.shared.cache.get(&self.session.caller().token, &key).ok_or_else(|| {
             let message = "no result is kept under this key; it is gone after two hours: call the \
                            tool again";
             Refusal::new(Code::CacheMiss, message).with(json!({"key": key}))

@@ -16,20 +16,18 @@ use mcp::http::guard::Guard;
 use mcp::http::server::Sessions;
 
 use crate::Gateway;
-use crate::auth::Tokens;
 use crate::front::View;
 
 /// The MCP endpoints of one listener.
 #[derive(Clone)]
 pub struct Front {
     gateway: Gateway,
-    tokens: Arc<Tokens>,
     sessions: Sessions,
 }
 
 impl Front {
-    pub fn new(gateway: Gateway, tokens: Arc<Tokens>) -> Front {
-        Front { gateway, tokens, sessions: Sessions::new() }
+    pub fn new(gateway: Gateway) -> Front {
+        Front { gateway, sessions: Sessions::new() }
     }
 
     pub fn routes(&self) -> Router {
@@ -37,6 +35,7 @@ impl Front {
             .route("/mcp", any(discovery))
             .route("/mcp/all", any(all))
             .route("/mcp/s/{server}", any(server))
+            .route("/mcp/p/{profile}", any(profile))
             .with_state(self.clone())
     }
 
@@ -66,13 +65,21 @@ async fn server(
     front.serve(View::Server(name), request).await
 }
 
+async fn profile(
+    State(front): State<Front>,
+    Path(name): Path<String>,
+    request: Request,
+) -> Response {
+    front.serve(View::Profile(name), request).await
+}
+
 impl Front {
     async fn serve(&self, view: View, request: Request) -> Response {
-        let Some(caller) = self.tokens.bearer(request.headers()) else {
+        let Some(caller) = self.gateway.tokens().bearer(request.headers()) else {
             return unauthorized();
         };
-        if !view.exists(&self.gateway, &caller) {
-            return no_such_view();
+        if let Err(refused) = admit(&view, &self.gateway, &caller) {
+            return refused;
         }
         // A session answers only to the token that made it, and only under the view it was made for.
         let owner = owner(&caller, &view);
@@ -87,19 +94,34 @@ fn owner(caller: &Caller, view: &View) -> String {
         Role::Admin => "admin ",
         Role::Agent => "agent ",
     };
-    let (kind, server) = match view {
+    let (kind, name) = match view {
         View::Discovery => (" discovery", ""),
         View::All => (" all", ""),
         View::Server(name) => (" server ", name.as_str()),
+        View::Profile(name) => (" profile ", name.as_str()),
     };
     let length = caller.token.len().to_string();
-    [role, &length, " ", &caller.token, kind, server].concat()
+    [role, &length, " ", &caller.token, kind, name].concat()
 }
 
-/// The answer to a server that is not there, or not for this caller.
-pub fn no_such_view() -> Response {
-    let refusal = Refusal::new(Code::NotFound, "there is no such server");
-    (StatusCode::NOT_FOUND, axum::Json(refusal.to_json())).into_response()
+/// Whether a view is there for the caller, and its token good for it. A server that the caller may
+/// not see is answered as one that is not there.
+pub fn admit(view: &View, gateway: &Gateway, caller: &Caller) -> Result<(), Response> {
+    let (status, refusal) = if !caller.uses(view.surface()) {
+        let surface = view.surface().as_str();
+        let message = format!("token '{}' is not good for {surface}", caller.token);
+        (StatusCode::FORBIDDEN, Refusal::new(Code::NotPermitted, message))
+    } else if !view.exists(gateway, caller) {
+        let kind = match view {
+            View::Profile(_) => "profile",
+            View::Discovery | View::All | View::Server(_) => "server",
+        };
+        let message = format!("there is no such {kind}");
+        (StatusCode::NOT_FOUND, Refusal::new(Code::NotFound, message))
+    } else {
+        return Ok(());
+    };
+    Err((status, axum::Json(refusal.to_json())).into_response())
 }
 
 /// Refuses requests whose `Host` or `Origin` is not ours: a page that reaches for a local port.

@@ -83,13 +83,13 @@ impl Passthrough {
         let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
         if let Scope::Server(name) = &self.scope
-            && self.session.catalog().server(name).is_some_and(|s| !s.is_locked())
+            && let Some(server) = self.session.catalog().server(name).filter(|s| !s.is_locked())
         {
             let welcome = self.session.gateway.welcome(name);
             if let Some(info) = welcome.as_ref().and_then(|welcome| welcome.info()) {
                 hello.info = info;
             }
-            hello.instructions = welcome.and_then(|welcome| welcome.instructions.clone());
+            hello.instructions = server.instructions.as_deref().map(str::to_owned);
         }
         hello
     }
@@ -105,9 +105,9 @@ impl Passthrough {
         let catalog = self.session.catalog();
         self.shown.set(catalog.version(self.scope.server()));
         match &self.scope {
-            Scope::All => catalog.all(&self.session.caller).list.clone(),
+            Scope::All => catalog.all(&self.session.caller()).list.clone(),
             Scope::Server(name) => match catalog.server(name) {
-                Some(server) => server.list(&self.session.caller).into_owned(),
+                Some(server) => server.list(&self.session.caller()).into_owned(),
                 None => raw(r#"{"tools":[]}"#.to_owned()),
             },
         }
@@ -117,7 +117,7 @@ impl Passthrough {
         match &self.scope {
             Scope::All => {
                 let catalog = self.session.catalog();
-                catalog.all(&self.session.caller).tool(name).cloned()
+                catalog.all(&self.session.caller()).tool(name).cloned()
             }
             Scope::Server(server) => {
                 Some(ToolName { server: server.to_string(), tool: name.to_owned() })

@@ -38,7 +38,7 @@ impl Session {
     ) -> Outcome {
         let call = Call {
             id: uuid::Uuid::now_v7().to_string(),
-            caller: self.caller.clone(),
+            caller: self.caller(),
             client: self.hello.get().map(|hello| hello.client_name.as_str().into()),
             session: Some(self.id.clone()),
             request_id: Some(incoming.id.to_string()),

@@ -12,15 +12,33 @@ use crate::Gateway;
 
 pub(super) struct Session {
     pub(super) gateway: Gateway,
-    pub(super) caller: Arc<Caller>,
+    /// As it was when the session began.
+    caller: Arc<Caller>,
+    /// The profile that the view is held to.
+    profile: Option<String>,
     pub(super) id: Arc<str>,
     pub(super) hello: OnceLock<Arc<ClientHello>>,
 }
 
 impl Session {
-    pub(super) fn new(gateway: Gateway, caller: Arc<Caller>) -> Session {
+    pub(super) fn new(gateway: Gateway, caller: Arc<Caller>, profile: Option<String>) -> Session {
         let id = uuid::Uuid::now_v7().to_string().into();
-        Session { gateway, caller, id, hello: OnceLock::new() }
+        Session { gateway, caller, profile, id, hello: OnceLock::new() }
+    }
+
+    /// Who calls, and what that caller may do now: tokens are revoked and profiles changed while
+    /// sessions last.
+    pub(super) fn caller(&self) -> Arc<Caller> {
+        let Some(caller) = self.gateway.tokens().now(&self.caller) else {
+            return Arc::new(self.caller.barred());
+        };
+        let Some(name) = &self.profile else {
+            return caller;
+        };
+        match self.gateway.settings().profiles.get(name) {
+            Some(profile) => Arc::new(caller.narrowed(profile.clone())),
+            None => Arc::new(caller.barred()),
+        }
     }
 
     /// What this session's client sees.

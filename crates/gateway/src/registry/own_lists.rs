@@ -47,6 +47,15 @@ impl OwnLists {
         }
     }
 
+    /// With the sessions that have them.
+    pub(super) fn of_server(&self, server: &str) -> Vec<(Arc<str>, Arc<Listing>)> {
+        let sessions = self.read();
+        let lists = sessions.iter().filter_map(|(session, seen)| {
+            Some((session.clone(), lock(seen).by_server.get(server)?.clone()))
+        });
+        lists.collect()
+    }
+
     pub(super) fn forget_server(&self, server: &str) {
         for seen in self.read().values() {
             let mut seen = lock(seen);

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use domain::catalog::{Listing, Server};
+use domain::catalog::Server;
 use domain::config::Start;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, Event, Machine, State};
 use mcp::child::StderrTail;
 use mcp::message::{Raw, raw};
-use tokio::sync::{mpsc, watch};
+use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
+use crate::trust::{Reviewed, Reviewer, Terms, Told, Tools, Whose};
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::endpoint::ServerSpec;
-use crate::upstream::listing;
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
 use crate::upstream::{Context, Live};
@@ -26,7 +26,10 @@ pub(crate) enum Command {
     Wanted,
     ListChanged,
     Restart,
-    Rules(ServerRules),
+    /// What people decided may have changed; answered when it is in effect.
+    Decided(Box<ServerSpec>, oneshot::Sender<()>),
+    /// A person wants to see what a server lists that is not to be started otherwise.
+    Inspect,
     Stop,
 }
 
@@ -37,15 +40,20 @@ pub(super) struct Shared {
     pub(super) own: Arc<OwnConnections>,
     pub(super) state: watch::Sender<State>,
     pub(super) stderr: StderrTail,
+    pub(super) reviewer: Reviewer,
 }
 
 pub(super) struct Driver {
     spec: ServerSpec,
     rules: Arc<ServerRules>,
     shared: Shared,
+    /// Started for an inspection, whatever the rules say.
+    inspected: bool,
     commands: mpsc::WeakSender<Command>,
     machine: Machine,
-    listing: Arc<Listing>,
+    reviewed: Reviewed,
+    /// The instructions that were reviewed with it.
+    said: Option<String>,
     connection: Option<Connection>,
     attempt: Option<JoinHandle<Attempt>>,
     /// The list that was asked for again; it may take its time.
@@ -78,7 +86,9 @@ impl Driver {
         commands: mpsc::WeakSender<Command>,
     ) -> Driver {
         Driver {
-            listing: shared.context.known.clone(),
+            reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
+            said: None,
+            inspected: false,
             rules: Arc::new(spec.rules.clone()),
             spec,
             shared,
@@ -99,7 +109,10 @@ impl Driver {
     }
 
     async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
-        if !self.rules.disabled && self.is_eager() {
+        if !self.spec.may_start() {
+            self.reviewed = self.shared.reviewer.remembered().await;
+            self.publish();
+        } else if self.is_eager() {
             self.feed(Event::Start).await;
         }
         while *self.machine.state() != State::Stopped {
@@ -112,7 +125,7 @@ impl Driver {
 
     async fn event(&mut self, happening: Happening) -> Option<Event> {
         match happening {
-            Happening::Command(Some(command)) => self.command(command),
+            Happening::Command(Some(command)) => self.command(command).await,
             Happening::Command(None) => Some(Event::Stop),
             Happening::RelistDue => {
                 self.relist();
@@ -133,9 +146,9 @@ impl Driver {
         }
     }
 
-    fn command(&mut self, command: Command) -> Option<Event> {
+    async fn command(&mut self, command: Command) -> Option<Event> {
         match command {
-            Command::Wanted if self.rules.disabled => None,
+            Command::Wanted | Command::Restart if !self.may_run() => None,
             Command::Wanted => Some(Event::Start),
             Command::ListChanged => {
                 // Changes without end must not put it off without end.
@@ -143,12 +156,18 @@ impl Driver {
                 self.relist_at = Some(self.relist_at.map_or(soon, |at| at.min(soon)));
                 None
             }
-            Command::Rules(rules) => {
-                self.rules = Arc::new(rules);
+            Command::Decided(spec, done) => {
+                self.rules = Arc::new(spec.rules.clone());
+                self.spec = *spec;
+                self.review_again().await;
                 self.publish();
+                let _ = done.send(());
                 None
             }
-            Command::Restart if self.rules.disabled => None,
+            Command::Inspect => {
+                self.inspected = !self.rules.disabled;
+                self.inspected.then_some(Event::Restart)
+            }
             Command::Restart => Some(Event::Restart),
             Command::Stop => Some(Event::Stop),
         }
@@ -205,7 +224,7 @@ impl Driver {
     }
 
     async fn adopt(&mut self, connection: Connection, tools: Vec<Raw>) -> Event {
-        self.list(tools).await;
+        self.list(tools, connection.welcome.instructions.clone()).await;
         let live = Live { peer: connection.peer.clone(), welcome: connection.welcome.clone() };
         self.shared.live.store(Some(Arc::new(live)));
         self.connection = Some(connection);
@@ -227,7 +246,8 @@ impl Driver {
             Ok(tools) => tools,
             Err(reason) => return Some(failed(connection.reason(reason).await)),
         };
-        self.list(tools).await;
+        let instructions = connection.welcome.instructions.clone();
+        self.list(tools, instructions).await;
         // A change that was told in the meantime stays due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
@@ -235,8 +255,32 @@ impl Driver {
         None
     }
 
-    async fn list(&mut self, tools: Vec<Raw>) {
-        self.listing = listing::read(&self.spec.name, [self.listing.clone()], tools).await;
+    async fn list(&mut self, tools: Vec<Raw>, instructions: Option<String>) {
+        // What is known was reviewed when it came, and again whenever somebody decided something.
+        if !self.reviewed.listing.is_of(&tools) || self.said != instructions {
+            self.said.clone_from(&instructions);
+            let told = Told { tools: Tools::Listed(tools), instructions };
+            self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
+        }
+    }
+
+    /// Somebody decided something about the server or what it lists.
+    async fn review_again(&mut self) {
+        let Shared { context, reviewer, .. } = &self.shared;
+        reviewer.set_terms(Terms::of(&self.spec));
+        self.reviewed = match self.connection {
+            Some(_) => {
+                let tools = Tools::Again(self.reviewed.listing.clone());
+                let told = Told { tools, instructions: self.said.clone() };
+                reviewer.review(told, Whose::Shared).await
+            }
+            None => reviewer.remembered().await,
+        };
+        for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
+            let told = Told { tools: Tools::Again(listing), instructions: None };
+            let listing = reviewer.review(told, Whose::Own).await.listing;
+            context.registry.update_own(context.claim, &session, &self.spec.name, listing);
+        }
     }
 
     async fn disconnect(&mut self) {
@@ -256,10 +300,10 @@ impl Driver {
     }
 
     fn publish(&mut self) {
-        let state = match self.rules.disabled {
+        let state = match self.may_run() {
             // Shown, and never started: nobody has to wait for it.
-            true => State::Stopped,
-            false => match self.machine.state() {
+            false => State::Stopped,
+            true => match self.machine.state() {
                 // On its way from the beginning: only a lazy one is idle.
                 State::Idle if self.is_eager() => State::Connecting,
                 state => state.clone(),
@@ -273,11 +317,16 @@ impl Driver {
             self.spec.endpoint.transport(),
             self.rules.clone(),
             state.clone(),
-            self.listing.clone(),
-        );
+            self.reviewed.listing.clone(),
+        )
+        .with_instructions(self.reviewed.instructions.clone());
         let context = &self.shared.context;
         context.registry.publish(context.claim, server);
         self.shared.state.send_replace(state);
+    }
+
+    fn may_run(&self) -> bool {
+        self.inspected || self.spec.may_start()
     }
 
     fn is_eager(&self) -> bool {
@@ -292,7 +341,7 @@ impl Driver {
         let server = &self.spec.name;
         match state {
             State::Ready => {
-                tracing::info!(%server, tools = self.listing.tools().len(), "connected")
+                tracing::info!(%server, tools = self.reviewed.listing.tools().len(), "connected")
             }
             State::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
             State::Idle | State::Connecting | State::Stopped => {}

@@ -1,14 +1,19 @@
 //! Where a server is, and how its connection is to be kept.
 
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::config::{self, MissingVariable, Sharing, Start, Template, Transport};
+use domain::config::{
+    self, AutoApprove, MissingVariable, Origin, Sharing, Start, Template, Transport,
+};
 use domain::policy::ServerRules;
+use domain::trust;
 use mcp::child;
 use mcp::server::Server;
+use store::state::ServerState;
 
 /// Makes a fresh server for each connection.
 pub type Embedded = Arc<dyn Fn() -> Server + Send + Sync>;
@@ -20,6 +25,16 @@ pub struct ServerSpec {
     pub rules: ServerRules,
     pub endpoint: Endpoint,
     pub keeping: Keeping,
+    pub trust: Trust,
+}
+
+/// Who brought a server in, and how far that goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trust {
+    pub origin: Origin,
+    /// What an approval of the server is bound to.
+    pub identity: String,
+    pub auto_approve: AutoApprove,
 }
 
 /// A command to run, a URL to call, or a server inside this process.
@@ -71,6 +86,11 @@ impl ServerSpec {
                 sharing: server.sharing,
                 max_concurrent: server.max_concurrent,
             },
+            trust: Trust {
+                origin: server.origin,
+                identity: trust::identity(&server.transport).to_string(),
+                auto_approve: server.auto_approve,
+            },
         }
     }
 
@@ -81,15 +101,48 @@ impl ServerSpec {
             rules: ServerRules::default(),
             endpoint: Endpoint::Embedded(make),
             keeping: Keeping::default(),
+            trust: Trust {
+                origin: Origin::Own,
+                identity: String::new(),
+                auto_approve: AutoApprove::None,
+            },
         }
+    }
+
+    /// The same server under what people decided about it.
+    #[must_use]
+    pub(crate) fn decided(
+        mut self,
+        state: Option<&ServerState>,
+        switched_off: Option<&BTreeSet<String>>,
+    ) -> ServerSpec {
+        let rules = &mut self.rules;
+        let bound_to = state.and_then(|state| state.approved.as_deref());
+        let is_approved = bound_to == Some(&self.trust.identity);
+        // What somebody else brought in is trusted by approval alone, and no approval outlasts a
+        // change of what it was given to.
+        let unapproved = (self.trust.origin != Origin::Own || rules.quarantined) && !is_approved;
+        let changed = bound_to.is_some() && !is_approved;
+        rules.quarantined = unapproved || changed || state.is_some_and(|state| state.quarantined);
+        rules.disabled |= state.is_some_and(|state| state.disabled);
+        rules.switched_off = switched_off.cloned().unwrap_or_default();
+        self
+    }
+
+    /// A server that is switched off is not started, nor is one that nobody has approved yet where
+    /// somebody else brought it in.
+    pub(crate) fn may_start(&self) -> bool {
+        let is_foreign = self.trust.origin != Origin::Own;
+        !self.rules.disabled && !(is_foreign && self.rules.quarantined)
     }
 
     /// Whether a connection made for `other` serves this one too; the rules may differ.
     pub(crate) fn connects_like(&self, other: &ServerSpec) -> bool {
-        // A server that was switched off has no connection to keep.
+        // A server that is not started has no connection to keep.
         self.endpoint == other.endpoint
+            && self.trust.origin == other.trust.origin
             && self.keeping == other.keeping
-            && self.rules.disabled == other.rules.disabled
+            && self.may_start() == other.may_start()
     }
 }
 

@@ -13,7 +13,6 @@ use store::query::Reader;
 
 use super::KEYS_ENDING;
 use super::audit::{Audit, Report, Scope};
-use crate::app::Reach;
 use crate::cli::{Place, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
@@ -21,6 +20,7 @@ use crate::control::Control;
 use crate::exit::{BROKEN, Failure, NOT_CHECKED};
 use crate::home::Home;
 use crate::output::{self, entries, note, table, text};
+use gateway::plan::Reach;
 
 /// Bytes of one line of an export: ten times what a receipt can hold.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -71,7 +71,7 @@ async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
     let mut patience = Some(SIGNING_TIME);
     loop {
         let settling = async |control: &Control| control.get("/api/v1/chains").await;
-        let chains = Control::with(place, Reach::Ledger, settling).await;
+        let chains = Control::with(place, Reach::Nothing, settling).await;
         let chains = chains.unwrap_or_else(|failure| {
             tracing::warn!("reading the ledger as it is: {}", failure.message());
             Value::Null

@@ -42,12 +42,18 @@ enum Detail {
     Compact,
 }
 
+/// An answer to `retrieve_tools`, and whether it was asked for locked tools too.
+pub(super) struct Retrieved {
+    pub(super) document: Raw,
+    pub(super) with_locked: bool,
+}
+
 pub(super) fn retrieve(
     catalog: &Catalog,
     caller: &Caller,
     arguments: &RawValue,
     limit_default: u32,
-) -> Result<Raw, Refusal> {
+) -> Result<Retrieved, Refusal> {
     let retrieve: Retrieve = parameters(arguments)?;
     let limit = check_limit(retrieve.limit.as_ref(), limit_default)?;
     let detail = check_detail(retrieve.detail.as_deref())?;
@@ -73,7 +79,8 @@ pub(super) fn retrieve(
             answer.set("notice", quote(&notice(count)));
         }
     }
-    Ok(reply::document(&answer.write_text()))
+    let document = reply::document(&answer.write_text());
+    Ok(Retrieved { document, with_locked: retrieve.include_disabled })
 }
 
 /// The locked tools that fit, and once for each reason who can lift the lock.

@@ -57,12 +57,14 @@ pub fn servers(catalog: &Catalog, caller: &Caller) -> Value {
 
 pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Value, Refusal> {
     let found = catalog.server(name).filter(|server| caller.sees(&server.name));
-    found.map(|server| entry(server, caller)).ok_or_else(|| {
-        let near = catalog.near_servers(caller, name);
-        let hint = near::hint(&near);
-        Refusal::new(Code::NotFound, format!("server '{name}' not found{hint}"))
-            .with(json!({"name": name, "near": near}))
-    })
+    found.map(|server| entry(server, caller)).ok_or_else(|| no_such_server(catalog, caller, name))
+}
+
+pub(crate) fn no_such_server(catalog: &Catalog, caller: &Caller, name: &str) -> Refusal {
+    let near = catalog.near_servers(caller, name);
+    let hint = near::hint(&near);
+    Refusal::new(Code::NotFound, format!("server '{name}' not found{hint}"))
+        .with(json!({"name": name, "near": near}))
 }
 
 fn entry(server: &Server, caller: &Caller) -> Value {

@@ -9,8 +9,8 @@ use domain::catalog::Listing;
 use mcp::message::Raw;
 
 use crate::registry::{Claim, Registry};
+use crate::trust::{Reviewer, Told, Tools, Whose};
 use crate::upstream::connection::Lister;
-use crate::upstream::listing;
 use crate::upstream::server_side::ClientSide;
 use crate::{Settings, limits};
 
@@ -20,6 +20,7 @@ pub(crate) struct Publisher {
     pub(crate) registry: Arc<Registry>,
     pub(crate) claim: Claim,
     pub(crate) server: Arc<str>,
+    pub(crate) reviewer: Reviewer,
 }
 
 /// Keeps one client's list.
@@ -34,14 +35,14 @@ pub(super) struct Keeper {
 impl Keeper {
     pub(super) async fn publish(&self, tools: Vec<Raw>) {
         let listing = self.read(tools).await;
-        let Publisher { registry, claim, server } = &self.publisher;
+        let Publisher { registry, claim, server, .. } = &self.publisher;
         registry.publish_own(*claim, &self.session, server, listing);
     }
 
     /// Lists again when the server tells of a change, and from time to time, until the connection
     /// is gone. A list that fails leaves the one before.
     pub(super) async fn keep(self) {
-        let Publisher { registry, claim, server } = &self.publisher;
+        let Publisher { registry, claim, server, .. } = &self.publisher;
         loop {
             let refresh_interval = self.settings.load().refresh_interval;
             tokio::select! {
@@ -63,9 +64,16 @@ impl Keeper {
     }
 
     async fn read(&self, tools: Vec<Raw>) -> Arc<Listing> {
-        let Publisher { registry, server, .. } = &self.publisher;
+        let Publisher { registry, server, reviewer, .. } = &self.publisher;
         let catalogs = [registry.catalog(), registry.catalog_of(Some(&self.session))];
-        let known = catalogs.iter().filter_map(|c| Some(c.server(server)?.listing.clone()));
-        listing::read(server, known, tools).await
+        let mut known = catalogs.iter().filter_map(|c| Some(c.server(server)?.listing.clone()));
+        // A list that is equal to one that is known changes nothing for anybody, and is that one.
+        match known.find(|known| known.is_of(&tools)) {
+            Some(known) => known,
+            None => {
+                let told = Told { tools: Tools::Listed(tools), instructions: None };
+                reviewer.review(told, Whose::Own).await.listing
+            }
+        }
     }
 }

@@ -1,0 +1,100 @@
+//! The record of a decision: who decided what about which server, tool or token.
+
+use std::time::Duration;
+
+use domain::Refusal;
+use domain::ledger::taxonomy;
+use mcp::message::to_raw;
+use serde_json::Value;
+use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status};
+
+use super::unavailable;
+use crate::Gateway;
+use crate::pipeline::payload;
+
+/// Who decides, and by which way.
+#[derive(Clone, Debug)]
+pub struct By {
+    /// `api` or `cli`.
+    pub source: &'static str,
+    pub request_id: Option<String>,
+}
+
+/// What is decided about.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) kind: Kind,
+    pub(super) server: &'a str,
+    pub(super) tool: &'a str,
+}
+
+impl<'a> About<'a> {
+    pub(super) fn server(server: &'a str) -> About<'a> {
+        About { kind: Kind::ServerChange, server, tool: "" }
+    }
+
+    pub(super) fn tool(server: &'a str, tool: &'a str) -> About<'a> {
+        About { kind: Kind::ToolChange, server, tool }
+    }
+
+    pub(super) fn token() -> About<'static> {
+        About { kind: Kind::TokenChange, server: "", tool: "" }
+    }
+}
+
+impl Gateway {
+    /// Records a decision before it is made: without a record, nothing is decided.
+    pub(super) async fn record_decision(
+        &self,
+        by: &By,
+        about: About<'_>,
+        details: Value,
+    ) -> Result<(), Refusal> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let action = taxonomy::classify_decision();
+        let started = Started {
+            id: id.clone(),
+            kind: about.kind,
+            source: by.source.into(),
+            surface: "operator".into(),
+            server: about.server.to_owned(),
+            tool: about.tool.to_owned(),
+            agent: Agent {
+                name: "admin".to_owned(),
+                client: String::new(),
+                token: "admin".to_owned(),
+            },
+            session: None,
+            request_id: by.request_id.clone(),
+            at: jiff::Timestamp::now(),
+            variant: None,
+            declared: None,
+            sensitivity: None,
+            reason: None,
+            effective: None,
+            unverified: false,
+            warnings: Vec::new(),
+            target: None,
+            trace_id: None,
+            arguments: payload::outside(&self.settings(), Some(&to_raw(&details))),
+            action: Action {
+                kind: action.action_type.as_str().into(),
+                risk: action.risk,
+                correlation_id: None,
+            },
+            outside: None,
+        };
+        let ended = Ended {
+            id,
+            status: Status::Success,
+            error_code: None,
+            error_message: None,
+            duration: Duration::ZERO,
+            response: Payload::default(),
+            receipt: Receipted::Yes,
+        };
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
+        Ok(())
+    }
+}

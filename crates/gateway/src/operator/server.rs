@@ -1,0 +1,160 @@
+//! Decisions about servers: added, removed, switched, inspected, approved, quarantined.
+
+use domain::config::{self, Origin};
+use domain::{Code, Refusal};
+use serde_json::{Value, json};
+
+use super::decision::About;
+use super::{By, conflict, unavailable};
+use crate::Gateway;
+use crate::plan::parse_added;
+
+impl Gateway {
+    /// Adds a server that nobody has approved: it is shown, and not started.
+    pub async fn add_server(&self, by: &By, name: &str, entry: &Value) -> Result<(), Refusal> {
+        if let Some(fault) = config::name_fault(name) {
+            let message = format!("'{name}' is no name for a server: {fault}");
+            return Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})));
+        }
+        let definition = entry.to_string();
+        if !entry.is_object() {
+            return Err(Refusal::new(
+                Code::InvalidRequest,
+                "a server is an object, as in the config",
+            ));
+        }
+        parse_added(name, &definition).map_err(|faults| {
+            let message = format!("the server is not valid:\n{faults}");
+            Refusal::new(Code::InvalidRequest, message)
+        })?;
+        if self.catalog().server(name).is_some() {
+            return Err(conflict(format!("there is a server '{name}' already")));
+        }
+        // Values of variables and headers may be secret: the record has their names.
+        let names = |member: &str| {
+            let members = entry[member].as_object();
+            members.map(|members| members.keys().cloned().collect::<Vec<_>>())
+        };
+        let details = json!({
+            "decision": "add", "command": entry["command"], "args": entry["args"],
+            "url": entry["url"], "env": names("env"), "headers": names("headers"),
+        });
+        self.record_decision(by, About::server(name), details).await?;
+        let owned = name.to_owned();
+        self.decide(move |state| state.add_server(&owned, &definition)).await
+    }
+
+    /// Removes a server that was added at run time, and forgets what was decided about it.
+    pub async fn remove_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        self.known_server(name)?;
+        match self.origin(name) {
+            Some(Origin::Added) => {}
+            Some(Origin::Own | Origin::Found) | None => {
+                return Err(conflict(format!(
+                    "server '{name}' stands in a config file: remove it there, or switch it off \
+                     with `countersign upstream disable {name}`"
+                )));
+            }
+        }
+        self.record_decision(by, About::server(name), json!({"decision": "remove"})).await?;
+        let name = name.to_owned();
+        self.decide(move |state| state.remove_server(&name).map(|_| ())).await
+    }
+
+    pub async fn enable_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        self.known_server(name)?;
+        if self.is_disabled_by_config(name).await {
+            return Err(conflict(format!(
+                "server '{name}' is switched off in the config: only the operator can change that, \
+                 by editing the config"
+            )));
+        }
+        self.switch_server(by, name, "enable", false).await
+    }
+
+    pub async fn disable_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        self.known_server(name)?;
+        self.switch_server(by, name, "disable", true).await
+    }
+
+    async fn switch_server(
+        &self,
+        by: &By,
+        name: &str,
+        decision: &str,
+        off: bool,
+    ) -> Result<(), Refusal> {
+        self.record_decision(by, About::server(name), json!({"decision": decision})).await?;
+        let name = name.to_owned();
+        self.decide(move |state| state.set_server_disabled(&name, off)).await
+    }
+
+    pub async fn quarantine_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        self.known_server(name)?;
+        self.record_decision(by, About::server(name), json!({"decision": "quarantine"})).await?;
+        let name = name.to_owned();
+        self.decide(move |state| state.quarantine_server(&name)).await
+    }
+
+    /// Starts a server that is not to be started otherwise, so that a person can see what it lists.
+    /// Nothing of it becomes callable by that.
+    pub async fn inspect_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        let server = self.known_server(name)?;
+        if server.rules.disabled {
+            let message = format!("server '{name}' is switched off: enable it first");
+            return Err(conflict(message));
+        }
+        let upstream = self.shared.registry.upstream(name);
+        let Some(upstream) = upstream.filter(|_| server.rules.quarantined) else {
+            return Ok(());
+        };
+        self.record_decision(by, About::server(name), json!({"decision": "inspect"})).await?;
+        let within = self.settings().connect_timeout;
+        let _ = tokio::time::timeout(within, upstream.inspect()).await;
+        Ok(())
+    }
+
+    /// Approves a server as it is now, with everything that it was seen to list.
+    pub async fn approve_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        self.known_server(name)?;
+        let upstream = self.shared.registry.upstream(name);
+        let identity = upstream.map(|upstream| upstream.spec().trust.identity.clone());
+        let identity = identity.unwrap_or_default();
+        let details = json!({"decision": "approve", "identity": identity});
+        self.record_decision(by, About::server(name), details).await?;
+        let name = name.to_owned();
+        self.decide(move |state| {
+            let items = state.items(&name)?;
+            let pending = items.iter().filter_map(|item| {
+                let fingerprint = &item.pending.as_ref()?.fingerprint;
+                Some((&*item.kind, &*item.name, &**fingerprint))
+            });
+            let pending: Vec<(&str, &str, &str)> = pending.collect();
+            state.approve_items(&name, &pending)?;
+            state.approve_server(&name, &identity)?;
+            // A list that was seen is the baseline; otherwise the first one will be.
+            state.record_items(&name, &[], !items.is_empty())
+        })
+        .await
+    }
+
+    fn origin(&self, name: &str) -> Option<Origin> {
+        Some(self.shared.registry.upstream(name)?.spec().trust.origin)
+    }
+
+    async fn is_disabled_by_config(&self, name: &str) -> bool {
+        let plan = self.shared.plan.lock().await;
+        plan.configured.iter().any(|spec| *spec.name == *name && spec.rules.disabled)
+    }
+
+    /// Keeps a decision and puts it into effect.
+    pub(super) async fn decide<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&store::state::State) -> Result<T, store::StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let decided = self.with_store(move |store| change(store.state())).await;
+        let decided = decided.map_err(|error| unavailable(&error))?;
+        self.refresh().await;
+        Ok(decided)
+    }
+}

@@ -1,0 +1,116 @@
+//! Tokens for agents: made with a scope, shown once, revoked.
+
+use domain::caller::Scope;
+use domain::{Code, Refusal, config};
+use jiff::{SignedDuration, Timestamp};
+use serde_json::json;
+use store::state::TokenRecord;
+
+use super::decision::About;
+use super::{By, conflict, unavailable};
+use crate::Gateway;
+use crate::auth::digest;
+use crate::limits::TOKEN_BYTES;
+
+/// What a token is to be.
+#[derive(Clone, Debug)]
+pub struct Wanted {
+    pub name: String,
+    pub scope: Scope,
+    pub expires_in: Option<SignedDuration>,
+}
+
+/// A token and its secret, which is known nowhere else.
+pub struct MadeToken {
+    pub secret: String,
+    pub record: TokenRecord,
+}
+
+impl Gateway {
+    /// Every token that was ever made, the revoked ones too.
+    pub async fn token_records(&self) -> Result<Vec<TokenRecord>, Refusal> {
+        let records = self.with_store(|store| store.state().tokens()).await;
+        records.map_err(|error| unavailable(&error))
+    }
+
+    pub async fn make_token(&self, by: &By, wanted: Wanted) -> Result<MadeToken, Refusal> {
+        self.check_name(&wanted.name)?;
+        self.check_scope(&wanted.scope)?;
+        let now = Timestamp::now();
+        let expires_at = match wanted.expires_in {
+            Some(span) => Some(now.checked_add(span).map_err(|_| too_long())?),
+            None => None,
+        };
+        let secret = secret()?;
+        let record = TokenRecord {
+            name: wanted.name,
+            hash: digest(&secret),
+            scope: serde_json::to_string(&wanted.scope).unwrap_or_default(),
+            created_at: now,
+            expires_at,
+            revoked_at: None,
+        };
+        let details = json!({"decision": "create", "name": record.name, "scope": wanted.scope,
+            "expires_at": expires_at.map(|at| at.to_string())});
+        self.record_decision(by, About::token(), details).await?;
+        let kept = record.clone();
+        if self.decide(move |state| state.create_token(&kept)).await? {
+            Ok(MadeToken { secret, record })
+        } else {
+            Err(conflict(format!("there is a token '{}' already", record.name)))
+        }
+    }
+
+    pub async fn revoke_token(&self, by: &By, name: &str) -> Result<(), Refusal> {
+        let records = self.token_records().await?;
+        if !records.iter().any(|record| record.name == name && record.revoked_at.is_none()) {
+            let message = format!("there is no token '{name}' that could be revoked");
+            return Err(Refusal::new(Code::NotFound, message));
+        }
+        let details = json!({"decision": "revoke", "name": name});
+        self.record_decision(by, About::token(), details).await?;
+        let name = name.to_owned();
+        self.decide(move |state| state.revoke_token(&name, Timestamp::now()).map(|_| ())).await
+    }
+
+    fn check_name(&self, name: &str) -> Result<(), Refusal> {
+        match config::name_fault(name) {
+            Some(fault) => {
+                let message = format!("'{name}' is no name for a token: {fault}");
+                Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})))
+            }
+            None if self.tokens().is_reserved(name) => {
+                Err(conflict(format!("'{name}' is the name of a token of the first start")))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A token that could never open anything is a slip.
+    fn check_scope(&self, scope: &Scope) -> Result<(), Refusal> {
+        let profiles = &self.settings().profiles;
+        match &scope.profile {
+            Some(name) if !profiles.contains_key(name) => {
+                let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
+                let message = format!("there is no profile '{name}'");
+                Err(Refusal::new(Code::InvalidRequest, message)
+                    .with(json!({"field": "profile", "provided": name, "valid_values": names})))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+}
+
+fn too_long() -> Refusal {
+    Refusal::new(Code::InvalidRequest, "expires_in is too long")
+        .with(json!({"field": "expires_in"}))
+}
+
+fn secret() -> Result<String, Refusal> {
+    let mut random = [0; TOKEN_BYTES];
+    getrandom::fill(&mut random).map_err(|error| {
+        Refusal::new(Code::LedgerUnavailable, format!("no randomness: {error}"))
+    })?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("cst_{digits}"))
+}

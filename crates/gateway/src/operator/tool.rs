@@ -1,0 +1,129 @@
+//! Decisions about what servers list: approved as it was reviewed, switched on and off.
+
+use domain::policy::{Lock, Status};
+use domain::tool::ToolName;
+use domain::trust::ItemKind;
+use domain::{Caller, Code, Refusal, near};
+use serde_json::json;
+use store::state::{Approval, Item};
+
+use super::decision::About;
+use super::{By, conflict, unavailable};
+use crate::Gateway;
+
+/// What a person has looked at and approves.
+#[derive(Clone, Debug)]
+pub struct Reviewed {
+    pub kind: ItemKind,
+    pub name: String,
+    /// Of the text that was reviewed; none: whatever waits now.
+    pub fingerprint: Option<String>,
+}
+
+impl Gateway {
+    /// What is known of all that a server lists, approved or waiting.
+    pub async fn items(&self, server: &str) -> Result<Vec<Item>, Refusal> {
+        let server = server.to_owned();
+        let items = self.with_store(move |store| store.state().items(&server)).await;
+        items.map_err(|error| unavailable(&error))
+    }
+
+    /// Approves items of a server that wait, all of them or none.
+    pub async fn approve_items(
+        &self,
+        by: &By,
+        server: &str,
+        reviewed: &[Reviewed],
+    ) -> Result<(), Refusal> {
+        self.known_server(server)?;
+        let items = self.items(server).await?;
+        let mut approved = Vec::with_capacity(reviewed.len());
+        for Reviewed { kind, name, fingerprint } in reviewed {
+            let known = items.iter().find(|i| i.kind == kind.as_str() && i.name == *name);
+            let Some(item) = known else {
+                return Err(no_such_item(server, *kind, name, &items));
+            };
+            let Some(pending) = &item.pending else {
+                return Err(conflict(format!("{} does not wait for approval", word(server, item))));
+            };
+            let fingerprint = fingerprint.clone().unwrap_or_else(|| pending.fingerprint.clone());
+            approved.push((item.kind.clone(), item.name.clone(), fingerprint));
+        }
+        for (kind, name, fingerprint) in &approved {
+            let details = json!({"decision": "approve", "kind": kind, "fingerprint": fingerprint});
+            self.record_decision(by, About::tool(server, name), details).await?;
+        }
+        let owned = server.to_owned();
+        let answers = self
+            .decide(move |state| {
+                let items = approved.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+                state.approve_items(&owned, &items.collect::<Vec<_>>())
+            })
+            .await?;
+        match answers.iter().position(|answer| matches!(answer, Approval::Changed)) {
+            Some(place) => Err(conflict(format!(
+                "'{server}:{}' has changed since it was reviewed: look at it again",
+                reviewed[place].name
+            ))),
+            None if answers.iter().all(|answer| *answer == Approval::Approved) => Ok(()),
+            None => Err(conflict("somebody else has approved some of these meanwhile")),
+        }
+    }
+
+    pub async fn enable_tool(&self, by: &By, tool: &ToolName) -> Result<(), Refusal> {
+        let lock = self.known_tool(tool)?;
+        if lock == Lock::Locked(Status::DisabledByConfig) {
+            return Err(conflict(format!(
+                "tool '{tool}' is locked by the operator's configuration, which no switch \
+                 overrides: only the operator can change it, by editing the config"
+            ))
+            .with(json!({"status": lock.as_str()})));
+        }
+        self.switch_tool(by, tool, "enable", false).await
+    }
+
+    pub async fn disable_tool(&self, by: &By, tool: &ToolName) -> Result<(), Refusal> {
+        self.known_tool(tool)?;
+        self.switch_tool(by, tool, "disable", true).await
+    }
+
+    async fn switch_tool(
+        &self,
+        by: &By,
+        tool: &ToolName,
+        decision: &str,
+        off: bool,
+    ) -> Result<(), Refusal> {
+        let about = About::tool(&tool.server, &tool.tool);
+        self.record_decision(by, about, json!({"decision": decision})).await?;
+        let ToolName { server, tool } = tool.clone();
+        self.decide(move |state| state.set_switch(&server, &tool, off).map(|_| ())).await
+    }
+
+    fn known_tool(&self, name: &ToolName) -> Result<Lock, Refusal> {
+        let server = self.known_server(&name.server)?;
+        if server.listing.tool(&name.tool).is_some() {
+            return Ok(server.lock(&name.tool));
+        }
+        let near = self.catalog().near(&Caller::admin(), name);
+        let message = format!("tool '{name}' not found{}", near::hint(&near));
+        Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})))
+    }
+}
+
+fn word(server: &str, item: &Item) -> String {
+    match ItemKind::parse(&item.kind) {
+        Some(ItemKind::Instructions) => format!("the text of instructions of '{server}'"),
+        Some(ItemKind::Tool | ItemKind::Prompt | ItemKind::Template) | None => {
+            format!("{} '{server}:{}'", item.kind, item.name)
+        }
+    }
+}
+
+fn no_such_item(server: &str, kind: ItemKind, name: &str, items: &[Item]) -> Refusal {
+    let names = items.iter().filter(|item| item.kind == kind.as_str()).map(|item| &*item.name);
+    let near: Vec<String> = near::names(name, names, 3).into_iter().map(str::to_owned).collect();
+    let (kind, hint) = (kind.as_str(), near::hint(&near));
+    Refusal::new(Code::NotFound, format!("{kind} '{server}:{name}' not found{hint}"))
+        .with(json!({"near": near}))
+}

@@ -1,0 +1,343 @@
+//! Which of the things that a server lists somebody has approved: the list is compared with what
+//! the store knows, what is new or has changed waits for a person, and only then is it published.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use domain::catalog::Listing;
+use domain::config::AutoApprove;
+use domain::policy::Approval;
+use domain::tool::{Source, Tool};
+use domain::trust::{Approved, Change, Fingerprint, ItemKind, Standing, stand};
+use mcp::message::{Raw, raw};
+use store::state::{Item, ItemChange};
+use store::{Store, StoreError};
+
+use crate::upstream::ServerSpec;
+
+/// The name that a server's instructions have among its items.
+const INSTRUCTIONS: &str = "";
+
+/// What a server says on one connection.
+pub(crate) struct Told {
+    pub(crate) tools: Tools,
+    pub(crate) instructions: Option<String>,
+}
+
+pub(crate) enum Tools {
+    Listed(Vec<Raw>),
+    /// A list that was reviewed before, since when somebody decided something.
+    Again(Arc<Listing>),
+}
+
+/// What of it may be shown.
+#[derive(Clone, Default)]
+pub(crate) struct Reviewed {
+    pub(crate) listing: Arc<Listing>,
+    pub(crate) instructions: Option<Arc<str>>,
+}
+
+/// How a server is trusted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Terms {
+    pub(crate) auto_approve: AutoApprove,
+    /// Nothing of a server in quarantine is taken as approved.
+    pub(crate) quarantined: bool,
+}
+
+impl Terms {
+    pub(crate) fn of(spec: &ServerSpec) -> Terms {
+        Terms { auto_approve: spec.trust.auto_approve, quarantined: spec.rules.quarantined }
+    }
+}
+
+/// Whose list it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Whose {
+    /// Of the connection that all clients share: the first one is the baseline.
+    Shared,
+    /// Of one client's own connection: it adds to what waits, and says nothing of what is gone.
+    Own,
+}
+
+/// Reviews what one server lists, off the async threads.
+#[derive(Clone)]
+pub(crate) struct Reviewer {
+    store: Store,
+    server: Arc<str>,
+    terms: Arc<ArcSwap<Terms>>,
+}
+
+impl Reviewer {
+    pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
+        let terms = Arc::new(ArcSwap::from_pointee(Terms::of(spec)));
+        Reviewer { store, server: spec.name.clone(), terms }
+    }
+
+    pub(crate) fn set_terms(&self, terms: Terms) {
+        self.terms.store(Arc::new(terms));
+    }
+
+    pub(crate) async fn review(&self, told: Told, whose: Whose) -> Reviewed {
+        let Reviewer { store, server, .. } = self.clone();
+        let terms = **self.terms.load();
+        // Reading and indexing thousands of tools takes milliseconds.
+        let reviewing =
+            tokio::task::spawn_blocking(move || review(&store, &server, terms, told, whose));
+        let reviewed = reviewing.await.unwrap_or_default();
+        for fault in &reviewed.listing.faults {
+            tracing::warn!(server = %self.server, "{fault}");
+        }
+        reviewed
+    }
+
+    /// The last list that was seen of a server which is not started.
+    pub(crate) async fn remembered(&self) -> Reviewed {
+        let Reviewer { store, server, .. } = self.clone();
+        let reading = tokio::task::spawn_blocking(move || remembered(&store, &server));
+        reading.await.unwrap_or_default()
+    }
+}
+
+/// Compares what a server told with what was approved, and keeps what came of it.
+fn review(store: &Store, server: &Arc<str>, terms: Terms, told: Told, whose: Whose) -> Reviewed {
+    let source = Source::Mcp(server.clone());
+    match Known::read(store, server) {
+        Ok(known) => Review::new(&known, terms, whose).run(store, server, &source, told),
+        Err(error) => {
+            tracing::error!(%server, "its tools are locked: {error}");
+            let listing = told.tools.reviewed(&source, |_| Approval::Unknown);
+            Reviewed { listing, instructions: None }
+        }
+    }
+}
+
+impl Tools {
+    fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> Approval) -> Arc<Listing> {
+        match self {
+            Tools::Listed(tools) => Arc::new(Listing::reviewed(source, tools, review)),
+            Tools::Again(listing) => listing.review(review).map_or(listing, Arc::new),
+        }
+    }
+}
+
+fn remembered(store: &Store, server: &Arc<str>) -> Reviewed {
+    let Ok(known) = Known::read(store, server) else {
+        return Reviewed::default();
+    };
+    let listed = known.items().filter(|item| item.listed && is_tool(item));
+    let mut texts: Vec<(&str, &str)> =
+        listed.filter_map(|item| Some((&*item.name, latest(item)?))).collect();
+    texts.sort_unstable();
+    let tools = texts.into_iter().map(|(_, text)| raw(text.to_owned())).collect();
+    let source = Source::Mcp(server.clone());
+    let listing = Listing::reviewed(&source, tools, |tool| known.approval(tool));
+    Reviewed { listing: Arc::new(listing), instructions: None }
+}
+
+fn is_tool(item: &Item) -> bool {
+    item.kind == ItemKind::Tool.as_str()
+}
+
+fn latest(item: &Item) -> Option<&str> {
+    item.pending.as_ref().or(item.approved.as_ref()).map(|definition| &*definition.text)
+}
+
+/// What the store knows of a server's items.
+pub(crate) struct Known {
+    by_kind: HashMap<ItemKind, HashMap<String, Item>>,
+    has_baseline: bool,
+}
+
+impl Known {
+    pub(crate) fn read(store: &Store, server: &str) -> Result<Known, StoreError> {
+        let state = store.state();
+        let has_baseline = state.server(server)?.is_some_and(|server| server.has_baseline);
+        let mut by_kind: HashMap<ItemKind, HashMap<String, Item>> = HashMap::new();
+        for item in state.items(server)? {
+            if let Some(kind) = ItemKind::parse(&item.kind) {
+                by_kind.entry(kind).or_default().insert(item.name.clone(), item);
+            }
+        }
+        Ok(Known { by_kind, has_baseline })
+    }
+
+    fn items(&self) -> impl Iterator<Item = &Item> {
+        self.by_kind.values().flat_map(HashMap::values)
+    }
+
+    fn item(&self, kind: ItemKind, name: &str) -> Option<&Item> {
+        self.by_kind.get(&kind)?.get(name)
+    }
+
+    fn stand(&self, kind: ItemKind, name: &str, text: &str, auto: AutoApprove) -> Standing {
+        let approved = self.item(kind, name).and_then(|item| item.approved.as_ref());
+        let approved = approved.and_then(|approved| {
+            let fingerprint = Fingerprint::parse(&approved.fingerprint)?;
+            Some(Approved { fingerprint, definition: &approved.text })
+        });
+        stand(kind, text, approved.as_ref(), auto)
+    }
+
+    /// Whether what a tool says of itself is what was approved of it.
+    pub(crate) fn approval(&self, tool: &Tool) -> Approval {
+        let text = tool.definition().get();
+        match self.stand(ItemKind::Tool, &tool.name, text, AutoApprove::None) {
+            Standing::Same => Approval::Approved,
+            Standing::Accepted(_) | Standing::Pending(_) => Approval::Pending,
+        }
+    }
+}
+
+/// The comparison of one list.
+struct Review<'a> {
+    known: &'a Known,
+    auto: AutoApprove,
+    takes_baseline: bool,
+    whose: Whose,
+}
+
+/// What becomes of one item.
+#[derive(Clone, Copy)]
+enum Fate {
+    Stays,
+    Back,
+    Accept,
+    Wait(Change),
+}
+
+impl Fate {
+    fn approval(self) -> Approval {
+        match self {
+            Fate::Stays | Fate::Back | Fate::Accept => Approval::Approved,
+            Fate::Wait(_) => Approval::Pending,
+        }
+    }
+}
+
+impl<'a> Review<'a> {
+    fn new(known: &'a Known, terms: Terms, whose: Whose) -> Review<'a> {
+        let auto = if terms.quarantined { AutoApprove::None } else { terms.auto_approve };
+        let takes_baseline = whose == Whose::Shared && !terms.quarantined && !known.has_baseline;
+        Review { known, auto, takes_baseline, whose }
+    }
+
+    fn run(&self, store: &Store, server: &Arc<str>, source: &Source, told: Told) -> Reviewed {
+        let mut fates = Vec::new();
+        let listing = told.tools.reviewed(source, |tool| {
+            let fate = self.fate(ItemKind::Tool, &tool.name, tool.definition().get());
+            fates.push(fate);
+            fate.approval()
+        });
+        let instructions = told.instructions.as_deref();
+        let said =
+            instructions.map(|text| (text, self.fate(ItemKind::Instructions, INSTRUCTIONS, text)));
+        let tools = listing.tools().iter().zip(fates);
+        let mut changed: Vec<Changed<'_>> = tools
+            .filter_map(|(tool, fate)| {
+                self.change(ItemKind::Tool, &tool.name, tool.definition().get(), fate)
+            })
+            .collect();
+        changed.extend(said.and_then(|(text, fate)| {
+            self.change(ItemKind::Instructions, INSTRUCTIONS, text, fate)
+        }));
+        self.keep(store, server, &changed, |item| match ItemKind::parse(&item.kind) {
+            Some(ItemKind::Tool) => listing.tool(&item.name).is_some(),
+            Some(ItemKind::Instructions) => instructions.is_some(),
+            Some(ItemKind::Prompt | ItemKind::Template) | None => true,
+        });
+        let approved = said.filter(|(_, fate)| fate.approval() == Approval::Approved);
+        let instructions = approved.map(|(text, _)| text.into());
+        Reviewed { listing, instructions }
+    }
+
+    fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {
+        if self.takes_baseline {
+            return Fate::Accept;
+        }
+        match self.known.stand(kind, name, text, self.auto) {
+            Standing::Same => match self.known.item(kind, name) {
+                Some(item) if !item.listed || item.pending.is_some() => Fate::Back,
+                Some(_) | None => Fate::Stays,
+            },
+            Standing::Accepted(_) => Fate::Accept,
+            Standing::Pending(change) => Fate::Wait(change),
+        }
+    }
+
+    /// What is to be written down; nothing where the store knows it already.
+    fn change<'t>(
+        &self,
+        kind: ItemKind,
+        name: &'t str,
+        text: &'t str,
+        fate: Fate,
+    ) -> Option<Changed<'t>> {
+        let known = self.known.item(kind, name);
+        let pending = known.and_then(|item| item.pending.as_ref());
+        let is_known = |fingerprint: &str| {
+            known.is_some_and(|item| item.listed)
+                && pending.is_some_and(|pending| pending.fingerprint == fingerprint)
+        };
+        let fingerprint = match fate {
+            Fate::Stays => return None,
+            Fate::Back => String::new(),
+            Fate::Accept | Fate::Wait(_) => kind.fingerprint(text).to_string(),
+        };
+        match fate {
+            // Another client's list may still show what waits.
+            Fate::Back if self.whose == Whose::Own => None,
+            Fate::Wait(_) if is_known(&fingerprint) => None,
+            Fate::Stays | Fate::Back | Fate::Accept | Fate::Wait(_) => {
+                Some(Changed { kind, name, text, fate, fingerprint })
+            }
+        }
+    }
+
+    /// Writes down what changed. A store that cannot take it is told of, and tried again with the
+    /// next list: what was decided here holds all the same.
+    fn keep(
+        &self,
+        store: &Store,
+        server: &str,
+        changed: &[Changed<'_>],
+        is_listed: impl Fn(&Item) -> bool,
+    ) {
+        let mut changes: Vec<ItemChange<'_>> = changed.iter().map(Changed::entry).collect();
+        if self.whose == Whose::Shared {
+            let gone = self.known.items().filter(|item| item.listed && !is_listed(item));
+            changes
+                .extend(gone.map(|item| ItemChange::Gone { kind: &item.kind, name: &item.name }));
+        }
+        if let Err(error) = store.state().record_items(server, &changes, self.takes_baseline) {
+            tracing::error!(server, "cannot keep what the server lists: {error}");
+        }
+        for Changed { kind, name, fate, .. } in changed {
+            if let Fate::Wait(change) = fate {
+                let (kind, change) = (kind.as_str(), change.as_str());
+                tracing::warn!(server, kind, name, change, "locked until a person approves it");
+            }
+        }
+    }
+}
+
+struct Changed<'a> {
+    kind: ItemKind,
+    name: &'a str,
+    text: &'a str,
+    fate: Fate,
+    fingerprint: String,
+}
+
+impl Changed<'_> {
+    fn entry(&self) -> ItemChange<'_> {
+        let Changed { kind, name, text, fate, fingerprint } = self;
+        let kind = kind.as_str();
+        match fate {
+            Fate::Stays | Fate::Back => ItemChange::Back { kind, name },
+            Fate::Accept => ItemChange::Approved { kind, name, text, fingerprint },
+            Fate::Wait(_) => ItemChange::Pending { kind, name, text, fingerprint },
+        }
+    }
+}
