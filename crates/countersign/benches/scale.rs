@@ -64,6 +64,7 @@ fn main() {
 async fn measure() {
     println!("| figure | median | 90th percentile | target |\n|---|---|---|---|");
     retrieve().await;
+    retrieve_locked().await;
     for set in ["scale", "bfcl"] {
         compact(set).await;
     }
@@ -79,11 +80,23 @@ fn print(name: &str, unit: &str, samples: &[f64], target: &str) {
 
 /// A gate in front of the set's tools, and the upstream that must live as long as it does.
 fn gate(set: &str, tools: usize, servers: usize) -> (Gate, Process) {
+    gate_with(set, tools, servers, |_, _| ())
+}
+
+/// The same, with more in the config entry of each server, by its number.
+fn gate_with(
+    set: &str,
+    tools: usize,
+    servers: usize,
+    more: impl Fn(usize, &mut Value),
+) -> (Gate, Process) {
     let upstream = Process::role(&["upstream", set, &tools.to_string(), &servers.to_string()]);
     let entries: Map<String, Value> = (0..servers)
         .map(|number| {
             let url = format!("http://{}/{number}", upstream.line);
-            (format!("server-{number}"), json!({"url": url}))
+            let mut entry = json!({"url": url});
+            more(number, &mut entry);
+            (format!("server-{number}"), entry)
         })
         .collect();
     (Gate::start(&Value::Object(entries)), upstream)
@@ -155,6 +168,27 @@ async fn retrieve() {
     print(&name("all listed after the ready line"), "ms", &[listed_ms], "");
     print(&name("RSS of the gate, listed"), "MB", &[listed_mb], "60 MB");
     print(&name("RSS of the gate, after the queries"), "MB", &[memory_mb(pid, "Rss")], "60 MB");
+}
+
+/// Half of the servers are locked: some in quarantine, found by names alone, some by the config.
+async fn retrieve_locked() {
+    let (gate, _upstream) = gate_with("scale", TOOLS, SERVERS, |number, entry| match number % 4 {
+        0 => entry["quarantined"] = true.into(),
+        1 => entry["enabled_tools"] = json!([]),
+        _ => {}
+    });
+    let mut http = Client::greet(&gate.address, "/mcp", &gate.token).await;
+    tokio::time::sleep(IDLE).await;
+    let name = |what: &str| format!("{what}, {TOOLS} tools of {SERVERS} servers, half locked");
+    let [mut with, mut without] = [const { Vec::new() }; 2];
+    for query in queries() {
+        let arguments = json!({"query": query, "include_disabled": true});
+        let locked = json!({"name": "retrieve_tools", "arguments": arguments}).to_string();
+        with.push(timed_us(http.ask("tools/call", &locked)).await);
+        without.push(timed_us(http.ask("tools/call", &search(&query, "full"))).await);
+    }
+    print(&name("retrieve_tools with include_disabled"), "µs", &with, "500 µs");
+    print(&name("retrieve_tools without"), "µs", &without, "");
 }
 
 async fn timed_us<T>(answer: impl Future<Output = T>) -> f64 {

@@ -88,6 +88,20 @@ impl Server {
         (tool, policy::lock(&self.rules, &tool.name, approval))
     }
 
+    /// What the config's lists name and the server does not list, in a sentence each. A server that
+    /// has listed nothing yet is given the benefit of the doubt.
+    pub fn misnamed(&self) -> Vec<String> {
+        let listed = || self.listing.tools().iter().map(|tool| tool.name.as_str());
+        let names = self.rules.tools.names().filter(|_| !self.listing.tools().is_empty());
+        let unknown = names.filter(|name| self.listing.tool(name).is_none());
+        unknown
+            .map(|name| {
+                let near = near::names(name, listed(), NEAR_MAX);
+                format!("the config names tool '{name}', which is not listed{}", near::hint(&near))
+            })
+            .collect()
+    }
+
     /// What may be found by its text: nothing of a server in quarantine.
     fn segment(&self) -> &Arc<Segment> {
         if self.rules.quarantined { &NOTHING } else { self.listing.segment() }
@@ -502,6 +516,60 @@ mod tests {
         assert!(relisted.is_of(&faulty), "faults that were told are no news");
         assert!(!relisted.is_of(&faulty[..1]));
         assert_eq!(listing.tool("list_tables").unwrap().description(), "List every table");
+    }
+
+    #[test]
+    fn names_that_are_not_listed_are_told_with_near_ones() {
+        let rules = |name: &str| ServerRules {
+            tools: ToolRules::Except(BTreeSet::from([name.to_owned()])),
+            ..ServerRules::default()
+        };
+        let tools = [r#"{"name":"drop_table"}"#, r#"{"name":"list_tables"}"#];
+        let told = |name, tools: &[&str]| server("db", rules(name), tools).misnamed();
+        assert!(told("drop_table", &tools).is_empty());
+        let [one] = &told("drop_tabel", &tools)[..] else { panic!("one name is wrong") };
+        assert!(one.contains("'drop_tabel'") && one.contains("drop_table"), "{one}");
+        assert!(told("drop_tabel", &[]).is_empty(), "nothing is known yet");
+    }
+
+    #[test]
+    fn what_nobody_approved_is_found_by_its_name_alone() {
+        let approvals = |tool: &Tool| match tool.name.as_str() {
+            "read_file" => Approval::Approved,
+            "shred_file" => Approval::Pending,
+            _ => Approval::Unknown,
+        };
+        let source = Source::Mcp("files".into());
+        let definitions = [
+            r#"{"name":"shred_file","description":"secretly elephant"}"#,
+            r#"{"name":"read_file","description":"Read an elephant"}"#,
+            r#"{"name":"move_file","description":"elephant"}"#,
+        ]
+        .map(|text| RawValue::from_string(text.to_owned()).unwrap());
+        let listing = Arc::new(Listing::reviewed(&source, definitions.to_vec(), approvals));
+        let state = State::Ready;
+        let server = Server::new("files".into(), "stdio", Arc::default(), state, listing.clone());
+        let catalog = Catalog::default().with(server);
+        let admin = Caller::admin();
+        let locked = |catalog: &Catalog, query, limit| -> Vec<(String, &'static str)> {
+            let hits = catalog.search_locked(&admin, query, limit, Filter::default());
+            hits.iter().map(|hit| (hit.tool.name.clone(), hit.status.as_str())).collect()
+        };
+        assert_eq!(found(&catalog, &admin, "elephant", Filter::default()), ["read_file"]);
+        assert!(locked(&catalog, "elephant", 10).is_empty(), "the text of others is not searched");
+        let expected = [("move_file", "disabled_unknown"), ("shred_file", "pending_approval")];
+        let mut by_name = locked(&catalog, "file", 10);
+        by_name.sort();
+        assert_eq!(by_name, expected.map(|(name, status)| (name.to_owned(), status)));
+        assert_eq!(locked(&catalog, "file", 1).len(), 1, "the limit holds");
+
+        // In quarantine, not even what was approved before.
+        let rules = ServerRules { quarantined: true, ..ServerRules::default() };
+        let server = Server::new("files".into(), "stdio", Arc::new(rules), State::Ready, listing);
+        let catalog = catalog.with(server);
+        assert!(found(&catalog, &admin, "elephant", Filter::default()).is_empty());
+        assert!(locked(&catalog, "elephant", 10).is_empty());
+        assert_eq!(locked(&catalog, "file", 10).len(), 3);
     }
 
     #[test]

@@ -54,6 +54,8 @@ pub(super) struct Driver {
     reviewed: Reviewed,
     /// The instructions that were reviewed with it.
     said: Option<String>,
+    /// What was told of names in the config.
+    misnamed: Vec<String>,
     connection: Option<Connection>,
     attempt: Option<JoinHandle<Attempt>>,
     /// The list that was asked for again; it may take its time.
@@ -88,6 +90,7 @@ impl Driver {
         Driver {
             reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
             said: None,
+            misnamed: Vec::new(),
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
             spec,
@@ -320,9 +323,17 @@ impl Driver {
             self.reviewed.listing.clone(),
         )
         .with_instructions(self.reviewed.instructions.clone());
+        self.tell_misnamed(server.misnamed());
         let context = &self.shared.context;
         context.registry.publish(context.claim, server);
         self.shared.state.send_replace(state);
+    }
+
+    fn tell_misnamed(&mut self, misnamed: Vec<String>) {
+        if misnamed != self.misnamed {
+            misnamed.iter().for_each(|text| tracing::warn!(server = %self.spec.name, "{text}"));
+            self.misnamed = misnamed;
+        }
     }
 
     fn may_run(&self) -> bool {

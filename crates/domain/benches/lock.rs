@@ -1,0 +1,37 @@
+//! What it costs to say whether a tool is locked: the classifier alone, in each way to its answer,
+//! with a hundred names in the lists.
+
+use std::collections::BTreeSet;
+use std::hint::black_box;
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use domain::policy::{Approval, ServerRules, ToolRules, lock};
+
+const NAMES: usize = 100;
+
+fn names(prefix: &str) -> BTreeSet<String> {
+    (0..NAMES).map(|number| format!("{prefix}_{number}")).collect()
+}
+
+fn locks(c: &mut Criterion) {
+    let rules = ServerRules {
+        tools: ToolRules::Except(names("never")),
+        switched_off: names("off"),
+        ..ServerRules::default()
+    };
+    let quarantined = ServerRules { quarantined: true, ..rules.clone() };
+    for (name, rules, tool, approval) in [
+        ("lock/callable", &rules, "create_issue", Approval::Approved),
+        ("lock/pending", &rules, "create_issue", Approval::Pending),
+        ("lock/by_config", &rules, "never_50", Approval::Approved),
+        ("lock/by_user", &rules, "off_50", Approval::Approved),
+        ("lock/quarantined", &quarantined, "create_issue", Approval::Pending),
+    ] {
+        c.bench_function(name, |bencher| {
+            bencher.iter(|| lock(black_box(rules), black_box(tool), black_box(approval)));
+        });
+    }
+}
+
+criterion_group!(benches, locks);
+criterion_main!(benches);
