@@ -18,7 +18,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
 use gateway::events::Events;
-use gateway::front::http::{Front, admit, guarded, unauthorized};
+use gateway::front::http::{Front, guarded, refused, unauthorized};
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
@@ -193,7 +193,7 @@ async fn upgrade(
         return unauthorized();
     };
     let view = View::named(query.server, query.profile);
-    if let Err(refused) = admit(&view, &lines.gateway, &caller) {
+    if let Some(refused) = refused(&view, &lines.gateway, &caller) {
         return refused;
     }
     let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == LINES_PROTOCOL);

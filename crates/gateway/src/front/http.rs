@@ -78,7 +78,7 @@ impl Front {
         let Some(caller) = self.gateway.tokens().bearer(request.headers()) else {
             return unauthorized();
         };
-        if let Err(refused) = admit(&view, &self.gateway, &caller) {
+        if let Some(refused) = refused(&view, &self.gateway, &caller) {
             return refused;
         }
         // A session answers only to the token that made it, and only under the view it was made for.
@@ -104,9 +104,9 @@ fn owner(caller: &Caller, view: &View) -> String {
     [role, &length, " ", &caller.token, kind, name].concat()
 }
 
-/// Whether a view is there for the caller, and its token good for it. A server that the caller may
-/// not see is answered as one that is not there.
-pub fn admit(view: &View, gateway: &Gateway, caller: &Caller) -> Result<(), Response> {
+/// The answer where a view is not there for the caller, or its token not good for it. A server that
+/// the caller may not see is answered as one that is not there.
+pub fn refused(view: &View, gateway: &Gateway, caller: &Caller) -> Option<Response> {
     let (status, refusal) = if !caller.uses(view.surface()) {
         let surface = view.surface().as_str();
         let message = format!("token '{}' is not good for {surface}", caller.token);
@@ -119,9 +119,9 @@ pub fn admit(view: &View, gateway: &Gateway, caller: &Caller) -> Result<(), Resp
         let message = format!("there is no such {kind}");
         (StatusCode::NOT_FOUND, Refusal::new(Code::NotFound, message))
     } else {
-        return Ok(());
+        return None;
     };
-    Err((status, axum::Json(refusal.to_json())).into_response())
+    Some((status, axum::Json(refusal.to_json())).into_response())
 }
 
 /// Refuses requests whose `Host` or `Origin` is not ours: a page that reaches for a local port.

@@ -132,8 +132,8 @@ impl ServerSpec {
     /// A server that is switched off is not started, nor is one that nobody has approved yet where
     /// somebody else brought it in.
     pub(crate) fn may_start(&self) -> bool {
-        let is_foreign = self.trust.origin != Origin::Own;
-        !self.rules.disabled && !(is_foreign && self.rules.quarantined)
+        let is_own = self.trust.origin == Origin::Own;
+        !self.rules.disabled && (is_own || !self.rules.quarantined)
     }
 
     /// Whether a connection made for `other` serves this one too; the rules may differ.
