@@ -44,8 +44,8 @@ impl State {
         State { place: Place::Memory, db: Mutex::default() }
     }
 
-    /// Grows with every change, by whichever process; cheap to ask once a second. Whoever finds
-    /// another number than before asks for the rest again.
+    /// Grows with every decision, by whichever process, and not with what servers list; cheap to ask
+    /// once a second. Whoever finds another number than before asks for the rest again.
     pub fn version(&self) -> Result<i64, StoreError> {
         self.ask(|db| {
             Ok(db.prepare_cached("SELECT version FROM state")?.query_row([], |row| row.get(0))?)
@@ -67,21 +67,26 @@ impl State {
         self.with(question).map_err(StoreError::of_reading)
     }
 
-    /// Does some work as a whole, and counts it if it changed anything.
+    /// Does what somebody decided as a whole, and counts it if it changed anything.
+    fn decide<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.change(|db| {
+            let before = db.total_changes();
+            let done = work(db)?;
+            if db.total_changes() > before {
+                db.prepare_cached("UPDATE state SET version = version + 1")?.execute([])?;
+            }
+            Ok(done)
+        })
+    }
+
     fn change<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
     ) -> Result<T, StoreError> {
-        self.with(|db| {
-            transaction::whole(db, |db| {
-                let before = db.total_changes();
-                let done = work(db)?;
-                if db.total_changes() > before {
-                    db.prepare_cached("UPDATE state SET version = version + 1")?.execute([])?;
-                }
-                Ok(done)
-            })
-        })
+        self.with(|db| transaction::whole(db, work))
     }
 
     fn with<T>(

@@ -54,6 +54,8 @@ pub(super) struct Driver {
     reviewed: Reviewed,
     /// The instructions that were reviewed with it.
     said: Option<String>,
+    /// It has listed something since this driver began; before, the list is of another time.
+    is_listed: bool,
     /// What was told of names in the config.
     misnamed: Vec<String>,
     connection: Option<Connection>,
@@ -90,6 +92,7 @@ impl Driver {
         Driver {
             reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
             said: None,
+            is_listed: false,
             misnamed: Vec::new(),
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
@@ -167,6 +170,7 @@ impl Driver {
                 let _ = done.send(());
                 None
             }
+            Command::Inspect if self.may_run() => None,
             Command::Inspect => {
                 self.inspected = !self.rules.disabled;
                 self.inspected.then_some(Event::Restart)
@@ -260,7 +264,9 @@ impl Driver {
 
     async fn list(&mut self, tools: Vec<Raw>, instructions: Option<String>) {
         // What is known was reviewed when it came, and again whenever somebody decided something.
-        if !self.reviewed.listing.is_of(&tools) || self.said != instructions {
+        let is_news = !self.reviewed.listing.is_of(&tools) || self.said != instructions;
+        if is_news || !self.is_listed {
+            self.is_listed = true;
             self.said.clone_from(&instructions);
             let told = Told { tools: Tools::Listed(tools), instructions };
             self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;

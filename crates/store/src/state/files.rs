@@ -8,7 +8,7 @@ use crate::StoreError;
 impl State {
     /// Takes the place of what was trusted under this path before.
     pub fn trust_file(&self, path: &str, sha256: &str) -> Result<(), StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             db.execute(
                 "INSERT INTO trusted_files (path, sha256) VALUES (?1, ?2)
                  ON CONFLICT (path) DO UPDATE SET sha256 = excluded.sha256
@@ -21,7 +21,7 @@ impl State {
 
     /// Whether it was trusted.
     pub fn forget_file(&self, path: &str) -> Result<bool, StoreError> {
-        self.change(|db| Ok(db.execute("DELETE FROM trusted_files WHERE path = ?1", [path])? > 0))
+        self.decide(|db| Ok(db.execute("DELETE FROM trusted_files WHERE path = ?1", [path])? > 0))
     }
 
     /// The hash that a trusted file had.

@@ -99,7 +99,7 @@ impl State {
         reviewed: &[(&str, &str, &str)],
     ) -> Result<Vec<Approval>, StoreError> {
         let now = Timestamp::now().as_microsecond();
-        self.change(|db| {
+        self.decide(|db| {
             let mut answers = Vec::with_capacity(reviewed.len());
             for (kind, name, expected) in reviewed {
                 answers.push(match pending_fingerprint(db, [server, kind, name])? {

@@ -44,7 +44,7 @@ impl State {
 
     /// A fresh one: whatever was known under that name is gone.
     pub fn add_server(&self, name: &str, definition_json: &str) -> Result<(), StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             forget(db, name)?;
             let words = "INSERT INTO servers (name, added) VALUES (?1, ?2)";
             db.execute(words, [name, definition_json])?;
@@ -54,11 +54,11 @@ impl State {
 
     /// With all that was decided about what it offers. Whether there was anything.
     pub fn remove_server(&self, name: &str) -> Result<bool, StoreError> {
-        self.change(|db| forget(db, name))
+        self.decide(|db| forget(db, name))
     }
 
     pub fn set_server_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             db.execute(
                 "INSERT INTO servers (name, disabled) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET disabled = excluded.disabled
@@ -70,7 +70,7 @@ impl State {
     }
 
     pub fn quarantine_server(&self, name: &str) -> Result<(), StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             db.execute(
                 "INSERT INTO servers (name, quarantined) VALUES (?1, 1)
                  ON CONFLICT (name) DO UPDATE SET quarantined = 1 WHERE NOT quarantined",
@@ -82,7 +82,7 @@ impl State {
 
     /// Binds the approval to what the server is now, and lifts its quarantine.
     pub fn approve_server(&self, name: &str, identity: &str) -> Result<(), StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             db.execute(
                 "INSERT INTO servers (name, approved) VALUES (?1, ?2)
                  ON CONFLICT (name) DO UPDATE SET approved = excluded.approved, quarantined = 0

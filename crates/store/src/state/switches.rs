@@ -34,6 +34,6 @@ impl State {
         } else {
             "DELETE FROM switches WHERE server = ?1 AND tool = ?2"
         };
-        self.change(|db| Ok(db.prepare_cached(words)?.execute([server, tool])? > 0))
+        self.decide(|db| Ok(db.prepare_cached(words)?.execute([server, tool])? > 0))
     }
 }

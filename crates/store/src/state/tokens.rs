@@ -39,7 +39,7 @@ impl State {
 
     /// Whether it was made: not where the name is taken by a token that is not revoked.
     pub fn create_token(&self, token: &TokenRecord) -> Result<bool, StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             let made = db.execute(
                 "INSERT INTO tokens (name, hash, scope, created_us, expires_us, revoked_us)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -59,7 +59,7 @@ impl State {
 
     /// Whether there was such a token that was not revoked yet.
     pub fn revoke_token(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
-        self.change(|db| {
+        self.decide(|db| {
             let words = "UPDATE tokens SET revoked_us = ?2 WHERE name = ?1 AND revoked_us IS NULL";
             Ok(db.execute(words, (name, at.as_microsecond()))? > 0)
         })

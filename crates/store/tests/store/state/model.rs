@@ -85,7 +85,9 @@ proptest! {
             let before = expected.clone();
             expect(&mut expected, &step);
             let (changed, ()) = changes(store.state(), |state| take(state, &step));
-            prop_assert_eq!(changed, before != expected, "{:?}", step);
+            // Only a review is somebody's decision.
+            let decided = matches!(step, Step::Review(..)) && before != expected;
+            prop_assert_eq!(changed, decided, "{:?}", step);
         }
         let text = |text: usize| TEXTS[text];
         let expected: Vec<_> = expected
