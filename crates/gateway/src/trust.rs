@@ -1,6 +1,9 @@
 //! Which of the things that a server lists somebody has approved: the list is compared with what
 //! the store knows, what is new or has changed waits for a person, and only then is it published.
 
+#[cfg(test)]
+mod tests;
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -9,8 +12,9 @@ use domain::catalog::Listing;
 use domain::config::AutoApprove;
 use domain::policy::Approval;
 use domain::tool::{Source, Tool};
-use domain::trust::{Approved, Change, Fingerprint, ItemKind, Standing, stand};
+use domain::trust::{Accepted, Approved, Change, Fingerprint, ItemKind, Standing, stand};
 use mcp::message::{Raw, raw};
+use mcp::object::Members;
 use store::state::{Item, ItemChange};
 use store::{Store, StoreError};
 
@@ -22,8 +26,28 @@ const INSTRUCTIONS: &str = "";
 /// What a server says on one connection.
 pub(crate) struct Told {
     pub(crate) tools: Tools,
-    pub(crate) instructions: Option<String>,
+    pub(crate) said: Said,
 }
+
+/// What a server says beside its tools.
+#[derive(Clone, Default)]
+pub(crate) struct Said {
+    pub(crate) instructions: Option<String>,
+    pub(crate) others: Others,
+}
+
+impl PartialEq for Said {
+    fn eq(&self, other: &Said) -> bool {
+        let text = |said: &Said| -> Vec<String> {
+            let items = said.others.iter().flat_map(|(_, items)| items);
+            items.map(|item| item.get().to_owned()).collect()
+        };
+        self.instructions == other.instructions && text(self) == text(other)
+    }
+}
+
+/// Lists of prompts and templates, each the JSON that was sent.
+pub(crate) type Others = Vec<(ItemKind, Vec<Raw>)>;
 
 pub(crate) enum Tools {
     Listed(Vec<Raw>),
@@ -190,6 +214,34 @@ impl Known {
     }
 }
 
+/// Everything beside the tools, with its name. What has none cannot be told apart from others, and
+/// so cannot be approved.
+fn items(said: &Said) -> Vec<(ItemKind, String, &str)> {
+    let instructions = said.instructions.as_deref();
+    let instructions =
+        instructions.map(|text| (ItemKind::Instructions, INSTRUCTIONS.to_owned(), text));
+    let others = said.others.iter().flat_map(|(kind, items)| {
+        items.iter().filter_map(|item| Some((*kind, name(*kind, item)?, item.get())))
+    });
+    instructions.into_iter().chain(others).collect()
+}
+
+fn name(kind: ItemKind, item: &Raw) -> Option<String> {
+    let members = Members::parse(item).ok()?;
+    let member = match kind {
+        ItemKind::Tool | ItemKind::Prompt | ItemKind::Instructions => "name",
+        ItemKind::Template => "uriTemplate",
+    };
+    serde_json::from_str(members.get(member)?).ok()
+}
+
+impl Said {
+    /// Whether the server was asked for such things, and answered.
+    fn has(&self, kind: ItemKind) -> bool {
+        kind == ItemKind::Instructions || self.others.iter().any(|(listed, _)| *listed == kind)
+    }
+}
+
 /// The comparison of one list.
 struct Review<'a> {
     known: &'a Known,
@@ -203,14 +255,16 @@ struct Review<'a> {
 enum Fate {
     Stays,
     Back,
-    Accept,
+    /// As part of the baseline.
+    Begin,
+    Accept(Accepted),
     Wait(Change),
 }
 
 impl Fate {
     fn approval(self) -> Approval {
         match self {
-            Fate::Stays | Fate::Back | Fate::Accept => Approval::Approved,
+            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) => Approval::Approved,
             Fate::Wait(_) => Approval::Pending,
         }
     }
@@ -230,38 +284,39 @@ impl<'a> Review<'a> {
             fates.push(fate);
             fate.approval()
         });
-        let instructions = told.instructions.as_deref();
-        let said =
-            instructions.map(|text| (text, self.fate(ItemKind::Instructions, INSTRUCTIONS, text)));
         let tools = listing.tools().iter().zip(fates);
         let mut changed: Vec<Changed<'_>> = tools
             .filter_map(|(tool, fate)| {
                 self.change(ItemKind::Tool, &tool.name, tool.definition().get(), fate)
             })
             .collect();
-        changed.extend(said.and_then(|(text, fate)| {
-            self.change(ItemKind::Instructions, INSTRUCTIONS, text, fate)
-        }));
+        let items = items(&told.said);
+        for (kind, name, text) in &items {
+            changed.extend(self.change(*kind, name, text, self.fate(*kind, name, text)));
+        }
         self.keep(store, server, &changed, |item| match ItemKind::parse(&item.kind) {
             Some(ItemKind::Tool) => listing.tool(&item.name).is_some(),
-            Some(ItemKind::Instructions) => instructions.is_some(),
-            Some(ItemKind::Prompt | ItemKind::Template) | None => true,
+            Some(kind) if !told.said.has(kind) => true,
+            kind => items.iter().any(|(k, name, _)| Some(*k) == kind && *name == item.name),
         });
-        let approved = said.filter(|(_, fate)| fate.approval() == Approval::Approved);
-        let instructions = approved.map(|(text, _)| text.into());
+        let instructions = told.said.instructions.as_deref().filter(|text| {
+            let fate = self.fate(ItemKind::Instructions, INSTRUCTIONS, text);
+            fate.approval() == Approval::Approved
+        });
+        let instructions = instructions.map(Into::into);
         Reviewed { listing, instructions }
     }
 
     fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {
         if self.takes_baseline {
-            return Fate::Accept;
+            return Fate::Begin;
         }
         match self.known.stand(kind, name, text, self.auto) {
             Standing::Same => match self.known.item(kind, name) {
                 Some(item) if !item.listed || item.pending.is_some() => Fate::Back,
                 Some(_) | None => Fate::Stays,
             },
-            Standing::Accepted(_) => Fate::Accept,
+            Standing::Accepted(why) => Fate::Accept(why),
             Standing::Pending(change) => Fate::Wait(change),
         }
     }
@@ -283,13 +338,13 @@ impl<'a> Review<'a> {
         let fingerprint = match fate {
             Fate::Stays => return None,
             Fate::Back => String::new(),
-            Fate::Accept | Fate::Wait(_) => kind.fingerprint(text).to_string(),
+            Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => kind.fingerprint(text).to_string(),
         };
         match fate {
             // Another client's list may still show what waits.
             Fate::Back if self.whose == Whose::Own => None,
             Fate::Wait(_) if is_known(&fingerprint) => None,
-            Fate::Stays | Fate::Back | Fate::Accept | Fate::Wait(_) => {
+            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => {
                 Some(Changed { kind, name, text, fate, fingerprint })
             }
         }
@@ -314,9 +369,16 @@ impl<'a> Review<'a> {
             tracing::error!(server, "cannot keep what the server lists: {error}");
         }
         for Changed { kind, name, fate, .. } in changed {
-            if let Fate::Wait(change) = fate {
-                let (kind, change) = (kind.as_str(), change.as_str());
-                tracing::warn!(server, kind, name, change, "locked until a person approves it");
+            let kind = kind.as_str();
+            match fate {
+                Fate::Wait(change) => {
+                    let change = change.as_str();
+                    tracing::warn!(server, kind, name, change, "locked until a person approves it");
+                }
+                Fate::Accept(why) => {
+                    tracing::info!(server, kind, name, why = why.as_str(), "a change is accepted");
+                }
+                Fate::Stays | Fate::Back | Fate::Begin => {}
             }
         }
     }
@@ -336,7 +398,7 @@ impl Changed<'_> {
         let kind = kind.as_str();
         match fate {
             Fate::Stays | Fate::Back => ItemChange::Back { kind, name },
-            Fate::Accept => ItemChange::Approved { kind, name, text, fingerprint },
+            Fate::Begin | Fate::Accept(_) => ItemChange::Approved { kind, name, text, fingerprint },
             Fate::Wait(_) => ItemChange::Pending { kind, name, text, fingerprint },
         }
     }

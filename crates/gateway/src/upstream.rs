@@ -16,6 +16,7 @@ use domain::upstream::State;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
+use mcp::client::{self, List};
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, Peer, RequestError};
@@ -252,7 +253,7 @@ impl ToolProvider for Upstream {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async {
             let live = self.live()?;
-            mcp::client::list_tools(&live.peer, self.settings.load().connect_timeout)
+            client::list(&live.peer, List::Tools, self.settings.load().connect_timeout)
                 .await
                 .map_err(|error| ProviderError::Unavailable(error.to_string()))
         }

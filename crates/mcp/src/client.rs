@@ -10,55 +10,94 @@ use crate::limits;
 use crate::message::{Raw, to_raw};
 use crate::peer::{Ask, Peer, RequestError};
 
+/// What a server lists.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum List {
+    Tools,
+    Prompts,
+    ResourceTemplates,
+}
+
+impl List {
+    pub fn method(self) -> &'static str {
+        match self {
+            List::Tools => "tools/list",
+            List::Prompts => "prompts/list",
+            List::ResourceTemplates => "resources/templates/list",
+        }
+    }
+
+    fn items(self) -> &'static str {
+        match self {
+            List::Tools => "tools",
+            List::Prompts => "prompts",
+            List::ResourceTemplates => "templates",
+        }
+    }
+
+    /// The capability without which there is no such list.
+    pub fn capability(self) -> &'static str {
+        match self {
+            List::Tools => "tools",
+            List::Prompts => "prompts",
+            List::ResourceTemplates => "resources",
+        }
+    }
+}
+
 #[derive(Debug, thiserror::Error)]
 pub enum ListError {
-    #[error("tools/list: {0}")]
-    Request(#[from] RequestError),
-    #[error("tools/list: the answer makes no sense: {0}")]
-    Answer(#[from] serde_json::Error),
-    #[error("tools/list: the server repeats the cursor '{0}'")]
-    CursorLoop(String),
+    #[error("{list}: {error}", list = .0.method(), error = .1)]
+    Request(List, RequestError),
+    #[error("{list}: the answer makes no sense: {error}", list = .0.method(), error = .1)]
+    Answer(List, serde_json::Error),
+    #[error("{list}: the server repeats the cursor '{cursor}'", list = .0.method(), cursor = .1)]
+    CursorLoop(List, String),
     #[error(
-        "tools/list: more than {} pages or {} tools",
-        limits::LIST_PAGES_MAX,
-        limits::LIST_ITEMS_MAX
+        "{}: more than {} pages or {} {}",
+        .0.method(), limits::LIST_PAGES_MAX, limits::LIST_ITEMS_MAX, .0.items()
     )]
-    TooMany,
-    #[error("tools/list: not finished after {} s", limits::LIST_TIME_MAX.as_secs())]
-    TooSlow,
+    TooMany(List),
+    #[error("{}: not finished after {} s", .0.method(), limits::LIST_TIME_MAX.as_secs())]
+    TooSlow(List),
 }
 
-/// All tools of a server, each the JSON object that it sent. `timeout` is for each page.
-pub async fn list_tools(peer: &Peer, timeout: Duration) -> Result<Vec<Raw>, ListError> {
-    let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, timeout));
-    listing.await.unwrap_or(Err(ListError::TooSlow))
+/// All items of a list, each the JSON object that the server sent. `timeout` is for each page.
+pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
+    let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, list, timeout));
+    listing.await.unwrap_or(Err(ListError::TooSlow(list)))
 }
 
-async fn list_pages(peer: &Peer, timeout: Duration) -> Result<Vec<Raw>, ListError> {
-    #[derive(Deserialize)]
-    #[serde(rename_all = "camelCase")]
-    struct Page {
-        tools: Vec<Raw>,
-        #[serde(default)]
-        next_cursor: Option<String>,
-    }
-    let mut tools = Vec::new();
+async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
+    let mut items = Vec::new();
     let mut cursors = HashSet::new();
     let mut params = None;
     for _ in 0..limits::LIST_PAGES_MAX {
-        let answer = peer.request(Ask::new("tools/list", params, timeout)).await?;
-        let page: Page = serde_json::from_str(answer.get())?;
-        tools.extend(page.tools);
-        if tools.len() > limits::LIST_ITEMS_MAX {
-            return Err(ListError::TooMany);
+        let asked = peer.request(Ask::new(list.method(), params, timeout)).await;
+        let answer = asked.map_err(|error| ListError::Request(list, error))?;
+        let page: Page =
+            serde_json::from_str(answer.get()).map_err(|error| ListError::Answer(list, error))?;
+        items.extend(page.items);
+        if items.len() > limits::LIST_ITEMS_MAX {
+            return Err(ListError::TooMany(list));
         }
         let Some(cursor) = page.next_cursor else {
-            return Ok(tools);
+            return Ok(items);
         };
         params = Some(to_raw(&json!({"cursor": cursor})));
         if !cursors.insert(cursor.clone()) {
-            return Err(ListError::CursorLoop(cursor));
+            return Err(ListError::CursorLoop(list, cursor));
         }
     }
-    Err(ListError::TooMany)
+    Err(ListError::TooMany(list))
+}
+
+/// A page of whichever list was asked for.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Page {
+    #[serde(rename = "tools", alias = "prompts", alias = "resourceTemplates")]
+    items: Vec<Raw>,
+    #[serde(default)]
+    next_cursor: Option<String>,
 }

@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
 use domain::config::Template;
+use domain::trust::ItemKind;
 use mcp::child::{self, Process, StderrTail};
+use mcp::client::{self, List};
 use mcp::handshake::{self, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::limits::LAST_WORDS;
@@ -17,6 +19,7 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::limits;
+use crate::trust::Others;
 use crate::upstream::endpoint::{Endpoint, expand};
 
 pub(super) struct Connection {
@@ -30,6 +33,10 @@ pub(super) struct Lister {
     pub(super) peer: Peer,
     welcome: Arc<Welcome>,
 }
+
+/// The lists beside the tools.
+const OTHERS: [(ItemKind, List); 2] =
+    [(ItemKind::Prompt, List::Prompts), (ItemKind::Template, List::ResourceTemplates)];
 
 /// What lives and dies with the connection.
 enum Attached {
@@ -123,10 +130,27 @@ fn http_endpoint(url: &Template, headers: &[(String, Template)]) -> Result<HttpE
 impl Lister {
     /// Every tool of the server; none where it offers none.
     pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
-        if !offers_tools(&self.welcome.result) {
+        self.list(List::Tools, timeout).await
+    }
+
+    /// What else is approved piece by piece. A list that cannot be had costs nobody the tools: it is
+    /// left out, and what was known of it holds.
+    pub(super) async fn others(&self, timeout: Duration) -> Others {
+        let mut others = Others::new();
+        for (kind, list) in OTHERS {
+            match self.list(list, timeout).await {
+                Ok(items) => others.push((kind, items)),
+                Err(reason) => tracing::warn!(reason, "a list of the server"),
+            }
+        }
+        others
+    }
+
+    async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, String> {
+        if !offers(&self.welcome.result, list) {
             return Ok(Vec::new());
         }
-        mcp::client::list_tools(&self.peer, timeout).await.map_err(|error| error.to_string())
+        client::list(&self.peer, list, timeout).await.map_err(|error| error.to_string())
     }
 }
 
@@ -189,11 +213,11 @@ impl Attached {
     }
 }
 
-fn offers_tools(welcome: &Raw) -> bool {
+fn offers(welcome: &Raw, list: List) -> bool {
     let Ok(members) = Members::parse(welcome) else {
         return false;
     };
     let capabilities = members.get("capabilities").unwrap_or("{}");
     serde_json::from_str::<Members<'_>>(capabilities)
-        .is_ok_and(|capabilities| capabilities.get("tools").is_some())
+        .is_ok_and(|capabilities| capabilities.get(list.capability()).is_some())
 }

@@ -13,7 +13,7 @@ use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::trust::{Reviewed, Reviewer, Terms, Told, Tools, Whose};
+use crate::trust::{Others, Reviewed, Reviewer, Said, Terms, Told, Tools, Whose};
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::endpoint::ServerSpec;
 use crate::upstream::own::OwnConnections;
@@ -52,8 +52,8 @@ pub(super) struct Driver {
     commands: mpsc::WeakSender<Command>,
     machine: Machine,
     reviewed: Reviewed,
-    /// The instructions that were reviewed with it.
-    said: Option<String>,
+    /// What was reviewed with it.
+    said: Said,
     /// It has listed something since this driver began; before, the list is of another time.
     is_listed: bool,
     /// What was told of names in the config.
@@ -67,10 +67,10 @@ pub(super) struct Driver {
     sweep_at: Instant,
 }
 
-/// A connection with the tools that it listed, or why there is none.
-type Attempt = Result<(Connection, Vec<Raw>), String>;
+/// A connection with what it listed, or why there is none.
+type Attempt = Result<(Connection, Vec<Raw>, Others), String>;
 
-type Listed = Result<Vec<Raw>, String>;
+type Listed = Result<(Vec<Raw>, Others), String>;
 
 /// What the driver waits for.
 enum Happening {
@@ -91,7 +91,7 @@ impl Driver {
     ) -> Driver {
         Driver {
             reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
-            said: None,
+            said: Said::default(),
             is_listed: false,
             misnamed: Vec::new(),
             inspected: false,
@@ -144,7 +144,7 @@ impl Driver {
                 None
             }
             Happening::Attempt(attempt) => Some(match *attempt {
-                Ok((connection, tools)) => self.adopt(connection, tools).await,
+                Ok((connection, tools, others)) => self.adopt(connection, tools, others).await,
                 Err(reason) => failed(reason),
             }),
             Happening::Lost(reason) => Some(failed(reason)),
@@ -226,12 +226,15 @@ impl Driver {
             let capabilities = raw("{}".to_owned());
             let opening =
                 Opening { endpoint: &endpoint, service, capabilities, stderr: &stderr, timeout };
-            opening.open_and_list().await
+            let (connection, tools) = opening.open_and_list().await?;
+            let others = connection.lister().others(timeout).await;
+            Ok((connection, tools, others))
         }));
     }
 
-    async fn adopt(&mut self, connection: Connection, tools: Vec<Raw>) -> Event {
-        self.list(tools, connection.welcome.instructions.clone()).await;
+    async fn adopt(&mut self, connection: Connection, tools: Vec<Raw>, others: Others) -> Event {
+        let said = Said { instructions: connection.welcome.instructions.clone(), others };
+        self.list(tools, said).await;
         let live = Live { peer: connection.peer.clone(), welcome: connection.welcome.clone() };
         self.shared.live.store(Some(Arc::new(live)));
         self.connection = Some(connection);
@@ -243,18 +246,21 @@ impl Driver {
         let timeout = self.settings().connect_timeout;
         self.relisting = self.connection.as_ref().map(|connection| {
             let lister = connection.lister();
-            tokio::spawn(async move { lister.tools(timeout).await })
+            tokio::spawn(async move {
+                let tools = lister.tools(timeout).await?;
+                Ok((tools, lister.others(timeout).await))
+            })
         });
     }
 
     async fn relisted(&mut self, listed: Listed) -> Option<Event> {
         let connection = self.connection.as_mut()?;
-        let tools = match listed {
-            Ok(tools) => tools,
+        let (tools, others) = match listed {
+            Ok(listed) => listed,
             Err(reason) => return Some(failed(connection.reason(reason).await)),
         };
-        let instructions = connection.welcome.instructions.clone();
-        self.list(tools, instructions).await;
+        let said = Said { instructions: connection.welcome.instructions.clone(), others };
+        self.list(tools, said).await;
         // A change that was told in the meantime stays due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
@@ -262,13 +268,13 @@ impl Driver {
         None
     }
 
-    async fn list(&mut self, tools: Vec<Raw>, instructions: Option<String>) {
+    async fn list(&mut self, tools: Vec<Raw>, said: Said) {
         // What is known was reviewed when it came, and again whenever somebody decided something.
-        let is_news = !self.reviewed.listing.is_of(&tools) || self.said != instructions;
+        let is_news = !self.reviewed.listing.is_of(&tools) || self.said != said;
         if is_news || !self.is_listed {
             self.is_listed = true;
-            self.said.clone_from(&instructions);
-            let told = Told { tools: Tools::Listed(tools), instructions };
+            self.said = said.clone();
+            let told = Told { tools: Tools::Listed(tools), said };
             self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
         }
     }
@@ -280,13 +286,13 @@ impl Driver {
         self.reviewed = match self.connection {
             Some(_) => {
                 let tools = Tools::Again(self.reviewed.listing.clone());
-                let told = Told { tools, instructions: self.said.clone() };
+                let told = Told { tools, said: self.said.clone() };
                 reviewer.review(told, Whose::Shared).await
             }
             None => reviewer.remembered().await,
         };
         for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
-            let told = Told { tools: Tools::Again(listing), instructions: None };
+            let told = Told { tools: Tools::Again(listing), said: Said::default() };
             let listing = reviewer.review(told, Whose::Own).await.listing;
             context.registry.update_own(context.claim, &session, &self.spec.name, listing);
         }

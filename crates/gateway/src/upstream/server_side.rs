@@ -24,6 +24,10 @@ pub(super) const ASKABLE: [(&str, &str); 3] = [
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
+/// Lists that are reviewed along with the tools.
+const OTHERS_CHANGED: [&str; 2] =
+    ["notifications/prompts/list_changed", "notifications/resources/list_changed"];
+
 /// The gate's end of the shared connection.
 pub(super) struct SharedSide {
     pub(super) commands: mpsc::WeakSender<Command>,
@@ -39,7 +43,8 @@ impl Service for SharedSide {
     }
 
     fn notification(&self, notification: Notification, _peer: Peer) {
-        if notification.method == LIST_CHANGED
+        let method = notification.method.as_str();
+        if (method == LIST_CHANGED || OTHERS_CHANGED.contains(&method))
             && let Some(commands) = self.commands.upgrade()
         {
             // A full queue already holds a list change that has not been looked at.

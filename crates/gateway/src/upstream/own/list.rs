@@ -9,7 +9,7 @@ use domain::catalog::Listing;
 use mcp::message::Raw;
 
 use crate::registry::{Claim, Registry};
-use crate::trust::{Reviewer, Told, Tools, Whose};
+use crate::trust::{Reviewer, Said, Told, Tools, Whose};
 use crate::upstream::connection::Lister;
 use crate::upstream::server_side::ClientSide;
 use crate::{Settings, limits};
@@ -71,7 +71,7 @@ impl Keeper {
         match known.find(|known| known.is_of(&tools)) {
             Some(known) => known,
             None => {
-                let told = Told { tools: Tools::Listed(tools), instructions: None };
+                let told = Told { tools: Tools::Listed(tools), said: Said::default() };
                 reviewer.review(told, Whose::Own).await.listing
             }
         }

@@ -1,0 +1,142 @@
+//! Lists that come one after the other, and what of them may be shown.
+
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+use serde_json::{Value, json};
+
+use super::*;
+
+const OPEN: Terms = Terms { auto_approve: AutoApprove::None, quarantined: false };
+
+fn told(tools: &[Value]) -> Told {
+    let tools = tools.iter().map(|tool| raw(tool.to_string())).collect();
+    Told { tools: Tools::Listed(tools), said: Said::default() }
+}
+
+fn tool(name: &str, description: &str) -> Value {
+    json!({"name": name, "description": description})
+}
+
+fn shared(store: &Store, terms: Terms, told: Told) -> Reviewed {
+    review(store, &"s".into(), terms, told, Whose::Shared)
+}
+
+fn approvals(reviewed: &Reviewed) -> Vec<(String, Approval)> {
+    let tools = reviewed.listing.tools().iter();
+    tools.map(|tool| (tool.name.clone(), reviewed.listing.approval(&tool.name).unwrap())).collect()
+}
+
+fn waiting(store: &Store) -> Vec<String> {
+    let items = store.state().items("s").unwrap();
+    let waiting = items.iter().filter(|item| item.pending.is_some());
+    waiting.map(|item| format!("{} {}", item.kind, item.name)).collect()
+}
+
+fn approve_all(store: &Store) {
+    for item in store.state().items("s").unwrap() {
+        if let Some(pending) = item.pending {
+            let reviewed = [(&*item.kind, &*item.name, &*pending.fingerprint)];
+            store.state().approve_items("s", &reviewed).unwrap();
+        }
+    }
+}
+
+#[test]
+fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
+    let store = Store::nowhere();
+    let (old, new) = (tool("a", "old"), tool("b", "new"));
+    let first = shared(&store, OPEN, told(std::slice::from_ref(&old)));
+    assert_eq!(approvals(&first), [("a".to_owned(), Approval::Approved)]);
+    let changed = [tool("a", "another"), new.clone()];
+    let second = shared(&store, OPEN, told(&changed));
+    let pending = ["a", "b"].map(|name| (name.to_owned(), Approval::Pending));
+    assert_eq!(approvals(&second), pending);
+    assert_eq!(waiting(&store), ["tool a", "tool b"]);
+    // Back to what was approved: nothing waits of that one any more.
+    shared(&store, OPEN, told(&[old, new.clone()]));
+    assert_eq!(waiting(&store), ["tool b"]);
+    approve_all(&store);
+    let third = shared(&store, OPEN, told(&[new]));
+    assert_eq!(approvals(&third), [("b".to_owned(), Approval::Approved)]);
+}
+
+#[test]
+fn nothing_of_a_server_in_quarantine_is_taken_as_approved() {
+    let store = Store::nowhere();
+    let quarantined = Terms { auto_approve: AutoApprove::All, quarantined: true };
+    let reviewed = shared(&store, quarantined, told(&[tool("a", "text")]));
+    assert_eq!(approvals(&reviewed), [("a".to_owned(), Approval::Pending)]);
+    assert!(!store.state().server("s").unwrap().is_some_and(|server| server.has_baseline));
+}
+
+#[test]
+fn auto_approve_accepts_what_it_says() {
+    for (auto_approve, expected) in [
+        (AutoApprove::None, [Approval::Pending, Approval::Pending]),
+        (AutoApprove::New, [Approval::Pending, Approval::Approved]),
+        (AutoApprove::All, [Approval::Approved, Approval::Approved]),
+    ] {
+        let store = Store::nowhere();
+        shared(&store, OPEN, told(&[tool("a", "old")]));
+        let terms = Terms { auto_approve, ..OPEN };
+        let reviewed = shared(&store, terms, told(&[tool("a", "another"), tool("b", "new")]));
+        let found: Vec<Approval> = approvals(&reviewed).into_iter().map(|(_, a)| a).collect();
+        assert_eq!(found, expected, "{auto_approve:?}");
+    }
+}
+
+#[test]
+fn instructions_prompts_and_templates_are_reviewed_like_tools() {
+    let store = Store::nowhere();
+    let saying = |instructions: &str, prompt: &str, template: &str| Told {
+        tools: Tools::Listed(Vec::new()),
+        said: Said {
+            instructions: Some(instructions.to_owned()),
+            others: vec![
+                (ItemKind::Prompt, vec![raw(tool("p", prompt).to_string())]),
+                (
+                    ItemKind::Template,
+                    vec![raw(json!({"uriTemplate": "file:///{x}", "name": template}).to_string())],
+                ),
+            ],
+        },
+    };
+    let first = shared(&store, OPEN, saying("be kind", "one", "one"));
+    assert_eq!(first.instructions.as_deref(), Some("be kind"));
+    let second = shared(&store, OPEN, saying("be cruel", "two", "two"));
+    assert_eq!(second.instructions, None);
+    assert_eq!(waiting(&store), ["instructions ", "prompt p", "template file:///{x}"]);
+    approve_all(&store);
+    let third = shared(&store, OPEN, saying("be cruel", "two", "two"));
+    assert_eq!(third.instructions.as_deref(), Some("be cruel"));
+    assert!(waiting(&store).is_empty());
+    // A list that could not be had says nothing of what is gone.
+    shared(&store, OPEN, Told { tools: Tools::Listed(Vec::new()), said: Said::default() });
+    let listed = |kind: &str| {
+        let items = store.state().items("s").unwrap();
+        items.iter().any(|item| item.kind == kind && item.listed)
+    };
+    assert!(listed("prompt") && listed("template") && !listed("instructions"));
+}
+
+#[test]
+fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
+    let store = Store::nowhere();
+    shared(&store, OPEN, told(&[tool("a", "text"), tool("b", "text")]));
+    let own = told(&[tool("a", "text"), tool("c", "for one")]);
+    let reviewed = review(&store, &"s".into(), OPEN, own, Whose::Own);
+    let found = [("a", Approval::Approved), ("c", Approval::Pending)];
+    assert_eq!(approvals(&reviewed), found.map(|(name, approval)| (name.to_owned(), approval)));
+    assert_eq!(waiting(&store), ["tool c"]);
+    assert!(store.state().items("s").unwrap().iter().all(|item| item.listed));
+}
+
+#[test]
+fn a_server_that_is_not_started_shows_what_it_listed_last() {
+    let store = Store::nowhere();
+    shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "text")]));
+    shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "another")]));
+    let found = [("a", Approval::Pending), ("b", Approval::Approved)];
+    let remembered = remembered(&store, &"s".into());
+    assert_eq!(approvals(&remembered), found.map(|(name, approval)| (name.to_owned(), approval)));
+}
