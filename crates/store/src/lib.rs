@@ -6,6 +6,7 @@
 
 mod chain;
 mod checkpoint;
+mod columns;
 mod committed;
 mod compose;
 mod drafts;
