@@ -4,35 +4,39 @@
 use std::hint::black_box;
 
 use criterion::{BatchSize, Criterion, criterion_group, criterion_main};
-use domain::ledger::contention::{Contention, Doing, Question, Touch};
+use domain::ledger::contention::{AgentNumber, Contention, Doing, Question, Touch};
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Touches of `resources` resources by twenty agents over `span_us`, in order.
-fn touches(count: u64, resources: u64, span_us: i64) -> Vec<Touch<'static, u64>> {
-    let agents: Vec<&'static str> =
-        (0..20).map(|n| &*Box::leak(format!("claude-code/session-{n}").into_boxed_str())).collect();
+/// Touches of one resource after another by twenty agents over `span_us`, in order.
+fn touches(
+    agents: &[AgentNumber],
+    (count, resources): (u64, u64),
+    span_us: i64,
+) -> Vec<(String, Vec<Touch<u64>>)> {
     let each = count / resources;
     let step_us = span_us / i64::try_from(each).expect("small");
     let mut state = 0x2545_f491_4f6c_dd1d_u64;
-    let mut touches = Vec::new();
-    for resource in 0..resources {
-        let resource = &*Box::leak(format!("/srv/project/file-{resource:06}.rs").into_boxed_str());
-        for turn in 0..each {
-            state ^= state << 13;
-            state ^= state >> 7;
-            state ^= state << 17;
-            touches.push(Touch {
-                agent: agents[(state % 20) as usize],
-                system: "filesystem",
-                resource,
-                doing: if state & 0x300 == 0 { Doing::Write } else { Doing::Read },
-                at_us: i64::try_from(turn).expect("small") * step_us,
-                record: turn,
-            });
+    let mut touch = |turn: u64| {
+        state ^= state << 13;
+        state ^= state >> 7;
+        state ^= state << 17;
+        Touch {
+            agent: agents[(state % 20) as usize],
+            doing: if state & 0x300 == 0 { Doing::Write } else { Doing::Read },
+            at_us: i64::try_from(turn).expect("small") * step_us,
+            record: turn,
         }
-    }
-    touches
+    };
+    let name = |resource: u64| format!("/srv/project/file-{resource:06}.rs");
+    (0..resources).map(|resource| (name(resource), (0..each).map(&mut touch).collect())).collect()
+}
+
+/// An empty history and the numbers of twenty agents in it.
+fn begin() -> (Contention<u64>, Vec<AgentNumber>) {
+    let mut contention = Contention::new(Question { window_us: HOUR_US, kind: None });
+    let agents = (0..20).map(|n| contention.agent(&format!("claude-code/session-{n}"))).collect();
+    (contention, agents)
 }
 
 fn contention(criterion: &mut Criterion) {
@@ -43,12 +47,15 @@ fn contention(criterion: &mut Criterion) {
         ("1M touches in one window", 1_000_000, 10_000, HOUR_US),
         ("100k touches of one resource", 100_000, 1, HOUR_US),
     ] {
-        let touches = touches(count, resources, span_us);
+        let touches = touches(&begin().1, (count, resources), span_us);
         group.bench_function(name, |bencher| {
             bencher.iter_batched(
-                || Contention::new(Question { window_us: HOUR_US, kind: None }),
+                || begin().0,
                 |mut contention| {
-                    touches.iter().for_each(|touch| contention.push(black_box(*touch)));
+                    for (resource, touches) in &touches {
+                        contention.turn_to("filesystem", resource);
+                        touches.iter().for_each(|touch| contention.push(black_box(*touch)));
+                    }
                     contention.finish().edges.len()
                 },
                 BatchSize::PerIteration,

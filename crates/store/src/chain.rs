@@ -13,6 +13,7 @@ use domain::ledger::receipt::{Position, Receipt, Termination};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::StoreError;
+use crate::columns::Columns;
 use crate::compose::Place;
 use crate::filing::Owner;
 use crate::journal::Link;
@@ -46,9 +47,9 @@ impl End {
     ) -> Link {
         let sequence = self.sequence + 1;
         let position = Position { chain_id, sequence, previous: self.hash, termination };
-        let body = receipt.body(&position);
+        let (body, columns) = (receipt.body(&position), Columns::of(receipt, self.hash));
         *self = End { sequence, hash: Some(body.hash()) };
-        Link { sequence, body, signed: None }
+        Link { sequence, body, columns, signed: None }
     }
 }
 

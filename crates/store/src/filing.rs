@@ -1,12 +1,10 @@
 //! Filing: rows of the journal become activity, payloads and receipts, many in one transaction.
 
-use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
 use domain::ledger::receipt::Termination;
 use domain::ledger::target::Target;
 use rusqlite::{Connection, OptionalExtension, params};
-use serde::Deserialize;
 
 use crate::StoreError;
 use crate::journal::{self, Row};
@@ -269,9 +267,7 @@ fn insert_receipt(db: &Connection, owner: Owner<'_>, row: &Row) -> Result<(), St
         return Ok(());
     };
     let signed = link.signed.as_deref().expect("a receipt is filed when it has been signed");
-    let read: Columns<'_> = serde_json::from_str(signed)
-        .map_err(|error| StoreError::Corrupt(format!("receipt {}: {error}", link.sequence)))?;
-    let Subject { action, chain, outcome, principal } = read.subject;
+    let columns = &link.columns;
     db.prepare_cached(
         "INSERT INTO receipts (id, chain_id, sequence, action_type, tool_name, risk_level,
                status, timestamp, issuer_id, principal_id, receipt_json, receipt_hash,
@@ -279,75 +275,22 @@ fn insert_receipt(db: &Connection, owner: Owner<'_>, row: &Row) -> Result<(), St
              VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
     )?
     .execute(params![
-        read.id,
+        columns.id,
         owner.chain_id,
         link.sequence,
-        action.kind,
+        columns.action_type,
         row.call.as_ref().map_or("", |call| &call.tool),
-        action.risk_level,
-        outcome.status,
-        action.timestamp,
-        read.issuer.id,
-        principal.id,
+        columns.risk_level,
+        columns.status,
+        columns.timestamp,
+        columns.issuer_id,
+        columns.principal_id,
         signed,
         link.body.hash().to_string(),
-        chain.previous_receipt_hash,
-        read.issuance_date,
+        columns.previous,
+        columns.issued_at,
     ])?;
     Ok(())
-}
-
-/// What the columns of `receipts` repeat.
-#[derive(Deserialize)]
-struct Columns<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
-    #[serde(borrow, rename = "issuanceDate")]
-    issuance_date: Cow<'a, str>,
-    #[serde(borrow)]
-    issuer: Named<'a>,
-    #[serde(borrow, rename = "credentialSubject")]
-    subject: Subject<'a>,
-}
-
-#[derive(Deserialize)]
-struct Subject<'a> {
-    #[serde(borrow)]
-    action: Action<'a>,
-    #[serde(borrow)]
-    chain: Previous<'a>,
-    #[serde(borrow)]
-    outcome: Outcome<'a>,
-    #[serde(borrow)]
-    principal: Named<'a>,
-}
-
-#[derive(Deserialize)]
-struct Action<'a> {
-    #[serde(borrow, rename = "type")]
-    kind: Cow<'a, str>,
-    #[serde(borrow)]
-    risk_level: Cow<'a, str>,
-    #[serde(borrow)]
-    timestamp: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Previous<'a> {
-    #[serde(borrow)]
-    previous_receipt_hash: Option<Cow<'a, str>>,
-}
-
-#[derive(Deserialize)]
-struct Outcome<'a> {
-    #[serde(borrow)]
-    status: Cow<'a, str>,
-}
-
-#[derive(Deserialize)]
-struct Named<'a> {
-    #[serde(borrow)]
-    id: Cow<'a, str>,
 }
 
 fn bring_along(db: &Connection, owner: Owner<'_>, along: Along<'_>) -> Result<(), StoreError> {

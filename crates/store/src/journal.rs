@@ -7,6 +7,7 @@ use domain::ledger::receipt::Body;
 use rusqlite::{Connection, Row as SqlRow, params};
 
 use crate::StoreError;
+use crate::columns::Columns;
 use crate::record::{Ended, Payload, Started};
 
 /// An entry on its way from the journal to where it is filed.
@@ -43,6 +44,7 @@ impl Row {
 pub(crate) struct Link {
     pub(crate) sequence: u64,
     pub(crate) body: Body,
+    pub(crate) columns: Columns,
     pub(crate) signed: Option<String>,
 }
 
@@ -232,7 +234,8 @@ fn read(row: &SqlRow<'_>) -> rusqlite::Result<Result<Row, StoreError>> {
                 if body.hash().to_string() != hash {
                     return Err(broken("the receipt is not the one that was committed".to_owned()));
                 }
-                Some(Link { sequence, body, signed: None })
+                let columns = Columns::read(body.text()).map_err(unreadable)?;
+                Some(Link { sequence, body, columns, signed: None })
             }
             _ => None,
         };

@@ -6,6 +6,7 @@
 
 mod chain;
 mod checkpoint;
+mod columns;
 mod committed;
 mod compose;
 mod drafts;
@@ -51,7 +52,7 @@ use crate::checkpoint::Checkpoint;
 use crate::health::Health;
 use crate::inbox::{Declined, Inbox};
 use crate::keys::Keys;
-use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, HOLD, INBOX_MAX};
+use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, HOLD, INBOX_MAX, PAGE_BYTES};
 use crate::query::Reader;
 use crate::retention::{Retention, Rules};
 use crate::signer::Signer;
@@ -335,6 +336,8 @@ fn connect(file: &Path, durability: Durability) -> Result<Connection, StoreError
     db.busy_timeout(BUSY_TIMEOUT)?;
     // Otherwise each statement is planned anew for each value that is bound to it.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Of a new file alone: an older one keeps the size that it has.
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(
         None,

@@ -54,8 +54,12 @@ pub(crate) const CHECKPOINT_BYTES: u64 = 8 * 1024 * 1024;
 /// How often that thread looks at it.
 pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(500);
 
+/// A page of the file. A receipt takes more than half of SQLite's usual 4 KiB, so that each would lie
+/// on a page of its own and be written with all of it.
+pub(crate) const PAGE_BYTES: u32 = 8_192;
+
 /// Pages in the log before the writer does it, and calls wait: that thread did not keep up (64 MB).
-pub(crate) const CHECKPOINT_PAGES_MAX: u32 = 16_000;
+pub(crate) const CHECKPOINT_PAGES_MAX: u32 = 8_000;
 
 /// Another process that opens the ledger takes milliseconds, or seconds after a crash.
 pub(crate) const MAINTENANCE_MAX: Duration = Duration::from_secs(30);

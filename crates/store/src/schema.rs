@@ -111,7 +111,7 @@ CREATE INDEX activity_intent ON activity (intent_type) WHERE intent_type IS NOT 
 CREATE INDEX activity_session ON activity (session_id) WHERE session_id IS NOT NULL;
 CREATE INDEX activity_unsuccessful ON activity (status) WHERE status <> 'success';
 -- Covers what contention reads, so that it never touches the table.
-CREATE INDEX activity_target ON activity (target, started_us, agent, effective_class, number)
+CREATE INDEX activity_target ON activity (target, started_us, agent, effective_class IS 'read')
   WHERE target IS NOT NULL;
 
 CREATE TABLE payloads (

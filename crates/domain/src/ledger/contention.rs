@@ -1,4 +1,4 @@
-//! Agents that touch the same thing. Touches come in sorted by system, resource and time; what
+//! Agents that touch the same thing. Touches come in resource by resource, sorted by time; what
 //! comes out is a graph of agents, with an edge where two of them met at one resource within the
 //! window. A touch is compared with the latest touches of the other agents only, so that a
 //! resource that everybody works on costs its touches times its agents and no more.
@@ -63,13 +63,15 @@ impl Kind {
     }
 }
 
-/// One agent's touch of one resource. `R` names the record: its number while touches are read, its
-/// id when the graph is published.
+/// An agent by the number that [`Contention::agent`] gave its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AgentNumber(u32);
+
+/// One agent's touch of the present resource. `R` names the record: its number while touches are
+/// read, its id when the graph is published.
 #[derive(Clone, Copy, Debug)]
-pub struct Touch<'a, R> {
-    pub agent: &'a str,
-    pub system: &'a str,
-    pub resource: &'a str,
+pub struct Touch<R> {
+    pub agent: AgentNumber,
     pub doing: Doing,
     pub at_us: i64,
     pub record: R,
@@ -122,12 +124,34 @@ impl<R: Copy> Contention<R> {
         }
     }
 
-    /// Touches must come sorted by system, resource and time.
-    pub fn push(&mut self, touch: Touch<'_, R>) {
-        if touch.resource != self.resource || touch.system != self.system || self.key_number == 0 {
-            self.turn_to(touch.system, touch.resource);
+    /// The number of an agent, the same for the same name.
+    pub fn agent(&mut self, name: &str) -> AgentNumber {
+        if let Some(agent) = self.agents.get(name) {
+            return AgentNumber(*agent);
         }
-        let agent = self.agent(touch.agent);
+        let agent = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
+        self.agents.insert(name.to_owned(), agent);
+        self.nodes.push(Node::new(name));
+        self.seen_at.push(0);
+        AgentNumber(agent)
+    }
+
+    /// What the touches that follow are of. Resources must come in order of system and name, each
+    /// once.
+    pub fn turn_to(&mut self, system: &str, resource: &str) {
+        let key = Key { number: self.key_number, resource: &self.resource };
+        self.crowd.leave_all(key, &mut self.edges);
+        if system != self.system {
+            self.publish();
+            system.clone_into(&mut self.system);
+        }
+        resource.clone_into(&mut self.resource);
+        self.key_number += 1;
+    }
+
+    /// Touches of one resource must come sorted by time.
+    pub fn push(&mut self, touch: Touch<R>) {
+        let AgentNumber(agent) = touch.agent;
         self.count(agent, touch.doing);
         let key = Key { number: self.key_number, resource: &self.resource };
         let place = self.crowd.place(agent, |meetings, place, agents| {
@@ -140,34 +164,13 @@ impl<R: Copy> Contention<R> {
     pub fn finish(mut self) -> Graph<R> {
         self.turn_to("", "");
         self.publish();
+        self.nodes.retain(|node| node.calls > 0);
         Graph::new(self.nodes, self.published)
-    }
-
-    fn turn_to(&mut self, system: &str, resource: &str) {
-        let key = Key { number: self.key_number, resource: &self.resource };
-        self.crowd.leave_all(key, &mut self.edges);
-        if system != self.system {
-            self.publish();
-            system.clone_into(&mut self.system);
-        }
-        resource.clone_into(&mut self.resource);
-        self.key_number += 1;
     }
 
     fn publish(&mut self) {
         let edges = std::mem::take(&mut self.edges);
         self.published.extend(edges.publish(&self.system, &self.nodes));
-    }
-
-    fn agent(&mut self, name: &str) -> u32 {
-        if let Some(agent) = self.agents.get(name) {
-            return *agent;
-        }
-        let agent = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
-        self.agents.insert(name.to_owned(), agent);
-        self.nodes.push(Node::new(name));
-        self.seen_at.push(0);
-        agent
     }
 
     fn count(&mut self, agent: u32, doing: Doing) {
@@ -184,9 +187,9 @@ impl<R: Copy> Contention<R> {
     }
 
     /// Compares a touch with the latest ones of everybody else within the window.
-    fn meet(&mut self, me: usize, touch: &Touch<'_, R>) {
+    fn meet(&mut self, me: usize, touch: &Touch<R>) {
         let oldest = touch.at_us.saturating_sub(self.question.window_us);
-        let Crowd { order, members, meetings, turn } = &mut self.crowd;
+        let Crowd { order, members, meetings, turn, .. } = &mut self.crowd;
         let my_read = members[me].last_read.filter(|_| touch.doing == Doing::Write);
         for &other in order.iter().rev() {
             let other = usize::from(other);
@@ -227,6 +230,8 @@ impl<R: Copy> Contention<R> {
 
 /// The agents of the present resource, by places that are given anew for every resource.
 struct Crowd<R> {
+    /// Who is at which place.
+    agents: Vec<u32>,
     members: Vec<Member<R>>,
     /// Places, the latest agent last.
     order: Vec<u8>,
@@ -235,7 +240,6 @@ struct Crowd<R> {
 }
 
 struct Member<R> {
-    agent: u32,
     latest_us: i64,
     last_read: Option<Last<R>>,
     last_write: Option<Last<R>>,
@@ -251,7 +255,13 @@ struct Last<R> {
 
 impl<R> Default for Crowd<R> {
     fn default() -> Crowd<R> {
-        Crowd { members: Vec::new(), order: Vec::new(), meetings: Meetings::default(), turn: 0 }
+        Crowd {
+            agents: Vec::new(),
+            members: Vec::new(),
+            order: Vec::new(),
+            meetings: Meetings::default(),
+            turn: 0,
+        }
     }
 }
 
@@ -262,29 +272,33 @@ impl<R: Copy> Crowd<R> {
         agent: u32,
         mut leave: impl FnMut(&mut Meetings<R>, usize, &[u32]),
     ) -> usize {
-        let known =
-            self.order.iter().rposition(|place| self.members[usize::from(*place)].agent == agent);
-        if let Some(rank) = known {
-            let place = self.order.remove(rank);
-            self.order.push(place);
-            return usize::from(place);
+        if let Some(place) = self.agents.iter().position(|known| *known == agent) {
+            self.come_last(place);
+            return place;
         }
-        let member = Member { agent, latest_us: i64::MIN, last_read: None, last_write: None };
+        let member = Member { latest_us: i64::MIN, last_read: None, last_write: None };
         if self.members.len() < CROWD_MAX {
+            let place = self.members.len();
+            self.agents.push(agent);
             self.members.push(member);
-            let place = self.members.len() - 1;
             self.order.push(u8::try_from(place).expect("a crowd is small"));
             return place;
         }
-        let place = self.order.remove(0);
-        let agents: Vec<u32> = self.members.iter().map(|member| member.agent).collect();
-        leave(&mut self.meetings, usize::from(place), &agents);
-        self.members[usize::from(place)] = member;
-        self.order.push(place);
-        usize::from(place)
+        let place = usize::from(self.order[0]);
+        leave(&mut self.meetings, place, &self.agents);
+        self.come_last(place);
+        self.agents[place] = agent;
+        self.members[place] = member;
+        place
     }
 
-    fn remember(&mut self, place: usize, touch: &Touch<'_, R>) {
+    fn come_last(&mut self, place: usize) {
+        let rank = self.order.iter().rposition(|other| usize::from(*other) == place);
+        let rank = rank.expect("every place has a rank");
+        self.order[rank..].rotate_left(1);
+    }
+
+    fn remember(&mut self, place: usize, touch: &Touch<R>) {
         self.turn += 1;
         let last = Last { at_us: touch.at_us, turn: self.turn, record: touch.record };
         let member = &mut self.members[place];
@@ -296,8 +310,8 @@ impl<R: Copy> Crowd<R> {
     }
 
     fn leave_all(&mut self, key: Key<'_>, edges: &mut Edges<R>) {
-        let agents: Vec<u32> = self.members.iter().map(|member| member.agent).collect();
-        self.meetings.leave_all(&agents, key, edges);
+        self.meetings.leave_all(&self.agents, key, edges);
+        self.agents.clear();
         self.members.clear();
         self.order.clear();
     }

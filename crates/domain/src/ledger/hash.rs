@@ -27,11 +27,13 @@ impl Hash {
     }
 
     pub(super) fn write(&self, out: &mut String) {
-        out.push_str(PREFIX);
-        for byte in self.0 {
-            out.push(DIGITS[usize::from(byte >> 4)].into());
-            out.push(DIGITS[usize::from(byte & 15)].into());
+        let mut digits = [0; 2 * BYTES];
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(self.0) {
+            pair[0] = DIGITS[usize::from(byte >> 4)];
+            pair[1] = DIGITS[usize::from(byte & 15)];
         }
+        out.push_str(PREFIX);
+        out.push_str(std::str::from_utf8(&digits).expect("hex digits are ASCII"));
     }
 }
 

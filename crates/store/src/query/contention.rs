@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use domain::ledger::contention::{Contention, Doing, Graph, Kind, Question, Touch};
+use domain::ledger::contention::{AgentNumber, Contention, Doing, Graph, Kind, Question, Touch};
 use jiff::Timestamp;
 use rusqlite::{CachedStatement, Connection, OptionalExtension};
 
@@ -53,7 +53,7 @@ fn touch_all(
     wanted: &Meetings,
     contention: &mut Contention<i64>,
 ) -> Result<(), StoreError> {
-    let mut touches = Touches::new(db, wanted)?;
+    let mut touches = Touches::new(db, wanted, contention)?;
     let mut targets = db.prepare_cached(
         "SELECT target, system, resource FROM targets WHERE ?1 IS NULL OR system = ?1
          ORDER BY system, resource",
@@ -63,7 +63,8 @@ fn touch_all(
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
         let system = system.as_str().map_err(rusqlite::Error::from)?;
         let resource = resource.as_str().map_err(rusqlite::Error::from)?;
-        touches.of((row.get(0)?, system, resource), contention)?;
+        contention.turn_to(system, resource);
+        touches.of(row.get(0)?, contention)?;
     }
     Ok(())
 }
@@ -89,13 +90,17 @@ struct Touches<'db> {
     statement: CachedStatement<'db>,
     between_us: Option<(i64, i64)>,
     /// By number; they are given from one on.
-    agents: Vec<String>,
+    agents: Vec<Option<AgentNumber>>,
     refused: Refused,
 }
 
 impl<'db> Touches<'db> {
-    fn new(db: &'db Connection, wanted: &Meetings) -> Result<Touches<'db>, StoreError> {
-        let agents = agents(db)?;
+    fn new(
+        db: &'db Connection,
+        wanted: &Meetings,
+        contention: &mut Contention<i64>,
+    ) -> Result<Touches<'db>, StoreError> {
+        let agents = agents(db, contention)?;
         let is_bounded = wanted.start.is_some() || wanted.end.is_some();
         let between_us = is_bounded.then_some((
             wanted.start.map_or(i64::MIN, Timestamp::as_microsecond),
@@ -106,11 +111,7 @@ impl<'db> Touches<'db> {
         Ok(Touches { statement, between_us, agents, refused: Refused::read(db)? })
     }
 
-    fn of(
-        &mut self,
-        (target, system, resource): (i64, &str, &str),
-        contention: &mut Contention<i64>,
-    ) -> Result<(), StoreError> {
+    fn of(&mut self, target: i64, contention: &mut Contention<i64>) -> Result<(), StoreError> {
         let mut rows = match self.between_us {
             Some((first, last)) => self.statement.query((target, first, last))?,
             None => self.statement.query([target])?,
@@ -120,22 +121,26 @@ impl<'db> Touches<'db> {
             if self.refused.has(record) {
                 continue;
             }
-            let agent = self.agents.get(row.get::<_, usize>(1)?).map_or("", String::as_str);
+            let agent = self.agents.get(row.get::<_, usize>(1)?).copied().flatten();
+            let agent = agent.unwrap_or_else(|| contention.agent(""));
             let doing = if row.get(2)? { Doing::Read } else { Doing::Write };
-            let at_us = row.get(0)?;
-            contention.push(Touch { agent, system, resource, doing, at_us, record });
+            contention.push(Touch { agent, doing, at_us: row.get(0)?, record });
         }
         Ok(())
     }
 }
 
-fn agents(db: &Connection) -> Result<Vec<String>, StoreError> {
+fn agents(
+    db: &Connection,
+    contention: &mut Contention<i64>,
+) -> Result<Vec<Option<AgentNumber>>, StoreError> {
     let mut statement = db.prepare_cached("SELECT agent, name FROM agents ORDER BY agent")?;
     let mut rows = statement.query([])?;
     let mut agents = Vec::new();
     while let Some(row) = rows.next()? {
-        agents.resize(row.get(0)?, String::new());
-        agents.push(row.get(1)?);
+        agents.resize(row.get(0)?, None);
+        let name = row.get_ref(1)?;
+        agents.push(Some(contention.agent(name.as_str().map_err(rusqlite::Error::from)?)));
     }
     Ok(agents)
 }
@@ -181,19 +186,20 @@ impl Refused {
     }
 }
 
+/// Asked for in order: neighbours lie on the same pages.
 fn name_records(db: &Connection, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
+    let mut numbers: Vec<i64> =
+        graph.edges.iter().flat_map(|edge| &edge.records).copied().collect();
+    numbers.sort_unstable();
+    numbers.dedup();
     let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
-    let mut fault = None;
-    let graph = graph.with_records(|number| {
-        let id = statement.query_row([number], |row| row.get(0)).optional();
-        id.unwrap_or_else(|error| {
-            fault.get_or_insert(error);
-            None
-        })
-        .unwrap_or_default()
-    });
-    match fault {
-        Some(error) => Err(error.into()),
-        None => Ok(graph),
+    let mut ids = Vec::with_capacity(numbers.len());
+    for number in &numbers {
+        let id: Option<String> = statement.query_row([number], |row| row.get(0)).optional()?;
+        ids.push(id.unwrap_or_default());
     }
+    Ok(graph.with_records(|number| {
+        let place = numbers.binary_search(&number);
+        place.map_or_else(|_| String::new(), |place| ids[place].clone())
+    }))
 }

@@ -53,14 +53,17 @@ pub(super) struct Key<'a> {
 /// A square of places by places, one cell for each kind of meeting.
 pub(super) struct Meetings<R> {
     cells: Vec<Option<Meeting<R>>>,
-    any: bool,
+    /// The cells that hold something, and some that did: most are empty, and to look at each at every
+    /// resource would cost more than all else.
+    used: Vec<usize>,
 }
 
 const KINDS: usize = Kind::ALL.len();
+const CELLS: usize = CROWD_MAX * CROWD_MAX * KINDS;
 
 impl<R> Default for Meetings<R> {
     fn default() -> Meetings<R> {
-        Meetings { cells: Vec::new(), any: false }
+        Meetings { cells: Vec::new(), used: Vec::new() }
     }
 }
 
@@ -68,12 +71,15 @@ impl<R: Copy> Meetings<R> {
     /// `from` came first.
     pub(super) fn add(&mut self, from: usize, to: usize, kind: Kind, meeting: Meeting<R>) {
         if self.cells.is_empty() {
-            self.cells.resize(CROWD_MAX * CROWD_MAX * KINDS, None);
+            self.cells.resize(CELLS, None);
         }
-        self.any = true;
-        match &mut self.cells[cell(from, to, kind)] {
+        let cell = cell(from, to, kind);
+        match &mut self.cells[cell] {
             Some(known) => known.merge(&meeting),
-            empty => *empty = Some(meeting),
+            empty => {
+                *empty = Some(meeting);
+                self.used.push(cell);
+            }
         }
     }
 
@@ -85,36 +91,37 @@ impl<R: Copy> Meetings<R> {
         key: Key<'_>,
         edges: &mut Edges<R>,
     ) {
-        for other in 0..agents.len() {
-            for (from, to) in [(place, other), (other, place)] {
-                self.hand_over((from, to), agents, key, edges);
-            }
-        }
-    }
-
-    pub(super) fn leave_all(&mut self, agents: &[u32], key: Key<'_>, edges: &mut Edges<R>) {
-        for from in 0..agents.len() {
-            for to in 0..agents.len() {
-                self.hand_over((from, to), agents, key, edges);
-            }
-        }
-        self.any = false;
-    }
-
-    fn hand_over(
-        &mut self,
-        (from, to): (usize, usize),
-        agents: &[u32],
-        key: Key<'_>,
-        edges: &mut Edges<R>,
-    ) {
-        if !self.any {
+        if self.used.is_empty() {
             return;
         }
-        for kind in Kind::ALL {
-            if let Some(meeting) = self.cells[cell(from, to, kind)].take() {
-                edges.add((agents[from], agents[to]), kind, key, &meeting);
+        for other in 0..agents.len() {
+            for (from, to) in [(place, other), (other, place)] {
+                for kind in Kind::ALL {
+                    self.hand_over(cell(from, to, kind), agents, key, edges);
+                }
             }
+        }
+        if self.used.len() > CELLS {
+            self.used.retain(|cell| self.cells[*cell].is_some());
+            self.used.sort_unstable();
+            self.used.dedup();
+        }
+    }
+
+    /// In the order of the cells, so that of two meetings that are as close the same one is kept.
+    pub(super) fn leave_all(&mut self, agents: &[u32], key: Key<'_>, edges: &mut Edges<R>) {
+        let mut used = std::mem::take(&mut self.used);
+        used.sort_unstable();
+        for cell in used.drain(..) {
+            self.hand_over(cell, agents, key, edges);
+        }
+        self.used = used;
+    }
+
+    fn hand_over(&mut self, cell: usize, agents: &[u32], key: Key<'_>, edges: &mut Edges<R>) {
+        if let Some(meeting) = self.cells[cell].take() {
+            let (from, to) = (cell / KINDS / CROWD_MAX, cell / KINDS % CROWD_MAX);
+            edges.add((agents[from], agents[to]), Kind::ALL[cell % KINDS], key, &meeting);
         }
     }
 }

@@ -12,6 +12,27 @@ fn hour(kind: Option<Kind>) -> Question {
     Question { window_us: 60 * MINUTE, kind }
 }
 
+/// A touch by names, as histories are told here.
+struct Told<'a, R> {
+    agent: &'a str,
+    system: &'a str,
+    resource: &'a str,
+    doing: Doing,
+    at_us: i64,
+    record: R,
+}
+
+impl<R: Copy> Contention<R> {
+    fn tell(&mut self, told: Told<'_, R>) {
+        let Told { agent, system, resource, doing, at_us, record } = told;
+        if self.key_number == 0 || (system, resource) != (&self.system, &self.resource) {
+            self.turn_to(system, resource);
+        }
+        let agent = self.agent(agent);
+        self.push(Touch { agent, doing, at_us, record });
+    }
+}
+
 /// `a r 0` is a read by agent a at minute 0, all of one file.
 fn history(text: &str, question: Question) -> Graph<usize> {
     let mut contention = Contention::new(question);
@@ -19,7 +40,7 @@ fn history(text: &str, question: Question) -> Graph<usize> {
         let parts: Vec<&str> = touch.split(' ').collect();
         let doing = if parts[1] == "r" { Doing::Read } else { Doing::Write };
         let at_us = parts[2].parse::<i64>().unwrap() * MINUTE;
-        contention.push(Touch {
+        contention.tell(Told {
             agent: parts[0],
             system: "fs",
             resource: "/x",
@@ -98,7 +119,7 @@ fn the_same_resource_of_another_system_is_another_thing() {
     for (record, (agent, system, resource)) in
         [("a", "db", "/x"), ("b", "fs", "/x"), ("b", "fs", "/y")].into_iter().enumerate()
     {
-        contention.push(Touch { agent, system, resource, doing: Doing::Write, at_us: 0, record });
+        contention.tell(Told { agent, system, resource, doing: Doing::Write, at_us: 0, record });
     }
     let graph = contention.finish();
     assert!(graph.edges.is_empty());
@@ -112,7 +133,7 @@ fn lists_are_bounded_and_the_closest_come_first() {
         let resource = format!("/{number:02}");
         for (agent, at_us) in [("a", 0), ("b", i64::from(50 - number) * 1000)] {
             let doing = Doing::Write;
-            contention.push(Touch {
+            contention.tell(Told {
                 agent,
                 system: "fs",
                 resource: &resource,
@@ -135,7 +156,7 @@ fn a_crowd_beyond_the_bound_still_meets_its_latest_agents() {
         let agent = format!("agent-{}", turn % 200);
         let at_us = i64::from(turn);
         let doing = Doing::Write;
-        contention.push(Touch {
+        contention.tell(Told {
             agent: &agent,
             system: "fs",
             resource: "/x",
@@ -252,7 +273,7 @@ proptest! {
             for (record, Plain { agent, key, doing, at_us }) in touches.iter().enumerate() {
                 let (system, resource) = (key.0.as_str(), key.1.as_str());
                 // Milliseconds, so that the published gap is exact.
-                contention.push(Touch { agent, system, resource, doing: *doing, at_us: at_us * 1000, record });
+                contention.tell(Told { agent, system, resource, doing: *doing, at_us: at_us * 1000, record });
             }
             for edge in contention.finish().edges {
                 let stays = kind == Kind::StaleRead || edge.from < edge.to;
