@@ -104,7 +104,8 @@ pub struct Contention<R> {
     resource: String,
     crowd: Crowd<R>,
     edges: Edges<R>,
-    published: Vec<Edge<R>>,
+    /// Those of the systems before, in order.
+    gathered: Vec<(String, Edges<R>)>,
 }
 
 impl<R: Copy> Contention<R> {
@@ -120,7 +121,7 @@ impl<R: Copy> Contention<R> {
             resource: String::new(),
             crowd: Crowd::default(),
             edges: Edges::default(),
-            published: Vec::new(),
+            gathered: Vec::new(),
         }
     }
 
@@ -142,7 +143,7 @@ impl<R: Copy> Contention<R> {
         let key = Key { number: self.key_number, resource: &self.resource };
         self.crowd.leave_all(key, &mut self.edges);
         if system != self.system {
-            self.publish();
+            self.gather();
             system.clone_into(&mut self.system);
         }
         resource.clone_into(&mut self.resource);
@@ -161,16 +162,47 @@ impl<R: Copy> Contention<R> {
         self.crowd.remember(place, &touch);
     }
 
-    pub fn finish(mut self) -> Graph<R> {
-        self.turn_to("", "");
-        self.publish();
-        self.nodes.retain(|node| node.calls > 0);
-        Graph::new(self.nodes, self.published)
+    /// Adds what was gathered of resources that come after all of these.
+    #[must_use]
+    pub fn followed_by(mut self, mut later: Contention<R>) -> Contention<R> {
+        self.end();
+        later.end();
+        let numbers: Vec<u32> = later.nodes.iter().map(|node| self.agent(&node.agent).0).collect();
+        for (node, number) in later.nodes.iter().zip(&numbers) {
+            self.nodes[*number as usize].add(node);
+        }
+        for (system, edges) in later.gathered {
+            match self.gathered.last_mut() {
+                Some((last, known)) if *last == system => known.follow(edges, &numbers),
+                Some(_) | None => {
+                    let mut known = Edges::default();
+                    known.follow(edges, &numbers);
+                    self.gathered.push((system, known));
+                }
+            }
+        }
+        self
     }
 
-    fn publish(&mut self) {
+    pub fn finish(mut self) -> Graph<R> {
+        self.end();
+        let (gathered, nodes) = (self.gathered, &self.nodes);
+        let edges = gathered.into_iter().flat_map(|(system, edges)| edges.publish(system, nodes));
+        let edges = edges.collect();
+        self.nodes.retain(|node| node.calls > 0);
+        Graph::new(self.nodes, edges)
+    }
+
+    fn end(&mut self) {
+        self.turn_to("", "");
+        self.gather();
+    }
+
+    fn gather(&mut self) {
         let edges = std::mem::take(&mut self.edges);
-        self.published.extend(edges.publish(&self.system, &self.nodes));
+        if !edges.is_empty() {
+            self.gathered.push((self.system.clone(), edges));
+        }
     }
 
     fn count(&mut self, agent: u32, doing: Doing) {

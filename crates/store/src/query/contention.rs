@@ -33,32 +33,108 @@ impl Default for Meetings {
     }
 }
 
+/// Fewer records than this are read before a second thread has begun.
+const SPLIT_MIN: i64 = 50_000;
+
 impl Reader {
     /// The graph, with records by their ids. A call that was refused touched nothing.
     pub fn contention(&self, wanted: &Meetings) -> Result<Graph<String>, StoreError> {
+        self.meet(wanted, SPLIT_MIN)
+    }
+
+    /// The same, by two threads where there are more records than `split_min`.
+    pub(super) fn meet(
+        &self,
+        wanted: &Meetings,
+        split_min: i64,
+    ) -> Result<Graph<String>, StoreError> {
+        let middle = self.readers.ask(|db| middle(db, wanted.system.as_deref(), split_min))?;
+        let contention = match &middle {
+            None => self.gather(wanted, Part::All),
+            // Each target is read whole by one of the two, so that it does not matter that they
+            // may see the file a moment apart.
+            Some(middle) => std::thread::scope(|scope| {
+                let later = scope.spawn(|| self.gather(wanted, Part::From(middle)));
+                let first = self.gather(wanted, Part::Before(middle))?;
+                let later = later
+                    .join()
+                    .map_err(|_| StoreError::Read("a reader of contention has ended".to_owned()))?;
+                Ok(first.followed_by(later?))
+            }),
+        }?;
+        let graph = contention.finish();
+        self.readers.ask(|db| name_records(db, graph))
+    }
+
+    fn gather(&self, wanted: &Meetings, part: Part<'_>) -> Result<Contention<i64>, StoreError> {
         self.readers.ask_at_once(|db| {
             let question = Question {
                 window_us: i64::try_from(wanted.window.as_micros()).unwrap_or(i64::MAX),
                 kind: wanted.kind,
             };
             let mut contention = Contention::new(question);
-            touch_all(db, wanted, &mut contention)?;
-            name_records(db, contention.finish())
+            touch_all(db, wanted, part, &mut contention)?;
+            Ok(contention)
         })
     }
+}
+
+/// A target, by system and resource.
+type Middle = (String, String);
+
+/// Which of the targets are looked at, in their order.
+#[derive(Clone, Copy)]
+enum Part<'a> {
+    All,
+    Before(&'a Middle),
+    From(&'a Middle),
+}
+
+/// Where to cut the targets in two, if there is enough to read.
+fn middle(
+    db: &Connection,
+    system: Option<&str>,
+    split_min: i64,
+) -> Result<Option<Middle>, StoreError> {
+    let spread: Option<i64> =
+        db.query_row("SELECT max(number) - min(number) FROM activity", [], |row| row.get(0))?;
+    if spread.is_none_or(|spread| spread < split_min) {
+        return Ok(None);
+    }
+    let middle = db
+        .query_row(
+            "SELECT system, resource FROM targets WHERE ?1 IS NULL OR system = ?1
+             ORDER BY system, resource
+             LIMIT 1 OFFSET (SELECT count(*) / 2 FROM targets WHERE ?1 IS NULL OR system = ?1)",
+            [system],
+            |row| Ok((row.get(0)?, row.get(1)?)),
+        )
+        .optional()?;
+    Ok(middle)
 }
 
 fn touch_all(
     db: &Connection,
     wanted: &Meetings,
+    part: Part<'_>,
     contention: &mut Contention<i64>,
 ) -> Result<(), StoreError> {
     let mut touches = Touches::new(db, wanted, contention)?;
-    let mut targets = db.prepare_cached(
-        "SELECT target, system, resource FROM targets WHERE ?1 IS NULL OR system = ?1
-         ORDER BY system, resource",
-    )?;
-    let mut rows = targets.query([&wanted.system])?;
+    let within = match part {
+        Part::All => "?2 IS ?3",
+        Part::Before(_) => "(system, resource) < (?2, ?3)",
+        Part::From(_) => "(system, resource) >= (?2, ?3)",
+    };
+    let mut targets = db.prepare_cached(&format!(
+        "SELECT target, system, resource FROM targets
+         WHERE (?1 IS NULL OR system = ?1) AND {within} ORDER BY system, resource"
+    ))?;
+    let place = match part {
+        Part::All => None,
+        Part::Before(middle) | Part::From(middle) => Some(middle),
+    };
+    let (at_system, at_resource) = (place.map(|place| &place.0), place.map(|place| &place.1));
+    let mut rows = targets.query((&wanted.system, at_system, at_resource))?;
     while let Some(row) = rows.next()? {
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
         let system = system.as_str().map_err(rusqlite::Error::from)?;

@@ -79,6 +79,14 @@ impl Node {
     pub(super) fn new(agent: &str) -> Node {
         Node { agent: agent.to_owned(), calls: 0, reads: 0, writes: 0, resources: 0 }
     }
+
+    /// What the same agent did to other resources.
+    pub(super) fn add(&mut self, other: &Node) {
+        self.calls += other.calls;
+        self.reads += other.reads;
+        self.writes += other.writes;
+        self.resources += other.resources;
+    }
 }
 
 impl<R: Copy> Edge<R> {
@@ -164,6 +172,15 @@ impl<R: Copy> Closest<R> {
         let at = self.best.partition_point(|place| place.gap_us <= gap_us);
         let resource = resource.to_owned();
         self.best.insert(at, Place { gap_us, key, resource, records: meeting.records });
+        self.best.truncate(RESOURCES_MAX);
+    }
+
+    /// Adds resources that come after all of these.
+    pub(super) fn follow(&mut self, later: Closest<R>) {
+        self.total += later.total;
+        // Stable: of two meetings that are as close, the earlier resource stays ahead.
+        self.best.extend(later.best);
+        self.best.sort_by_key(|place| place.gap_us);
         self.best.truncate(RESOURCES_MAX);
     }
 

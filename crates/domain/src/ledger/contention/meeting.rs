@@ -152,7 +152,17 @@ impl<R> Default for Edges<R> {
 
 impl<R: Copy> Edges<R> {
     fn add(&mut self, pair: (u32, u32), kind: Kind, key: Key<'_>, meeting: &Meeting<R>) {
-        let (from, to) = pair;
+        let gathered = self.gathered(pair, kind, meeting);
+        gathered.closest.add(key.number, key.resource, meeting);
+    }
+
+    /// The edge of two agents, with meetings added to it.
+    fn gathered(
+        &mut self,
+        (from, to): (u32, u32),
+        kind: Kind,
+        meetings: &Meeting<R>,
+    ) -> &mut Gathered<R> {
         let (low, high) =
             if kind == Kind::StaleRead { (from, to) } else { (from.min(to), from.max(to)) };
         // Thirty bits an agent; more agents than that do not fit into memory either.
@@ -161,21 +171,35 @@ impl<R: Copy> Edges<R> {
             from,
             to,
             kind,
-            whole: Meeting { count: 0, ..*meeting },
+            whole: Meeting { count: 0, ..*meetings },
             closest: Closest::default(),
         });
-        if meeting.earlier_than(&gathered.whole) {
+        if meetings.earlier_than(&gathered.whole) {
             (gathered.from, gathered.to) = (from, to);
         }
-        gathered.whole.merge(meeting);
-        gathered.closest.add(key.number, key.resource, meeting);
+        gathered.whole.merge(meetings);
+        gathered
     }
 
-    pub(super) fn publish(self, system: &str, nodes: &[Node]) -> impl Iterator<Item = Edge<R>> {
+    pub(super) fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+
+    /// Adds the edges of later resources of the same system, whose agents have these numbers here.
+    pub(super) fn follow(&mut self, later: Edges<R>, numbers: &[u32]) {
+        for edge in later.edges.into_values() {
+            let pair = (numbers[edge.from as usize], numbers[edge.to as usize]);
+            // Its turns were counted apart; where times are equal, the earlier resource was first.
+            let whole = Meeting { first_turn: u64::MAX, ..edge.whole };
+            self.gathered(pair, edge.kind, &whole).closest.follow(edge.closest);
+        }
+    }
+
+    pub(super) fn publish(self, system: String, nodes: &[Node]) -> impl Iterator<Item = Edge<R>> {
         self.edges.into_values().map(move |gathered| {
             let Gathered { from, to, kind, whole, closest } = gathered;
             let name = |agent: u32| nodes[agent as usize].agent.clone();
-            Edge::new((name(from), name(to)), kind, system, &whole, closest)
+            Edge::new((name(from), name(to)), kind, &system, &whole, closest)
         })
     }
 }

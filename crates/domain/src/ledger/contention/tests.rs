@@ -264,7 +264,27 @@ fn note(
     edge.resources.insert(touch.key.1.clone());
 }
 
+fn gathered(touches: &[Plain]) -> Contention<usize> {
+    let mut contention = Contention::new(Question { window_us: 20_000, kind: None });
+    for Plain { agent, key, doing, at_us } in touches {
+        let (system, resource, doing) = (key.0.as_str(), key.1.as_str(), *doing);
+        let record = usize::try_from(*at_us).unwrap();
+        contention.tell(Told { agent, system, resource, doing, at_us: at_us * 1000, record });
+    }
+    contention
+}
+
 proptest! {
+    #[test]
+    fn what_is_gathered_in_two_parts_is_the_whole(touches in touches(), cut in 0usize..40) {
+        // Between two resources.
+        let near = touches.get(cut.min(touches.len().saturating_sub(1))).map(|touch| &touch.key);
+        let cut = touches.iter().position(|touch| Some(&touch.key) == near).unwrap_or(0);
+        let (first, later) = touches.split_at(cut);
+        let whole = gathered(&touches).finish();
+        prop_assert_eq!(gathered(first).followed_by(gathered(later)).finish(), whole);
+    }
+
     #[test]
     fn agrees_with_the_definition(touches in touches(), window_us in 0i64..30) {
         let mut found = BTreeMap::new();

@@ -32,6 +32,8 @@ async fn history() -> (tempfile::TempDir, Store) {
 
 fn edges(store: &Store, wanted: &Meetings) -> Vec<String> {
     let graph = store.read().contention(wanted).unwrap();
+    let by_two = store.read().meet(wanted, 0).unwrap();
+    assert_eq!(by_two, graph, "two threads find what one finds");
     let edges = graph.edges.iter().map(|edge| {
         let (kind, resources, records) =
             (edge.kind.as_str(), edge.resources.join(","), edge.records.join(","));
