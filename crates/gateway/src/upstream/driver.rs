@@ -52,10 +52,8 @@ pub(super) struct Driver {
     commands: mpsc::WeakSender<Command>,
     machine: Machine,
     reviewed: Reviewed,
-    /// What was reviewed with it.
-    said: Said,
-    /// It has listed something since this driver began; before, the list is of another time.
-    is_listed: bool,
+    /// What was reviewed with it; none where it was not told on a connection.
+    said: Option<Said>,
     /// What was told of names in the config.
     misnamed: Vec<String>,
     connection: Option<Connection>,
@@ -91,8 +89,7 @@ impl Driver {
     ) -> Driver {
         Driver {
             reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
-            said: Said::default(),
-            is_listed: false,
+            said: None,
             misnamed: Vec::new(),
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
@@ -269,14 +266,18 @@ impl Driver {
     }
 
     async fn list(&mut self, tools: Vec<Raw>, said: Said) {
-        // What is known was reviewed when it came, and again whenever somebody decided something.
-        let is_news = !self.reviewed.listing.is_of(&tools) || self.said != said;
-        if is_news || !self.is_listed {
-            self.is_listed = true;
-            self.said = said.clone();
-            let told = Told { tools: Tools::Listed(tools), said };
-            self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
+        let is_known = self.reviewed.listing.is_of(&tools);
+        // What was told was reviewed when it came, and again whenever somebody decided something.
+        if is_known && self.said.as_ref() == Some(&said) {
+            return;
         }
+        self.said = Some(said.clone());
+        let tools = match is_known {
+            true => Tools::Same(self.reviewed.listing.clone()),
+            false => Tools::Listed(tools),
+        };
+        let told = Told { tools, said };
+        self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
     }
 
     /// Somebody decided something about the server or what it lists.
@@ -286,10 +287,13 @@ impl Driver {
         self.reviewed = match self.connection {
             Some(_) => {
                 let tools = Tools::Again(self.reviewed.listing.clone());
-                let told = Told { tools, said: self.said.clone() };
+                let told = Told { tools, said: self.said.clone().unwrap_or_default() };
                 reviewer.review(told, Whose::Shared).await
             }
-            None => reviewer.remembered().await,
+            None => {
+                self.said = None;
+                reviewer.remembered().await
+            }
         };
         for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
             let told = Told { tools: Tools::Again(listing), said: Said::default() };

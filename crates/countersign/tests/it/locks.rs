@@ -1,0 +1,143 @@
+//! What clients meet of locks on every surface, servers whose list a test replaces, and decisions
+//! made in the store of a gate that runs.
+
+use std::path::Path;
+
+use domain::ledger::Hash;
+use jiff::Timestamp;
+use mcp::http::client::Endpoint;
+use mcp::peer::RequestError;
+use serde_json::{Value, json};
+use store::Store;
+use store::state::TokenRecord;
+use testkit::client::{Client, text};
+
+use crate::gate::{Gate, eventually, scripted};
+
+/// The store of the gate's home, opened beside it as another process would.
+pub(crate) fn decisions(gate: &Gate) -> Store {
+    Store::open(&gate.home(), &domain::config::Ledger::default()).expect("the store opens")
+}
+
+/// A scripted server that reads its script again with every request.
+pub(crate) fn live(dir: &Path, name: &str, script: &Value) -> Value {
+    let mut entry = scripted(dir, name, script);
+    entry["args"].as_array_mut().expect("a list").push("live".into());
+    entry
+}
+
+/// Puts another script in the place of a live server's.
+pub(crate) fn replace_script(gate: &Gate, name: &str, script: &Value) {
+    let (file, new) = (format!("{name}.tools.json"), format!("{name}.new.json"));
+    std::fs::write(gate.dir.path().join(&new), script.to_string()).expect("it can be written");
+    std::fs::rename(gate.dir.path().join(new), gate.dir.path().join(file)).expect("it is replaced");
+}
+
+/// Approves these tools of a server as they wait now.
+pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
+    let items = store.state().items(server).unwrap();
+    let reviewed: Vec<(&str, &str, &str)> = items
+        .iter()
+        .filter(|item| item.kind == "tool" && tools.contains(&&*item.name))
+        .map(|item| {
+            let pending = item.pending.as_ref().unwrap_or_else(|| panic!("{item:?} waits"));
+            ("tool", &*item.name, &*pending.fingerprint)
+        })
+        .collect();
+    assert_eq!(reviewed.len(), tools.len(), "{items:?}");
+    let answers = store.state().approve_items(server, &reviewed).unwrap();
+    assert!(answers.iter().all(|answer| *answer == store::state::Approval::Approved));
+}
+
+/// The identity that an approval of the server is bound to, as its config entry has it now.
+pub(crate) fn identity(entry: &Value) -> String {
+    let config = json!({"mcpServers": {"x": entry}}).to_string();
+    let parsed = domain::config::parse(&config).unwrap_or_else(|faults| panic!("{faults}"));
+    domain::trust::identity(&parsed.config.servers[0].transport).to_string()
+}
+
+/// A new token with this scope; its secret is its name.
+pub(crate) fn make_token(store: &Store, name: &str, scope: &Value) {
+    let record = TokenRecord {
+        name: name.to_owned(),
+        hash: *Hash::of(name.as_bytes()).as_bytes(),
+        scope: scope.to_string(),
+        created_at: Timestamp::now(),
+        expires_at: None,
+        revoked_at: None,
+    };
+    assert!(store.state().create_token(&record).unwrap());
+}
+
+/// A client of a view with a token of its own, as soon as the gate knows it.
+pub(crate) async fn client_with(gate: &Gate, secret: &str, view: &str) -> Client {
+    let url = format!("http://{}{view}", gate.address);
+    let probe = || async {
+        let request = crate::gate::http_client().get(&url).bearer_auth(secret);
+        (request.send().await.unwrap().status() != 401).then_some(())
+    };
+    eventually(probe).await;
+    let mut endpoint = Endpoint::new(url.clone());
+    let bearer = reqwest::header::HeaderValue::from_str(&format!("Bearer {secret}")).unwrap();
+    endpoint.headers.push((reqwest::header::AUTHORIZATION, bearer));
+    Client::greet(json!({}), vec![], |service| {
+        mcp::http::client::connect(endpoint, service).expect("a plain url")
+    })
+    .await
+}
+
+/// The answer to a request, whatever it is, as text.
+pub(crate) async fn bytes(client: &Client, method: &str, params: &Value) -> String {
+    match client.request_text(method, &params.to_string()).await {
+        Ok(answer) => answer,
+        Err(RequestError::Refused(error)) => error.text().get().to_owned(),
+        Err(other) => panic!("{method} {params}: {other}"),
+    }
+}
+
+pub(crate) async fn tool_bytes(client: &Client, name: &str, arguments: &Value) -> String {
+    bytes(client, "tools/call", &json!({"name": name, "arguments": arguments})).await
+}
+
+/// `callable`, the status of the lock, or `unknown`.
+pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> String {
+    let params = json!({"name": name, "arguments": arguments});
+    match client.request("tools/call", params).await {
+        Err(RequestError::Refused(error)) if error.code == -32602 => "unknown".to_owned(),
+        Err(error) => panic!("{name}: {error}"),
+        Ok(result) => match result["structuredContent"]["error"]["code"].as_str() {
+            None => "callable".to_owned(),
+            Some("TOOL_NOT_FOUND") => "unknown".to_owned(),
+            Some("TOOL_BLOCKED") => {
+                let details = &result["structuredContent"]["error"]["details"];
+                let status = details["status"].as_str().unwrap_or_else(|| panic!("{result}"));
+                assert!(details["remediation"].is_string(), "{result}");
+                assert!(text(&result).ends_with("include_disabled:true."), "{result}");
+                status.to_owned()
+            }
+            Some(_) => panic!("{name}: {result}"),
+        },
+    }
+}
+
+/// The names in the answer to `tools/list`.
+pub(crate) async fn listed(client: &Client) -> Vec<String> {
+    let list = client.request("tools/list", json!({})).await.unwrap();
+    let names = list["tools"].as_array().unwrap().iter();
+    names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
+}
+
+/// What `upstream_servers` says of one server.
+pub(crate) async fn entry(client: &Client, server: &str) -> Value {
+    let asked = json!({"operation": "get", "name": server});
+    client.document("upstream_servers", asked).await["servers"][0].clone()
+}
+
+/// Waits until so many tools of the server wait for approval.
+pub(crate) async fn pending(client: &Client, server: &str, count: usize) {
+    eventually(|| async {
+        let counts = entry(client, server).await["tools"].clone();
+        (counts["pending_approval"].as_u64().unwrap_or(0) == count as u64).then_some(())
+    })
+    .await;
+}
