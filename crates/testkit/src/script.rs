@@ -3,7 +3,7 @@
 //! `x-needs` is there only for clients that declared that capability.
 
 use std::io::Write;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -23,6 +23,10 @@ use crate::listing::Listing;
 #[derive(Clone)]
 pub struct Script {
     tools: Arc<Mutex<Vec<Value>>>,
+    /// What the server tells models of itself.
+    instructions: Arc<Mutex<Option<String>>>,
+    /// Where the script is read again with every request.
+    file: Option<PathBuf>,
     listing: Arc<Listing>,
     at_work: Arc<AtomicUsize>,
     /// What the client declared.
@@ -30,13 +34,32 @@ pub struct Script {
 }
 
 impl Script {
-    /// `script` is an array of tool definitions, or `{"list": …}` with a way to list that is not
-    /// the plain one, and perhaps `tools`.
+    /// `script` is an array of tool definitions, or an object with `tools`, and perhaps `list`, a
+    /// way to list that is not the plain one, and `instructions`.
     pub fn new(script: Value) -> Script {
         let listing = Arc::new(Listing::read(&script["list"]));
+        let read = Script {
+            tools: Arc::default(),
+            instructions: Arc::default(),
+            file: None,
+            listing,
+            at_work: Arc::default(),
+            capabilities: Arc::default(),
+        };
+        read.take(&script);
+        read
+    }
+
+    /// A script in a file that may be replaced while the server runs. Nobody is told of that,
+    /// unless a call with `x-do` `tell` is made.
+    pub fn live(file: &Path) -> Script {
+        Script { file: Some(file.to_owned()), ..Script::new(read(file)) }
+    }
+
+    fn take(&self, script: &Value) {
         let tools = script.as_array().or_else(|| script["tools"].as_array());
-        let tools = Arc::new(Mutex::new(tools.cloned().unwrap_or_default()));
-        Script { tools, listing, at_work: Arc::default(), capabilities: Arc::default() }
+        *self.tools.lock().unwrap() = tools.cloned().unwrap_or_default();
+        *self.instructions.lock().unwrap() = script["instructions"].as_str().map(str::to_owned);
     }
 
     pub fn set_tools(&self, tools: Value) {
@@ -60,10 +83,14 @@ impl Script {
     }
 
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+        if let Some(file) = &self.file {
+            self.take(&read(file));
+        }
         match request.method.as_str() {
             "initialize" => {
                 let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
-                let hello = ServerHello::new("scripted", "1", capabilities);
+                let mut hello = ServerHello::new("scripted", "1", capabilities);
+                hello.instructions.clone_from(&self.instructions.lock().unwrap());
                 let (client, answer) = handshake::accept(&request, &incoming.peer, &hello)?;
                 *self.capabilities.lock().unwrap() =
                     serde_json::from_str(client.capabilities.get()).expect("it was read before");
@@ -137,8 +164,11 @@ impl Script {
             )),
             Some("become") => {
                 self.set_tools(what["become"].clone());
-                let changed = incoming.peer.notify("notifications/tools/list_changed", None).await;
-                changed.map_err(|error| ErrorObject::internal(error.to_string()))?;
+                tell(incoming).await?;
+                Ok(echo(params))
+            }
+            Some("tell") => {
+                tell(incoming).await?;
                 Ok(echo(params))
             }
             Some("work") => Ok(self.work(&what["work"], request).await),
@@ -166,17 +196,29 @@ impl Script {
                 tokio::time::sleep(pause).await;
             }
             self.set_tools(json!([{"name": format!("v{n}")}]));
-            let changed = incoming.peer.notify("notifications/tools/list_changed", None).await;
-            changed.map_err(|error| ErrorObject::internal(error.to_string()))?;
+            tell(incoming).await?;
         }
         Ok(raw(r#"{"content":[]}"#.to_owned()))
     }
 }
 
-/// Writes a line on stdout `times` times, with `$id` for the id of the call, past the protocol;
-/// with `hang`, no answer of its own follows.
+fn read(file: &Path) -> Value {
+    let text = std::fs::read_to_string(file).expect("the script can be read");
+    serde_json::from_str(&text).expect("the script is JSON")
+}
+
+async fn tell(incoming: &Incoming) -> Result<(), ErrorObject> {
+    let told = incoming.peer.notify("notifications/tools/list_changed", None).await;
+    told.map_err(|error| ErrorObject::internal(error.to_string()))
+}
+
+/// Writes a line, which may be given in parts, on stdout `times` times, with `$id` for the id of
+/// the call, past the protocol; with `hang`, no answer of its own follows.
 async fn say(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
-    let line = what["say"].as_str().unwrap_or_default();
+    let line: String = match what["say"].as_array() {
+        Some(parts) => parts.iter().filter_map(Value::as_str).collect(),
+        None => what["say"].as_str().unwrap_or_default().to_owned(),
+    };
     let line = format!("{}\n", line.replace("$id", &incoming.id.to_string()));
     let mut stdout = std::io::stdout();
     for _ in 0..what["times"].as_u64().unwrap_or(1) {

@@ -98,6 +98,12 @@ pub(crate) fn scripted(dir: &Path, name: &str, tools: &Value) -> Value {
     json!({"command": scripted_upstream(), "args": [file]})
 }
 
+/// The same server, whose new tools nobody has to approve: its list changes on purpose.
+pub(crate) fn accepting_new(mut entry: Value) -> Value {
+    entry["auto_approve"] = "new".into();
+    entry
+}
+
 impl Gate {
     /// Starts with the servers that `servers` makes, and other keys of the config.
     pub(crate) async fn start(servers: impl FnOnce(&Path) -> Value, mut config: Value) -> Gate {

@@ -8,7 +8,9 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
 
-use crate::gate::{Gate, eventually, eventually_within, run, scripted, stderr, stdout};
+use crate::gate::{
+    Gate, accepting_new, eventually, eventually_within, run, scripted, stderr, stdout,
+};
 use crate::misbehaving::{call, in_state, lists_asked, memory_kb, recorded, server};
 
 /// The most tools that are taken from one server.
@@ -244,7 +246,8 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
 
 #[tokio::test]
 async fn a_storm_of_list_changes_is_answered_with_a_few_lists_and_the_last_one_stands() {
-    let servers = |dir: &Path| json!({"s": recorded(dir, "s", &json!([{"name": "storm", "x-do": {"storm": 1000}}]))});
+    let tools = json!([{"name": "storm", "x-do": {"storm": 1000}}]);
+    let servers = |dir: &Path| json!({"s": accepting_new(recorded(dir, "s", &tools))});
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
     assert_eq!(call(&client, "s:storm").await, "ok");

@@ -9,7 +9,8 @@ use serde_json::{Value, json};
 use testkit::client::{Client, text};
 
 use crate::gate::{
-    Gate, eventually, eventually_within, program, run, scripted, scripted_upstream, stdout,
+    Gate, accepting_new, eventually, eventually_within, program, run, scripted, scripted_upstream,
+    stdout,
 };
 
 /// A server that is down is told at once: far less than any timeout.
@@ -65,6 +66,7 @@ fn crowd(dir: &Path) -> Value {
     wrong_ids["call_timeout"] = "1s".into();
     let closes =
         json!([{"name": "t"}, {"name": "close", "x-do": {"close": r#"{"jsonrpc":"2.0","#}}]);
+    let before = json!([{"name": "before", "x-do": "die"}]);
     json!({
         "good": scripted(dir, "good", &t),
         "hangs": {"command": "sleep", "args": ["1000"]},
@@ -74,7 +76,7 @@ fn crowd(dir: &Path) -> Value {
         "stubborn": stubborn(dir, "stubborn"),
         "wrong_ids": wrong_ids,
         "closes": scripted(dir, "closes", &closes),
-        "changes": shell(dir, "changes", &json!([{"name": "before", "x-do": "die"}]), CHANGES),
+        "changes": accepting_new(shell(dir, "changes", &before, CHANGES)),
     })
 }
 

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::client::{Client, text};
 
 use crate::foreign::servers;
-use crate::gate::{Gate, counted, ended, eventually, pids, scripted, stdio_client};
+use crate::gate::{Gate, accepting_new, counted, ended, eventually, pids, scripted, stdio_client};
 use crate::passthrough::{LIST_CHANGED, heard};
 use crate::sharing::{able, answers};
 
@@ -22,7 +22,8 @@ fn tools() -> Value {
 }
 
 async fn gate() -> Gate {
-    let gate = Gate::start(|dir| json!({"s": counted(dir, "s", &tools())}), json!({})).await;
+    let servers = |dir: &Path| json!({"s": accepting_new(counted(dir, "s", &tools()))});
+    let gate = Gate::start(servers, json!({})).await;
     gate.ready("s").await;
     gate
 }
@@ -48,7 +49,7 @@ async fn has_heard_nothing(client: &Client) -> bool {
 
 #[tokio::test]
 async fn a_real_server_asks_the_client_that_called() {
-    let gate = servers::gate(|_| json!({"s": servers::everything()})).await;
+    let gate = servers::gate(|_| json!({"s": accepting_new(servers::everything())})).await;
     let stdio = stdio_client(gate.dir.path(), &["--server", "s"], able(), answers("first")).await;
     let http = gate.http_at_with("/mcp/s/s", able(), answers("second")).await;
     let plain = names(&gate.http_at("/mcp/s/s").await).await;
@@ -139,7 +140,7 @@ async fn a_change_on_one_clients_connection_is_told_to_that_client_alone() {
 #[tokio::test]
 async fn locks_hold_for_a_clients_own_list_too() {
     let servers = |dir: &Path| {
-        let mut some = counted(dir, "some", &tools());
+        let mut some = accepting_new(counted(dir, "some", &tools()));
         some["disabled_tools"] = json!(["sample"]);
         let mut quarantined = counted(dir, "quarantined", &tools());
         quarantined["quarantined"] = true.into();
@@ -189,7 +190,7 @@ async fn a_replaced_servers_lists_are_forgotten() {
     let client = able_at(&gate, "/mcp/s/s").await;
     assert_eq!(names(&client).await.len(), 3);
     let after = json!([{"name": "after"}, {"name": "asks", "x-needs": "elicitation"}]);
-    let new = scripted(gate.dir.path(), "new", &after);
+    let new = accepting_new(scripted(gate.dir.path(), "new", &after));
     gate.rewrite(|config| config["mcpServers"]["s"] = new);
     assert_eq!(heard(&client).await, LIST_CHANGED);
     eventually(|| async { (names(&client).await == ["after", "asks"]).then_some(()) }).await;

@@ -14,8 +14,8 @@ use tokio_util::sync::CancellationToken;
 
 use crate::foreign::servers;
 use crate::gate::{
-    Gate, client_of, command, counted, eventually, http_client, pids, run, scripted, stderr,
-    stdio_client,
+    Gate, accepting_new, client_of, command, counted, eventually, http_client, pids, run, scripted,
+    stderr, stdio_client,
 };
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -419,7 +419,8 @@ pub(crate) async fn heard(client: &Client) -> String {
 async fn clients_are_told_when_their_list_changes() {
     let servers = |dir: &Path| {
         let change = json!([{"name": "change", "x-do": {"become": [{"name": "new"}]}}]);
-        json!({"s": scripted(dir, "s", &change), "u": scripted(dir, "u", &change)})
+        let server = |name: &str| accepting_new(scripted(dir, name, &change));
+        json!({"s": server("s"), "u": server("u")})
     };
     for door in ["http", "bridged", "all"] {
         let gate = Gate::start(servers, json!({})).await;

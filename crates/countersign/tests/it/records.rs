@@ -15,9 +15,14 @@ const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 const PASSWORD: &str = "correct-horse-battery";
 
 fn tools() -> Value {
-    let leak = format!(
-        r#"{{"jsonrpc":"2.0","id":$id,"error":{{"code":-32000,"message":"bad token {GITHUB_TOKEN}"}}}}"#
-    );
+    // In two parts: definitions are kept, and the secret is not to stand in one.
+    let (head, tail) = GITHUB_TOKEN.split_at(20);
+    let leak = [
+        format!(
+            r#"{{"jsonrpc":"2.0","id":$id,"error":{{"code":-32000,"message":"bad token {head}"#
+        ),
+        format!(r#"{tail}"}}}}"#),
+    ];
     json!([
         {"name": "read", "annotations": {"readOnlyHint": true}},
         {"name": "delete", "annotations": {"destructiveHint": true}},
