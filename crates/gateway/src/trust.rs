@@ -27,6 +27,8 @@ pub(crate) struct Told {
 
 pub(crate) enum Tools {
     Listed(Vec<Raw>),
+    /// Listed now, with nothing in it that is not in this one.
+    Same(Arc<Listing>),
     /// A list that was reviewed before, since when somebody decided something.
     Again(Arc<Listing>),
 }
@@ -104,7 +106,10 @@ impl Reviewer {
 fn review(store: &Store, server: &Arc<str>, terms: Terms, told: Told, whose: Whose) -> Reviewed {
     let source = Source::Mcp(server.clone());
     match Known::read(store, server) {
-        Ok(known) => Review::new(&known, terms, whose).run(store, server, &source, told),
+        Ok(known) => {
+            let is_whole = whose == Whose::Shared && told.tools.is_news();
+            Review::new(&known, terms, whose, is_whole).run(store, server, &source, told)
+        }
         Err(error) => {
             tracing::error!(%server, "its tools are locked: {error}");
             let listing = told.tools.reviewed(&source, |_| Approval::Unknown);
@@ -117,7 +122,16 @@ impl Tools {
     fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> Approval) -> Arc<Listing> {
         match self {
             Tools::Listed(tools) => Arc::new(Listing::reviewed(source, tools, review)),
-            Tools::Again(listing) => listing.review(review).map_or(listing, Arc::new),
+            Tools::Same(listing) | Tools::Again(listing) => {
+                listing.review(review).map_or(listing, Arc::new)
+            }
+        }
+    }
+
+    fn is_news(&self) -> bool {
+        match self {
+            Tools::Listed(_) | Tools::Same(_) => true,
+            Tools::Again(_) => false,
         }
     }
 }
@@ -195,7 +209,10 @@ struct Review<'a> {
     known: &'a Known,
     auto: AutoApprove,
     takes_baseline: bool,
-    whose: Whose,
+    /// Whether the list tells what is gone and what is back. That of one client does not, since
+    /// others may see more; nor does one that was told before, since others may have come after
+    /// it: two that correct one another would never come to an end.
+    is_whole: bool,
 }
 
 /// What becomes of one item.
@@ -217,10 +234,10 @@ impl Fate {
 }
 
 impl<'a> Review<'a> {
-    fn new(known: &'a Known, terms: Terms, whose: Whose) -> Review<'a> {
+    fn new(known: &'a Known, terms: Terms, whose: Whose, is_whole: bool) -> Review<'a> {
         let auto = if terms.quarantined { AutoApprove::None } else { terms.auto_approve };
         let takes_baseline = whose == Whose::Shared && !terms.quarantined && !known.has_baseline;
-        Review { known, auto, takes_baseline, whose }
+        Review { known, auto, takes_baseline, is_whole }
     }
 
     fn run(&self, store: &Store, server: &Arc<str>, source: &Source, told: Told) -> Reviewed {
@@ -286,8 +303,8 @@ impl<'a> Review<'a> {
             Fate::Accept | Fate::Wait(_) => kind.fingerprint(text).to_string(),
         };
         match fate {
-            // Another client's list may still show what waits.
-            Fate::Back if self.whose == Whose::Own => None,
+            // Another list may still show what waits.
+            Fate::Back if !self.is_whole => None,
             Fate::Wait(_) if is_known(&fingerprint) => None,
             Fate::Stays | Fate::Back | Fate::Accept | Fate::Wait(_) => {
                 Some(Changed { kind, name, text, fate, fingerprint })
@@ -305,7 +322,7 @@ impl<'a> Review<'a> {
         is_listed: impl Fn(&Item) -> bool,
     ) {
         let mut changes: Vec<ItemChange<'_>> = changed.iter().map(Changed::entry).collect();
-        if self.whose == Whose::Shared {
+        if self.is_whole {
             let gone = self.known.items().filter(|item| item.listed && !is_listed(item));
             changes
                 .extend(gone.map(|item| ItemChange::Gone { kind: &item.kind, name: &item.name }));

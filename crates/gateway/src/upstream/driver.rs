@@ -52,8 +52,8 @@ pub(super) struct Driver {
     commands: mpsc::WeakSender<Command>,
     machine: Machine,
     reviewed: Reviewed,
-    /// The instructions that were reviewed with it.
-    said: Option<String>,
+    /// The instructions that were reviewed with it; none where it was not told on a connection.
+    said: Option<Option<String>>,
     connection: Option<Connection>,
     attempt: Option<JoinHandle<Attempt>>,
     /// The list that was asked for again; it may take its time.
@@ -256,12 +256,18 @@ impl Driver {
     }
 
     async fn list(&mut self, tools: Vec<Raw>, instructions: Option<String>) {
-        // What is known was reviewed when it came, and again whenever somebody decided something.
-        if !self.reviewed.listing.is_of(&tools) || self.said != instructions {
-            self.said.clone_from(&instructions);
-            let told = Told { tools: Tools::Listed(tools), instructions };
-            self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
+        let is_known = self.reviewed.listing.is_of(&tools);
+        // What was told was reviewed when it came, and again whenever somebody decided something.
+        if is_known && self.said.as_ref() == Some(&instructions) {
+            return;
         }
+        self.said = Some(instructions.clone());
+        let tools = match is_known {
+            true => Tools::Same(self.reviewed.listing.clone()),
+            false => Tools::Listed(tools),
+        };
+        let told = Told { tools, instructions };
+        self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
     }
 
     /// Somebody decided something about the server or what it lists.
@@ -271,10 +277,13 @@ impl Driver {
         self.reviewed = match self.connection {
             Some(_) => {
                 let tools = Tools::Again(self.reviewed.listing.clone());
-                let told = Told { tools, instructions: self.said.clone() };
+                let told = Told { tools, instructions: self.said.clone().flatten() };
                 reviewer.review(told, Whose::Shared).await
             }
-            None => reviewer.remembered().await,
+            None => {
+                self.said = None;
+                reviewer.remembered().await
+            }
         };
         for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
             let told = Told { tools: Tools::Again(listing), instructions: None };
