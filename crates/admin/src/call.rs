@@ -1,31 +1,24 @@
 //! `POST /tools/call`: a call by a person or a script, through the same pipeline as any other.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use axum::Extension;
-use axum::body::Bytes;
 use axum::extract::{Request, State};
-use axum::http::header;
 use axum::response::Response;
 use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
-use http_body_util::{BodyExt, LengthLimitError, Limited};
 use mcp::message::{Raw, to_raw};
 use mcp::object::Members;
 use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface};
 use serde_json::json;
 
 use crate::answer::{self, Refused, RequestId};
-use crate::{Admin, SOURCE_HEADER};
+use crate::{Admin, SOURCE_HEADER, body};
 
 /// A request body; arguments larger than this belong in a file or a resource.
 const BODY_BYTES_MAX: usize = mcp::limits::FRAME_BYTES_MAX;
-
-/// A body must arrive whole within this time, as on the MCP endpoints.
-const BODY_TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;
 
 pub(crate) async fn make(
     State(admin): State<Admin>,
@@ -36,7 +29,7 @@ pub(crate) async fn make(
         Some(source) if source == "cli" => Surface::Cli,
         _ => Surface::Rest,
     };
-    let body = read_body(request).await?;
+    let body = body::read(request, BODY_BYTES_MAX).await?;
     let (class, parameters) = variant(&body)?;
     let parsed = intake::two_key_call(&parameters)?;
     let call = Call {
@@ -60,32 +53,6 @@ pub(crate) async fn make(
         Refusal::new(Code::Cancelled, "the call ended because the gate is shutting down")
     })?;
     answer(&id, outcome)
-}
-
-async fn read_body(request: Request) -> Result<Bytes, Refusal> {
-    let is_json = request
-        .headers()
-        .get(header::CONTENT_TYPE)
-        .and_then(|kind| kind.to_str().ok())
-        .is_some_and(|kind| {
-            kind.split(';').next().unwrap_or_default().trim() == "application/json"
-        });
-    if !is_json {
-        return Err(Refusal::new(
-            Code::InvalidRequest,
-            "the body must be JSON: send 'Content-Type: application/json'",
-        ));
-    }
-    let whole = Limited::new(request.into_body(), BODY_BYTES_MAX).collect();
-    match tokio::time::timeout(BODY_TIMEOUT, whole).await {
-        Ok(Ok(body)) => Ok(body.to_bytes()),
-        Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::new(
-            Code::PayloadTooLarge,
-            format!("the body is over {BODY_BYTES_MAX} bytes"),
-        )),
-        Ok(Err(_)) => Err(Refusal::new(Code::InvalidRequest, "the body broke off")),
-        Err(_) => Err(Refusal::new(Code::RequestTimeout, "the body did not arrive in time")),
-    }
 }
 
 /// Takes `tool_variant` out of the body; what is left are the parameters of a two-key call.

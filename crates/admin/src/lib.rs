@@ -1,16 +1,20 @@
 //! The operator's door: REST over HTTP and over `control.sock`. It shows what the gate knows and
-//! makes calls through the same pipeline; it decides nothing itself.
+//! makes calls through the same pipeline; what people decide it passes on, and holds no rule itself.
 
 mod activity;
 mod answer;
+mod body;
 mod call;
 mod contention;
+mod decision;
 mod events;
 mod ledger;
 mod receipt;
 mod record;
+mod review;
 mod server;
 mod status;
+mod token;
 mod tool;
 
 use axum::Router;
@@ -18,7 +22,7 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use domain::caller::Role;
 use domain::{Code, Refusal};
 use gateway::Gateway;
@@ -45,13 +49,24 @@ pub fn routes(gateway: Gateway) -> Router {
     let admin = Admin { gateway, started: Instant::now() };
     Router::new()
         .route("/api/v1/status", get(status::show))
-        .route("/api/v1/servers", get(server::list))
-        .route("/api/v1/servers/{name}", get(server::show))
+        .route("/api/v1/servers", get(server::list).post(server::change::add))
+        .route("/api/v1/servers/{name}", get(server::show).delete(server::change::remove))
+        .route("/api/v1/servers/{name}/enable", post(server::change::enable))
+        .route("/api/v1/servers/{name}/disable", post(server::change::disable))
+        .route("/api/v1/servers/{name}/quarantine", post(server::change::quarantine))
+        .route("/api/v1/servers/{name}/approve", post(server::change::approve))
+        .route("/api/v1/servers/{name}/items", get(server::items))
+        .route("/api/v1/servers/{name}/approve-items", post(server::change::approve_items))
         .route("/api/v1/servers/{name}/logs", get(server::logs))
         .route("/api/v1/servers/{name}/restart", post(server::restart))
         .route("/api/v1/tools", get(tool::list))
         .route("/api/v1/tools/call", post(call::make))
         .route("/api/v1/tools/{server}/{tool}", get(tool::show))
+        .route("/api/v1/tools/{server}/{tool}/approve", post(tool::change::approve))
+        .route("/api/v1/tools/{server}/{tool}/enable", post(tool::change::enable))
+        .route("/api/v1/tools/{server}/{tool}/disable", post(tool::change::disable))
+        .route("/api/v1/tokens", get(token::list).post(token::make))
+        .route("/api/v1/tokens/{name}", delete(token::revoke))
         .route("/api/v1/activity", get(activity::list))
         .route("/api/v1/activity/export", get(activity::export))
         .route("/api/v1/activity/summary", get(activity::summary))

@@ -1,4 +1,8 @@
-//! `GET /servers`: the same entries that agents see in `upstream_servers`.
+//! `GET /servers`: the entries that agents see in `upstream_servers`, and for the operator who
+//! brought a server in, how it is reached and what of it waits.
+
+pub(crate) mod change;
+mod entry;
 
 use axum::Json;
 use axum::extract::State;
@@ -6,20 +10,61 @@ use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
 use serde::Deserialize;
 use serde_json::{Value, json};
+use store::state::Item;
 
-use crate::Admin;
 use crate::answer::{Path, Query, Refused};
+use crate::{Admin, review};
 
-pub(crate) async fn list(State(admin): State<Admin>) -> Json<Value> {
-    Json(discovery::servers(&admin.gateway.catalog(), &Caller::admin()))
+pub(crate) async fn list(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+    let mut answer = discovery::servers(&admin.gateway.catalog(), &Caller::admin());
+    for server in answer["servers"].as_array_mut().into_iter().flatten() {
+        entry::complete(&admin, server).await?;
+    }
+    Ok(Json(answer))
 }
 
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(name): Path<String>,
 ) -> Result<Json<Value>, Refused> {
-    let catalog = admin.gateway.catalog();
-    Ok(Json(discovery::server_entry(&catalog, &Caller::admin(), &name)?))
+    Ok(Json(entry(&admin, &name).await?))
+}
+
+/// One server, as the operator sees it.
+async fn entry(admin: &Admin, name: &str) -> Result<Value, Refusal> {
+    let mut entry = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), name)?;
+    entry::complete(admin, &mut entry).await?;
+    Ok(entry)
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ItemsQuery {
+    /// Only those that wait, or only those that do not.
+    pending: Option<bool>,
+}
+
+/// What a server lists, for a review.
+pub(crate) async fn items(
+    State(admin): State<Admin>,
+    Path(name): Path<String>,
+    Query(query): Query<ItemsQuery>,
+) -> Result<Json<Value>, Refused> {
+    discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+    let fits = |item: &Item| query.pending.is_none_or(|pending| pending == item.pending.is_some());
+    let items = listed(&admin, &name, fits).await?;
+    Ok(Json(json!({"name": name, "items": items})))
+}
+
+async fn listed(
+    admin: &Admin,
+    server: &str,
+    fits: impl Fn(&Item) -> bool,
+) -> Result<Vec<Value>, Refusal> {
+    let items = admin.gateway.items(server).await?;
+    let known = review::known_names(&admin.gateway.catalog());
+    let listed = items.iter().filter(|item| item.listed && fits(item));
+    Ok(listed.filter_map(|item| review::entry(server, item, &known)).collect())
 }
 
 /// Lines that a query gives unless it asks for fewer; no more are kept.
@@ -50,7 +95,7 @@ pub(crate) async fn restart(
 ) -> Result<Json<Value>, Refused> {
     let server = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     if server["state"] == "disabled" {
-        let message = format!("server '{name}' is switched off in the config: nothing to restart");
+        let message = format!("server '{name}' is switched off: nothing to restart");
         return Err(Refusal::new(Code::InvalidRequest, message).into());
     }
     admin.gateway.restart(&name).await;

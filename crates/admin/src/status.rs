@@ -29,6 +29,7 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
         "config": config,
         "upstreams": upstreams,
         "tools": tools,
+        "include_disabled_asked": admin.gateway.locked_asked(),
         "ledger": ledger(&admin.gateway.store().ledger()),
     }))
 }

@@ -2,6 +2,9 @@
 
 mod activity;
 mod receipt;
+mod token;
+mod tools;
+mod upstream;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -12,6 +15,9 @@ use domain::ledger::contention::Kind as ContentionKind;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
+pub(crate) use token::{Create, SecretFormat, Token};
+pub(crate) use tools::Tools;
+pub(crate) use upstream::{Add, Upstream};
 
 /// What every command knows stands after what is its own.
 const LAST: usize = 900;
@@ -81,15 +87,20 @@ pub(crate) enum Command {
         #[command(subcommand)]
         variant: Call,
     },
-    /// See the tools of all servers
+    /// See the tools of all servers, approve what waits, switch them on and off
     Tools {
         #[command(subcommand)]
         verb: Tools,
     },
-    /// See the servers behind the gate
+    /// See the servers behind the gate, add, approve and switch them
     Upstream {
         #[command(subcommand)]
         verb: Upstream,
+    },
+    /// Make tokens for agents, see them, revoke them
+    Token {
+        #[command(subcommand)]
+        verb: Token,
     },
     /// See what was done: every call, refused ones too
     Activity {
@@ -154,6 +165,10 @@ pub(crate) struct Mcp {
     /// Show one server's tools under their own names, without the two-key tools
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
+
+    /// Show only what lies within this profile of the config
+    #[arg(long, value_name = "NAME", conflicts_with = "server")]
+    pub(crate) profile: Option<String>,
 }
 
 #[derive(Args)]
@@ -225,62 +240,6 @@ pub(crate) struct CallArgs {
 
     #[arg(short, long, value_enum, default_value_t = Format::Table)]
     pub(crate) output: Format,
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Tools {
-    /// List every tool, with its class and whether it can be called
-    List {
-        /// Only tools of this server
-        #[arg(long)]
-        server: Option<String>,
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
-    /// Find tools by what they do, as an agent would
-    Search {
-        /// What you want to do, in a few words
-        #[arg(required = true)]
-        query: Vec<String>,
-        /// Most results
-        #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=100))]
-        limit: u16,
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
-    /// Show one tool with its whole definition
-    Show {
-        /// The tool, as server:tool
-        name: String,
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
-}
-
-#[derive(Subcommand)]
-pub(crate) enum Upstream {
-    /// List the servers and their state
-    List {
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
-    /// Print the last lines that a server wrote on stderr
-    Logs {
-        name: String,
-        /// Most lines
-        #[arg(short = 'n', long, default_value_t = 100)]
-        lines: usize,
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
-    /// End the connection to a server and make it anew
-    Restart { name: String },
-    /// Show one server
-    Get {
-        name: String,
-        #[arg(short, long, value_enum, default_value_t = Format::Table)]
-        output: Format,
-    },
 }
 
 #[derive(Subcommand)]

@@ -11,6 +11,8 @@ pub(crate) mod hook;
 pub(crate) mod keys;
 pub(crate) mod mcp;
 pub(crate) mod receipt;
+mod review;
+pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod upstream;
 pub(crate) mod wrap;

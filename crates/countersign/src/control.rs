@@ -90,16 +90,31 @@ impl Control {
 
     /// A GET that must succeed.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
-        self.ask(Method::GET, path).await
+        self.ask(Method::GET, path, None).await
     }
 
     /// A POST without a body that must succeed.
     pub(crate) async fn post(&self, path: &str) -> Result<Value, Failure> {
-        self.ask(Method::POST, path).await
+        self.ask(Method::POST, path, None).await
     }
 
-    async fn ask(&self, method: Method, path: &str) -> Result<Value, Failure> {
-        let answer = self.request(method, path, None).await?;
+    /// A POST that must succeed.
+    pub(crate) async fn send_json(&self, path: &str, body: &Value) -> Result<Value, Failure> {
+        self.ask(Method::POST, path, Some(body.to_string())).await
+    }
+
+    /// A DELETE that must succeed.
+    pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
+        self.ask(Method::DELETE, path, None).await
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        path: &str,
+        body: Option<String>,
+    ) -> Result<Value, Failure> {
+        let answer = self.request(method, path, body).await?;
         if !answer.status.is_success() {
             return Err(refused(&answer));
         }

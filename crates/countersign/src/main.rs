@@ -72,6 +72,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
+        Command::Token { verb } => command::token::run(&place, verb).await,
         Command::Activity { verb } => command::activity::run(&place, verb).await,
         Command::Receipt { verb } => command::receipt::run(&place, verb).await,
         Command::Keys { verb } => command::keys::run(&place, verb).await,

@@ -13,6 +13,7 @@ use domain::{Caller, Code, Refusal};
 use store::StoreError;
 
 pub use decision::By;
+pub use server::ApprovedItem;
 pub use token::{MadeToken, Wanted};
 pub use tool::Reviewed;
 

@@ -16,7 +16,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app;
 use crate::cli::{Mcp, Place};
-use crate::control::{self, LINES_PATH, LINES_PROTOCOL, encode};
+use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::StopSignal;
@@ -26,12 +26,12 @@ pub(crate) async fn run(place: &Place, args: Mcp) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     match UnixStream::connect(home.control_socket()).await {
-        Ok(stream) => bridge(&home, stream, args.server).await,
-        Err(_) => in_process(place, &home, args.server).await,
+        Ok(stream) => bridge(&home, stream, args).await,
+        Err(_) => in_process(place, &home, args).await,
     }
 }
 
-async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Result<(), Failure> {
+async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failure> {
     let lost = |error: &dyn std::fmt::Display| {
         Failure::system(format!("the connection to the running gate failed: {error}"))
     };
@@ -40,10 +40,7 @@ async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Resu
         .await
         .map_err(|error| lost(&error))?;
     tokio::spawn(connection.with_upgrades());
-    let path = match server {
-        Some(name) => format!("{LINES_PATH}?server={}", encode(&name)),
-        None => LINES_PATH.to_owned(),
-    };
+    let path = with_query(LINES_PATH, &[("server", args.server), ("profile", args.profile)]);
     let request = Request::get(path)
         .header(header::HOST, "localhost")
         .header(header::AUTHORIZATION, format!("Bearer {}", token.expose()))
@@ -78,17 +75,18 @@ async fn bridge(home: &Home, stream: UnixStream, server: Option<String>) -> Resu
     asked.map_err(|_: std::io::Error| Failure::system("the running gate has ended"))
 }
 
-async fn in_process(place: &Place, home: &Home, server: Option<String>) -> Result<(), Failure> {
+async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
-    let reach = server.clone().map_or(Reach::All, Reach::Only);
+    let reach = args.server.clone().map_or(Reach::All, Reach::Only);
     let app = app::build(home, &source.config, reach)?;
     let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent("agent-token"));
-    let view = server.map_or(View::Discovery, View::Server);
+    let what = if args.profile.is_some() { "profile" } else { "server" };
+    let view = View::named(args.server, args.profile);
     if !view.exists(&app.gateway, &caller) {
-        return Err(Failure::input("NOT_FOUND: there is no such server"));
+        return Err(Failure::input(format!("NOT_FOUND: there is no such {what}")));
     }
     let service = view.open(&app.gateway, &caller);
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());

@@ -133,8 +133,8 @@ async fn tools_are_found_by_what_they_do() {
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let table = stdout(&output);
         let (head, first) = table.split_once('\n').unwrap();
-        assert_eq!(head, "SCORE  TOOL   CALL WITH       DESCRIPTION");
-        assert!(first.contains("s:say  call_tool_read  Says something."), "{table}");
+        assert_eq!(head, "SCORE  TOOL   CALL WITH       STATUS    DESCRIPTION");
+        assert!(first.contains("s:say  call_tool_read  callable  Says something."), "{table}");
         let output = run(dir, ["tools", "search", "drops", "--limit", "1", "-o", "json"]).await;
         let found: Value = serde_json::from_str(&stdout(&output)).unwrap();
         let tools = found["tools"].as_array().unwrap();

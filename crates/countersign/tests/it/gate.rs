@@ -157,8 +157,19 @@ impl Gate {
         capabilities: Value,
         answers: Answers,
     ) -> Client {
+        self.http_as(&self.secret("agent-token"), path, capabilities, answers).await
+    }
+
+    /// A client that shows this token.
+    pub(crate) async fn http_as(
+        &self,
+        token: &str,
+        path: &str,
+        capabilities: Value,
+        answers: Answers,
+    ) -> Client {
         let mut endpoint = Endpoint::new(format!("http://{}{path}", self.address));
-        let bearer = format!("Bearer {}", self.secret("agent-token"));
+        let bearer = format!("Bearer {token}");
         let value = reqwest::header::HeaderValue::from_str(&bearer).expect("a plain header");
         endpoint.headers.push((reqwest::header::AUTHORIZATION, value));
         Client::greet(capabilities, answers, |service| {

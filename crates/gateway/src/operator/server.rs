@@ -8,6 +8,10 @@ use super::decision::About;
 use super::{By, conflict, unavailable};
 use crate::Gateway;
 use crate::plan::parse_added;
+use crate::upstream::ServerSpec;
+
+/// An item that was approved: kind, name and fingerprint.
+pub type ApprovedItem = (String, String, String);
 
 impl Gateway {
     /// Adds a server that nobody has approved: it is shown, and not started.
@@ -114,9 +118,15 @@ impl Gateway {
         Ok(())
     }
 
-    /// Approves a server as it is now, with everything that it was seen to list.
-    pub async fn approve_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
-        self.known_server(name)?;
+    /// Approves a server as it is now, with everything that it was seen to list, which is the
+    /// answer.
+    pub async fn approve_server(&self, by: &By, name: &str) -> Result<Vec<ApprovedItem>, Refusal> {
+        if !self.known_server(name)?.rules.quarantined {
+            return Err(conflict(format!(
+                "server '{name}' does not wait for approval; what waits of it is approved with \
+                 `countersign tools approve --server {name} --all`"
+            )));
+        }
         let upstream = self.shared.registry.upstream(name);
         let identity = upstream.map(|upstream| upstream.spec().trust.identity.clone());
         let identity = identity.unwrap_or_default();
@@ -133,9 +143,18 @@ impl Gateway {
             state.approve_items(&name, &pending)?;
             state.approve_server(&name, &identity)?;
             // A list that was seen is the baseline; otherwise the first one will be.
-            state.record_items(&name, &[], !items.is_empty())
+            state.record_items(&name, &[], !items.is_empty())?;
+            let owned = |(kind, name, print): &(&str, &str, &str)| {
+                ((*kind).to_owned(), (*name).to_owned(), (*print).to_owned())
+            };
+            Ok(pending.iter().map(owned).collect())
         })
         .await
+    }
+
+    /// How a server is reached and who brought it in. Its rules are in the catalog.
+    pub fn server_spec(&self, name: &str) -> Option<ServerSpec> {
+        Some(self.shared.registry.upstream(name)?.spec().clone())
     }
 
     fn origin(&self, name: &str) -> Option<Origin> {

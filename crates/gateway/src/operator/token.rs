@@ -1,6 +1,7 @@
 //! Tokens for agents: made with a scope, shown once, revoked.
 
 use domain::caller::Scope;
+use domain::config::Origin;
 use domain::{Code, Refusal, config};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -36,6 +37,11 @@ impl Gateway {
     pub async fn make_token(&self, by: &By, wanted: Wanted) -> Result<MadeToken, Refusal> {
         self.check_name(&wanted.name)?;
         self.check_scope(&wanted.scope)?;
+        let is_taken =
+            |record: &TokenRecord| record.name == wanted.name && record.revoked_at.is_none();
+        if self.token_records().await?.iter().any(is_taken) {
+            return Err(taken(&wanted.name));
+        }
         let now = Timestamp::now();
         let expires_at = match wanted.expires_in {
             Some(span) => Some(now.checked_add(span).map_err(|_| too_long())?),
@@ -57,7 +63,7 @@ impl Gateway {
         if self.decide(move |state| state.create_token(&kept)).await? {
             Ok(MadeToken { secret, record })
         } else {
-            Err(conflict(format!("there is a token '{}' already", record.name)))
+            Err(taken(&record.name))
         }
     }
 
@@ -88,10 +94,13 @@ impl Gateway {
 
     /// A token that could never open anything is a slip.
     fn check_scope(&self, scope: &Scope) -> Result<(), Refusal> {
-        let profiles = &self.settings().profiles;
+        let settings = self.settings();
+        // A profile of a file that merely lay in a folder gives no token its bounds.
+        let own = settings.profiles.iter().filter(|(_, profile)| profile.origin == Origin::Own);
+        let mut names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
+        names.sort_unstable();
         match &scope.profile {
-            Some(name) if !profiles.contains_key(name) => {
-                let names: Vec<&str> = profiles.keys().map(String::as_str).collect();
+            Some(name) if !names.contains(&name.as_str()) => {
                 let message = format!("there is no profile '{name}'");
                 Err(Refusal::new(Code::InvalidRequest, message)
                     .with(json!({"field": "profile", "provided": name, "valid_values": names})))
@@ -99,6 +108,10 @@ impl Gateway {
             Some(_) | None => Ok(()),
         }
     }
+}
+
+fn taken(name: &str) -> Refusal {
+    conflict(format!("there is a token '{name}' already: revoke it first, or take another name"))
 }
 
 fn too_long() -> Refusal {

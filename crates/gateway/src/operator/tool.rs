@@ -1,6 +1,9 @@
 //! Decisions about what servers list: approved as it was reviewed, switched on and off.
 
-use domain::policy::{Lock, Status};
+use std::sync::Arc;
+
+use domain::catalog::Server;
+use domain::policy::Status;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal, near};
@@ -8,7 +11,7 @@ use serde_json::json;
 use store::state::{Approval, Item};
 
 use super::decision::About;
-use super::{By, conflict, unavailable};
+use super::{ApprovedItem, By, conflict, unavailable};
 use crate::Gateway;
 
 /// What a person has looked at and approves.
@@ -28,13 +31,13 @@ impl Gateway {
         items.map_err(|error| unavailable(&error))
     }
 
-    /// Approves items of a server that wait, all of them or none.
+    /// Approves items of a server that wait, all of them or none; the answer says which texts.
     pub async fn approve_items(
         &self,
         by: &By,
         server: &str,
         reviewed: &[Reviewed],
-    ) -> Result<(), Refusal> {
+    ) -> Result<Vec<ApprovedItem>, Refusal> {
         self.known_server(server)?;
         let items = self.items(server).await?;
         let mut approved = Vec::with_capacity(reviewed.len());
@@ -46,38 +49,38 @@ impl Gateway {
             let Some(pending) = &item.pending else {
                 return Err(conflict(format!("{} does not wait for approval", word(server, item))));
             };
-            let fingerprint = fingerprint.clone().unwrap_or_else(|| pending.fingerprint.clone());
-            approved.push((item.kind.clone(), item.name.clone(), fingerprint));
+            if fingerprint.as_ref().is_some_and(|given| *given != pending.fingerprint) {
+                return Err(changed(server, name));
+            }
+            approved.push((item.kind.clone(), item.name.clone(), pending.fingerprint.clone()));
         }
         for (kind, name, fingerprint) in &approved {
             let details = json!({"decision": "approve", "kind": kind, "fingerprint": fingerprint});
             self.record_decision(by, About::tool(server, name), details).await?;
         }
-        let owned = server.to_owned();
+        let (owned, kept) = (server.to_owned(), approved.clone());
         let answers = self
             .decide(move |state| {
-                let items = approved.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+                let items = kept.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
                 state.approve_items(&owned, &items.collect::<Vec<_>>())
             })
             .await?;
         match answers.iter().position(|answer| matches!(answer, Approval::Changed)) {
-            Some(place) => Err(conflict(format!(
-                "'{server}:{}' has changed since it was reviewed: look at it again",
-                reviewed[place].name
-            ))),
-            None if answers.iter().all(|answer| *answer == Approval::Approved) => Ok(()),
+            Some(place) => Err(changed(server, &reviewed[place].name)),
+            None if answers.iter().all(|answer| *answer == Approval::Approved) => Ok(approved),
             None => Err(conflict("somebody else has approved some of these meanwhile")),
         }
     }
 
     pub async fn enable_tool(&self, by: &By, tool: &ToolName) -> Result<(), Refusal> {
-        let lock = self.known_tool(tool)?;
-        if lock == Lock::Locked(Status::DisabledByConfig) {
+        let server = self.known_tool(tool)?;
+        // A lock on the whole server comes before this one, and does not lift it.
+        if !server.rules.tools.allow(&tool.tool) {
             return Err(conflict(format!(
                 "tool '{tool}' is locked by the operator's configuration, which no switch \
                  overrides: only the operator can change it, by editing the config"
             ))
-            .with(json!({"status": lock.as_str()})));
+            .with(json!({"status": Status::DisabledByConfig.as_str()})));
         }
         self.switch_tool(by, tool, "enable", false).await
     }
@@ -100,15 +103,21 @@ impl Gateway {
         self.decide(move |state| state.set_switch(&server, &tool, off).map(|_| ())).await
     }
 
-    fn known_tool(&self, name: &ToolName) -> Result<Lock, Refusal> {
+    /// The server of a tool that is listed, or was when it was switched off.
+    fn known_tool(&self, name: &ToolName) -> Result<Arc<Server>, Refusal> {
         let server = self.known_server(&name.server)?;
-        if server.listing.tool(&name.tool).is_some() {
-            return Ok(server.lock(&name.tool));
+        let is_switched = server.rules.switched_off.contains(&name.tool);
+        if is_switched || server.listing.tool(&name.tool).is_some() {
+            return Ok(server);
         }
         let near = self.catalog().near(&Caller::admin(), name);
         let message = format!("tool '{name}' not found{}", near::hint(&near));
         Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})))
     }
+}
+
+fn changed(server: &str, name: &str) -> Refusal {
+    conflict(format!("'{server}:{name}' has changed since it was reviewed: look at it again"))
 }
 
 fn word(server: &str, item: &Item) -> String {

@@ -1,0 +1,158 @@
+//! Request bodies: bounded, and JSON objects without a member that nobody knows.
+
+use std::time::Duration;
+
+use axum::body::Bytes;
+use axum::extract::Request;
+use axum::http::{HeaderMap, header};
+use domain::{Code, Refusal, json, near};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use serde_json::{Map, Value, json};
+
+/// A body must arrive whole within this time, as on the MCP endpoints.
+const TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;
+
+/// What a person decides is said in a few lines; a server's entry may be a long command.
+const DECISION_BYTES_MAX: usize = 256 * 1024;
+
+/// Suggestions for a member that nobody knows.
+const NEAR_MAX: usize = 1;
+
+/// Reads a body that must be there.
+pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
+    check_kind(request.headers())?;
+    whole(request, bytes_max).await
+}
+
+async fn whole(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
+    let whole = Limited::new(request.into_body(), bytes_max).collect();
+    match tokio::time::timeout(TIMEOUT, whole).await {
+        Ok(Ok(body)) => Ok(body.to_bytes()),
+        Ok(Err(error)) if error.is::<LengthLimitError>() => {
+            Err(Refusal::new(Code::PayloadTooLarge, format!("the body is over {bytes_max} bytes")))
+        }
+        Ok(Err(_)) => Err(invalid("the body broke off")),
+        Err(_) => Err(Refusal::new(Code::RequestTimeout, "the body did not arrive in time")),
+    }
+}
+
+fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let is_json = kind.is_some_and(|kind| {
+        kind.split(';').next().unwrap_or_default().trim() == "application/json"
+    });
+    if is_json {
+        return Ok(());
+    }
+    Err(invalid("the body must be JSON: send 'Content-Type: application/json'"))
+}
+
+/// The members of a body, taken out one by one.
+pub(crate) struct Members {
+    left: Map<String, Value>,
+    /// Those that were asked for.
+    known: Vec<&'static str>,
+}
+
+impl Members {
+    pub(crate) async fn read(request: Request) -> Result<Members, Refusal> {
+        Members::parse(&read(request, DECISION_BYTES_MAX).await?)
+    }
+
+    /// The same where a body may be left out: then it has no members.
+    pub(crate) async fn read_optional(request: Request) -> Result<Members, Refusal> {
+        let kind = check_kind(request.headers());
+        let body = whole(request, DECISION_BYTES_MAX).await?;
+        if body.is_empty() {
+            return Ok(Members::of(Map::new()));
+        }
+        kind.and_then(|()| Members::parse(&body))
+    }
+
+    /// Nested objects are read the same way; `place` names them in messages.
+    pub(crate) fn nested(value: Value, place: &str) -> Result<Members, Refusal> {
+        match value {
+            Value::Object(members) => Ok(Members::of(members)),
+            other => Err(wrong(place, "must be an object", &other)),
+        }
+    }
+
+    fn of(left: Map<String, Value>) -> Members {
+        Members { left, known: Vec::new() }
+    }
+
+    fn parse(body: &[u8]) -> Result<Members, Refusal> {
+        let text = std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8"))?;
+        match json::parse(text) {
+            Ok(Value::Object(members)) => Ok(Members::of(members)),
+            Ok(_) => Err(invalid("the body must be a JSON object")),
+            Err(error) => Err(invalid(format!("the body is not valid JSON: {error}"))),
+        }
+    }
+
+    /// A member of any type; null is as good as absent.
+    pub(crate) fn take(&mut self, name: &'static str) -> Option<Value> {
+        self.known.push(name);
+        self.left.remove(name).filter(|value| !value.is_null())
+    }
+
+    pub(crate) fn text(&mut self, name: &'static str) -> Result<Option<String>, Refusal> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::String(text)) => Ok(Some(text)),
+            Some(other) => Err(wrong(name, "must be a string", &other)),
+        }
+    }
+
+    pub(crate) fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Refusal> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Bool(flag)) => Ok(Some(flag)),
+            Some(other) => Err(wrong(name, "must be true or false", &other)),
+        }
+    }
+
+    pub(crate) fn words(&mut self, name: &'static str) -> Result<Option<Vec<String>>, Refusal> {
+        let Some(value) = self.take(name) else { return Ok(None) };
+        let words = value.as_array().and_then(|words| {
+            words.iter().map(|word| word.as_str().map(str::to_owned)).collect::<Option<Vec<_>>>()
+        });
+        words.map(Some).ok_or_else(|| wrong(name, "must be a list of strings", &value))
+    }
+
+    pub(crate) fn list(&mut self, name: &'static str) -> Result<Option<Vec<Value>>, Refusal> {
+        match self.take(name) {
+            None => Ok(None),
+            Some(Value::Array(list)) => Ok(Some(list)),
+            Some(other) => Err(wrong(name, "must be a list", &other)),
+        }
+    }
+
+    /// What is left without having been asked for.
+    pub(crate) fn rest(self) -> Map<String, Value> {
+        self.left
+    }
+
+    /// Refuses what nobody asked for.
+    pub(crate) fn finish(self) -> Result<(), Refusal> {
+        let Some((name, _)) = self.left.iter().next() else { return Ok(()) };
+        let near = near::names(name, self.known.iter().copied(), NEAR_MAX);
+        let message = match near.as_slice() {
+            [] => format!("unknown member '{name}': there is {}", self.known.join(", ")),
+            near => format!("unknown member '{name}'{}", near::hint(near)),
+        };
+        Err(invalid(message).with(json!({"field": name, "valid_values": self.known})))
+    }
+}
+
+pub(crate) fn required(name: &'static str) -> Refusal {
+    invalid(format!("{name} is required")).with(json!({"field": name}))
+}
+
+fn wrong(field: &str, rule: &str, given: &Value) -> Refusal {
+    invalid(format!("{field} {rule}")).with(json!({"field": field, "provided": given}))
+}
+
+fn invalid(message: impl Into<String>) -> Refusal {
+    Refusal::new(Code::InvalidRequest, message)
+}

@@ -1,0 +1,32 @@
+//! What a person decides through the API: who is recorded, and that it is carried out whole.
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use domain::{Code, Refusal};
+use gateway::operator::By;
+
+use crate::SOURCE_HEADER;
+use crate::answer::{Refused, RequestId};
+
+/// Whoever sent the request.
+pub(crate) struct Decider(pub(crate) By);
+
+impl<S: Send + Sync> FromRequestParts<S> for Decider {
+    type Rejection = Refused;
+
+    async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
+        let is_cli = parts.headers.get(&SOURCE_HEADER).is_some_and(|source| source == "cli");
+        let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone());
+        Ok(Decider(By { source: if is_cli { "cli" } else { "api" }, request_id }))
+    }
+}
+
+/// Goes on if the client hangs up: what was recorded must also come into effect.
+pub(crate) async fn carry_out<T: Send + 'static>(
+    work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
+) -> Result<T, Refused> {
+    let done = tokio::spawn(work).await.map_err(|_| {
+        Refusal::new(Code::ShuttingDown, "the gate is shutting down; look whether it was done")
+    })?;
+    Ok(done?)
+}
