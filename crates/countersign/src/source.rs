@@ -46,6 +46,16 @@ pub(crate) enum Standing {
     Wrong(String),
 }
 
+impl Standing {
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Standing::Trusted => "trusted",
+            Standing::Untrusted => "not trusted: it may only narrow",
+            Standing::Wrong(_) => "wrong: nothing of it takes effect",
+        }
+    }
+}
+
 impl Source {
     /// Puts the notes into the log.
     pub(crate) fn tell_notes(&self) {

@@ -25,6 +25,9 @@ pub(crate) async fn run(place: &Place, verb: Config) -> Result<(), Failure> {
         Config::Show { output } => {
             let source = source::load(place)?;
             source.tell_notes();
+            if let Some(folder) = &source.folder {
+                tracing::warn!("{SHOWN} was found: {}", folder.standing.words());
+            }
             let format = if output == Format::Table { Format::Json } else { output };
             output::print(format, &render(&source.config), |_| String::new())
         }
@@ -47,11 +50,8 @@ fn check(source: &Source) -> Result<(), Failure> {
         Some(file) => file.display().to_string(),
         None => "no config file, the defaults".to_owned(),
     };
-    let folder = match folder {
-        None | Some(Standing::Wrong(_)) => String::new(),
-        Some(Standing::Trusted) => format!(" and {SHOWN} (trusted)"),
-        Some(Standing::Untrusted) => format!(" and {SHOWN} (not trusted: it may only narrow)"),
-    };
+    let folder = folder.map(|standing| format!(" and {SHOWN} ({})", standing.words()));
+    let folder = folder.unwrap_or_default();
     output::line(&format!("ok: {file}{folder}, {servers} servers"))
 }
 
