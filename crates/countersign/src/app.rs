@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use domain::Caller;
-use domain::config::Config;
+use domain::config::{Config, Origin};
 use gateway::plan::{Plan, Reach};
 use gateway::upstream::ServerSpec;
 use gateway::{Gateway, Settings};
@@ -33,10 +33,13 @@ impl Servers {
     pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {
         let supervisor = self.supervisor.as_deref();
         let of_config = config.servers.iter();
-        let configured = match config.servers.is_empty() {
-            true => self.demo.clone(),
-            false => of_config.map(|server| ServerSpec::configured(server, supervisor)).collect(),
-        };
+        let mut configured: Vec<ServerSpec> =
+            of_config.map(|server| ServerSpec::configured(server, supervisor)).collect();
+        // A file in the folder does not make it a configuration of the person's own.
+        if !config.servers.iter().any(|server| server.origin == Origin::Own) {
+            let is_new = |demo: &&ServerSpec| config.server(&demo.name).is_none();
+            configured.splice(0..0, self.demo.iter().filter(is_new).cloned());
+        }
         Plan { configured, supervisor: self.supervisor.clone(), reach }
     }
 }

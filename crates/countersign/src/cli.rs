@@ -57,6 +57,10 @@ pub(crate) struct Place {
     /// Keys, sockets and records [default: $XDG_DATA_HOME/countersign]
     #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST)]
     pub(crate) home: Option<PathBuf>,
+
+    /// A config file in the folder has no say.
+    #[arg(skip)]
+    pub(crate) alone: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -142,7 +146,7 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Print a completion script for your shell
     Completions { shell: clap_complete::Shell },
-    /// See or check the configuration
+    /// See, check or trust the configuration
     Config {
         #[command(subcommand)]
         verb: Config,
@@ -293,8 +297,21 @@ pub(crate) enum Config {
         #[arg(short, long, value_enum, default_value_t = Format::Json)]
         output: Format,
     },
-    /// Check the config file and tell every fault at once
+    /// Check the config files and tell every fault at once
     Check,
+    /// Put all of a folder's countersign.json into effect, as it is now
+    #[command(
+        after_help = "Until then such a file may only narrow: it can lock tools, hide values in records and add\n\
+        servers that are not started. Once it is changed, it may only narrow again."
+    )]
+    Trust {
+        /// The file [default: ./countersign.json]
+        #[arg(long, value_name = "PATH")]
+        file: Option<PathBuf>,
+        /// Trust it no longer
+        #[arg(long)]
+        revoke: bool,
+    },
 }
 
 #[cfg(test)]

@@ -77,7 +77,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Receipt { verb } => command::receipt::run(&place, verb).await,
         Command::Keys { verb } => command::keys::run(&place, verb).await,
         Command::Contention(args) => command::contention::run(&place, args).await,
-        Command::Config { verb } => command::config::run(&place, verb),
+        Command::Config { verb } => command::config::run(&place, verb).await,
         Command::Hook => command::hook::run(&place),
         Command::Supervise { command } => supervise::run(&command),
     }

@@ -1,5 +1,6 @@
-//! Notices that the config file has changed and puts it into effect. A bad file changes nothing: the
-//! old configuration stays, and the fault is logged and shown in the status.
+//! Notices that a config file has changed and puts it into effect. A bad file of the person's own
+//! changes nothing: the old configuration stays, and the fault is logged and shown in the status. Of
+//! a bad file in the folder nothing is in effect.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -15,86 +16,132 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::Servers;
 use crate::cli::Place;
-use crate::source;
+use crate::source::{self, Own, Source, found};
 
-/// How often the file is looked at; a change is in effect about a second later.
+/// How often the files are looked at; a change is in effect about a second later.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Reload {
     pub(crate) place: Place,
     /// The version in effect.
-    pub(crate) seen: Option<Fingerprint>,
+    pub(crate) seen: Version,
+    /// Which version of the folder's file was trusted then.
+    pub(crate) trusted: Option<String>,
+    /// The last good one of the person's own.
+    pub(crate) own: Own,
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
     pub(crate) guard: Arc<ArcSwap<Guard>>,
     pub(crate) port: u16,
 }
 
-/// What tells one version of the file from another without reading it.
+/// The files that lie there.
+pub(crate) struct Version {
+    own: Option<Fingerprint>,
+    folder: Option<Fingerprint>,
+}
+
+/// What tells one version of a file from another without reading it.
 #[derive(PartialEq, Eq)]
-pub(crate) struct Fingerprint {
+struct Fingerprint {
     modified: (i64, i64),
+    /// Also tells when a file can be read that could not.
+    changed: (i64, i64),
     size: u64,
     inode: u64,
 }
 
 impl Reload {
     pub(crate) async fn watch(mut self, stop: CancellationToken) {
-        let Some(path) = source::path(&self.place) else {
-            return;
-        };
         loop {
             tokio::select! {
                 () = tokio::time::sleep(INTERVAL) => {}
                 () = stop.cancelled() => return,
             }
-            let now = fingerprint(&path);
-            if now == self.seen {
-                continue;
-            }
-            match &now {
-                Some(_) => self.apply(&path).await,
-                // Some programs save by deleting first; nobody means "no servers" by it.
-                None => self.reject(format!("config '{}' is gone", path.display())),
-            }
+            let now = version(&self.place);
+            let trusted = self.trusted_now(&now).await;
+            let has_own = now.own != self.seen.own && self.take_own(&now);
+            let has_folder = now.folder != self.seen.folder || trusted != self.trusted;
             self.seen = now;
+            self.trusted = trusted;
+            if has_own || has_folder {
+                self.apply().await;
+            }
         }
     }
 
-    async fn apply(&self, path: &Path) {
-        match source::load(&self.place) {
-            Ok(source) => {
-                source.tell_notes();
-                self.guard.store(Arc::new(guard(&source.config, self.port)));
-                let plan = self.servers.plan(&source.config, Reach::All);
-                self.gateway.reconfigure(Settings::from(&source.config), plan).await;
-                self.gateway.set_config_fault(None);
-                tracing::info!(config = %path.display(), "configuration reloaded");
-            }
-            Err(failure) => self.reject(failure.message().to_owned()),
+    /// Whether the person's own file gave a configuration.
+    fn take_own(&mut self, now: &Version) -> bool {
+        if now.own.is_none() {
+            // Some programs save by deleting first; nobody means "no servers" by it.
+            let path = source::path(&self.place).unwrap_or_default();
+            self.reject(format!("config '{}' is gone", path.display()));
+            return false;
         }
+        match source::own(&self.place) {
+            Ok(own) => {
+                self.own = own;
+                self.gateway.set_config_fault(None);
+                true
+            }
+            Err(failure) => {
+                self.reject(failure.message().to_owned());
+                false
+            }
+        }
+    }
+
+    async fn apply(&self) {
+        let source = self.own.clone().with_folder(&self.place);
+        source.tell_notes();
+        self.guard.store(Arc::new(guard(&source.config, self.port)));
+        let plan = self.servers.plan(&source.config, Reach::All);
+        self.gateway.reconfigure(Settings::from(&source.config), plan).await;
+        tracing::info!("configuration reloaded");
     }
 
     fn reject(&self, message: String) {
         tracing::error!("{message}; the old configuration stays");
         self.gateway.set_config_fault(Some(message));
     }
+
+    /// Which version of the folder's file is trusted now. A store that cannot be read has no news.
+    async fn trusted_now(&self, now: &Version) -> Option<String> {
+        now.folder.as_ref()?;
+        let place = found::place(Path::new(found::SHOWN))?;
+        let place = place.to_str()?.to_owned();
+        let store = self.gateway.store().clone();
+        let asking = tokio::task::spawn_blocking(move || store.state().trusted_file(&place));
+        match asking.await {
+            Ok(Ok(trusted)) => trusted,
+            Ok(Err(_)) | Err(_) => self.trusted.clone(),
+        }
+    }
+}
+
+/// Which version of the folder's file was trusted when the configuration was made.
+pub(crate) fn trusted(source: &Source) -> Option<String> {
+    source.folder.as_ref()?.trusted.clone()
 }
 
 pub(crate) fn guard(config: &Config, port: u16) -> Guard {
     Guard::new(config.hosts(port), config.origins(port))
 }
 
-/// The version of the config file that lies there now. Taken before the file is read: a change that
-/// comes in between is then seen as one.
-pub(crate) fn version(place: &Place) -> Option<Fingerprint> {
-    fingerprint(&source::path(place)?)
+/// The version of the config files that lie there now. Taken before the files are read: a change
+/// that comes in between is then seen as one.
+pub(crate) fn version(place: &Place) -> Version {
+    Version {
+        own: source::path(place).and_then(|path| fingerprint(&path)),
+        folder: source::folder_path(place).and_then(|path| fingerprint(&path)),
+    }
 }
 
 fn fingerprint(path: &Path) -> Option<Fingerprint> {
     let metadata = std::fs::metadata(path).ok()?;
     Some(Fingerprint {
         modified: (metadata.mtime(), metadata.mtime_nsec()),
+        changed: (metadata.ctime(), metadata.ctime_nsec()),
         size: metadata.size(),
         inode: metadata.ino(),
     })

@@ -13,7 +13,7 @@ use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use domain::config::Config;
+use domain::config::{Config, Origin};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
@@ -54,7 +54,8 @@ pub(crate) async fn run_with(
 ) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let seen = reload::version(place);
-    let source = source::load(place)?;
+    let own = source::own(place)?;
+    let source = own.clone().with_folder(place);
     source.tell_notes();
     let home = Home::of(place)?;
     home.prepare()?;
@@ -71,6 +72,8 @@ pub(crate) async fn run_with(
     let reload = Reload {
         place: place.clone(),
         seen,
+        trusted: reload::trusted(&source),
+        own,
         gateway: app.gateway.clone(),
         servers: app.servers,
         guard,
@@ -267,14 +270,22 @@ fn announce(
 }
 
 fn welcome(place: &Place, home: &Home, address: SocketAddr, config: &Config) -> String {
-    let names: Vec<&str> = config.servers.iter().map(|server| server.name.as_str()).collect();
-    let (servers, example) = match names.as_slice() {
+    let (own, found): (Vec<_>, Vec<_>) =
+        config.servers.iter().partition(|server| server.origin == Origin::Own);
+    let names = |servers: &[&domain::config::Server]| {
+        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+        names.join(", ")
+    };
+    let (mut servers, example) = match own.as_slice() {
         [] => (
             "notes, clock (demo servers: nothing is configured yet)".to_owned(),
             "call tool-read --tool-name=clock:current_time",
         ),
-        names => (names.join(", "), "tools list"),
+        own => (names(own), "tools list"),
     };
+    if !found.is_empty() {
+        servers.push_str(&format!("; not started, found in the folder: {}", names(&found)));
+    }
     let mut program = std::env::current_exe()
         .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
     if place.home.is_some() {

@@ -1,21 +1,59 @@
-//! Which configuration is in force: found, read and checked.
+//! Which configuration is in force: found, read, checked and laid over each other.
 
 use std::path::{Path, PathBuf};
 
-use domain::config::{self, Config};
+use domain::config::{self, Config, Faults, Overlaid};
+use store::state::State;
 
+pub(crate) mod found;
+
+use self::found::{Found, SHOWN};
 use crate::cli::Place;
 use crate::exit::Failure;
-use crate::home;
+use crate::home::{self, Home};
 
-/// Found in the folder where the program runs.
-const FOLDER_FILE: &str = "countersign.json";
-
-pub(crate) struct Source {
+/// The person's own configuration.
+#[derive(Clone)]
+pub(crate) struct Own {
     pub(crate) config: Config,
     /// The file it was read from; none when there is none.
     pub(crate) file: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
+}
+
+/// The configuration in force.
+pub(crate) struct Source {
+    pub(crate) config: Config,
+    /// The person's own file; none when there is none.
+    pub(crate) file: Option<PathBuf>,
+    pub(crate) notes: Vec<String>,
+    /// What became of a file in the folder; none when there is none.
+    pub(crate) folder: Option<Folder>,
+}
+
+pub(crate) struct Folder {
+    pub(crate) standing: Standing,
+    /// The hash that is trusted, of whichever text.
+    pub(crate) trusted: Option<String>,
+}
+
+pub(crate) enum Standing {
+    /// All of it is in effect.
+    Trusted,
+    /// It may only narrow.
+    Untrusted,
+    /// Nothing of it is in effect, for these faults.
+    Wrong(String),
+}
+
+impl Standing {
+    pub(crate) fn words(&self) -> &'static str {
+        match self {
+            Standing::Trusted => "trusted",
+            Standing::Untrusted => "not trusted: it may only narrow",
+            Standing::Wrong(_) => "wrong: nothing of it takes effect",
+        }
+    }
 }
 
 impl Source {
@@ -33,17 +71,27 @@ pub(crate) fn path(place: &Place) -> Option<PathBuf> {
     place.config.clone().or_else(own)
 }
 
-pub(crate) fn load(place: &Place) -> Result<Source, Failure> {
-    let must_exist = place.config.is_some();
-    let mut source = match path(place) {
-        Some(path) if must_exist || path.exists() => read(&path)?,
-        _ => Source { config: Config::default(), file: None, notes: Vec::new() },
-    };
-    source.notes.extend(folder_note(source.file.as_deref()));
-    Ok(source)
+/// The file in the folder, whether it is there or not; none where it has no say, being the
+/// person's own.
+pub(crate) fn folder_path(place: &Place) -> Option<PathBuf> {
+    let file = PathBuf::from(SHOWN);
+    let is_own = path(place).is_some_and(|own| found::is_same(&own, &file));
+    (!place.alone && !is_own).then_some(file)
 }
 
-fn read(path: &Path) -> Result<Source, Failure> {
+pub(crate) fn load(place: &Place) -> Result<Source, Failure> {
+    Ok(own(place)?.with_folder(place))
+}
+
+pub(crate) fn own(place: &Place) -> Result<Own, Failure> {
+    let must_exist = place.config.is_some();
+    match path(place) {
+        Some(path) if must_exist || path.exists() => read(&path),
+        _ => Ok(Own { config: Config::default(), file: None, notes: Vec::new() }),
+    }
+}
+
+fn read(path: &Path) -> Result<Own, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::config(format!("cannot read config '{}': {error}", path.display()))
     })?;
@@ -51,7 +99,7 @@ fn read(path: &Path) -> Result<Source, Failure> {
         Ok(parsed) => {
             let notes = parsed.notes.iter().map(|note| format!("{}: {note}", path.display()));
             let notes = notes.collect();
-            Ok(Source { config: parsed.config, file: Some(path.to_owned()), notes })
+            Ok(Own { config: parsed.config, file: Some(path.to_owned()), notes })
         }
         Err(faults) => {
             Err(Failure::config(format!("config '{}' is wrong:\n{faults}", path.display())))
@@ -59,13 +107,93 @@ fn read(path: &Path) -> Result<Source, Failure> {
     }
 }
 
-/// A config that merely lies in the folder must not run code or change policy.
-fn folder_note(used: Option<&Path>) -> Option<String> {
-    let found = std::fs::canonicalize(FOLDER_FILE).ok()?;
-    if used.is_some_and(|used| std::fs::canonicalize(used).is_ok_and(|used| used == found)) {
-        return None;
+impl Own {
+    /// Lays the file of the folder over it: all of one that is trusted, of another what narrows.
+    pub(crate) fn with_folder(self, place: &Place) -> Source {
+        let found = match folder_path(place).map(|file| found::read(&file)) {
+            None | Some(Ok(None)) => {
+                let Own { config, file, notes } = self;
+                return Source { config, file, notes, folder: None };
+            }
+            Some(Ok(Some(found))) => found,
+            Some(Err(words)) => return self.without_folder(words.clone(), &words, None),
+        };
+        let trusted = trusted(place, &found.place);
+        let unknown = trusted.as_ref().err().cloned();
+        let trusted = trusted.unwrap_or_default();
+        let is_trusted = trusted.as_ref() == Some(&found.sha256);
+        let laid = match is_trusted {
+            true => config::lay_over(self.config.clone(), &found.text),
+            false => config::overlay(self.config.clone(), &found.text),
+        };
+        let Overlaid { config, notes: more } = match laid {
+            Ok(laid) => laid,
+            Err(faults) => {
+                return self.without_folder(faults.to_string(), &first(&faults), trusted);
+            }
+        };
+        let mut notes = self.notes;
+        notes.extend(unknown.map(|error| {
+            format!("{SHOWN}: cannot tell whether it is trusted, so it may only narrow: {error}")
+        }));
+        if trusted.is_some() && !is_trusted {
+            notes.push(format!(
+                "{SHOWN}: it has changed since it was trusted, so it may only narrow; look at it \
+                 and run `countersign config trust` again"
+            ));
+        }
+        notes.extend(more.iter().map(|note| format!("{SHOWN}: {note}")));
+        let standing = if is_trusted { Standing::Trusted } else { Standing::Untrusted };
+        Source { config, file: self.file, notes, folder: Some(Folder { standing, trusted }) }
     }
-    Some(format!(
-        "./{FOLDER_FILE} was found and ignored; name it with --config to use it as your own"
-    ))
+
+    fn without_folder(self, faults: String, words: &str, trusted: Option<String>) -> Source {
+        let mut notes = self.notes;
+        notes.push(format!("{SHOWN}: nothing of it takes effect: {words}"));
+        let folder = Some(Folder { standing: Standing::Wrong(faults), trusted });
+        Source { config: self.config, file: self.file, notes, folder }
+    }
+}
+
+/// One line for the log, which a stranger's file must not fill.
+fn first(faults: &Faults) -> String {
+    let first = faults.list.first().map(ToString::to_string).unwrap_or_default();
+    match faults.list.len() + faults.left_out {
+        0 | 1 => first,
+        all => format!("{first}; and {} more: see `countersign config check`", all - 1),
+    }
+}
+
+/// The hash under which a file is trusted, if it is.
+fn trusted(place: &Place, file: &Path) -> Result<Option<String>, String> {
+    let home = Home::of(place).map_err(|failure| failure.message().to_owned())?;
+    // What cannot be written down cannot have been trusted.
+    let Some(file) = file.to_str() else { return Ok(None) };
+    let state = State::of_home(home.path()).map_err(|error| error.to_string())?;
+    match state {
+        Some(state) => state.trusted_file(file).map_err(|error| error.to_string()),
+        None => Ok(None),
+    }
+}
+
+/// What is to be trusted, or no longer: the file that is named, or the one of this folder.
+pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
+    let file = file.unwrap_or_else(|| PathBuf::from(SHOWN));
+    if file.file_name().is_some_and(|name| name == found::NAME) {
+        return Ok(file);
+    }
+    Err(Failure::input(format!(
+        "'{}' is never found in a folder: only a file named '{}' is",
+        file.display(),
+        found::NAME
+    )))
+}
+
+/// Reads a file that a person means to trust.
+pub(crate) fn read_to_trust(file: &Path) -> Result<Found, Failure> {
+    match found::read(file) {
+        Ok(Some(found)) => Ok(found),
+        Ok(None) => Err(Failure::input(format!("there is no '{}'", file.display()))),
+        Err(words) => Err(Failure::config(format!("'{}': {words}", file.display()))),
+    }
 }

@@ -21,6 +21,7 @@ mod source;
 mod template;
 #[cfg(test)]
 mod tests;
+mod trusted;
 
 pub use fault::{Fault, Faults, Note};
 pub use found::{Overlaid, overlay};
@@ -33,6 +34,7 @@ pub use section::{
 };
 pub use server::{AutoApprove, OAuth, Origin, Server, Sharing, Start, Transport};
 pub use template::{Malformed, MissingVariable, Template};
+pub use trusted::lay_over;
 
 /// A checked configuration, with the defaults filled in. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]
@@ -70,6 +72,11 @@ impl Config {
 
     pub fn profile(&self, name: &str) -> Option<&Profile> {
         self.profiles.iter().find(|profile| profile.name == name)
+    }
+
+    /// Whether the built-in tools are all there is, which is when they are on by default.
+    fn is_bare(&self) -> bool {
+        self.servers.is_empty() && self.plugins.is_empty()
     }
 
     /// The `Host` values to accept when listening on `port`, which may differ from the configured

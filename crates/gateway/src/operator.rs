@@ -2,6 +2,7 @@
 //! store, then put into effect; when the answer comes, it holds.
 
 mod decision;
+mod file;
 mod server;
 mod token;
 mod tool;

@@ -29,6 +29,7 @@ pub use summary::{Period, Summary};
 
 use crate::StoreError;
 use connection::Readers;
+pub(crate) use connection::look;
 
 /// A ledger to read from; clones are the same one.
 #[derive(Clone)]

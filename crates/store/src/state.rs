@@ -20,7 +20,7 @@ pub use items::{Approval, Definition, Item, ItemChange};
 pub use servers::ServerState;
 pub use tokens::TokenRecord;
 
-use crate::{Durability, StoreError, schema, transaction};
+use crate::{Durability, StoreError, query, schema, transaction};
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct State {
@@ -31,6 +31,8 @@ pub struct State {
 
 enum Place {
     File(PathBuf, Durability),
+    /// A file that is only read.
+    Look(PathBuf),
     Memory,
 }
 
@@ -38,6 +40,18 @@ impl State {
     /// The state in a ledger's file, which is there and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
         State { place: Place::File(file.to_owned(), durability), db: Mutex::default() }
+    }
+
+    /// The state of a home as it lies there, to be read and not changed: nothing is opened for
+    /// writing or brought to another format. None where nobody has decided anything that this
+    /// program could read.
+    pub fn of_home(home: &Path) -> Result<Option<State>, StoreError> {
+        let file = home.join(crate::FILE);
+        if !file.exists() {
+            return Ok(None);
+        }
+        let state = State { place: Place::Look(file), db: Mutex::default() };
+        Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
     pub(crate) fn in_memory() -> State {
@@ -55,8 +69,8 @@ impl State {
     /// Lets go of the file, unless it is being asked right now. The next question opens it again.
     pub(crate) fn rest(&self) {
         match (&self.place, self.db.try_lock()) {
-            (Place::File(..), Ok(mut db)) => *db = None,
-            (Place::File(..) | Place::Memory, _) => {}
+            (Place::File(..) | Place::Look(_), Ok(mut db)) => *db = None,
+            (Place::File(..) | Place::Look(_) | Place::Memory, _) => {}
         }
     }
 
@@ -105,6 +119,7 @@ impl Place {
     fn connect(&self) -> Result<Connection, StoreError> {
         match self {
             Place::File(file, durability) => crate::connect(file, *durability),
+            Place::Look(file) => query::look(file),
             Place::Memory => {
                 let mut db = Connection::open_in_memory()?;
                 schema::migrate(&mut db)?;

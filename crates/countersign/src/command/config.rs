@@ -1,28 +1,169 @@
-//! `countersign config show|check`.
+//! `countersign config show|check|trust`.
 
-use domain::config::render;
+use std::path::{Path, PathBuf};
+
+use domain::config::{self, render};
+use domain::{Refusal, trust};
+use gateway::operator::By;
+use gateway::plan::{Plan, Reach};
+use gateway::{Gateway, Settings};
+use serde_json::Value;
+use store::Store;
 
 use crate::cli::{Config, Format, Place};
 use crate::exit::Failure;
-use crate::{output, source};
+use crate::home::Home;
+use crate::output;
+use crate::source::found::{self, Found, SHOWN};
+use crate::source::{self, Own, Source, Standing};
 
-pub(crate) fn run(place: &Place, verb: Config) -> Result<(), Failure> {
-    let source = source::load(place)?;
+/// Keys whose members have names of their own: what is under one is told as a whole.
+const NAMED: [&str; 3] = ["mcpServers", "profiles", "plugins"];
+
+pub(crate) async fn run(place: &Place, verb: Config) -> Result<(), Failure> {
     match verb {
         Config::Show { output } => {
+            let source = source::load(place)?;
+            source.tell_notes();
+            if let Some(folder) = &source.folder {
+                tracing::warn!("{SHOWN} was found: {}", folder.standing.words());
+            }
             let format = if output == Format::Table { Format::Json } else { output };
             output::print(format, &render(&source.config), |_| String::new())
         }
-        Config::Check => {
-            for note in &source.notes {
-                output::line(&format!("note: {note}"))?;
-            }
-            let servers = source.config.servers.len();
-            let file = match &source.file {
-                Some(file) => file.display().to_string(),
-                None => "no config file, the defaults".to_owned(),
-            };
-            output::line(&format!("ok: {file}, {servers} servers"))
-        }
+        Config::Check => check(&source::load(place)?),
+        Config::Trust { file, revoke: false } => trust_file(place, &source::to_trust(file)?).await,
+        Config::Trust { file, revoke: true } => forget_file(place, file).await,
     }
+}
+
+fn check(source: &Source) -> Result<(), Failure> {
+    let folder = source.folder.as_ref().map(|folder| &folder.standing);
+    if let Some(Standing::Wrong(faults)) = folder {
+        return Err(Failure::config(format!("{SHOWN} is wrong:\n{faults}")));
+    }
+    for note in &source.notes {
+        output::line(&format!("note: {note}"))?;
+    }
+    let servers = source.config.servers.len();
+    let file = match &source.file {
+        Some(file) => file.display().to_string(),
+        None => "no config file, the defaults".to_owned(),
+    };
+    let folder = folder.map(|standing| format!(" and {SHOWN} ({})", standing.words()));
+    let folder = folder.unwrap_or_default();
+    output::line(&format!("ok: {file}{folder}, {servers} servers"))
+}
+
+async fn trust_file(place: &Place, file: &Path) -> Result<(), Failure> {
+    let own = source::own(place)?;
+    if own.file.as_deref().is_some_and(|own| found::is_same(own, file)) {
+        return Err(Failure::input(format!(
+            "'{}' is your own config: all of it is in effect already",
+            file.display()
+        )));
+    }
+    let found = source::read_to_trust(file)?;
+    let path = written(&found.place)?;
+    let changes = changes(&own, &found)?;
+    output::line(&format!("{path}\n{}\n", found.sha256))?;
+    if changes.is_empty() {
+        output::line("It says nothing that is not in effect already.")?;
+    } else {
+        output::line(&format!("To trust it puts into effect:\n  {}", changes.join("\n  ")))?;
+    }
+    let trusting = async |gateway: &Gateway| {
+        gateway.trust_file(&by(), path, &found.sha256).await.map_err(refused)
+    };
+    with_gate(place, &own, trusting).await?;
+    output::line(
+        "\nIt is trusted until it is changed. A `serve` that runs in its folder takes it up now; \
+         what needs a restart, at its next start.",
+    )
+}
+
+async fn forget_file(place: &Place, file: Option<PathBuf>) -> Result<(), Failure> {
+    let file = source::to_trust(file)?;
+    let stands = found::place(&file);
+    let stands = stands.ok_or_else(|| Failure::input(format!("no file: '{}'", file.display())))?;
+    let path = written(&stands)?;
+    let forgetting =
+        async |gateway: &Gateway| gateway.forget_file(&by(), path).await.map_err(refused);
+    if !with_gate(place, &source::own(place)?, forgetting).await? {
+        return Err(Failure::input(format!("'{path}' was not trusted")));
+    }
+    output::line(&format!("{path} is no longer trusted: it may only narrow."))
+}
+
+/// What to trust the file changes, each as one line.
+fn changes(own: &Own, found: &Found) -> Result<Vec<String>, Failure> {
+    let after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
+        Failure::config(format!("'{}' is wrong, and not trusted:\n{faults}", found.place.display()))
+    })?;
+    // One that has no say until it is trusted leaves one's own as it is.
+    let before = config::overlay(own.config.clone(), &found.text);
+    let before = before.map_or_else(|_| own.config.clone(), |laid| laid.config);
+    let mut lines = Vec::new();
+    compare("", &render(&before), &render(&after.config), &mut lines);
+    Ok(lines)
+}
+
+fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
+    if before == after {
+        return;
+    }
+    let (Some(old), Some(new)) = (before.as_object(), after.as_object()) else {
+        let was =
+            if before.is_null() { String::new() } else { format!(" (was {})", shown(before)) };
+        return lines.push(format!("{path}: {}{was}", shown(after)));
+    };
+    for (name, value) in new {
+        let old = old.get(name).unwrap_or(&Value::Null);
+        if NAMED.contains(&path) {
+            // Whoever trusts a server wants to see what it runs, whatever of it was known.
+            if old != value {
+                lines.push(format!("{path}.{}: {}", trust::visible(name), shown(value)));
+            }
+            continue;
+        }
+        let path = if path.is_empty() { name.clone() } else { format!("{path}.{name}") };
+        compare(&path, old, value, lines);
+    }
+}
+
+/// A stranger's text, with nothing in it that a terminal obeys or a person does not see.
+fn shown(value: &Value) -> String {
+    trust::visible(&output::compact(value)).into_owned()
+}
+
+/// As the store keeps it.
+fn written(path: &Path) -> Result<&str, Failure> {
+    path.to_str().ok_or_else(|| {
+        Failure::input(format!("'{}' cannot be trusted: its path is not UTF-8", path.display()))
+    })
+}
+
+fn by() -> By {
+    By { source: "cli", request_id: None }
+}
+
+fn refused(refusal: Refusal) -> Failure {
+    Failure::system(format!("{}: {}", refusal.code, refusal.message))
+}
+
+/// A gate of our own that connects to nothing, beside a `serve` that may run.
+async fn with_gate<T>(
+    place: &Place,
+    own: &Own,
+    work: impl AsyncFnOnce(&Gateway) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let home = Home::of(place)?;
+    home.prepare()?;
+    let store = Store::open(home.path(), &own.config.ledger).map_err(Failure::store)?;
+    let gateway = Gateway::new(Settings::from(&own.config), store);
+    let plan = Plan { reach: Reach::Nothing, ..Plan::default() };
+    gateway.start(plan).map_err(Failure::store)?;
+    let result = work(&gateway).await;
+    gateway.drain().await;
+    result
 }

@@ -34,12 +34,12 @@ const PIPE_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let folder = Folder::make()?;
-    // An empty config of its own: the person's servers have no part in a demo.
+    // An empty config of its own: the servers of the person and the folder have no part in a demo.
     let config = folder.0.join("config.json");
     std::fs::write(&config, "{}").map_err(|error| {
         Failure::system(format!("cannot write '{}': {error}", config.display()))
     })?;
-    let place = Place { config: Some(config), home: Some(folder.0.join("home")) };
+    let place = Place { config: Some(config), home: Some(folder.0.join("home")), alone: true };
     let listen = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let serve = Serve { listen: Some(listen), output: ServeFormat::Text };
     serve::run_with(&place, serve, |gateway| agent(gateway, args.once).boxed()).await

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
+use domain::config::Origin;
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, End, Wrapped};
 use gateway::upstream::ServerSpec;
@@ -64,7 +65,11 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
 fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>, Failure> {
     let configured = config.servers.iter().find(|server| server.name == name);
     let rules = configured.map(|server| ServerSpec::configured(server, None).rules);
-    let rules = rules.unwrap_or_default();
+    let mut rules = rules.unwrap_or_default();
+    // What a file in the folder would start is another server: of that one only the lists count.
+    if configured.is_some_and(|server| server.origin == Origin::Found) {
+        (rules.quarantined, rules.disabled) = (false, false);
+    }
     if rules.disabled || rules.quarantined {
         return Err(Failure::call(format!(
             "TOOL_BLOCKED: the configuration has switched off or quarantined the server '{name}'"

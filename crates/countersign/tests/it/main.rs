@@ -10,6 +10,7 @@ mod crash;
 mod discovery;
 mod events;
 mod foreign;
+mod found;
 mod gate;
 mod http_edge;
 mod intent;

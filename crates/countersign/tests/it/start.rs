@@ -105,23 +105,6 @@ async fn a_key_file_that_others_can_read_is_refused() {
 }
 
 #[tokio::test]
-async fn a_config_that_lies_in_the_folder_is_ignored_with_a_note() {
-    let dir = tempfile::tempdir().unwrap();
-    let marker = dir.path().join("ran");
-    let config = json!({"mcpServers": {"x": {"command": "touch", "args": [marker]}}});
-    std::fs::write(dir.path().join("countersign.json"), config.to_string()).unwrap();
-    let output = run(dir.path(), ["upstream", "list"]).await;
-    assert_eq!(output.status.code(), Some(0));
-    assert!(
-        stderr(&output).contains("./countersign.json was found and ignored"),
-        "{}",
-        stderr(&output)
-    );
-    assert!(!stdout(&output).contains('x'), "{}", stdout(&output));
-    assert!(!marker.exists());
-}
-
-#[tokio::test]
 async fn on_sigterm_running_calls_finish_new_ones_are_refused_and_the_exit_is_clean() {
     let files = tempfile::tempdir().unwrap();
     let (log, go) = (files.path().join("log"), files.path().join("go"));

@@ -7,11 +7,11 @@ use crate::policy::ToolRules;
 #[cfg(test)]
 mod tests;
 
-/// What [`overlay`] made of two files without faults.
+/// What [`overlay`] or [`lay_over`](super::lay_over) made of two files without faults.
 #[derive(Debug)]
 pub struct Overlaid {
     pub config: Config,
-    /// What of the found file is ignored, and what else is to be known of it; in its order.
+    /// What of the other file is ignored, and what else is to be known of it; in its order.
     pub notes: Vec<Note>,
 }
 
@@ -26,8 +26,7 @@ pub fn overlay(own: Config, found: &str) -> Result<Overlaid, Faults> {
     }
     config.servers.extend(found.servers);
     config.profiles.extend(found.profiles);
-    add(&mut config.redact.keys, found.redact.keys);
-    add(&mut config.redact.patterns, found.redact.patterns);
+    config.redact.add(found.redact);
     Ok(Overlaid { config, notes: found.notes })
 }
 
@@ -35,13 +34,5 @@ fn narrow(config: &mut Config, name: &str, rules: ToolRules) {
     for server in config.servers.iter_mut().filter(|server| server.name == name) {
         let tools = std::mem::take(&mut server.tools);
         server.tools = tools.narrowed(rules.clone());
-    }
-}
-
-fn add(list: &mut Vec<String>, more: Vec<String>) {
-    for text in more {
-        if !list.contains(&text) {
-            list.push(text);
-        }
     }
 }

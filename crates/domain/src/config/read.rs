@@ -2,6 +2,7 @@
 //! reading finds them all; what it then returns is never used.
 
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 
 mod found;
 mod node;
@@ -11,11 +12,13 @@ mod scalar;
 mod section;
 mod server;
 mod transport;
+mod trusted;
 
 pub(super) use self::found::found;
 use self::node::{Members, Node, Place};
 use self::report::Report;
 pub use self::scalar::{duration, name_fault};
+pub(super) use self::trusted::trusted;
 use super::source::Source;
 use super::{Config, Faults, Parsed, keys};
 
@@ -43,6 +46,8 @@ fn config(root: &Node<'_>, report: &mut Report) -> Config {
     config.servers =
         servers.map(|entry| server::all(&entry.node, config.listen, report)).unwrap_or_default();
     numbers(&mut config, &top, report);
+    set(&mut config.plugins, top.read("plugins", report, section::plugins));
+    config.workspace.enabled = config.is_bare();
     sections(&mut config, &top, report);
     config.profiles = profile::all(&top, &profile::known(&config), report);
     config
@@ -51,8 +56,8 @@ fn config(root: &Node<'_>, report: &mut Report) -> Config {
 fn network(config: &mut Config, top: &Members<'_>, report: &mut Report) {
     set(&mut config.listen, top.read("listen", report, scalar::listen));
     note_reachable(top, config.listen, report);
-    config.allowed_hosts = top.read("allowed_hosts", report, scalar::hosts);
-    config.allowed_origins = top.read("allowed_origins", report, scalar::origins);
+    give(&mut config.allowed_hosts, top.read("allowed_hosts", report, scalar::hosts));
+    give(&mut config.allowed_origins, top.read("allowed_origins", report, scalar::origins));
 }
 
 fn numbers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
@@ -64,12 +69,10 @@ fn numbers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
     set(&mut config.connect_timeout, top.span("connect_timeout", report));
     set(&mut config.shutdown_timeout, top.span("shutdown_timeout", report));
     set(&mut config.refresh_interval, top.span("refresh_interval", report));
-    config.rate_limit = top.count("rate_limit", report).and_then(std::num::NonZeroU32::new);
+    set(&mut config.rate_limit, top.count("rate_limit", report).map(NonZeroU32::new));
 }
 
 fn sections(config: &mut Config, top: &Members<'_>, report: &mut Report) {
-    set(&mut config.plugins, top.read("plugins", report, section::plugins));
-    config.workspace.enabled = config.servers.is_empty() && config.plugins.is_empty();
     section::workspace(&mut config.workspace, top, report);
     section::intent(&mut config.intent, top, report);
     section::ledger(&mut config.ledger, top, report);
@@ -91,6 +94,13 @@ fn note_reachable(top: &Members<'_>, listen: SocketAddr, report: &mut Report) {
 /// Keeps the default where the file says nothing.
 fn set<T>(slot: &mut T, value: Option<T>) {
     if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+/// The same for what has no default.
+fn give<T>(slot: &mut Option<T>, value: Option<T>) {
+    if value.is_some() {
         *slot = value;
     }
 }

@@ -77,11 +77,27 @@ choice! {
 }
 
 /// Added to the built-in redaction.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redact {
     pub keys: Vec<String>,
     /// Regular expressions, not compiled here.
     pub patterns: Vec<String>,
+}
+
+impl Redact {
+    /// Hides what another file names as well.
+    pub(super) fn add(&mut self, more: Redact) {
+        add(&mut self.keys, more.keys);
+        add(&mut self.patterns, more.patterns);
+    }
+}
+
+fn add(list: &mut Vec<String>, more: Vec<String>) {
+    for text in more {
+        if !list.contains(&text) {
+            list.push(text);
+        }
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! The record of a decision: who decided what about which server, tool or token.
+//! The record of a decision: who decided what about which server, tool, token or file.
 
 use std::time::Duration;
 
@@ -35,6 +35,11 @@ impl<'a> About<'a> {
 
     pub(super) fn tool(server: &'a str, tool: &'a str) -> About<'a> {
         About { kind: Kind::ToolChange, server, tool }
+    }
+
+    /// Of a config file, which brings servers in and changes their rules.
+    pub(super) fn file() -> About<'static> {
+        About { kind: Kind::ServerChange, server: "", tool: "" }
     }
 
     pub(super) fn token() -> About<'static> {

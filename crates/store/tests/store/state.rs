@@ -646,3 +646,26 @@ fn a_full_disk_takes_no_half_decision() {
     state.record_items("git", &changes[..100], true).unwrap();
     assert_eq!(items(state, "git").len(), 102);
 }
+
+#[tokio::test]
+async fn a_home_can_be_looked_at_without_opening_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path();
+    assert!(State::of_home(home).unwrap().is_none(), "there is no ledger");
+    let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
+    store.state().trust_file("/a", "1").unwrap();
+    let look = || State::of_home(home).unwrap().unwrap();
+    let live = look();
+    assert_eq!(live.trusted_file("/a").unwrap().as_deref(), Some("1"));
+    store.state().trust_file("/a", "2").unwrap();
+    assert_eq!(live.trusted_file("/a").unwrap().as_deref(), Some("2"), "it is written meanwhile");
+    assert!(live.trust_file("/a", "3").is_err(), "it is for reading");
+    store.close().await.unwrap();
+    drop((live, store));
+    let names = || std::fs::read_dir(home).unwrap().map(|file| file.unwrap().file_name());
+    let before: Vec<_> = names().collect();
+    assert_eq!(look().trusted_file("/a").unwrap().as_deref(), Some("2"), "and when nobody runs");
+    assert_eq!(names().collect::<Vec<_>>(), before);
+    std::fs::write(home.join(store::FILE), "no ledger").unwrap();
+    assert!(State::of_home(home).is_err());
+}

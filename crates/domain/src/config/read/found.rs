@@ -8,8 +8,7 @@ use super::super::source::Source;
 use super::super::{AutoApprove, Config, Faults, Note, Origin, Profile, Redact, Server, keys};
 use super::node::{Members, Node, Place};
 use super::report::Report;
-use super::{network, numbers, profile, sections, server};
-use crate::ledger::redaction::Redactor;
+use super::{network, numbers, profile, section, sections, server};
 use crate::policy::ToolRules;
 
 const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
@@ -122,6 +121,7 @@ fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
     let mut checked = Config::default();
     network(&mut checked, &top, report);
     numbers(&mut checked, &top, report);
+    top.read("plugins", report, section::plugins);
     sections(&mut checked, &top, report);
     found.redact = checked.redact;
     check_redaction(&found.redact, &top, own, report);
@@ -188,8 +188,5 @@ fn check_redaction(redact: &Redact, top: &Members<'_>, own: &Config, report: &mu
         report.fault(&entry.node.place, format!("a file that was found may add {bound} at most"));
         return;
     }
-    let patterns = [own.redact.patterns.as_slice(), &redact.patterns].concat();
-    for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
-        report.fault(&entry.node.place, format!("together with your own: {fault}"));
-    }
+    section::check_together(own, redact, &entry.node, report);
 }

@@ -7,8 +7,8 @@ use jsonc_parser::ast::Value;
 
 use super::super::template::Template;
 use super::super::{
-    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Redact,
-    Store, Telemetry, Workspace, keys,
+    Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin,
+    Redact, Store, Telemetry, Workspace, keys,
 };
 use super::node::{Entry, Members, Node};
 use super::report::Report;
@@ -91,6 +91,14 @@ fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
         return None;
     }
     Some(patterns)
+}
+
+/// Patterns of two files must still be a redaction that can be made.
+pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, report: &mut Report) {
+    let patterns = [own.redact.patterns.as_slice(), &more.patterns].concat();
+    for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
+        report.fault(&node.place, format!("together with your own: {fault}"));
+    }
 }
 
 pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Members<'_>, report: &mut Report) {

@@ -9,11 +9,15 @@ use jsonc_parser::ast::Value;
 use super::super::{AutoApprove, OAuth, Server, Sharing, Start, Transport, keys};
 use super::node::{Members, Node, Place, shown};
 use super::report::Report;
-use super::{scalar, set, transport};
+use super::{give, scalar, set, transport};
 use crate::policy::ToolRules;
 
 /// The built-in tools are served under this name.
 pub(super) const RESERVED_NAME: &str = "workspace";
+
+/// Members that say how a server is reached; an entry with one of them has to say all of it.
+const REACHING: [&str; 8] =
+    ["command", "args", "env", "cwd", "url", "headers", "transport", "type"];
 
 /// Each server is a process or a connection with its own tasks.
 pub(super) const SERVERS_MAX: usize = 1_000;
@@ -105,12 +109,34 @@ fn settings(server: &mut Server, members: &Members<'_>, report: &mut Report) {
     set(&mut server.auto_approve, members.choice("auto_approve", AutoApprove::named, report));
     set(&mut server.sharing, members.choice("sharing", Sharing::named, report));
     set(&mut server.start, members.choice("start", Start::named, report));
-    server.call_timeout = members.span("call_timeout", report);
-    server.max_concurrent = members.count("max_concurrent", report).and_then(NonZeroU32::new);
-    server.oauth = members.section("oauth", report).map(|members| OAuth {
+    give(&mut server.call_timeout, members.span("call_timeout", report));
+    let concurrent = members.count("max_concurrent", report).and_then(NonZeroU32::new);
+    give(&mut server.max_concurrent, concurrent);
+    let oauth = members.section("oauth", report).map(|members| OAuth {
         client_id: members.text("client_id", report),
         scopes: members.texts("scopes", report).unwrap_or_default(),
     });
+    give(&mut server.oauth, oauth);
+}
+
+/// An entry of a trusted file for a server which is there already: what it says takes the place of
+/// what was there, but for the lists, which narrow.
+pub(super) fn laid_over(
+    own: &Server,
+    members: &Members<'_>,
+    listen: SocketAddr,
+    report: &mut Report,
+) -> Option<Server> {
+    let is_another = REACHING.iter().any(|key| members.get(key).is_some());
+    let mut server = if is_another {
+        server(&own.name, members, listen, report)?
+    } else {
+        let mut server = Server { tools: ToolRules::All, ..own.clone() };
+        settings(&mut server, members, report);
+        server
+    };
+    server.tools = own.tools.clone().narrowed(server.tools);
+    Some(server)
 }
 
 /// The lists of an entry that only narrows a server which is there already: how that is reached

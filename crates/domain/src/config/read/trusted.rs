@@ -1,0 +1,71 @@
+//! A file of the folder that a person has trusted: every key of it counts, laid over the person's
+//! own. What narrows goes on narrowing, so that to trust a file never opens what one's own lists lock.
+
+use super::super::source::Source;
+use super::super::{Config, Faults, Parsed, Server, keys};
+use super::node::{Members, Node, Place};
+use super::report::Report;
+use super::{network, numbers, profile, section, sections, server};
+
+pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<Parsed, Faults> {
+    let source = Source::new(text);
+    let mut report = Report::default();
+    let mut config = own;
+    match source.tree() {
+        Ok(tree) => read(&mut config, &Node::root(&tree), &mut report),
+        Err(unreadable) => report.fault(&Place::root(unreadable.at), unreadable.message),
+    }
+    let notes = report.finish(&source)?;
+    Ok(Parsed { config, notes })
+}
+
+fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
+    let Some(top) = Members::open(root, &keys::TOP, report) else { return };
+    let own = config.clone();
+    network(config, &top, report);
+    numbers(config, &top, report);
+    servers(config, &top, report);
+    for plugin in top.read("plugins", report, section::plugins).unwrap_or_default() {
+        put(&mut config.plugins, plugin, |plugin| &plugin.name);
+    }
+    // Where nobody has said otherwise, the built-in tools are on only while nothing else is there.
+    if own.workspace.enabled == own.is_bare() {
+        config.workspace.enabled = config.is_bare();
+    }
+    let mut hidden = std::mem::take(&mut config.redact);
+    sections(config, &top, report);
+    if let Some(entry) = top.get("redact") {
+        section::check_together(&own, &config.redact, &entry.node, report);
+    }
+    hidden.add(std::mem::take(&mut config.redact));
+    config.redact = hidden;
+    for profile in profile::all(&top, &profile::known(config), report) {
+        put(&mut config.profiles, profile, |profile| &profile.name);
+    }
+}
+
+fn servers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
+    let Some(entry) = top.get("mcpServers") else { return };
+    let mut given: Vec<Server> = Vec::new();
+    server::each(&entry.node, report, &mut |name, members, report| {
+        given.extend(match config.server(name) {
+            Some(own) => server::laid_over(own, members, config.listen, report),
+            None => server::server(name, members, config.listen, report),
+        });
+    });
+    for server in given {
+        put(&mut config.servers, server, |server| &server.name);
+    }
+    if config.servers.len() > server::SERVERS_MAX {
+        let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
+        report.fault(&entry.node.place, fault);
+    }
+}
+
+/// In the place of the one of the same name, or at the end.
+fn put<T>(list: &mut Vec<T>, item: T, name: impl Fn(&T) -> &String) {
+    match list.iter_mut().find(|known| name(known) == name(&item)) {
+        Some(known) => *known = item,
+        None => list.push(item),
+    }
+}

@@ -1,0 +1,221 @@
+//! Trusted files laid over an own configuration. The tables run over the declared keys, so that a
+//! new key fails here until somebody has said what it looks like.
+
+use serde_json::{Map, Value, json};
+
+use super::super::keys::{SERVER, TOP};
+use super::super::{Origin, Server, overlay, parse};
+use super::*;
+use crate::policy::ToolRules;
+
+const OWN: &str = r#"{
+  "listen": "127.0.0.1:1", "allowed_hosts": ["own"], "allowed_origins": ["http://own:1"],
+  "mcpServers": {
+    "one": {"command": "/own/one", "args": ["a"], "disabled_tools": ["x"], "start": "lazy",
+            "call_timeout": "1s", "max_concurrent": 2, "oauth": {"client_id": "own"}},
+    "two": {"url": "https://own/mcp"},
+  },
+  "profiles": {"p": {"servers": ["one"]}},
+  "plugins": {"g": {"path": "/own/g"}, "h": {"path": "/own/h"}},
+  "workspace": {"root": "/own"},
+  "ledger": {"max_records": 2000},
+  "redact": {"keys": ["k"], "patterns": ["p+"]},
+  "rate_limit": 5, "tools_limit": 7,
+}"#;
+
+fn own() -> Config {
+    parse(OWN).unwrap_or_else(|faults| panic!("{faults}")).config
+}
+
+fn laid(trusted: &Value) -> Config {
+    let laid = lay_over(own(), &trusted.to_string());
+    laid.unwrap_or_else(|faults| panic!("{faults}\nin {trusted}")).config
+}
+
+fn one(config: &Config) -> Server {
+    config.server("one").unwrap().clone()
+}
+
+#[test]
+fn what_it_does_not_say_stays() {
+    assert_eq!(laid(&json!({})), own());
+    assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
+}
+
+#[test]
+fn each_key_takes_the_place_of_ones_own_and_of_no_other() {
+    for key in TOP.keys {
+        let (value, expected): (Value, Box<dyn Fn(&mut Config)>) = match key.name {
+            "$schema" => (json!("x"), Box::new(|_| {})),
+            "listen" => {
+                (json!("0.0.0.0:9"), Box::new(|own| own.listen = "0.0.0.0:9".parse().unwrap()))
+            }
+            "allowed_hosts" => {
+                (json!(["h"]), Box::new(|own| own.allowed_hosts = Some(vec!["h".to_owned()])))
+            }
+            "allowed_origins" => (
+                json!(["http://h:2"]),
+                Box::new(|own| own.allowed_origins = Some(vec!["http://h:2".to_owned()])),
+            ),
+            // Shown below.
+            "mcpServers" | "profiles" | "plugins" | "redact" => continue,
+            "workspace" => (json!({"shell": true}), Box::new(|own| own.workspace.shell = true)),
+            "intent_declaration" => (
+                json!({"strict_server_validation": false}),
+                Box::new(|own| own.intent.strict_server_validation = false),
+            ),
+            "tools_limit" => (json!(3), Box::new(|own| own.tools_limit = 3)),
+            "tool_response_limit" => (json!(0), Box::new(|own| own.tool_response_limit = 0)),
+            "call_timeout" => (json!("7s"), Box::new(|own| own.call_timeout = SEVEN)),
+            "connect_timeout" => (json!("7s"), Box::new(|own| own.connect_timeout = SEVEN)),
+            "shutdown_timeout" => (json!("7s"), Box::new(|own| own.shutdown_timeout = SEVEN)),
+            "refresh_interval" => (json!("7s"), Box::new(|own| own.refresh_interval = SEVEN)),
+            "ledger" => (json!({"max_size_mb": 20}), Box::new(|own| own.ledger.max_size_mb = 20)),
+            "telemetry" => (
+                json!({"exporter": "https://x"}),
+                Box::new(|own| own.telemetry.exporter = "https://x".to_owned()),
+            ),
+            "rate_limit" => (json!(0), Box::new(|own| own.rate_limit = None)),
+            "store" => {
+                let store = parse(r#"{"store": "postgres://x"}"#).unwrap().config.store;
+                (json!("postgres://x"), Box::new(move |own| own.store = store.clone()))
+            }
+            other => panic!("say here what a trusted file does with '{other}'"),
+        };
+        let mut config = own();
+        expected(&mut config);
+        let trusted = Value::Object(Map::from_iter([(key.name.to_owned(), value)]));
+        assert_eq!(laid(&trusted), config, "{trusted}");
+    }
+}
+
+const SEVEN: std::time::Duration = std::time::Duration::from_secs(7);
+
+#[test]
+fn a_new_server_is_as_ones_own() {
+    let text = json!({"mcpServers": {"new": {"command": "./run", "auto_approve": "all"}}});
+    let config = laid(&text);
+    let alone = parse(&text.to_string()).unwrap().config;
+    assert_eq!(config.server("new"), alone.server("new"));
+    assert_eq!(config.server("new").unwrap().origin, Origin::Own);
+    assert_eq!(config.servers.len(), 3);
+}
+
+#[test]
+fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_tools() {
+    let config = laid(&json!({"mcpServers": {"one": {"command": "/other"}}}));
+    let alone = parse(r#"{"mcpServers": {"one": {"command": "/other"}}}"#).unwrap().config;
+    let expected = Server { tools: one(&own()).tools, ..one(&alone) };
+    assert_eq!(one(&config), expected);
+    assert_eq!(config.servers[0], expected, "in the place of the other");
+    let other = Server { tools: ToolRules::All, ..expected };
+    let narrowed =
+        json!({"mcpServers": {"one": {"command": "/other", "enabled_tools": ["x", "y"]}}});
+    let only = |name: &str| ToolRules::Only([name.to_owned()].into());
+    assert_eq!(one(&laid(&narrowed)), Server { tools: only("y"), ..other });
+}
+
+#[test]
+fn an_entry_that_does_not_changes_what_it_says() {
+    for key in SERVER.keys.iter().map(|key| key.name) {
+        let value = match key {
+            // How it is reached; see above.
+            "name" | "command" | "args" | "env" | "cwd" | "url" | "headers" | "transport" => {
+                continue;
+            }
+            "enabled" => json!(false),
+            "quarantined" => json!(true),
+            "enabled_tools" => json!(["x", "y"]),
+            "disabled_tools" => json!(["y"]),
+            "auto_approve" => json!("all"),
+            "sharing" => json!("shared"),
+            "start" => json!("eager"),
+            "call_timeout" => json!("7s"),
+            "max_concurrent" => json!(1),
+            "oauth" => json!({"client_id": "other"}),
+            other => panic!("say here what a trusted file does with '{other}'"),
+        };
+        let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+        // What the whole own entry would be with this one member.
+        let mut entry = json!({"command": "/own/one", "args": ["a"], "disabled_tools": ["x"],
+            "start": "lazy", "call_timeout": "1s", "max_concurrent": 2,
+            "oauth": {"client_id": "own"}});
+        let lists = matches!(key, "enabled_tools" | "disabled_tools");
+        if !lists {
+            entry[key] = value.clone();
+        }
+        let whole = json!({"mcpServers": {"one": entry}}).to_string();
+        let mut expected = one(&parse(&whole).unwrap().config);
+        match key {
+            "enabled_tools" => expected.tools = ToolRules::Only(names(&["y"])),
+            "disabled_tools" => expected.tools = ToolRules::Except(names(&["x", "y"])),
+            _ => {}
+        }
+        let trusted = json!({"mcpServers": {"one": {key: value}}});
+        assert_eq!(one(&laid(&trusted)), expected, "{trusted}");
+    }
+}
+
+#[test]
+fn profiles_and_plugins_are_merged_by_name() {
+    let config = laid(&json!({
+        "profiles": {"p": {"servers": ["two"]}, "q": {"servers": ["one"]}},
+        "plugins": {"h": {"path": "/other"}, "i": {}},
+    }));
+    let profiles: Vec<_> = config.profiles.iter().map(|it| (&*it.name, &*it.servers[0])).collect();
+    assert_eq!(profiles, [("p", "two"), ("q", "one")]);
+    assert!(config.profiles.iter().all(|profile| profile.origin == Origin::Own));
+    let plugins: Vec<_> = config.plugins.iter().map(|it| (&*it.name, it.path.as_deref())).collect();
+    assert_eq!(plugins, [("g", Some("/own/g")), ("h", Some("/other")), ("i", None)]);
+}
+
+#[test]
+fn redaction_is_added_to() {
+    let config = laid(&json!({"redact": {"keys": ["k", "more"], "patterns": []}}));
+    assert_eq!(config.redact.keys, ["k", "more"]);
+    assert_eq!(config.redact.patterns, ["p+"]);
+}
+
+#[test]
+fn built_in_tools_go_when_servers_come_unless_somebody_said_so() {
+    let server = json!({"mcpServers": {"s": {"command": "x"}}}).to_string();
+    let enabled = |own: &str, trusted: &str| {
+        let own = parse(own).unwrap().config;
+        lay_over(own, trusted).unwrap().config.workspace.enabled
+    };
+    assert!(enabled("{}", "{}"));
+    assert!(!enabled("{}", &server));
+    assert!(enabled(
+        "{}",
+        r#"{"mcpServers": {"s": {"command": "x"}}, "workspace": {"enabled": true}}"#
+    ));
+    assert!(!enabled(r#"{"workspace": {"enabled": false}}"#, "{}"));
+    let with = r#"{"workspace": {"enabled": true}, "mcpServers": {"t": {"command": "x"}}}"#;
+    assert!(enabled(with, &server));
+}
+
+#[test]
+fn faults_have_their_places_and_change_nothing() {
+    for (text, words) in [
+        ("{", "line 1"),
+        ("[]", "expected an object"),
+        ("{\n\"tools_limt\": 1}", "line 2, column 1: tools_limt"),
+        (r#"{"mcpServers": {"new": {}}}"#, "mcpServers.new"),
+        (r#"{"mcpServers": {"one": {"args": ["b"]}}}"#, "mcpServers.one"),
+        (r#"{"redact": {"patterns": ["("]}}"#, "redact.patterns"),
+    ] {
+        let faults = lay_over(own(), text).expect_err(text).to_string();
+        assert!(faults.contains(words), "{faults}");
+    }
+}
+
+/// What a person saw in effect before trusting is still in effect after.
+#[test]
+fn to_trust_a_file_opens_no_tool_of_a_list_and_shows_nothing_hidden() {
+    let text = json!({
+        "mcpServers": {"one": {"disabled_tools": ["y"]}, "two": {"enabled_tools": ["z"]}},
+        "redact": {"keys": ["more"]},
+    });
+    let found = overlay(own(), &text.to_string()).unwrap().config;
+    assert_eq!(laid(&text), found);
+}
