@@ -69,6 +69,9 @@ fn metadata(record: &Record) -> Value {
         "arguments_bytes": record.arguments_bytes,
         "response_bytes": record.response_bytes,
     });
+    if record.kind.is_decision() {
+        metadata["decision"] = metadata["tool_variant"].take();
+    }
     if let Some(intent) = &record.intent {
         metadata["intent"] = json!({
             "operation_type": intent.operation_type,

@@ -59,7 +59,7 @@ impl Kind {
     }
 
     /// A person's decision is none of the calls that are counted.
-    pub(crate) fn is_decision(self) -> bool {
+    pub fn is_decision(self) -> bool {
         match self {
             Kind::ServerChange | Kind::ToolChange | Kind::TokenChange => true,
             Kind::ToolCall | Kind::PolicyDecision | Kind::System => false,

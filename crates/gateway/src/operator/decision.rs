@@ -72,7 +72,7 @@ impl Gateway {
             session: None,
             request_id: by.request_id.clone(),
             at: jiff::Timestamp::now(),
-            variant: None,
+            variant: details["decision"].as_str().map(|word| word.to_owned().into()),
             declared: None,
             sensitivity: None,
             reason: None,

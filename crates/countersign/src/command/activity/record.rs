@@ -43,10 +43,21 @@ pub(super) fn row(record: &Value, looks: &Looks) -> Vec<String> {
     ]
 }
 
+/// The tool that was called, or what somebody decided about what.
 fn tool(record: &Value) -> String {
-    match (text(record, "server_name"), text(record, "tool_name")) {
-        (server, tool) if server.is_empty() => tool,
-        (server, tool) => format!("{server}:{tool}"),
+    let (server, tool) = (text(record, "server_name"), text(record, "tool_name"));
+    let name = match (server.is_empty(), tool.is_empty()) {
+        (true, _) => tool,
+        (false, true) => server,
+        (false, false) => format!("{server}:{tool}"),
+    };
+    match record["metadata"]["decision"].as_str() {
+        Some(decision) if name.is_empty() => {
+            let kind = text(record, "type");
+            format!("{decision} {}", kind.trim_end_matches("_change"))
+        }
+        Some(decision) => format!("{decision} {name}"),
+        None => name,
     }
 }
 
