@@ -64,7 +64,7 @@ pub(crate) struct Add {
     pub(crate) env: Vec<(String, String)>,
 
     /// A header for the url
-    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, requires = "url")]
+    #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "command")]
     pub(crate) header: Vec<(String, String)>,
 
     /// Where the server is, if it is no command

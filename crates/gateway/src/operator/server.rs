@@ -132,24 +132,26 @@ impl Gateway {
         let identity = identity.unwrap_or_default();
         let details = json!({"decision": "approve", "identity": identity});
         self.record_decision(by, About::server(name), details).await?;
-        let name = name.to_owned();
-        self.decide(move |state| {
-            let items = state.items(&name)?;
+        // What it lists is approved first: once the server is let go, nothing that was approved
+        // with it may still be shown as waiting.
+        let owned = name.to_owned();
+        let approved = self.decide(move |state| {
+            let items = state.items(&owned)?;
             let pending = items.iter().filter_map(|item| {
-                let fingerprint = &item.pending.as_ref()?.fingerprint;
-                Some((&*item.kind, &*item.name, &**fingerprint))
+                let fingerprint = item.pending.as_ref()?.fingerprint.clone();
+                Some((item.kind.clone(), item.name.clone(), fingerprint))
             });
-            let pending: Vec<(&str, &str, &str)> = pending.collect();
-            state.approve_items(&name, &pending)?;
-            state.approve_server(&name, &identity)?;
+            let pending: Vec<ApprovedItem> = pending.collect();
+            let named = pending.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+            state.approve_items(&owned, &named.collect::<Vec<_>>())?;
             // A list that was seen is the baseline; otherwise the first one will be.
-            state.record_items(&name, &[], !items.is_empty())?;
-            let owned = |(kind, name, print): &(&str, &str, &str)| {
-                ((*kind).to_owned(), (*name).to_owned(), (*print).to_owned())
-            };
-            Ok(pending.iter().map(owned).collect())
-        })
-        .await
+            state.record_items(&owned, &[], !items.is_empty())?;
+            Ok(pending)
+        });
+        let approved = approved.await?;
+        let owned = name.to_owned();
+        self.decide(move |state| state.approve_server(&owned, &identity)).await?;
+        Ok(approved)
     }
 
     /// How a server is reached and who brought it in. Its rules are in the catalog.
