@@ -126,12 +126,13 @@ impl Own {
             true => config::lay_over(self.config.clone(), &found.text),
             false => config::overlay(self.config.clone(), &found.text),
         };
-        let Overlaid { config, notes: more } = match laid {
+        let Overlaid { mut config, notes: more } = match laid {
             Ok(laid) => laid,
             Err(faults) => {
                 return self.without_folder(faults.to_string(), &first(&faults), trusted);
             }
         };
+        found::settle(&mut config, &self.config, &found.place);
         let mut notes = self.notes;
         notes.extend(unknown.map(|error| {
             format!("{SHOWN}: cannot tell whether it is trusted, so it may only narrow: {error}")

@@ -97,12 +97,13 @@ async fn forget_file(place: &Place, file: Option<PathBuf>) -> Result<(), Failure
 
 /// What to trust the file changes, each as one line.
 fn changes(own: &Own, found: &Found) -> Result<Vec<String>, Failure> {
-    let after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
+    let mut after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
         Failure::config(format!("'{}' is wrong, and not trusted:\n{faults}", found.place.display()))
     })?;
     // One that has no say until it is trusted leaves one's own as it is.
     let before = config::overlay(own.config.clone(), &found.text);
     let before = before.map_or_else(|_| own.config.clone(), |laid| laid.config);
+    found::settle(&mut after.config, &own.config, &found.place);
     let mut lines = Vec::new();
     compare("", &render(&before), &render(&after.config), &mut lines);
     Ok(lines)

@@ -6,6 +6,7 @@ use std::io::{ErrorKind, Read};
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
+use domain::config::{Config, Transport};
 use domain::ledger::Hash;
 use rustix::fs::OFlags;
 
@@ -63,6 +64,23 @@ pub(crate) fn read(file: &Path) -> Result<Option<Found>, String> {
     })?;
     let place = place(file).ok_or("its folder cannot be told")?;
     Ok(Some(Found { place, text, sha256 }))
+}
+
+/// Has the servers of a folder's file start in that folder. It is where they start anyway; said like
+/// this, an approval of one is bound to the folder, and does not hold for another folder's program
+/// of the same relative name.
+pub(crate) fn settle(config: &mut Config, own: &Config, file: &Path) {
+    let Some(folder) = file.parent() else { return };
+    for server in &mut config.servers {
+        let is_own = own.server(&server.name).is_some_and(|own| own.transport == server.transport);
+        match &mut server.transport {
+            Transport::Stdio { cwd, .. } if !is_own => {
+                let below = cwd.as_deref().map_or(folder.to_owned(), |cwd| folder.join(cwd));
+                *cwd = Some(below.to_string_lossy().into_owned());
+            }
+            Transport::Stdio { .. } | Transport::Http { .. } | Transport::Sse { .. } => {}
+        }
+    }
 }
 
 /// Opens regular files only. To open a device can set it to work and to open a pipe can wait, so

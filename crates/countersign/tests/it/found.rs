@@ -12,7 +12,10 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::client::{Client, PATIENCE};
 
-use crate::gate::{Gate, counted, eventually, pids, program, run, scripted, serve, stderr, stdout};
+use crate::gate::{
+    Gate, client_of, counted, eventually, pids, program, run, scripted, scripted_upstream, serve,
+    stderr, stdout,
+};
 use crate::ledger::records;
 
 /// Longer than the gate takes to notice a change.
@@ -275,6 +278,9 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
     assert!(words.contains("nothing of it takes effect: line 1"), "{words}");
 }
 
+/// A name, how it is made, and what is told of it if it has no effect.
+type Odd<'a> = (&'a str, &'a dyn Fn(), Option<&'a str>);
+
 #[tokio::test]
 async fn whatever_lies_there_neither_hangs_nor_stops_the_program() {
     let place = with_own();
@@ -288,10 +294,10 @@ async fn whatever_lies_there_neither_hangs_nor_stops_the_program() {
     let huge = || std::fs::File::create(&file).unwrap().set_len(1 << 40).unwrap();
     let unreadable = || {
         std::fs::write(&file, "{}").unwrap();
-        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0)).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o000)).unwrap();
     };
     let is_root = rustix::process::geteuid().is_root();
-    let cases: [(&str, &dyn Fn(), Option<&str>); 9] = [
+    let cases: [Odd<'_>; 9] = [
         ("pipe", &|| fifo(&file), Some("no regular file")),
         ("folder", &|| std::fs::create_dir(&file).unwrap(), Some("no regular file")),
         ("link to a pipe", &|| symlink(&other, &file).unwrap(), Some("no regular file")),
@@ -350,6 +356,42 @@ async fn trust_stays_in_its_folder() {
     let named = elsewhere.join("countersign.json");
     place.good(&["config", "trust", "--file", named.to_str().unwrap()]).await;
     assert!(!list(&elsewhere).await.contains("ignored"));
+}
+
+#[tokio::test]
+async fn an_approval_of_its_servers_holds_for_its_folder_alone() {
+    let place = with_own();
+    let servers = json!({"a": {"command": "./run"}, "b": {"command": "./run", "cwd": "below"},
+        "u": {"url": "http://127.0.0.1:9/mcp"}, "s": {"disabled_tools": ["one"]}});
+    place.find(&json!({"mcpServers": servers}).to_string());
+    let folder = place.path().canonicalize().unwrap();
+    for _ in ["found", "trusted"] {
+        let shown = place.shown().await;
+        let cwd = |name: &str| shown["mcpServers"][name]["cwd"].clone();
+        assert_eq!(cwd("a"), json!(folder));
+        assert_eq!(cwd("b"), json!(folder.join("below")));
+        assert_eq!((cwd("u"), cwd("s")), (Value::Null, Value::Null));
+        place.good(&["config", "trust"]).await;
+    }
+}
+
+#[tokio::test]
+async fn a_wrapped_server_is_narrowed_and_not_stopped() {
+    let place = with_own();
+    let lock = json!({"w": {"command": "other", "disabled_tools": ["one"]}});
+    place.find(&json!({"mcpServers": lock}).to_string());
+    let child = program(place.path())
+        .args(["wrap", "--name", "w", "--"])
+        .args([scripted_upstream(), place.path().join("s.tools.json")])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let client = client_of(child, json!({}), vec![]).await;
+    let listed = client.request("tools/list", json!({})).await.unwrap();
+    let tools = listed["tools"].as_array().unwrap();
+    let names: Vec<&Value> = tools.iter().map(|tool| &tool["name"]).collect();
+    assert_eq!(names, ["two"]);
 }
 
 async fn code(client: &Client, tool: &str) -> (String, String) {
