@@ -86,7 +86,7 @@ impl Driver {
         commands: mpsc::WeakSender<Command>,
     ) -> Driver {
         Driver {
-            reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
+            reviewed: Reviewed { listing: shared.context.known.clone(), ..Reviewed::default() },
             said: None,
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
@@ -258,7 +258,7 @@ impl Driver {
     async fn list(&mut self, tools: Vec<Raw>, instructions: Option<String>) {
         let is_known = self.reviewed.listing.is_of(&tools);
         // What was told was reviewed when it came, and again whenever somebody decided something.
-        if is_known && self.said.as_ref() == Some(&instructions) {
+        if is_known && self.reviewed.is_kept && self.said.as_ref() == Some(&instructions) {
             return;
         }
         self.said = Some(instructions.clone());
