@@ -1,10 +1,11 @@
 //! What can be done: every server with its tools, as one immutable snapshot. A change makes a new
 //! snapshot that shares all that stayed the same.
 
+mod indexes;
 mod listing;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock, OnceLock};
+use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
@@ -12,10 +13,11 @@ use crate::caller::Caller;
 use crate::exposed::{self, Exposed};
 use crate::near;
 use crate::policy::{self, Approval, Lock, ServerRules, Status};
-use crate::search::{Hit as Match, Index, Segment};
+use crate::search::{Hit as Match, Segment};
 use crate::tool::{Tool, ToolName};
 use crate::upstream::State;
 
+use indexes::{Indexes, NOTHING};
 pub use listing::Listing;
 
 /// Suggestions for a name that is not there.
@@ -102,6 +104,10 @@ impl Server {
             .collect()
     }
 
+    fn is_approved(&self, place: usize) -> bool {
+        self.listing.at(place).1 == Approval::Approved
+    }
+
     /// What may be found by its text: nothing of a server in quarantine.
     fn segment(&self) -> &Arc<Segment> {
         if self.rules.quarantined { &NOTHING } else { self.listing.segment() }
@@ -146,8 +152,6 @@ impl Server {
     }
 }
 
-static NOTHING: LazyLock<Arc<Segment>> = LazyLock::new(|| Arc::new(Segment::build(&[])));
-
 /// What a search must leave out, beyond what the caller may not see.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Filter {
@@ -179,6 +183,8 @@ pub struct LockedHit<'a> {
     pub server: &'a Server,
     pub tool: &'a Tool,
     pub status: Status,
+    /// Somebody has approved what it says of itself.
+    pub shows_text: bool,
 }
 
 #[derive(Default)]
@@ -188,14 +194,6 @@ pub struct Catalog {
     indexes: Arc<Indexes>,
     /// For callers that see every server, who are most.
     all: OnceLock<Arc<Exposed>>,
-}
-
-/// Made when they are first needed: while many servers connect, most snapshots are never searched.
-#[derive(Default)]
-struct Indexes {
-    texts: OnceLock<Index>,
-    /// Of tools whose text nobody has approved.
-    names: OnceLock<Index>,
 }
 
 /// What a pass-through client was shown; two are equal while nothing has changed for it.
@@ -249,27 +247,20 @@ impl Catalog {
         Catalog { servers, indexes: Arc::default(), all: OnceLock::new() }
     }
 
-    /// Makes the search index, which takes milliseconds with thousands of tools, ahead of the first
-    /// search.
-    pub fn prepare(&self) {
-        self.texts();
+    /// Makes a caller's search index, which takes milliseconds with thousands of tools, ahead of
+    /// the first search.
+    pub fn prepare(&self, caller: &Caller) {
+        let visible = self.visible(caller);
+        self.indexes.of(&visible).texts(&self.servers, &visible);
     }
 
-    pub fn is_prepared(&self) -> bool {
-        self.indexes.texts.get().is_some()
+    pub fn is_prepared(&self, caller: &Caller) -> bool {
+        self.indexes.of(&self.visible(caller)).is_prepared()
     }
 
-    fn texts(&self) -> &Index {
-        self.indexes.texts.get_or_init(|| self.index(Server::segment))
-    }
-
-    fn names(&self) -> &Index {
-        self.indexes.names.get_or_init(|| self.index(Server::names))
-    }
-
-    fn index(&self, segment: impl Fn(&Server) -> &Arc<Segment>) -> Index {
-        let servers = self.servers.iter();
-        Index::build(servers.map(|server| (server.name.clone(), segment(server).clone())).collect())
+    /// Of each server, whether the caller may see it.
+    fn visible(&self, caller: &Caller) -> Vec<bool> {
+        self.servers.iter().map(|server| caller.sees(&server.name)).collect()
     }
 
     pub fn tool(&self, name: &ToolName) -> Option<(&Arc<Server>, &Arc<Tool>)> {
@@ -309,7 +300,8 @@ impl Catalog {
     ) -> Vec<Hit<'_>> {
         let scope = Scope::new(self, caller, filter);
         let keep = |server, tool| scope.lock_by_text(server, tool) == Some(Lock::Callable);
-        let hits = self.texts().search(query, limit, keep);
+        let indexes = self.indexes.of(&scope.visible);
+        let hits = indexes.texts(&self.servers, &scope.visible).search(query, limit, keep);
         hits.iter()
             .map(|hit| {
                 let (server, tool, _) = self.by_text(hit);
@@ -318,8 +310,8 @@ impl Catalog {
             .collect()
     }
 
-    /// The locked tools that fit the query, those that wait for a review ahead: they are found by
-    /// their names alone, the others by their text.
+    /// The locked tools that fit the query, those that wait for a review ahead. What nobody has
+    /// approved is found by its name alone, the rest by its text.
     pub fn search_locked(
         &self,
         caller: &Caller,
@@ -328,19 +320,30 @@ impl Catalog {
         filter: Filter,
     ) -> Vec<LockedHit<'_>> {
         let scope = Scope::new(self, caller, filter);
-        let is_locked = |lock, distrusts| match lock {
+        let indexes = self.indexes.of(&scope.visible);
+        let texts = indexes.texts(&self.servers, &scope.visible);
+        let names = indexes.names(&self.servers, &scope.visible);
+        let is_locked = |lock: Option<Lock>, distrusts| match lock {
             Some(Lock::Locked(status)) => status.distrusts_text() == distrusts,
             Some(Lock::Callable) | None => false,
         };
-        let keep = |server, tool| is_locked(scope.lock_by_name(server, tool), true);
-        let hits = self.names().search(query, limit, keep);
-        let waiting = hits.iter().map(|hit| self.by_name(hit));
-        let keep = |server, tool| is_locked(scope.lock_by_text(server, tool), false);
-        let hits = self.texts().search(query, limit - hits.len(), keep);
-        let found = waiting.chain(hits.iter().map(|hit| self.by_text(hit)));
+        let waits = |server, tool| is_locked(scope.lock_by_name(server, tool), true);
+        let is_off = |server, tool| is_locked(scope.lock_by_text(server, tool), false);
+        // Locked for another reason, and not approved either.
+        let is_off_and_waits = |server, tool| {
+            is_locked(scope.lock_by_name(server, tool), false) && !scope.is_approved(server, tool)
+        };
+        let waiting = names.search(query, limit, waits);
+        let mut left = limit - waiting.len();
+        let off = texts.search(query, left, is_off);
+        left -= off.len();
+        let both = names.search(query, left, is_off_and_waits);
+        let found = waiting.iter().map(|hit| (self.by_name(hit), false));
+        let found = found.chain(off.iter().map(|hit| (self.by_text(hit), true)));
+        let found = found.chain(both.iter().map(|hit| (self.by_name(hit), false)));
         found
-            .filter_map(|(server, tool, lock)| match lock {
-                Lock::Locked(status) => Some(LockedHit { server, tool, status }),
+            .filter_map(|((server, tool, lock), shows_text)| match lock {
+                Lock::Locked(status) => Some(LockedHit { server, tool, status, shows_text }),
                 Lock::Callable => None,
             })
             .collect()
@@ -404,8 +407,7 @@ struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     fn new(catalog: &'a Catalog, caller: &'a Caller, filter: Filter) -> Scope<'a> {
-        let visible = catalog.servers.iter().map(|server| caller.sees(&server.name)).collect();
-        Scope { catalog, caller, filter, visible }
+        Scope { catalog, caller, filter, visible: catalog.visible(caller) }
     }
 
     /// The lock of a tool of the index of texts; none for a tool that is not to be found.
@@ -417,6 +419,10 @@ impl<'a> Scope<'a> {
     fn lock_by_name(&self, server: u32, tool: u32) -> Option<Lock> {
         let entry = &self.catalog.servers[server as usize];
         self.visible[server as usize].then(|| self.lock(entry, tool as usize))?
+    }
+
+    fn is_approved(&self, server: u32, tool: u32) -> bool {
+        self.catalog.servers[server as usize].is_approved(tool as usize)
     }
 
     fn lock(&self, server: &Server, place: usize) -> Option<Lock> {
@@ -489,6 +495,40 @@ mod tests {
         caller.servers = Servers::Only(BTreeSet::from(["db".to_owned()]));
         assert!(found(&catalog, &caller, "file", Filter::default()).is_empty());
         assert!(catalog.near(&caller, &ToolName::parse("files:raed_file").unwrap()).is_empty());
+    }
+
+    #[test]
+    fn what_a_caller_may_not_see_moves_no_score() {
+        let catalog = catalog();
+        let mut caller = Caller::agent("t");
+        caller.servers = Servers::Only(BTreeSet::from(["db".to_owned()]));
+        let alone = catalog.without("files");
+        for query in ["list table", "files", "file table", "every"] {
+            let score = |catalog: &Catalog| -> Vec<(String, String)> {
+                let hits = catalog.search(&caller, query, 10, Filter::default());
+                hits.iter().map(|hit| (hit.tool.name.clone(), hit.score.to_string())).collect()
+            };
+            assert_eq!(score(&catalog), score(&alone), "{query}");
+        }
+        assert!(catalog.is_prepared(&caller) && !catalog.is_prepared(&Caller::admin()));
+    }
+
+    #[test]
+    fn indexes_are_kept_for_a_few_sets_of_servers() {
+        let names: Vec<String> = (0..20).map(|n| format!("s{n:02}")).collect();
+        let catalog = names.iter().fold(Catalog::default(), |catalog, name| {
+            catalog.with(server(name, ServerRules::default(), &[r#"{"name":"t"}"#]))
+        });
+        let sees = |name: &String| {
+            let servers = Servers::Only(BTreeSet::from([name.clone()]));
+            Caller { servers, ..Caller::agent("t") }
+        };
+        for name in &names {
+            let hits = catalog.search(&sees(name), "t", 10, Filter::default());
+            assert_eq!(hits.iter().map(|hit| &*hit.server.name).collect::<Vec<_>>(), [name]);
+        }
+        let kept = names.iter().rev().take_while(|name| catalog.is_prepared(&sees(name))).count();
+        assert_eq!(kept, 8);
     }
 
     #[test]

@@ -6,10 +6,10 @@ use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 
 use arc_swap::ArcSwap;
-use domain::Catalog;
 use domain::catalog::{Listing, Server};
 use domain::tool::Source;
 use domain::upstream::State;
+use domain::{Caller, Catalog};
 use provider::ToolProvider;
 use tokio::sync::watch;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -139,7 +139,9 @@ impl Registry {
         self.catalog.store(catalog);
         self.changes.send_modify(|count| *count += 1);
         // Off the async threads, and not at all for a snapshot that was replaced meanwhile.
-        tokio::task::spawn_blocking(move || snapshot.upgrade().map(|catalog| catalog.prepare()));
+        tokio::task::spawn_blocking(move || {
+            snapshot.upgrade().map(|catalog| catalog.prepare(&Caller::admin()))
+        });
     }
 
     pub(crate) fn insert_upstream(&self, upstream: Arc<Upstream>) -> Option<Arc<Upstream>> {

@@ -5,7 +5,7 @@
 mod tests;
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use arc_swap::ArcSwap;
 use domain::catalog::Listing;
@@ -13,9 +13,10 @@ use domain::config::AutoApprove;
 use domain::policy::Approval;
 use domain::tool::{Source, Tool};
 use domain::trust::{Accepted, Approved, Change, Fingerprint, ItemKind, Standing, stand};
+use jiff::Timestamp;
 use mcp::message::{Raw, raw};
 use mcp::object::Members;
-use store::state::{Item, ItemChange};
+use store::state::{Definition, Item, ItemChange};
 use store::{Store, StoreError};
 
 use crate::upstream::ServerSpec;
@@ -62,6 +63,8 @@ pub(crate) enum Tools {
 pub(crate) struct Reviewed {
     pub(crate) listing: Arc<Listing>,
     pub(crate) instructions: Option<Arc<str>>,
+    /// The store knows of it; otherwise the same list is to be reviewed again when it comes.
+    pub(crate) is_kept: bool,
 }
 
 /// How a server is trusted.
@@ -93,12 +96,16 @@ pub(crate) struct Reviewer {
     store: Store,
     server: Arc<str>,
     terms: Arc<ArcSwap<Terms>>,
+    unkept: Unkept,
 }
+
+/// The baseline, where the store could not take it: the next list must not become one as well.
+type Unkept = Arc<Mutex<Option<Vec<Item>>>>;
 
 impl Reviewer {
     pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
         let terms = Arc::new(ArcSwap::from_pointee(Terms::of(spec)));
-        Reviewer { store, server: spec.name.clone(), terms }
+        Reviewer { store, server: spec.name.clone(), terms, unkept: Arc::default() }
     }
 
     pub(crate) fn set_terms(&self, terms: Terms) {
@@ -106,11 +113,9 @@ impl Reviewer {
     }
 
     pub(crate) async fn review(&self, told: Told, whose: Whose) -> Reviewed {
-        let Reviewer { store, server, .. } = self.clone();
-        let terms = **self.terms.load();
+        let reviewer = self.clone();
         // Reading and indexing thousands of tools takes milliseconds.
-        let reviewing =
-            tokio::task::spawn_blocking(move || review(&store, &server, terms, told, whose));
+        let reviewing = tokio::task::spawn_blocking(move || reviewer.compare(told, whose));
         let reviewed = reviewing.await.unwrap_or_default();
         for fault in &reviewed.listing.faults {
             tracing::warn!(server = %self.server, "{fault}");
@@ -124,20 +129,46 @@ impl Reviewer {
         let reading = tokio::task::spawn_blocking(move || remembered(&store, &server));
         reading.await.unwrap_or_default()
     }
-}
 
-/// Compares what a server told with what was approved, and keeps what came of it.
-fn review(store: &Store, server: &Arc<str>, terms: Terms, told: Told, whose: Whose) -> Reviewed {
-    let source = Source::Mcp(server.clone());
-    match Known::read(store, server) {
-        Ok(known) => {
-            let is_whole = whose == Whose::Shared && told.tools.is_news();
-            Review::new(&known, terms, whose, is_whole).run(store, server, &source, told)
+    /// Compares what a server told with what was approved, and keeps what came of it.
+    fn compare(&self, told: Told, whose: Whose) -> Reviewed {
+        let server = &self.server;
+        let source = Source::Mcp(server.clone());
+        match self.known() {
+            Ok(known) => {
+                let is_whole = whose == Whose::Shared && told.tools.is_news();
+                let terms = **self.terms.load();
+                Review::new(&known, terms, whose, is_whole).run(self, &source, told)
+            }
+            Err(error) => {
+                tracing::error!(%server, "its tools are locked: {error}");
+                let listing = told.tools.reviewed(&source, |_| Approval::Unknown);
+                Reviewed { listing, instructions: None, is_kept: false }
+            }
         }
-        Err(error) => {
-            tracing::error!(%server, "its tools are locked: {error}");
-            let listing = told.tools.reviewed(&source, |_| Approval::Unknown);
-            Reviewed { listing, instructions: None }
+    }
+
+    /// What the store knows, and the baseline that it could not take before.
+    fn known(&self) -> Result<Known, StoreError> {
+        let known = Known::read(&self.store, &self.server)?;
+        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+        if known.has_baseline {
+            *unkept = None;
+        }
+        let Some(items) = &*unkept else {
+            return Ok(known);
+        };
+        let changes = items.iter().filter_map(|item| {
+            let Definition { text, fingerprint, .. } = item.approved.as_ref()?;
+            Some(ItemChange::Approved { kind: &item.kind, name: &item.name, text, fingerprint })
+        });
+        let changes: Vec<ItemChange<'_>> = changes.collect();
+        match self.store.state().record_items(&self.server, &changes, true) {
+            Ok(()) => {
+                *unkept = None;
+                Known::read(&self.store, &self.server)
+            }
+            Err(_) => Ok(Known::of(items.clone(), true)),
         }
     }
 }
@@ -171,7 +202,7 @@ fn remembered(store: &Store, server: &Arc<str>) -> Reviewed {
     let tools = texts.into_iter().map(|(_, text)| raw(text.to_owned())).collect();
     let source = Source::Mcp(server.clone());
     let listing = Listing::reviewed(&source, tools, |tool| known.approval(tool));
-    Reviewed { listing: Arc::new(listing), instructions: None }
+    Reviewed { listing: Arc::new(listing), instructions: None, is_kept: true }
 }
 
 fn is_tool(item: &Item) -> bool {
@@ -192,13 +223,17 @@ impl Known {
     pub(crate) fn read(store: &Store, server: &str) -> Result<Known, StoreError> {
         let state = store.state();
         let has_baseline = state.server(server)?.is_some_and(|server| server.has_baseline);
+        Ok(Known::of(state.items(server)?, has_baseline))
+    }
+
+    fn of(items: Vec<Item>, has_baseline: bool) -> Known {
         let mut by_kind: HashMap<ItemKind, HashMap<String, Item>> = HashMap::new();
-        for item in state.items(server)? {
+        for item in items {
             if let Some(kind) = ItemKind::parse(&item.kind) {
                 by_kind.entry(kind).or_default().insert(item.name.clone(), item);
             }
         }
-        Ok(Known { by_kind, has_baseline })
+        Known { by_kind, has_baseline }
     }
 
     fn items(&self) -> impl Iterator<Item = &Item> {
@@ -294,7 +329,7 @@ impl<'a> Review<'a> {
         Review { known, auto, takes_baseline, is_whole }
     }
 
-    fn run(&self, store: &Store, server: &Arc<str>, source: &Source, told: Told) -> Reviewed {
+    fn run(&self, reviewer: &Reviewer, source: &Source, told: Told) -> Reviewed {
         let mut fates = Vec::new();
         let listing = told.tools.reviewed(source, |tool| {
             let fate = self.fate(ItemKind::Tool, &tool.name, tool.definition().get());
@@ -311,7 +346,7 @@ impl<'a> Review<'a> {
         for (kind, name, text) in &items {
             changed.extend(self.change(*kind, name, text, self.fate(*kind, name, text)));
         }
-        self.keep(store, server, &changed, |item| match ItemKind::parse(&item.kind) {
+        let is_kept = self.keep(reviewer, &changed, |item| match ItemKind::parse(&item.kind) {
             Some(ItemKind::Tool) => listing.tool(&item.name).is_some(),
             Some(kind) if !told.said.has(kind) => true,
             kind => items.iter().any(|(k, name, _)| Some(*k) == kind && *name == item.name),
@@ -321,7 +356,7 @@ impl<'a> Review<'a> {
             fate.approval() == Approval::Approved
         });
         let instructions = instructions.map(Into::into);
-        Reviewed { listing, instructions }
+        Reviewed { listing, instructions, is_kept }
     }
 
     fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {
@@ -371,19 +406,24 @@ impl<'a> Review<'a> {
     /// next list: what was decided here holds all the same.
     fn keep(
         &self,
-        store: &Store,
-        server: &str,
+        reviewer: &Reviewer,
         changed: &[Changed<'_>],
         is_listed: impl Fn(&Item) -> bool,
-    ) {
+    ) -> bool {
+        let server = &*reviewer.server;
         let mut changes: Vec<ItemChange<'_>> = changed.iter().map(Changed::entry).collect();
         if self.is_whole {
             let gone = self.known.items().filter(|item| item.listed && !is_listed(item));
             changes
                 .extend(gone.map(|item| ItemChange::Gone { kind: &item.kind, name: &item.name }));
         }
-        if let Err(error) = store.state().record_items(server, &changes, self.takes_baseline) {
+        let kept = reviewer.store.state().record_items(server, &changes, self.takes_baseline);
+        if let Err(error) = &kept {
             tracing::error!(server, "cannot keep what the server lists: {error}");
+            if self.takes_baseline {
+                let mut unkept = reviewer.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+                *unkept = Some(changed.iter().map(Changed::approved).collect());
+            }
         }
         for Changed { kind, name, fate, .. } in changed {
             let kind = kind.as_str();
@@ -398,6 +438,7 @@ impl<'a> Review<'a> {
                 Fate::Stays | Fate::Back | Fate::Begin => {}
             }
         }
+        kept.is_ok()
     }
 }
 
@@ -410,6 +451,18 @@ struct Changed<'a> {
 }
 
 impl Changed<'_> {
+    /// As the store would have it.
+    fn approved(&self) -> Item {
+        let (text, fingerprint) = (self.text.to_owned(), self.fingerprint.clone());
+        Item {
+            kind: self.kind.as_str().to_owned(),
+            name: self.name.to_owned(),
+            approved: Some(Definition { text, fingerprint, at: Timestamp::now() }),
+            pending: None,
+            listed: true,
+        }
+    }
+
     fn entry(&self) -> ItemChange<'_> {
         let Changed { kind, name, text, fate, fingerprint } = self;
         let kind = kind.as_str();

@@ -4,8 +4,13 @@
 use std::path::Path;
 
 use serde_json::{Value, json};
+use testkit::client::{Client, text};
 
-use crate::gate::{Gate, scripted};
+use crate::gate::{Gate, eventually, http_client, run, scripted, stderr, stdout};
+use crate::locks::{
+    bytes, client_with, decisions, entry, listed, live, lock_on, make_token, pending,
+    replace_script, tool_bytes,
+};
 
 /// What was answered before locked tools could be asked for. `UPDATE_GOLDEN=1` writes it anew, which
 /// only a wanted change of the answer justifies.
@@ -55,4 +60,406 @@ async fn without_the_flag_every_byte_is_as_before() {
         std::fs::write(GOLDEN, &answers).unwrap();
     }
     assert_eq!(answers, std::fs::read_to_string(GOLDEN).unwrap());
+}
+
+const ADVICE_FOR_USERS: [&str; 4] =
+    ["ask the user", "tools enable", "switch it on", "tools approve"];
+
+/// Every status, on a server of that name, whose one tool is `<server>_pick`.
+const STATUSES: [(&str, &str); 6] = [
+    ("kept", "server_quarantined"),
+    ("off", "server_disabled"),
+    ("conf", "disabled_by_config"),
+    ("user", "disabled_by_user"),
+    ("wait", "pending_approval"),
+    ("lost", "disabled_unknown"),
+];
+
+fn pick(server: &str) -> Value {
+    json!({"name": format!("{server}_pick"), "description": "Picks a lock. And more words.",
+        "inputSchema": {"type": "object", "properties": {"bolt": {"type": "string"}}}})
+}
+
+/// A gate with one locked tool for each reason, and a server without any.
+async fn gate_of_locks() -> Gate {
+    let servers = |dir: &Path| {
+        let one = |name: &str| scripted(dir, name, &json!([pick(name)]));
+        let (mut kept, mut conf) = (one("kept"), one("conf"));
+        kept["quarantined"] = true.into();
+        conf["disabled_tools"] = json!(["conf_pick"]);
+        let open = json!([{"name": "open", "description": "Opens a door"}]);
+        json!({"kept": kept, "off": one("off"), "conf": conf, "user": one("user"),
+            "wait": live(dir, "wait", &json!([{"name": "tell", "x-do": "tell"}])),
+            "lost": one("lost"), "fine": scripted(dir, "fine", &open)})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    for name in ["off", "conf", "user", "wait", "lost", "fine"] {
+        gate.ready(name).await;
+    }
+    gate.server_when("kept", |entry| entry["tool_count"] == 1).await;
+    replace_script(&gate, "wait", &json!([{"name": "tell", "x-do": "tell"}, pick("wait")]));
+    gate.http_at("/mcp/s/wait").await.call("tell", json!({})).await;
+    let ledger = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
+    ledger.busy_timeout(testkit::client::PATIENCE).unwrap();
+    // A time that is none: what is kept of this server cannot be read any more.
+    let damage = "UPDATE items SET approved_us = 9223372036854775807 WHERE server = 'lost'";
+    assert_eq!(ledger.execute(damage, []).unwrap(), 1);
+    let store = decisions(&gate);
+    store.state().set_switch("user", "user_pick", true).unwrap();
+    store.state().set_server_disabled("off", true).unwrap();
+    let client = gate.http().await;
+    for (server, status) in STATUSES {
+        eventually(|| async { (entry(&client, server).await["tools"][status] == 1).then_some(()) })
+            .await;
+    }
+    gate
+}
+
+async fn found(client: &Client, arguments: Value) -> Value {
+    client.document("retrieve_tools", arguments).await
+}
+
+#[tokio::test]
+async fn every_status_has_its_words_and_no_surface_says_another() {
+    let gate = gate_of_locks().await;
+    let client = gate.http().await;
+    let all = found(&client, json!({"query": "pick", "include_disabled": true})).await;
+    assert_eq!(all["tools"], json!([]));
+    let locked = all["disabled"].as_array().unwrap();
+    assert_eq!(locked.len(), STATUSES.len(), "{all}");
+    let remediation = all["remediation"].as_object().unwrap();
+    assert_eq!(remediation.len(), STATUSES.len(), "{all}");
+    for (server, status) in STATUSES {
+        let mut expected =
+            json!({"name": format!("{server}:{server}_pick"), "server": server, "status": status});
+        if ["server_disabled", "disabled_by_config", "disabled_by_user"].contains(&status) {
+            expected["description"] = "Picks a lock.".into();
+        }
+        assert!(locked.contains(&expected), "{expected} in {all}");
+        assert!(remediation[status].is_string(), "{all}");
+        check_surfaces(&gate, &client, server, status).await;
+    }
+    check_cli(&gate).await;
+}
+
+/// The same verdict wherever the tool is asked for, and never a word of its description.
+async fn check_surfaces(gate: &Gate, client: &Client, server: &str, status: &str) {
+    let (name, tool) = (format!("{server}:{server}_pick"), format!("{server}_pick"));
+    let (all, one) =
+        (gate.http_at("/mcp/all").await, gate.http_at(&format!("/mcp/s/{server}")).await);
+    let shown = format!("{server}__{server}_pick");
+    assert_eq!(lock_on(&all, &shown, &json!({})).await, status);
+    assert_eq!(lock_on(&one, &tool, &json!({})).await, status);
+    assert!(!listed(&all).await.contains(&shown) && !listed(&one).await.contains(&tool));
+    let call = json!({"name": name, "intent": {"operation_type": "write"}});
+    assert_eq!(lock_on(client, "call_tool_write", &call).await, status);
+    let described = json!({"tool_ids": [name]});
+    assert_eq!(lock_on(client, "describe_tool", &described).await, status);
+    let own = found(client, json!({"query": tool, "limit": 1, "include_disabled": true})).await;
+    let present: Vec<&String> = own["remediation"].as_object().unwrap().keys().collect();
+    assert_eq!(present, [own["disabled"][0]["status"].as_str().unwrap()], "{own}");
+    let mut said = vec![
+        tool_bytes(&all, &shown, &json!({})).await,
+        tool_bytes(&one, &tool, &json!({})).await,
+        tool_bytes(client, "call_tool_write", &call).await,
+        tool_bytes(client, "describe_tool", &described).await,
+    ];
+    let operation = format!("--tool-name={name}");
+    let output = gate.cli(&["call", "tool-write", &operation]).await;
+    assert_eq!(output.status.code(), Some(3), "{}", stderr(&output));
+    said.push(stdout(&output) + &stderr(&output));
+    for words in said {
+        assert!(words.contains(status) && words.contains("include_disabled:true"), "{words}");
+        assert!(!words.contains("Picks a lock"), "{words}");
+        assert!(!words.contains("bolt"), "{words}");
+        let advises = ADVICE_FOR_USERS.iter().any(|advice| words.contains(advice));
+        assert!(!(advises && status == "disabled_by_config"), "{words}");
+        let is_policy = words.contains("not user-overridable");
+        assert_eq!(is_policy, status == "disabled_by_config", "{words}");
+    }
+}
+
+async fn check_cli(gate: &Gate) {
+    let list = stdout(&gate.cli(&["tools", "list", "-o", "json"]).await);
+    let list: Value = serde_json::from_str(&list).unwrap();
+    for (server, status) in STATUSES {
+        let name = format!("{server}:{server}_pick");
+        let tools = list["tools"].as_array().unwrap();
+        let tool = tools.iter().find(|tool| tool["name"] == *name);
+        assert_eq!(tool.unwrap_or_else(|| panic!("{name}: {list}"))["status"], status, "{list}");
+    }
+    let conf = stdout(&run(gate.dir.path(), ["tools", "show", "conf:conf_pick"]).await);
+    for advice in ADVICE_FOR_USERS {
+        assert!(!conf.contains(advice) && !list.to_string().contains(advice), "{conf} {list}");
+    }
+}
+
+#[tokio::test]
+async fn servers_count_their_locked_tools_and_one_without_gains_no_byte() {
+    let gate = gate_of_locks().await;
+    let client = gate.http().await;
+    let states = [("kept", "quarantined"), ("off", "disabled"), ("conf", "ready")];
+    for (server, state) in states {
+        assert_eq!(entry(&client, server).await["state"], state, "{server}");
+    }
+    for (server, status) in STATUSES {
+        let callable = if server == "wait" { 1 } else { 0 };
+        let counts = json!({"callable": callable, status: 1});
+        let entry = entry(&client, server).await;
+        assert_eq!(entry["tools"], counts, "{server}");
+        let (_, rest) =
+            gate.rest(reqwest::Method::GET, &format!("/api/v1/servers/{server}"), None).await;
+        assert_eq!(rest["tools"], counts, "{server}");
+    }
+    let fine = json!({"name": "fine", "state": "ready", "transport": "stdio", "tool_count": 1});
+    assert_eq!(entry(&client, "fine").await, fine);
+    let listed = client.document("upstream_servers", json!({"operation": "list"})).await;
+    let servers = listed["servers"].as_array().unwrap();
+    assert_eq!(servers.len(), STATUSES.len() + 1);
+    for server in servers {
+        assert_eq!(*server, entry(&client, server["name"].as_str().unwrap()).await);
+    }
+}
+
+#[tokio::test]
+async fn a_notice_is_given_only_when_nothing_else_could_be_found() {
+    let gate = gate_of_locks().await;
+    let client = gate.http().await;
+    for (server, _) in STATUSES {
+        let tool = format!("{server}_pick");
+        // The word of one server alone.
+        let none = found(&client, json!({"query": server})).await;
+        let notice = "1 relevant tools exist but are locked; retry with include_disabled:true for \
+                      details and remediation.";
+        if server == "wait" {
+            // Its other tool can be called, and is of the same server.
+            assert_eq!(none.get("notice"), None, "{none}");
+        } else {
+            assert_eq!(none["notice"], notice, "{server}: {none}");
+            assert_eq!((&none["tools"], &none["total"]), (&json!([]), &json!(0)));
+            assert_eq!((none.get("disabled"), none.get("remediation")), (None, None));
+        }
+        let shown = found(&client, json!({"query": tool, "include_disabled": true})).await;
+        assert_eq!(shown.get("notice"), None, "{shown}");
+    }
+    let all = found(&client, json!({"query": "pick"})).await;
+    assert!(all["notice"].as_str().unwrap().starts_with("6 relevant tools"), "{all}");
+    for query in ["pick open", "open", "nothing of the kind", ""] {
+        let found = found(&client, json!({"query": query})).await;
+        assert_eq!(found.get("notice"), None, "{query}: {found}");
+    }
+    make_token(&decisions(&gate), "fine-only", &scope(&["fine"]));
+    let narrow = client_with(&gate, "fine-only", "/mcp").await;
+    for (server, _) in STATUSES {
+        for query in [server, "pick"] {
+            let found = found(&narrow, json!({"query": query})).await;
+            assert_eq!(found.get("notice"), None, "{query}: {found}");
+        }
+    }
+}
+
+fn scope(servers: &[&str]) -> Value {
+    json!({"servers": servers, "operations": ["read", "write", "destructive"],
+        "surfaces": ["discovery", "passthrough"]})
+}
+
+#[tokio::test]
+async fn locked_tools_follow_the_callable_ones_up_to_a_cap_that_drops_no_waiting_one() {
+    let servers = |dir: &Path| {
+        let file = |n: usize| json!({"name": format!("file_{n}"), "description": "A file file"});
+        let mut conf: Vec<Value> = (0..14).map(file).collect();
+        conf.push(json!({"name": "file_open", "description": "Opens a file"}));
+        let mut locked = scripted(dir, "conf", &json!(conf));
+        locked["enabled_tools"] = json!(["file_open"]);
+        let mut kept = scripted(dir, "kept", &json!([{"name": "a_long_name_with_file_in_it"}]));
+        kept["quarantined"] = true.into();
+        let wait = live(dir, "wait", &json!([{"name": "tell", "x-do": "tell"}]));
+        json!({"conf": locked, "kept": kept, "wait": wait})
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    for name in ["conf", "wait"] {
+        gate.ready(name).await;
+    }
+    gate.server_when("kept", |entry| entry["tool_count"] == 1).await;
+    let client = gate.http().await;
+    let new = json!([{"name": "tell", "x-do": "tell"}, {"name": "some_new_file_of_ours"}]);
+    replace_script(&gate, "wait", &new);
+    gate.http_at("/mcp/s/wait").await.call("tell", json!({})).await;
+    pending(&client, "wait", 1).await;
+    let waiting = ["server_quarantined", "pending_approval"];
+    for (limit, most) in [(json!(null), 10), (json!(100), 10), (json!(5), 5), (json!(2), 2)] {
+        let mut asked = json!({"query": "file", "limit": limit});
+        let without = text(&client.call("retrieve_tools", asked.clone()).await).to_owned();
+        asked["include_disabled"] = true.into();
+        let with = text(&client.call("retrieve_tools", asked.clone()).await).to_owned();
+        let start = without.strip_suffix('}').unwrap();
+        assert!(with.starts_with(start), "{with} begins with {start}");
+        let with: Value = serde_json::from_str(&with).unwrap();
+        assert_eq!(with["tools"][0]["name"], "conf:file_open");
+        let locked = with["disabled"].as_array().unwrap();
+        assert_eq!(locked.len(), most, "{with}");
+        for (place, tool) in locked.iter().enumerate() {
+            let is_waiting = waiting.contains(&tool["status"].as_str().unwrap());
+            assert_eq!(is_waiting, place < 2, "{with}");
+            assert_eq!(tool.get("inputSchema"), None);
+        }
+    }
+    let one = found(&client, json!({"query": "file", "limit": 1, "include_disabled": true})).await;
+    assert_eq!(one["disabled"].as_array().unwrap().len(), 1, "{one}");
+    assert_eq!(one["remediation"].as_object().unwrap().len(), 1, "{one}");
+}
+
+/// All that a caller can ask of a server which it may not see.
+async fn answers_of(gate: &Gate, secret: &str) -> Vec<(String, String)> {
+    let (agent, all) =
+        (client_with(gate, secret, "/mcp").await, client_with(gate, secret, "/mcp/all").await);
+    let mut seen = Vec::new();
+    for query in ["secret file", "file", "b", "shred"] {
+        for include_disabled in [false, true] {
+            let asked = json!({"query": query, "include_disabled": include_disabled});
+            let answer = tool_bytes(&agent, "retrieve_tools", &asked).await;
+            seen.push((format!("retrieve_tools {asked}"), answer));
+        }
+    }
+    for (tool, arguments) in [
+        ("describe_tool", json!({"tool_ids": ["b:secret_file"]})),
+        ("describe_tool", json!({"tool_ids": ["b:secret_fil"]})),
+        ("describe_tool", json!({"tool_ids": ["a:read_fil"]})),
+        ("upstream_servers", json!({})),
+        ("upstream_servers", json!({"operation": "get", "name": "b"})),
+        ("upstream_servers", json!({"operation": "get", "name": "c"})),
+        ("call_tool_read", json!({"name": "b:secret_file", "intent": {"operation_type": "read"}})),
+        (
+            "call_tool_write",
+            json!({"name": "b:secret_file", "intent": {"operation_type": "write"}}),
+        ),
+        (
+            "call_tool_write",
+            json!({"name": "a:secret_file", "intent": {"operation_type": "write"}}),
+        ),
+    ] {
+        let answer = tool_bytes(&agent, tool, &arguments).await;
+        seen.push((format!("{tool} {arguments}"), answer));
+    }
+    seen.push(("/mcp/all list".to_owned(), bytes(&all, "tools/list", &json!({})).await));
+    for name in ["b__secret_file", "b__none", "a__read_file"] {
+        seen.push((format!("/mcp/all {name}"), tool_bytes(&all, name, &json!({})).await));
+    }
+    seen.push(("/mcp/s/b".to_owned(), greeting(gate, secret, "b").await));
+    seen
+}
+
+async fn greeting(gate: &Gate, secret: &str, server: &str) -> String {
+    let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let request = http_client()
+        .post(format!("http://{}/mcp/s/{server}", gate.address))
+        .bearer_auth(secret)
+        .header("content-type", "application/json")
+        .header("accept", "application/json, text/event-stream");
+    let response = request.body(hello.to_string()).send().await.unwrap();
+    assert_eq!(response.status(), 404);
+    response.text().await.unwrap()
+}
+
+/// The gate with a server `b` of this kind beside `a`.
+async fn gate_beside(kind: &str) -> Gate {
+    let servers = |dir: &Path| {
+        let files = json!([
+            {"name": "read_file", "description": "Read a file"},
+            {"name": "lock_file", "description": "Lock a file"},
+        ]);
+        let mut a = scripted(dir, "a", &files);
+        a["disabled_tools"] = json!(["lock_file"]);
+        let secret = json!({"name": "secret_file", "description": "Shred a secret file of b"});
+        let tell = json!({"name": "tell", "x-do": "tell"});
+        let first = if kind == "pending" { json!([tell]) } else { json!([tell, secret]) };
+        let mut b = live(dir, "b", &first);
+        match kind {
+            "quarantined" => b["quarantined"] = true.into(),
+            "disabled" => b["enabled"] = false.into(),
+            "locked" => b["disabled_tools"] = json!(["secret_file"]),
+            _ => {}
+        }
+        if kind == "absent" { json!({"a": a}) } else { json!({"a": a, "b": b}) }
+    };
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("a").await;
+    match kind {
+        "quarantined" => drop(gate.server_when("b", |entry| entry["tool_count"] == 2).await),
+        "callable" | "locked" | "pending" => drop(gate.ready("b").await),
+        _ => {}
+    }
+    if kind == "pending" {
+        let secret = json!({"name": "secret_file", "description": "Shred a secret file of b"});
+        replace_script(&gate, "b", &json!([{"name": "tell", "x-do": "tell"}, secret]));
+        gate.http_at("/mcp/s/b").await.call("tell", json!({})).await;
+        pending(&gate.http().await, "b", 1).await;
+    }
+    gate
+}
+
+#[tokio::test]
+async fn a_server_that_a_caller_may_not_see_leaves_no_trace_in_any_answer() {
+    let mut expected: Option<Vec<(String, String)>> = None;
+    for kind in ["absent", "callable", "quarantined", "disabled", "locked", "pending"] {
+        let gate = gate_beside(kind).await;
+        make_token(&decisions(&gate), "sees-a", &scope(&["a"]));
+        let seen = answers_of(&gate, "sees-a").await;
+        let expected = expected.get_or_insert_with(|| seen.clone());
+        for ((what, answer), (_, without)) in seen.iter().zip(expected.iter()) {
+            assert_eq!(answer, without, "{kind}: {what}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_started_shows_the_names_of_its_last_list() {
+    let servers = |dir: &Path| json!({"off": scripted(dir, "off", &json!([pick("off")]))});
+    let mut gate = Gate::start(servers, json!({})).await;
+    gate.ready("off").await;
+    gate.rewrite(|config| config["mcpServers"]["off"]["enabled"] = false.into());
+    let expected = json!([{"name": "off:off_pick", "server": "off", "description": "Picks a lock.",
+        "status": "server_disabled"}]);
+    let locked = async |gate: &Gate| {
+        let client = gate.http().await;
+        found(&client, json!({"query": "pick", "include_disabled": true})).await["disabled"].clone()
+    };
+    eventually(|| async { (locked(&gate).await == expected).then_some(()) }).await;
+    assert_eq!(gate.end().await, Some(0));
+    gate.restart().await;
+    eventually(|| async { (locked(&gate).await == expected).then_some(()) }).await;
+    assert_eq!(
+        entry(&gate.http().await, "off").await["tools"],
+        json!({"callable": 0, "server_disabled": 1})
+    );
+    // Put into quarantine as well, its words are no longer shown.
+    decisions(&gate).state().quarantine_server("off").unwrap();
+    let expected =
+        json!([{"name": "off:off_pick", "server": "off", "status": "server_quarantined"}]);
+    eventually(|| async { (locked(&gate).await == expected).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_tool_that_waits_and_is_switched_off_as_well_is_found_by_its_name_alone() {
+    let servers =
+        |dir: &Path| json!({"wait": live(dir, "wait", &json!([{"name": "tell", "x-do": "tell"}]))});
+    let gate = Gate::start(servers, json!({})).await;
+    gate.ready("wait").await;
+    replace_script(&gate, "wait", &json!([{"name": "tell", "x-do": "tell"}, pick("wait")]));
+    gate.http_at("/mcp/s/wait").await.call("tell", json!({})).await;
+    let client = gate.http().await;
+    pending(&client, "wait", 1).await;
+    decisions(&gate).state().set_switch("wait", "wait_pick", true).unwrap();
+    eventually(|| async {
+        (entry(&client, "wait").await["tools"]["disabled_by_user"] == 1).then_some(())
+    })
+    .await;
+    let found = found(&client, json!({"query": "pick", "include_disabled": true})).await;
+    let expected =
+        json!([{"name": "wait:wait_pick", "server": "wait", "status": "disabled_by_user"}]);
+    assert_eq!(found["disabled"], expected, "{found}");
+    assert!(!found.to_string().contains("Picks"), "{found}");
+    let notice = client.document("retrieve_tools", json!({"query": "pick"})).await;
+    assert!(notice["notice"].is_string(), "{notice}");
 }

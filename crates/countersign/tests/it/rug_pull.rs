@@ -10,7 +10,7 @@ use testkit::client::{Client, text};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::{Gate, eventually};
+use crate::gate::{Gate, eventually, stdio_client};
 use crate::locks::{
     approve, bytes, decisions, entry, identity, listed, live, lock_on, pending, replace_script,
     tool_bytes,
@@ -638,4 +638,72 @@ async fn an_approved_server_that_is_started_otherwise_is_quarantined_again() {
     assert_eq!(gate.http_at("/mcp/s/r").await.welcome.get("instructions"), None);
     store.state().approve_server("r", &identity(&config()["mcpServers"]["r"])).unwrap();
     eventually(|| async { (lock().await == "callable").then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_baseline_that_cannot_be_written_down_is_one_all_the_same() {
+    let servers = |dir: &Path| {
+        let mut entry = live(dir, "r", &json!([{"name": "steady"}]));
+        entry["start"] = "lazy".into();
+        json!({"r": entry})
+    };
+    let gate = Gate::start(servers, json!({"refresh_interval": "1s"})).await;
+    let agent = gate.http().await;
+    let holder = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
+    holder.busy_timeout(testkit::client::PATIENCE).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    let one = gate.http_at("/mcp/s/r").await;
+    eventually(|| async { (listed(&one).await == ["steady"]).then_some(()) }).await;
+    let fresh = json!([{"name": "steady"}, {"name": "fresh", "description": MARKER}]);
+    replace_script(&gate, "r", &fresh);
+    eventually(|| async {
+        assert_eq!(listed(&one).await, ["steady"], "nobody has approved the other one");
+        (entry(&agent, "r").await["tools"]["pending_approval"] == 1).then_some(())
+    })
+    .await;
+    holder.execute_batch("COMMIT").unwrap();
+    let store = decisions(&gate);
+    // What could not be written down before is written down with the next list.
+    eventually(|| async {
+        let items = store.state().items("r").unwrap();
+        let is_pending = |item: &store::state::Item| item.pending.is_some();
+        (items.len() == 2 && items.iter().any(is_pending)).then_some(())
+    })
+    .await;
+    approve(&store, "r", &["fresh"]);
+    eventually(|| async { (listed(&one).await == ["steady", "fresh"]).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_client_that_starts_its_own_gate_is_protected_as_well() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"mcpServers": {"r": live(dir.path(), "r", &before(dir.path()))}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    for (view, steady) in [(&["--server", "r"][..], "steady"), (&[][..], "")] {
+        let args: Vec<&str> =
+            ["--config", "config.json"].into_iter().chain(view.to_vec()).collect();
+        let client = async || stdio_client(dir.path(), &args, json!({}), vec![]).await;
+        std::fs::write(dir.path().join("r.tools.json"), before(dir.path()).to_string()).unwrap();
+        let first = client().await;
+        first.request("tools/list", json!({})).await.unwrap();
+        if !steady.is_empty() {
+            assert_eq!(first.welcome["instructions"], "Handle with care");
+            assert!(listed(&first).await.iter().any(|name| name == "description"));
+        }
+        first.peer.close("done");
+        std::fs::write(dir.path().join("r.tools.json"), after(dir.path()).to_string()).unwrap();
+        let second = client().await;
+        assert!(!second.welcome.to_string().contains(MARKER), "{}", second.welcome);
+        if steady.is_empty() {
+            let asked = json!({"query": names().join(" "), "limit": 50, "include_disabled": true});
+            let found = second.document("retrieve_tools", asked).await;
+            assert!(!found.to_string().contains(MARKER), "{found}");
+            assert_eq!(found["disabled"].as_array().unwrap().len(), waiting().len(), "{found}");
+        } else {
+            let list = bytes(&second, "tools/list", &json!({})).await;
+            assert!(!list.contains(MARKER) && list.contains(steady), "{list}");
+            assert_eq!(lock_on(&second, "fresh", &json!({})).await, "pending_approval");
+        }
+        second.peer.close("done");
+    }
 }

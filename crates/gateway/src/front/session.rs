@@ -49,9 +49,10 @@ impl Session {
     /// The same, ready to be searched: to make the index takes milliseconds with thousands of tools.
     pub(super) async fn searchable_catalog(&self) -> Arc<Catalog> {
         let catalog = self.catalog();
-        if !catalog.is_prepared() {
+        let caller = self.caller();
+        if !catalog.is_prepared(&caller) {
             let preparing = catalog.clone();
-            let _ = tokio::task::spawn_blocking(move || preparing.prepare()).await;
+            let _ = tokio::task::spawn_blocking(move || preparing.prepare(&caller)).await;
         }
         catalog
     }

@@ -17,8 +17,14 @@ fn tool(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description})
 }
 
+fn compared(store: &Store, terms: Terms, told: Told, whose: Whose) -> Reviewed {
+    let terms = Arc::new(ArcSwap::from_pointee(terms));
+    let store = store.clone();
+    Reviewer { store, server: "s".into(), terms, unkept: Arc::default() }.compare(told, whose)
+}
+
 fn shared(store: &Store, terms: Terms, told: Told) -> Reviewed {
-    review(store, &"s".into(), terms, told, Whose::Shared)
+    compared(store, terms, told, Whose::Shared)
 }
 
 fn approvals(reviewed: &Reviewed) -> Vec<(String, Approval)> {
@@ -124,7 +130,7 @@ fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
     let store = Store::nowhere();
     shared(&store, OPEN, told(&[tool("a", "text"), tool("b", "text")]));
     let own = told(&[tool("a", "text"), tool("c", "for one")]);
-    let reviewed = review(&store, &"s".into(), OPEN, own, Whose::Own);
+    let reviewed = compared(&store, OPEN, own, Whose::Own);
     let found = [("a", Approval::Approved), ("c", Approval::Pending)];
     assert_eq!(approvals(&reviewed), found.map(|(name, approval)| (name.to_owned(), approval)));
     assert_eq!(waiting(&store), ["tool c"]);

@@ -88,7 +88,7 @@ impl Driver {
         commands: mpsc::WeakSender<Command>,
     ) -> Driver {
         Driver {
-            reviewed: Reviewed { listing: shared.context.known.clone(), instructions: None },
+            reviewed: Reviewed { listing: shared.context.known.clone(), ..Reviewed::default() },
             said: None,
             misnamed: Vec::new(),
             inspected: false,
@@ -268,7 +268,7 @@ impl Driver {
     async fn list(&mut self, tools: Vec<Raw>, said: Said) {
         let is_known = self.reviewed.listing.is_of(&tools);
         // What was told was reviewed when it came, and again whenever somebody decided something.
-        if is_known && self.said.as_ref() == Some(&said) {
+        if is_known && self.reviewed.is_kept && self.said.as_ref() == Some(&said) {
             return;
         }
         self.said = Some(said.clone());

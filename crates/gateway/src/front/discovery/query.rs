@@ -102,7 +102,7 @@ fn locked_entry(hit: &LockedHit<'_>) -> String {
     let mut entry = Members::default();
     entry.set("name", full_name(&hit.server.name, hit.tool));
     entry.set("server", quote(&hit.server.name));
-    if !hit.status.distrusts_text() {
+    if hit.shows_text {
         let description = signature::first_sentence(&hit.tool.description());
         entry.set("description", quote(&description));
     }
