@@ -42,10 +42,13 @@ fn what_it_does_not_say_stays() {
     assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
 }
 
+/// What becomes of one's own.
+type Change = Box<dyn Fn(&mut Config)>;
+
 #[test]
 fn each_key_takes_the_place_of_ones_own_and_of_no_other() {
     for key in TOP.keys {
-        let (value, expected): (Value, Box<dyn Fn(&mut Config)>) = match key.name {
+        let (value, expected): (Value, Change) = match key.name {
             "$schema" => (json!("x"), Box::new(|_| {})),
             "listen" => {
                 (json!("0.0.0.0:9"), Box::new(|own| own.listen = "0.0.0.0:9".parse().unwrap()))
