@@ -17,6 +17,7 @@ use crate::app;
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
+use crate::output::plain;
 use crate::source;
 
 /// Where a connection on `control.sock` becomes a stream of MCP lines.
@@ -222,11 +223,14 @@ pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> Strin
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 
-/// `CODE: message` of an error answer.
+/// `CODE: message` of an error answer. It may name what a server called its tools.
 pub(crate) fn words(answer: &Value) -> String {
     let error = &answer["error"];
     match (error["code"].as_str(), error["message"].as_str()) {
-        (Some(code), Some(message)) => format!("{code}: {message}"),
+        (Some(code), Some(message)) => {
+            let lines: Vec<String> = message.lines().map(plain).collect();
+            format!("{code}: {}", lines.join("\n"))
+        }
         _ => format!("the gate answered {answer}"),
     }
 }

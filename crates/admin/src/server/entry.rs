@@ -3,9 +3,9 @@
 
 use domain::catalog::Server;
 use domain::config::{Origin, Template};
+use domain::near;
 use domain::policy::ToolRules;
 use domain::trust::ItemKind;
-use domain::{Refusal, near};
 use gateway::upstream::{Endpoint, ServerSpec};
 use serde_json::{Value, json};
 
@@ -14,17 +14,20 @@ use crate::Admin;
 /// Suggestions for a tool that the config names and the server does not have.
 const NEAR_MAX: usize = 3;
 
-pub(super) async fn complete(admin: &Admin, entry: &mut Value) -> Result<(), Refusal> {
+pub(super) async fn complete(admin: &Admin, entry: &mut Value) {
     let name = entry["name"].as_str().unwrap_or_default().to_owned();
     let catalog = admin.gateway.catalog();
-    let Some(server) = catalog.server(&name) else { return Ok(()) };
+    let Some(server) = catalog.server(&name) else { return };
     entry["quarantined"] = server.rules.quarantined.into();
     entry["disabled"] = server.rules.disabled.into();
-    let items = admin.gateway.items(&name).await?;
-    let waiting = || items.iter().filter(|item| item.listed && item.pending.is_some());
-    entry["pending"] = waiting().count().into();
-    if waiting().any(|item| item.kind == ItemKind::Instructions.as_str()) {
-        entry["instructions_pending"] = true.into();
+    // A store that cannot be read must not hide the servers.
+    entry["pending"] = Value::Null;
+    if let Ok(items) = admin.gateway.items(&name).await {
+        let waiting = || items.iter().filter(|item| item.listed && item.pending.is_some());
+        entry["pending"] = waiting().count().into();
+        if waiting().any(|item| item.kind == ItemKind::Instructions.as_str()) {
+            entry["instructions_pending"] = true.into();
+        }
     }
     if let Some(spec) = admin.gateway.server_spec(&name) {
         reach(&spec, entry);
@@ -33,7 +36,6 @@ pub(super) async fn complete(admin: &Admin, entry: &mut Value) -> Result<(), Ref
     if !warnings.is_empty() {
         entry["warnings"] = warnings.into();
     }
-    Ok(())
 }
 
 fn reach(spec: &ServerSpec, entry: &mut Value) {

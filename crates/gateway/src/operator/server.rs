@@ -1,6 +1,7 @@
 //! Decisions about servers: added, removed, switched, inspected, approved, quarantined.
 
 use domain::config::{self, Origin};
+use domain::upstream::State;
 use domain::{Code, Refusal};
 use serde_json::{Value, json};
 
@@ -108,8 +109,10 @@ impl Gateway {
             let message = format!("server '{name}' is switched off: enable it first");
             return Err(conflict(message));
         }
+        // One that is connected already keeps its list up to date by itself.
+        let is_held = server.rules.quarantined && server.state != State::Ready;
         let upstream = self.shared.registry.upstream(name);
-        let Some(upstream) = upstream.filter(|_| server.rules.quarantined) else {
+        let Some(upstream) = upstream.filter(|_| is_held) else {
             return Ok(());
         };
         self.record_decision(by, About::server(name), json!({"decision": "inspect"})).await?;
