@@ -1,5 +1,5 @@
 //! A scripted MCP server on stdio, for the tests: `scripted_upstream TOOLS.json [live]`. A live one
-//! reads its file again with every request.
+//! reads its file again with every request. More arguments mean nothing.
 
 use std::path::Path;
 
@@ -7,14 +7,13 @@ use testkit::script::Script;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let script = match args.iter().map(String::as_str).collect::<Vec<_>>()[..] {
-        [path] => {
-            let text = std::fs::read_to_string(path).expect("the tools file can be read");
-            Script::new(serde_json::from_str(&text).expect("the tools file is JSON"))
-        }
-        [path, "live"] => Script::live(Path::new(path)),
-        _ => panic!("usage: scripted_upstream TOOLS.json [live]"),
+    let mut args = std::env::args().skip(1);
+    let path = args.next().expect("usage: scripted_upstream TOOLS.json [live]");
+    let script = if args.next().is_some_and(|word| word == "live") {
+        Script::live(Path::new(&path))
+    } else {
+        let text = std::fs::read_to_string(path).expect("the tools file can be read");
+        Script::new(serde_json::from_str(&text).expect("the tools file is JSON"))
     };
     script.serve_stdio().await;
 }

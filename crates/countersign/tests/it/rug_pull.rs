@@ -15,6 +15,7 @@ use crate::locks::{
     approve, bytes, decisions, entry, identity, listed, live, lock_on, pending, replace_script,
     tool_bytes,
 };
+use crate::passthrough::{LIST_CHANGED, heard};
 use crate::sharing::{able, answers};
 
 /// Stands in every text that nobody has approved.
@@ -38,7 +39,8 @@ fn cases() -> Vec<Case> {
         (
             "schema",
             same.clone(),
-            json!({"inputSchema": {"type": "object", "properties": {"id": {"description": MARKER}}}}),
+            json!({"inputSchema": {"type": "object", "properties": {"id": {"description": MARKER}},
+                "required": [MARKER]}}),
             "pending_approval",
         ),
         ("member", same.clone(), json!({"x-more": MARKER}), "pending_approval"),
@@ -706,4 +708,48 @@ async fn a_client_that_starts_its_own_gate_is_protected_as_well() {
         }
         second.peer.close("done");
     }
+}
+
+#[tokio::test]
+async fn clients_are_told_when_a_tool_is_locked_and_when_it_is_free_again() {
+    let gate = gate_with(before, json!({}), json!({})).await;
+    let levers = gate.http_at("/mcp/s/r").await;
+    let (one, all) = (gate.http_at("/mcp/s/r").await, gate.http_at("/mcp/all").await);
+    for client in [&one, &all] {
+        assert!(listed(client).await.iter().any(|name| name.ends_with("description")));
+    }
+    pull(&levers, &gate, Trigger::Told, &after(gate.dir.path())).await;
+    for client in [&one, &all] {
+        assert_eq!(heard(client).await, LIST_CHANGED);
+        assert!(!listed(client).await.iter().any(|name| name.ends_with("description")));
+    }
+    approve(&decisions(&gate), "r", &["description"]);
+    for client in [&one, &all] {
+        assert_eq!(heard(client).await, LIST_CHANGED);
+        assert!(listed(client).await.iter().any(|name| name.ends_with("description")));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_was_taken_out_is_compared_with_what_it_was_when_it_comes_back() {
+    let gate = gate_with(before, json!({}), json!({})).await;
+    let agent = gate.http().await;
+    let mut taken = Value::Null;
+    gate.rewrite(|config| {
+        taken = config["mcpServers"]["r"].take();
+        // Without any server the demo would take its place.
+        config["mcpServers"] = json!({"other": {"command": "true", "enabled": false}});
+    });
+    let is_there = async || {
+        let servers = agent.document("upstream_servers", json!({})).await;
+        servers["servers"].as_array().unwrap().iter().any(|server| server["name"] == "r")
+    };
+    eventually(|| async { (!is_there().await).then_some(()) }).await;
+    replace_script(&gate, "r", &after(gate.dir.path()));
+    gate.rewrite(|config| config["mcpServers"]["r"] = taken);
+    gate.ready("r").await;
+    pending(&agent, "r", waiting().len()).await;
+    let one = gate.http_at("/mcp/s/r").await;
+    assert!(!bytes(&one, "tools/list", &json!({})).await.contains(MARKER));
+    assert_eq!(one.welcome.get("instructions"), None);
 }
