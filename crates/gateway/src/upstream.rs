@@ -165,7 +165,12 @@ impl Upstream {
         let mut state = self.state.clone();
         state.mark_unchanged();
         let _ = self.commands.send(Command::Inspect).await;
-        let _ = state.wait_for(|state| matches!(state, State::Ready | State::Waiting(_))).await;
+        // What it was before says nothing of this attempt.
+        while state.changed().await.is_ok() {
+            if matches!(*state.borrow_and_update(), State::Ready | State::Waiting(_)) {
+                return;
+            }
+        }
     }
 
     /// Opens the session's own connection, where it is to have one and the server is up.

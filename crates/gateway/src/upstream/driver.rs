@@ -167,10 +167,9 @@ impl Driver {
                 let _ = done.send(());
                 None
             }
-            Command::Inspect if self.may_run() => None,
             Command::Inspect => {
-                self.inspected = !self.rules.disabled;
-                self.inspected.then_some(Event::Restart)
+                self.inspected |= !self.spec.may_start();
+                Some(Event::Restart)
             }
             Command::Restart => Some(Event::Restart),
             Command::Stop => Some(Event::Stop),
