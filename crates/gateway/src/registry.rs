@@ -124,6 +124,21 @@ impl Registry {
         }
     }
 
+    /// Puts a list that was reviewed again in place of what it was, unless a newer one has come.
+    pub(crate) fn review_own(
+        &self,
+        claim: Claim,
+        session: &str,
+        server: &Arc<str>,
+        (was, listing): (&Arc<Listing>, Arc<Listing>),
+    ) {
+        let claims = self.claims.lock().unwrap_or_else(PoisonError::into_inner);
+        if claims.by_name.get(&**server) == Some(&claim) {
+            self.own_lists.replace_if(session, server, listing, |known| Arc::ptr_eq(known, was));
+            self.changes.send_modify(|count| *count += 1);
+        }
+    }
+
     /// The lists that single sessions have of a server.
     pub(crate) fn own_lists_of(&self, server: &str) -> Vec<(Arc<str>, Arc<Listing>)> {
         self.own_lists.of_server(server)

@@ -571,8 +571,11 @@ async fn the_operator_may_have_new_or_all_changes_approved() {
             let (gate, one, more) = (&gate, &views.one, more.clone());
             async move {
                 pull(one, gate, Trigger::Told, &more).await;
-                let lock = lock_on(one, &late, &json!({})).await;
-                (lock == "pending_approval").then_some(())
+                let lock = eventually(|| async {
+                    let lock = lock_on(one, &late, &json!({})).await;
+                    (lock != "unknown").then_some(lock)
+                });
+                (lock.await == "pending_approval").then_some(())
             }
         })
         .await;

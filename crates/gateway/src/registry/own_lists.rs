@@ -38,10 +38,20 @@ impl OwnLists {
 
     /// Only where there is a list already: the session may have ended since it was asked for.
     pub(super) fn replace(&self, session: &str, server: &Arc<str>, listing: Arc<Listing>) {
+        self.replace_if(session, server, listing, |_| true);
+    }
+
+    pub(super) fn replace_if(
+        &self,
+        session: &str,
+        server: &Arc<str>,
+        listing: Arc<Listing>,
+        fits: impl FnOnce(&Arc<Listing>) -> bool,
+    ) {
         let seen = self.read().get(session).cloned();
         if let Some(seen) = seen {
             let mut seen = lock(&seen);
-            if seen.by_server.contains_key(server) {
+            if seen.by_server.get(server).is_some_and(fits) {
                 seen.put(server, listing);
             }
         }

@@ -295,9 +295,10 @@ impl Driver {
             }
         };
         for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
-            let told = Told { tools: Tools::Again(listing), said: Said::default() };
-            let listing = reviewer.review(told, Whose::Own).await.listing;
-            context.registry.update_own(context.claim, &session, &self.spec.name, listing);
+            let told = Told { tools: Tools::Again(listing.clone()), said: Said::default() };
+            let (claim, server) = (context.claim, &self.spec.name);
+            let reviewed = reviewer.review(told, Whose::Own).await.listing;
+            context.registry.review_own(claim, &session, server, (&listing, reviewed));
         }
     }
 
