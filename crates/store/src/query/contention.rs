@@ -96,8 +96,12 @@ fn middle(
     system: Option<&str>,
     split_min: i64,
 ) -> Result<Option<Middle>, StoreError> {
-    let spread: Option<i64> =
-        db.query_row("SELECT max(number) - min(number) FROM activity", [], |row| row.get(0))?;
+    // Each by itself, or every row would be looked at.
+    let spread: Option<i64> = db.query_row(
+        "SELECT (SELECT max(number) FROM activity) - (SELECT min(number) FROM activity)",
+        [],
+        |row| row.get(0),
+    )?;
     if spread.is_none_or(|spread| spread < split_min) {
         return Ok(None);
     }
