@@ -18,7 +18,12 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use axum::body::Bytes;
+use axum::serve::ListenerExt;
+use domain::Caller;
 use futures_util::future::join_all;
+use gateway::front::http::Front;
+use gateway::upstream::ServerSpec;
+use gateway::{Gateway, Settings};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -26,6 +31,7 @@ use hyper::service::service_fn;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
 use serde_json::json;
+use store::Store;
 use tokio::net::{TcpListener, TcpStream};
 
 use rig::catalog::Set;
@@ -40,6 +46,8 @@ const CALL_ROUNDS: usize = 100;
 const CALLS_PER_ROUND: usize = 30;
 const CLIENTS: usize = 32;
 
+const TOKEN: &str = "a token of this measurement";
+
 const READ: &str = r#"{"name":"echo_read","arguments":{"text":"hello"}}"#;
 const WRITE: &str = r#"{"name":"echo_write","arguments":{"text":"hello"}}"#;
 
@@ -50,6 +58,7 @@ fn main() {
         ["upstream"] => many_threads().block_on(upstream::serve(Set::named("scale"), TOOLS, 1)),
         ["relay", target] => many_threads().block_on(relay(target)),
         ["pooled", target] => many_threads().block_on(pooled_relay(target)),
+        ["forgetful", target] => many_threads().block_on(forgetful_gate(target)),
         ["stdio"] => one_thread().block_on(mcp::lines::serve(
             tokio::io::stdin(),
             tokio::io::stdout(),
@@ -73,7 +82,7 @@ fn one_thread() -> tokio::runtime::Runtime {
 async fn measure() {
     let upstream = Process::role(&["upstream"]);
     let address = &upstream.line;
-    let relays = ["relay", "pooled"].map(|role| Process::role(&[role, address]));
+    let others = ["relay", "pooled", "forgetful"].map(|role| Process::role(&[role, address]));
     let own = std::env::current_exe().expect("a program has a path");
     let gate = Gate::start(&json!({
         "big": {"url": format!("http://{address}/0")},
@@ -83,7 +92,7 @@ async fn measure() {
     println!("| way | median | 90th percentile | beside direct |\n|---|---|---|---|");
     lists(address, &gate).await;
     for clients in [1, CLIENTS] {
-        calls(clients, address, &relays, &gate).await;
+        calls(clients, address, &others, &gate).await;
     }
     piped(&gate).await;
 }
@@ -138,12 +147,13 @@ async fn lists(address: &str, gate: &Gate) {
 }
 
 /// `clients` at once, each with a connection and a session of its own on every way.
-async fn calls(clients: usize, address: &str, relays: &[Process; 2], gate: &Gate) {
+async fn calls(clients: usize, address: &str, others: &[Process; 3], gate: &Gate) {
     let through = "/mcp/s/echo";
     let mut ways = [
         (address, "/echo", "", READ),
-        (&relays[0].line, "/echo", "", READ),
-        (&relays[1].line, "/echo", "", READ),
+        (&others[0].line, "/echo", "", READ),
+        (&others[1].line, "/echo", "", READ),
+        (&others[2].line, through, TOKEN, READ),
         (&gate.address, through, &gate.token, READ),
         (&gate.address, through, &gate.token, WRITE),
     ]
@@ -165,7 +175,7 @@ async fn calls(clients: usize, address: &str, relays: &[Process; 2], gate: &Gate
             }
         }
     }
-    let [direct, relay, pooled, read, write] = ways.map(|(way, ..)| way);
+    let [direct, relay, pooled, forgetful, read, write] = ways.map(|(way, ..)| way);
     let relay_adds = relay.beyond(&direct);
     let pooled_adds = pooled.beyond(&direct);
     let added = |way: &Way| {
@@ -182,6 +192,7 @@ async fn calls(clients: usize, address: &str, relays: &[Process; 2], gate: &Gate
     direct.print(&name("direct"), "");
     relay.print(&name("relay"), &format!("+{relay_adds:.0} µs"));
     pooled.print(&name("relay of axum + reqwest"), &format!("+{pooled_adds:.0} µs"));
+    forgetful.print(&name("gate without ledger and log"), &added(&forgetful));
     read.print(&name("gate, reading tool"), &added(&read));
     write.print(&name("gate, writing tool"), &added(&write));
 }
@@ -307,6 +318,25 @@ async fn relay_message(
     let (parts, body) = response.into_parts();
     let body = body.collect().await.expect("a whole answer").to_bytes();
     Ok(Response::from_parts(parts, Full::from(body)))
+}
+
+/// The gate with a store that keeps nothing and without a log, in a process of its own.
+async fn forgetful_gate(target: &str) {
+    let servers = json!({"mcpServers": {"echo": {"url": format!("http://{target}/echo")}}});
+    let config = domain::config::parse(&servers.to_string()).expect("a sound config").config;
+    let gateway = Gateway::new(Settings::from(&config), Store::nowhere());
+    gateway.tokens().know(TOKEN, Caller::agent("bench"));
+    gateway.add_upstream(ServerSpec::configured(&config.servers[0], None));
+    gateway.settled(config.connect_timeout).await;
+    let front = Front::new(gateway);
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
+    upstream::announce(&listener);
+    let serving =
+        axum::serve(listener.tap_io(|stream| drop(stream.set_nodelay(true))), front.routes());
+    tokio::select! {
+        _ = serving.into_future() => {}
+        () = upstream::parent_gone() => {}
+    }
 }
 
 /// A relay as most would write it: a router in front, a client with a pool behind.
