@@ -5,6 +5,7 @@ mod indexes;
 mod listing;
 
 use std::borrow::Cow;
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
@@ -12,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::caller::Caller;
 use crate::exposed::{self, Exposed};
 use crate::near;
-use crate::policy::{self, Approval, Lock, ServerRules, Status};
+use crate::policy::{self, Approval, Lock, ServerRules, Status, ToolRules};
 use crate::search::{Hit as Match, Segment};
 use crate::tool::{Tool, ToolName};
 use crate::upstream::State;
@@ -90,16 +91,22 @@ impl Server {
         (tool, policy::lock(&self.rules, &tool.name, approval))
     }
 
-    /// What the config's lists name and the server does not list, in a sentence each. A server that
-    /// has listed nothing yet is given the benefit of the doubt.
-    pub fn misnamed(&self) -> Vec<String> {
+    /// Names in the config's lists that the server does not list: such a list does not do what it
+    /// says. A server that has listed nothing yet is given the benefit of the doubt.
+    pub fn misnamed(&self) -> Vec<Misnamed> {
+        let key = match self.rules.tools {
+            ToolRules::All => return Vec::new(),
+            ToolRules::Only(_) => "enabled_tools",
+            ToolRules::Except(_) => "disabled_tools",
+        };
         let listed = || self.listing.tools().iter().map(|tool| tool.name.as_str());
         let names = self.rules.tools.names().filter(|_| !self.listing.tools().is_empty());
         let unknown = names.filter(|name| self.listing.tool(name).is_none());
         unknown
             .map(|name| {
                 let near = near::names(name, listed(), NEAR_MAX);
-                format!("the config names tool '{name}', which is not listed{}", near::hint(&near))
+                let near = near.into_iter().map(str::to_owned).collect();
+                Misnamed { key, name: name.to_owned(), near }
             })
             .collect()
     }
@@ -149,6 +156,23 @@ impl Server {
             State::Waiting(reason) => Some(reason),
             State::Stopped => Some("it was stopped"),
         }
+    }
+}
+
+/// A name in a list of the config that no tool of the server has.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Misnamed {
+    /// The list.
+    pub key: &'static str,
+    pub name: String,
+    /// What may have been meant.
+    pub near: Vec<String>,
+}
+
+impl fmt::Display for Misnamed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Misnamed { key, name, near } = self;
+        write!(f, "{key} names '{name}', which the server does not list{}", near::hint(near))
     }
 }
 
@@ -438,7 +462,6 @@ mod tests {
 
     use super::*;
     use crate::caller::Servers;
-    use crate::policy::ToolRules;
     use crate::tool::Source;
 
     fn server(name: &str, rules: ServerRules, tools: &[&str]) -> Server {
@@ -568,7 +591,9 @@ mod tests {
         let told = |name, tools: &[&str]| server("db", rules(name), tools).misnamed();
         assert!(told("drop_table", &tools).is_empty());
         let [one] = &told("drop_tabel", &tools)[..] else { panic!("one name is wrong") };
-        assert!(one.contains("'drop_tabel'") && one.contains("drop_table"), "{one}");
+        let text = "disabled_tools names 'drop_tabel', which the server does not list; did you \
+                    mean 'drop_table'?";
+        assert_eq!(one.to_string(), text);
         assert!(told("drop_tabel", &[]).is_empty(), "nothing is known yet");
     }
 

@@ -202,6 +202,21 @@ pub struct Ended {
     pub receipt: Receipted,
 }
 
+impl Ended {
+    /// Of what was done in the moment in which it began.
+    pub fn at_once(id: String) -> Ended {
+        Ended {
+            id,
+            status: Status::Success,
+            error_code: None,
+            error_message: None,
+            duration: Duration::ZERO,
+            response: Payload::default(),
+            receipt: Receipted::Yes,
+        }
+    }
+}
+
 /// Whether a call leaves a receipt. One of an unknown tool leaves only its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Receipted {

@@ -1,18 +1,13 @@
 //! What only the operator sees of a server. Values of variables and headers may be secret: their
 //! names are all that is shown.
 
-use domain::catalog::Server;
+use domain::catalog::{Misnamed, Server};
 use domain::config::{Origin, Template};
-use domain::near;
-use domain::policy::ToolRules;
 use domain::trust::ItemKind;
 use gateway::upstream::{Endpoint, ServerSpec};
 use serde_json::{Value, json};
 
 use crate::Admin;
-
-/// Suggestions for a tool that the config names and the server does not have.
-const NEAR_MAX: usize = 3;
 
 pub(super) async fn complete(admin: &Admin, entry: &mut Value) {
     let name = entry["name"].as_str().unwrap_or_default().to_owned();
@@ -82,25 +77,12 @@ fn shown_url(url: &str) -> String {
     }
 }
 
-/// A config that locks or frees a tool by a name that is not there does not do what it says.
 fn warnings(server: &Server) -> Vec<Value> {
-    let key = match &server.rules.tools {
-        ToolRules::All => return Vec::new(),
-        ToolRules::Only(_) => "enabled_tools",
-        ToolRules::Except(_) => "disabled_tools",
+    let warning = |misnamed: Misnamed| {
+        let text = misnamed.to_string();
+        json!({"kind": "unknown_tool", "text": text, "tool": misnamed.name, "near": misnamed.near})
     };
-    let listed = || server.listing.tools().iter().map(|tool| tool.name.as_str());
-    if listed().next().is_none() {
-        return Vec::new();
-    }
-    let missing = server.rules.tools.names().filter(|name| server.listing.tool(name).is_none());
-    let warning = |name: &str| {
-        let near = near::names(name, listed(), NEAR_MAX);
-        let hint = near::hint(&near);
-        let text = format!("{key} names '{name}', which the server does not list{hint}");
-        json!({"kind": "unknown_tool", "text": text, "tool": name, "near": near})
-    };
-    missing.map(warning).collect()
+    server.misnamed().into_iter().map(warning).collect()
 }
 
 #[cfg(test)]

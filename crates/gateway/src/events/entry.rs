@@ -113,16 +113,7 @@ pub(super) fn dropped(count: u64) -> (Started, Ended) {
         },
         outside: Some(Box::new(Outside { drop_count: Some(clamped(count)), ..Outside::default() })),
     };
-    let ended = Ended {
-        id,
-        status: Status::Success,
-        error_code: None,
-        error_message: None,
-        duration: Duration::ZERO,
-        response: Payload::default(),
-        receipt: Receipted::Yes,
-    };
-    (started, ended)
+    (started, Ended::at_once(id))
 }
 
 /// The time that the sender gave, as far as it can be true.

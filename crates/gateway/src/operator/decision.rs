@@ -1,12 +1,10 @@
 //! The record of a decision: who decided what about which server, tool, token or file.
 
-use std::time::Duration;
-
 use domain::Refusal;
 use domain::ledger::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
-use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status};
+use store::{Action, Agent, Ended, Entry, Kind, Started};
 
 use super::unavailable;
 use crate::Gateway;
@@ -89,16 +87,7 @@ impl Gateway {
             },
             outside: None,
         };
-        let ended = Ended {
-            id,
-            status: Status::Success,
-            error_code: None,
-            error_message: None,
-            duration: Duration::ZERO,
-            response: Payload::default(),
-            receipt: Receipted::Yes,
-        };
-        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        let entry = Entry::Whole(Box::new(started), Box::new(Ended::at_once(id)));
         self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
         Ok(())
     }

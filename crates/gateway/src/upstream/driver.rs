@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use arc_swap::ArcSwapOption;
-use domain::catalog::Server;
+use domain::catalog::{Misnamed, Server};
 use domain::config::Start;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, Event, Machine, State};
@@ -55,7 +55,7 @@ pub(super) struct Driver {
     /// What was reviewed with it; none where it was not told on a connection.
     said: Option<Said>,
     /// What was told of names in the config.
-    misnamed: Vec<String>,
+    misnamed: Vec<Misnamed>,
     connection: Option<Connection>,
     attempt: Option<JoinHandle<Attempt>>,
     /// The list that was asked for again; it may take its time.
@@ -345,7 +345,7 @@ impl Driver {
         self.shared.state.send_replace(state);
     }
 
-    fn tell_misnamed(&mut self, misnamed: Vec<String>) {
+    fn tell_misnamed(&mut self, misnamed: Vec<Misnamed>) {
         if misnamed != self.misnamed {
             misnamed.iter().for_each(|text| tracing::warn!(server = %self.spec.name, "{text}"));
             self.misnamed = misnamed;
