@@ -18,6 +18,7 @@ mod ledger;
 mod ledger_faults;
 mod lists;
 mod locks;
+mod metrics;
 mod misbehaving;
 mod obsigna;
 mod operator;
