@@ -28,6 +28,7 @@ mod receipt_cli;
 mod records;
 mod reload;
 mod results;
+mod roles;
 mod rug_pull;
 mod sharing;
 mod start;
