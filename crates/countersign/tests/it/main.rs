@@ -12,6 +12,7 @@ mod events;
 mod foreign;
 mod found;
 mod gate;
+mod help;
 mod http_edge;
 mod intent;
 mod ledger;
