@@ -9,9 +9,12 @@ mod contention;
 mod decision;
 mod events;
 mod ledger;
+mod metrics;
+mod probe;
 mod receipt;
 mod record;
 mod review;
+pub mod routes;
 mod server;
 mod status;
 mod token;
@@ -22,10 +25,10 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderName, HeaderValue};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::{delete, get, post};
 use domain::caller::Role;
 use domain::{Code, Refusal};
 use gateway::Gateway;
+use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::answer::{Refused, RequestId};
@@ -42,47 +45,19 @@ const REQUEST_ID_BYTES_MAX: usize = 128;
 struct Admin {
     gateway: Gateway,
     started: Instant,
+    started_at: Timestamp,
 }
 
-/// Every route of the API.
-pub fn routes(gateway: Gateway) -> Router {
-    let admin = Admin { gateway, started: Instant::now() };
-    Router::new()
-        .route("/api/v1/status", get(status::show))
-        .route("/api/v1/servers", get(server::list).post(server::change::add))
-        .route("/api/v1/servers/{name}", get(server::show).delete(server::change::remove))
-        .route("/api/v1/servers/{name}/enable", post(server::change::enable))
-        .route("/api/v1/servers/{name}/disable", post(server::change::disable))
-        .route("/api/v1/servers/{name}/quarantine", post(server::change::quarantine))
-        .route("/api/v1/servers/{name}/approve", post(server::change::approve))
-        .route("/api/v1/servers/{name}/items", get(server::items))
-        .route("/api/v1/servers/{name}/approve-items", post(server::change::approve_items))
-        .route("/api/v1/servers/{name}/logs", get(server::logs))
-        .route("/api/v1/servers/{name}/restart", post(server::restart))
-        .route("/api/v1/tools", get(tool::list))
-        .route("/api/v1/tools/call", post(call::make))
-        .route("/api/v1/tools/{server}/{tool}", get(tool::show))
-        .route("/api/v1/tools/{server}/{tool}/approve", post(tool::change::approve))
-        .route("/api/v1/tools/{server}/{tool}/enable", post(tool::change::enable))
-        .route("/api/v1/tools/{server}/{tool}/disable", post(tool::change::disable))
-        .route("/api/v1/tokens", get(token::list).post(token::make))
-        .route("/api/v1/tokens/{name}", delete(token::revoke))
-        .route("/api/v1/activity", get(activity::list))
-        .route("/api/v1/activity/export", get(activity::export))
-        .route("/api/v1/activity/summary", get(activity::summary))
-        .route("/api/v1/activity/{id}", get(activity::show))
-        .route("/api/v1/receipts", get(receipt::list))
-        .route("/api/v1/receipts/export", get(receipt::export))
-        .route("/api/v1/receipts/{id}", get(receipt::show))
-        .route("/api/v1/chains", get(receipt::chains))
-        .route("/api/v1/chains/{id}/verify", get(receipt::verify))
-        .route("/api/v1/keys", get(receipt::keys))
-        .route("/api/v1/keys/rotate", post(receipt::rotate))
-        .route("/api/v1/contention", get(contention::show))
-        .route("/api/v1/events", get(events::stream))
+/// The API, ready to be served.
+pub fn router(gateway: Gateway) -> Router {
+    let admin = Admin { gateway, started: Instant::now(), started_at: Timestamp::now() };
+    let closed = routes::closed()
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)
-        .route_layer(middleware::from_fn_with_state(admin.clone(), admit))
+        .route_layer(middleware::from_fn_with_state(admin.clone(), admit));
+    routes::open()
+        .method_not_allowed_fallback(method_not_allowed)
+        .merge(closed)
         .fallback(unknown_route)
         .layer(middleware::from_fn(with_request_id))
         .with_state(admin)

@@ -146,6 +146,13 @@ pub(crate) enum Command {
     Demo(Demo),
     /// Print a completion script for your shell
     Completions { shell: clap_complete::Shell },
+    /// Print a page for `man`, for those who package the program
+    #[command(hide = true)]
+    Man {
+        /// The command that it is about [default: the program itself]
+        #[arg(value_name = "COMMAND")]
+        words: Vec<String>,
+    },
     /// See, check or trust the configuration
     Config {
         #[command(subcommand)]

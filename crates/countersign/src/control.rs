@@ -57,7 +57,7 @@ impl Control {
         source.tell_notes();
         let app = app::build(&home, &source.config, reach)?;
         app.gateway.settled(source.config.connect_timeout).await;
-        let router = admin::routes(app.gateway.clone());
+        let router = admin::router(app.gateway.clone());
         Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })
     }
 

@@ -69,6 +69,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Wrap(args) => command::wrap::run(&place, args).await,
         Command::Demo(args) => command::demo::run(args).await,
         Command::Completions { shell } => command::completions::run(shell),
+        Command::Man { words } => command::man::run(&words),
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,

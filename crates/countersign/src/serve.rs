@@ -144,7 +144,7 @@ impl Serving {
         let front = Front::new(app.gateway.clone());
         let stop = CancellationToken::new();
         let connections = TaskTracker::new();
-        let routes = front.routes().merge(admin::routes(app.gateway.clone()));
+        let routes = front.routes().merge(admin::router(app.gateway.clone()));
         let public = guarded(routes.clone(), guard);
         let lines = Lines {
             gateway: app.gateway.clone(),

@@ -7,6 +7,7 @@ mod cache;
 pub mod events;
 pub mod front;
 mod limits;
+pub mod metrics;
 pub mod operator;
 mod pipeline;
 pub mod plan;
@@ -35,6 +36,7 @@ pub use settings::Settings;
 
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
+use crate::metrics::Metrics;
 use crate::plan::Plan;
 use crate::registry::Registry;
 use crate::upstream::{ServerSpec, Upstream};
@@ -55,6 +57,7 @@ struct Shared {
     plan: tokio::sync::Mutex<Plan>,
     /// How often agents asked for locked tools.
     locked_asked: AtomicU64,
+    metrics: Arc<Metrics>,
     cache: ResultCache,
     /// Counts the calls in flight.
     calls: TaskTracker,
@@ -73,6 +76,7 @@ impl Gateway {
             tokens: Tokens::default(),
             plan: tokio::sync::Mutex::default(),
             locked_asked: AtomicU64::new(0),
+            metrics: Arc::default(),
             cache: ResultCache::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -198,6 +202,11 @@ impl Gateway {
 
     pub(crate) fn count_locked_asked(&self) {
         self.shared.locked_asked.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// What calls came to since the start.
+    pub fn metrics(&self) -> &Arc<Metrics> {
+        &self.shared.metrics
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {

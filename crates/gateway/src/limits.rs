@@ -89,3 +89,7 @@ pub(crate) const DECISIONS_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Bytes of randomness in a token: no search finds it.
 pub(crate) const TOKEN_BYTES: usize = 32;
+
+/// Servers whose calls are counted by name. More than anybody runs; it bounds what servers that are
+/// added and removed for ever leave behind.
+pub(crate) const COUNTED_SERVERS_MAX: usize = 1024;

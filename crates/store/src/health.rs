@@ -23,6 +23,12 @@ pub struct Ledger {
     /// No more of them are taken.
     pub is_full: bool,
     pub fault: Option<StoreError>,
+    /// Entries committed since the start.
+    pub committed: u64,
+    /// Those of them that are signed and filed, so that they can be read.
+    pub filed: u64,
+    /// How often the file could not be written since the start.
+    pub failures: u64,
 }
 
 impl Health {
@@ -45,9 +51,16 @@ impl Health {
         ledger.is_full = queue >= most;
     }
 
+    pub(crate) fn set_rows(&self, committed: u64, filed: u64) {
+        let mut ledger = self.lock();
+        (ledger.committed, ledger.filed) = (committed, filed);
+    }
+
     /// Whether this is news.
     pub(crate) fn set_failing(&self, error: &StoreError) -> bool {
-        self.lock().fault.replace(error.clone()).is_none()
+        let mut ledger = self.lock();
+        ledger.failures += 1;
+        ledger.fault.replace(error.clone()).is_none()
     }
 
     /// Whether this is news.

@@ -317,6 +317,7 @@ impl Writer {
         state.committed += rows.len() as u64;
         state.unfiled_bytes += rows.iter().map(Row::bytes).sum::<usize>();
         state.unfiled.extend(rows.into_iter().map(|row| (now, row)));
+        self.health.set_rows(state.committed, state.filed);
     }
 
     /// Takes the next rows that are to be filed.
@@ -387,6 +388,7 @@ impl Writer {
             Ok(changed) => {
                 self.state.slots.release(&rows);
                 self.state.filed += rows.len() as u64;
+                self.health.set_rows(self.state.committed, self.state.filed);
                 self.changes.send_replace(changed);
             }
             Err(error) => {

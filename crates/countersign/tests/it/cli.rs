@@ -242,26 +242,3 @@ async fn the_demo_plays_its_script_and_leaves_nothing() {
     assert_eq!(std::fs::read_dir(&temporary).unwrap().count(), 0);
     assert!(!dir.path().join("home").exists(), "the person's own home is not touched");
 }
-
-#[tokio::test]
-async fn the_help_of_every_command_fits_on_a_screen() {
-    const SCREEN_LINES: usize = 40;
-    let dir = tempfile::tempdir().unwrap();
-    let mut left: Vec<Vec<String>> = vec![vec![]];
-    let mut seen = 0;
-    while let Some(command) = left.pop() {
-        let output = run(dir.path(), command.iter().map(String::as_str).chain(["--help"])).await;
-        assert_eq!(output.status.code(), Some(0), "{command:?}");
-        let help = stdout(&output);
-        assert!(help.lines().count() <= SCREEN_LINES, "{command:?}:\n{help}");
-        seen += 1;
-        let listed = help.split_once("Commands:\n").map_or("", |(_, rest)| rest);
-        for line in listed.lines().take_while(|line| line.starts_with("  ")) {
-            let word = line.split_whitespace().next().unwrap();
-            if word != "help" {
-                left.push(command.iter().cloned().chain([word.to_owned()]).collect());
-            }
-        }
-    }
-    assert!(seen > 15, "{seen}");
-}

@@ -22,6 +22,7 @@ pub(super) struct Session {
 
 impl Session {
     pub(super) fn new(gateway: Gateway, caller: Arc<Caller>, profile: Option<String>) -> Session {
+        gateway.metrics().session_opened();
         let id = uuid::Uuid::now_v7().to_string().into();
         Session { gateway, caller, profile, id, hello: OnceLock::new() }
     }
@@ -72,6 +73,7 @@ impl Session {
 
 impl Drop for Session {
     fn drop(&mut self) {
+        self.gateway.metrics().session_ended();
         let (gateway, id) = (self.gateway.clone(), self.id.clone());
         // Outside a runtime there is nothing left to close.
         if let Ok(runtime) = tokio::runtime::Handle::try_current() {

@@ -9,12 +9,14 @@ use domain::tool::Tool;
 use domain::upstream::State;
 use provider::{Call, CallContext, Declared};
 
+use crate::metrics::Metrics;
 use crate::{Gateway, Settings};
 
 /// The catalog and the settings that a call began with.
 pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
+    metrics: Arc<Metrics>,
 }
 
 impl Snapshot {
@@ -23,11 +25,22 @@ impl Snapshot {
         if !gateway.shared.draining.is_cancelled() {
             wait_for_list(gateway, call, ctx).await;
         }
-        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings }
+        let metrics = gateway.metrics().clone();
+        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings, metrics }
     }
 
     pub(super) fn settings(&self) -> &Settings {
         &self.settings
+    }
+
+    /// Where calls are counted.
+    pub(super) fn metrics(&self) -> &Metrics {
+        &self.metrics
+    }
+
+    /// The server's name as the catalog has it, whoever asks.
+    pub(super) fn server(&self, call: &Call) -> Option<&Arc<str>> {
+        self.catalog.server(&call.tool.server).map(|server| &server.name)
     }
 
     /// The tool, where there is one for this caller.

@@ -19,6 +19,7 @@ pub(super) struct Record<'a> {
     store: &'a Store,
     call: &'a Call,
     snapshot: &'a Snapshot,
+    class: Class,
     started: Instant,
 }
 
@@ -31,7 +32,11 @@ impl<'a> Record<'a> {
         ctx: &CallContext,
         (snapshot, allowed): (&'a Snapshot, &Allowed),
     ) -> Result<Record<'a>, Refusal> {
-        let unmade = |error: StoreError| unavailable("the call was not made", &error);
+        let unmade = |error: StoreError| {
+            let refusal = unavailable("the call was not made", &error);
+            count_refusal(call, snapshot, &refusal);
+            refusal
+        };
         store.admits(allowed.effective).map_err(unmade)?;
         let started = statement::started(call, ctx, snapshot, Some(allowed));
         let committed = store.append(Entry::Started(Box::new(started)));
@@ -42,7 +47,7 @@ impl<'a> Record<'a> {
                 committed.await.map_err(unmade)?;
             }
         }
-        Ok(Record { store, call, snapshot, started })
+        Ok(Record { store, call, snapshot, class: allowed.effective, started })
     }
 
     /// The outcome may leave the gate only after this; if it cannot be kept, it does not leave.
@@ -51,13 +56,19 @@ impl<'a> Record<'a> {
         let settings = self.snapshot.settings();
         let ended = ended(self.call, settings, &outcome, duration).await;
         log_line(self.call, self.snapshot.source(self.call).as_deref(), &ended);
-        match self.store.append(Entry::Ended(Box::new(ended))).await {
+        let (metrics, server) = (self.snapshot.metrics(), self.snapshot.server(self.call));
+        metrics.ended(server, self.class, ended.status, duration);
+        let outcome = match self.store.append(Entry::Ended(Box::new(ended))).await {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
                 Outcome::Refused(unavailable(what, &error))
             }
+        };
+        if let Some(refusal) = refusal_of(&outcome) {
+            metrics.answered(refusal.code);
         }
+        outcome
     }
 }
 
@@ -77,10 +88,26 @@ pub(super) async fn refusal(
         ended.receipt = Receipted::No;
     }
     log_line(call, None, &ended);
-    match store.append(Entry::Whole(Box::new(started), Box::new(ended))).await {
+    let outcome = match store.append(Entry::Whole(Box::new(started), Box::new(ended))).await {
         // The very last calls come when the ledger has been closed; nothing is done for them.
         Ok(_) | Err(StoreError::Closed) => outcome,
         Err(error) => Outcome::Refused(unavailable("the call was not made", &error)),
+    };
+    if let Some(refusal) = refusal_of(&outcome) {
+        count_refusal(call, snapshot, refusal);
+    }
+    outcome
+}
+
+fn count_refusal(call: &Call, snapshot: &Snapshot, refusal: &Refusal) {
+    snapshot.metrics().refused(snapshot.server(call));
+    snapshot.metrics().answered(refusal.code);
+}
+
+fn refusal_of(outcome: &Outcome) -> Option<&Refusal> {
+    match outcome {
+        Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Some(refusal),
+        Outcome::Replied { .. } => None,
     }
 }
 

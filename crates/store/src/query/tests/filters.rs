@@ -4,7 +4,7 @@ use jiff::Timestamp;
 use proptest::prelude::*;
 use proptest::sample::select;
 
-use super::rig::{Rig, Row};
+use super::rig::{Rig, Row, insert};
 use crate::query::activity::Activity;
 use crate::query::search::Effort;
 use crate::query::{Detail, Filter, Page};
@@ -107,6 +107,73 @@ fn filter() -> impl Strategy<Value = Filter> {
     })
 }
 
+/// Every filter alone, a list of values for each.
+fn singles() -> Vec<Vec<Filter>> {
+    let none = Filter::default;
+    let texts = |words: &[&str], set: fn(&mut Filter, String)| -> Vec<Filter> {
+        let of = |word: &&str| {
+            let mut filter = none();
+            set(&mut filter, (*word).to_owned());
+            filter
+        };
+        words.iter().map(of).collect()
+    };
+    let times = [0, 1, 10, 19, 20].map(moment);
+    let classes = Class::ALL.into_iter();
+    vec![
+        Kind::ALL.into_iter().map(|kind| Filter { kind: Some(kind), ..none() }).collect(),
+        Status::ALL.into_iter().map(|status| Filter { status: Some(status), ..none() }).collect(),
+        classes.map(|class| Filter { effective_class: Some(class), ..none() }).collect(),
+        times.iter().map(|time| Filter { start: Some(*time), ..none() }).collect(),
+        times.iter().map(|time| Filter { end: Some(*time), ..none() }).collect(),
+        texts(&["github", "files", "100%_db", "Files", ""], |f, word| f.server = Some(word)),
+        texts(&["get_issue", "Delete", "delete", ""], |f, word| f.tool = Some(word)),
+        texts(&["read", "write", "destructive", ""], |f, word| f.intent_type = Some(word)),
+        texts(&["claude-code", "claude-code#1", "ci", "cursor#", ""], |f, word| {
+            f.agent = Some(word)
+        }),
+        texts(&["s1", "s2", ""], |f, word| f.session_id = Some(word)),
+        texts(&["1", "2", "01"], |f, word| f.request_id = Some(word)),
+        texts(&["files", "db", "nowhere"], |f, word| f.target_system = Some(word)),
+        texts(&["/a", "/b", "100%_x", "/A"], |f, word| f.target_resource = Some(word)),
+        texts(&["tidy", "%", "_", "\\", "Ä", "'"], |f, word| f.text = Some(word)),
+    ]
+}
+
+/// What both ask for; they ask for different things.
+fn both(one: &Filter, other: &Filter) -> Filter {
+    let (one, other) = (one.clone(), other.clone());
+    Filter {
+        kind: one.kind.or(other.kind),
+        server: one.server.or(other.server),
+        tool: one.tool.or(other.tool),
+        status: one.status.or(other.status),
+        intent_type: one.intent_type.or(other.intent_type),
+        effective_class: one.effective_class.or(other.effective_class),
+        agent: one.agent.or(other.agent),
+        session_id: one.session_id.or(other.session_id),
+        request_id: one.request_id.or(other.request_id),
+        target_system: one.target_system.or(other.target_system),
+        target_resource: one.target_resource.or(other.target_resource),
+        start: one.start.or(other.start),
+        end: one.end.or(other.end),
+        text: one.text.or(other.text),
+    }
+}
+
+/// Every record that pages of this size show, in that order; `meanwhile` happens between two.
+fn visited(rig: &Rig, filter: &Filter, limit: usize, mut meanwhile: impl FnMut()) -> Vec<i64> {
+    let (mut page, mut visited) = (Page::first(limit), Vec::new());
+    loop {
+        let found = rig.reader.activity(filter, &page).unwrap();
+        assert!(found.records.len() <= limit, "{} of {limit}", found.records.len());
+        visited.extend(numbers(&found));
+        let Some(cursor) = found.next_cursor else { return visited };
+        page.cursor = Some(cursor);
+        meanwhile();
+    }
+}
+
 fn moment(at_us: i64) -> Timestamp {
     Timestamp::from_microsecond(at_us).unwrap()
 }
@@ -172,6 +239,49 @@ proptest! {
             let exported: Vec<i64> = exported.map(|record| record.unwrap().number).collect();
             prop_assert_eq!(exported, expected, "{:?}", filter);
         }
+    }
+
+    /// Each filter with every value of its own, and with one of every other.
+    #[test]
+    fn each_filter_alone_and_with_every_other_finds_what_fits(
+        rows in prop::collection::vec(row(), 30..90),
+        pick in 0..1_000usize,
+    ) {
+        let rig = Rig::new(&rows);
+        let singles = singles();
+        let mut asked: Vec<Filter> = singles.concat();
+        for (place, one) in singles.iter().enumerate() {
+            for (step, other) in singles[place + 1..].iter().enumerate() {
+                asked.push(both(&one[pick % one.len()], &other[(pick + step) % other.len()]));
+            }
+        }
+        for filter in &asked {
+            let found = rig.reader.activity(filter, &Page::first(100)).unwrap();
+            prop_assert_eq!(numbers(&found), expected(&rows, filter), "{:?}", filter);
+        }
+    }
+
+    /// Whatever the size of a page, and though new records come in between.
+    #[test]
+    fn pages_of_every_size_show_each_record_once(
+        rows in prop::collection::vec(row(), 0..60),
+        filters in prop::collection::vec(filter(), 3),
+        sizes in prop::collection::vec(1..=100usize, 3),
+    ) {
+        let rig = Rig::new(&rows);
+        for filter in filters.iter().chain([&Filter::default()]) {
+            let expected = expected(&rows, filter);
+            for limit in sizes.iter().copied().chain([1, 2, expected.len().max(1)]) {
+                let found = visited(&rig, filter, limit, || {});
+                prop_assert_eq!(&found, &expected, "{} of {:?}", limit, filter);
+            }
+        }
+        let mut next = rows.len();
+        let found = visited(&rig, &Filter::default(), sizes[0].min(7), || {
+            next += 1;
+            insert(&rig.db, next, &Row::plain());
+        });
+        prop_assert_eq!(found, expected(&rows, &Filter::default()));
     }
 
     /// However small the steps and however little time, each record comes once.

@@ -76,7 +76,7 @@ impl Rig {
     }
 }
 
-fn insert(db: &Connection, number: usize, row: &Row) {
+pub(super) fn insert(db: &Connection, number: usize, row: &Row) {
     let number = i64::try_from(number).unwrap();
     db.execute(
         "INSERT OR IGNORE INTO agents (name, client, token) VALUES (?1, 'client', ?2)",

@@ -1,0 +1,25 @@
+//! `countersign man [COMMAND]…`: a page for `man`, made from the words of the command line.
+
+use clap::CommandFactory;
+
+use crate::cli::Cli;
+use crate::exit::Failure;
+use crate::output;
+
+pub(crate) fn run(words: &[String]) -> Result<(), Failure> {
+    let mut whole = Cli::command();
+    // Gives every command its full name and the options that all have.
+    whole.build();
+    let mut command = &whole;
+    for word in words {
+        command = command.find_subcommand(word).ok_or_else(|| {
+            Failure::input(format!("there is no command '{word}': see countersign --help"))
+        })?;
+    }
+    let mut page = Vec::new();
+    clap_mangen::Man::new(command.clone())
+        .source(concat!("countersign ", env!("CARGO_PKG_VERSION")))
+        .render(&mut page)
+        .map_err(|error| Failure::system(format!("cannot make the page: {error}")))?;
+    output::line(String::from_utf8_lossy(&page).trim_end())
+}

@@ -1,0 +1,141 @@
+//! A whole ledger taken along through REST, however large it is: the gate holds little of it at once.
+
+use std::collections::HashSet;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::Path;
+use std::time::Duration;
+
+use domain::ledger::taxonomy::RiskLevel;
+use domain::tool::Class;
+use futures_util::future::join_all;
+use jiff::Timestamp;
+use serde_json::Value;
+use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store, Word};
+
+use crate::gate::{Gate, http_client};
+
+/// What the gate may grow by while it gives out a ledger that is larger than this.
+const GROWTH_KB_MAX: u64 = 30 * 1024;
+
+/// Entries that are appended before the first of them is waited for.
+const BATCH: usize = 1_000;
+
+/// How many records, and the bytes that each holds: more in all than the gate may grow by.
+fn size() -> (usize, usize) {
+    match std::env::var_os("COUNTERSIGN_TEST_LONG") {
+        Some(_) => (100_000, 1_000),
+        None => (5_000, 12_000),
+    }
+}
+
+fn payload(text: String) -> Payload {
+    Payload { bytes: text.len(), kept: Some(text), ..Payload::default() }
+}
+
+fn entry(number: usize, bytes: usize) -> Entry {
+    let id = format!("0190{number:08}");
+    let started = Started {
+        id: id.clone(),
+        kind: Kind::ToolCall,
+        source: Word::Borrowed("mcp"),
+        surface: Word::Borrowed("discovery"),
+        server: "files".to_owned(),
+        tool: "read".to_owned(),
+        agent: Agent::default(),
+        session: None,
+        request_id: None,
+        at: Timestamp::now(),
+        variant: None,
+        declared: None,
+        sensitivity: None,
+        reason: None,
+        effective: Some(Class::Read),
+        unverified: false,
+        warnings: Vec::new(),
+        target: None,
+        trace_id: None,
+        arguments: payload(r#"{"path":"/a"}"#.to_owned()),
+        action: Action {
+            kind: "filesystem.file.read".into(),
+            risk: RiskLevel::Low,
+            correlation_id: None,
+        },
+        outside: None,
+    };
+    let ended = Ended {
+        id,
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration: Duration::from_millis(1),
+        response: payload(format!("\"{}\"", "x".repeat(bytes))),
+        // To sign each takes the time, and an export does not look at it.
+        receipt: Receipted::No,
+    };
+    Entry::Whole(Box::new(started), Box::new(ended))
+}
+
+async fn fill(home: &Path, records: usize, bytes: usize) {
+    std::fs::DirBuilder::new().mode(0o700).create(home).unwrap();
+    let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
+    for first in (0..records).step_by(BATCH) {
+        let numbers = first..records.min(first + BATCH);
+        let appended = join_all(numbers.map(|number| store.append(entry(number, bytes)))).await;
+        assert!(appended.iter().all(Result::is_ok));
+    }
+    store.close().await.unwrap();
+}
+
+/// What the process holds for itself. Its RSS has more: the ledger's pages that readers look at in
+/// place, which are the system's cache of the file and go when memory is needed elsewhere.
+fn own_memory_kb(gate: &Gate) -> u64 {
+    let file = format!("/proc/{}/status", gate.pid().as_raw_nonzero());
+    let status = std::fs::read_to_string(file).unwrap();
+    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
+    line.split_whitespace().nth(1).unwrap().parse().unwrap()
+}
+
+/// Reads an export to its end, line by line. Gives the bytes of it, and the most that the gate grew
+/// by meanwhile.
+async fn export(gate: &Gate, format: &str, mut line: impl FnMut(&str)) -> (usize, u64) {
+    let before = own_memory_kb(gate);
+    let url = format!("http://{}/api/v1/activity/export?format={format}", gate.address);
+    let request = http_client().get(url).bearer_auth(gate.secret("api-key"));
+    let mut response = request.send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    let (mut rest, mut bytes, mut most) = (Vec::new(), 0, before);
+    while let Some(piece) = response.chunk().await.unwrap() {
+        bytes += piece.len();
+        rest.extend_from_slice(&piece);
+        while let Some(end) = rest.iter().position(|byte| *byte == b'\n') {
+            line(str::from_utf8(&rest[..end]).unwrap());
+            rest.drain(..=end);
+        }
+        most = most.max(own_memory_kb(gate));
+    }
+    assert_eq!(rest, b"", "the last line is whole");
+    (bytes, most - before)
+}
+
+#[tokio::test]
+async fn long_export_of_a_large_ledger_takes_little_memory() {
+    let (records, size) = size();
+    let dir = tempfile::tempdir().unwrap();
+    std::fs::write(dir.path().join("config.json"), r#"{"mcpServers": {}}"#).unwrap();
+    fill(&dir.path().join("home"), records, size).await;
+    let gate = Gate::open(dir).await;
+    let mut ids = HashSet::new();
+    let (bytes, growth_kb) = export(&gate, "jsonl", |line| {
+        let record: Value = serde_json::from_str(line).unwrap();
+        assert!(ids.insert(record["id"].as_str().unwrap().to_owned()), "{} twice", record["id"]);
+    })
+    .await;
+    assert_eq!(ids.len(), records);
+    let too_much = usize::try_from(GROWTH_KB_MAX).unwrap() * 1024;
+    assert!(bytes > too_much, "{bytes} bytes would fit into memory");
+    assert!(growth_kb < GROWTH_KB_MAX, "it grew by {growth_kb} kB for {bytes} bytes");
+    let mut lines = 0;
+    let (bytes, growth_kb) = export(&gate, "csv", |_| lines += 1).await;
+    assert_eq!(lines, records + 1, "a head and a line for each");
+    assert!(growth_kb < GROWTH_KB_MAX, "it grew by {growth_kb} kB for {bytes} bytes");
+}

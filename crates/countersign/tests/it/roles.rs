@@ -1,0 +1,130 @@
+//! Who may use which route: every route of the API, asked by everybody, at both doors. The list of
+//! routes is the one that the router is made from.
+
+use admin::routes::{Access, Route};
+use reqwest::Method;
+use serde_json::json;
+use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
+use tokio::net::UnixStream;
+
+use crate::gate::{Gate, http_client};
+
+#[derive(Clone, Copy, Debug)]
+enum Door {
+    Http,
+    Socket,
+}
+
+/// Parts in braces name what is not there, so that nothing of worth is changed.
+fn path(route: &Route) -> String {
+    let parts = route.path.split('/');
+    let parts = parts.map(|part| if part.starts_with('{') { "nothing-of-that-name" } else { part });
+    parts.collect::<Vec<_>>().join("/")
+}
+
+/// The status of the answer, whose body may have no end.
+async fn ask(gate: &Gate, door: Door, route: &Route, token: Option<&str>) -> u16 {
+    match door {
+        Door::Http => {
+            let method = Method::from_bytes(route.method.as_bytes()).unwrap();
+            let url = format!("http://{}{}", gate.address, path(route));
+            let mut request = http_client().request(method, url);
+            if let Some(token) = token {
+                request = request.bearer_auth(token);
+            }
+            request.send().await.unwrap().status().as_u16()
+        }
+        Door::Socket => {
+            let stream = UnixStream::connect(gate.home().join("control.sock")).await.unwrap();
+            let mut stream = BufReader::new(stream);
+            let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
+            let head = format!(
+                "{} {} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n{}\r\n",
+                route.method,
+                path(route),
+                bearer.unwrap_or_default()
+            );
+            stream.write_all(head.as_bytes()).await.unwrap();
+            let mut line = String::new();
+            stream.read_line(&mut line).await.unwrap();
+            line.split(' ').nth(1).unwrap().parse().unwrap()
+        }
+    }
+}
+
+/// What somebody with the admin key may get from a gate that has no such server, tool or record.
+fn suits_admin(route: &Route, status: u16) -> bool {
+    match (route.method, route.path.contains('{')) {
+        ("GET", false) => status == 200,
+        // Either it is not there, or the name is no name of such a thing.
+        ("GET" | "DELETE", _) => matches!(status, 400 | 404),
+        // The body is missing where one is needed.
+        _ => matches!(status, 200 | 400 | 404 | 409),
+    }
+}
+
+#[tokio::test]
+async fn every_route_knows_who_may_use_it() {
+    let gate = Gate::scripted(json!([{"name": "t"}])).await;
+    gate.ready("s").await;
+    let scoped = json!({"name": "scoped", "servers": ["s"], "operations": ["read"]});
+    let (status, made) = gate.rest(Method::POST, "/api/v1/tokens", Some(scoped)).await;
+    assert_eq!(status, 201, "{made}");
+    let (admin, agent) = (gate.secret("api-key"), gate.secret("agent-token"));
+    let callers = [
+        ("nobody", None, 401),
+        ("a bad token", Some("cst_bad"), 401),
+        ("an empty token", Some(""), 401),
+        ("an agent", Some(&*agent), 403),
+        ("a scoped agent", made["token"].as_str(), 403),
+        ("the admin", Some(&*admin), 0),
+    ];
+    let routes: Vec<&Route> = admin::routes::all().collect();
+    assert!(routes.len() >= 38, "the list is the whole list");
+    for route in routes {
+        for door in [Door::Http, Door::Socket] {
+            for (who, token, refused) in callers {
+                let status = ask(&gate, door, route, token).await;
+                let suits = match (route.access, refused) {
+                    (Access::Anyone, _) => status == 200,
+                    (Access::Admin, 0) => suits_admin(route, status),
+                    (Access::Admin, refused) => status == refused,
+                };
+                assert!(suits, "{} {} by {who} over {door:?}: {status}", route.method, route.path);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_route_tells_nothing_to_strangers() {
+    let gate = Gate::scripted(json!([])).await;
+    let agent = gate.secret("agent-token");
+    for (token, expected) in [(None, 401), (Some(&*agent), 403), (Some("bad"), 401)] {
+        for method in ["GET", "POST", "DELETE"] {
+            let made_up = Route { method, path: "/api/v1/made-up", access: Access::Admin };
+            for door in [Door::Http, Door::Socket] {
+                assert_eq!(ask(&gate, door, &made_up, token).await, expected, "{method} {token:?}");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_route_is_documented() {
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
+    let text = std::fs::read_to_string(file).unwrap();
+    let rows: Vec<&str> = text.lines().filter(|line| line.starts_with("| `")).collect();
+    for route in admin::routes::all() {
+        let (folder, last) = route.path.rsplit_once('/').unwrap();
+        let is_told = rows.iter().any(|row| {
+            let column = row.split('|').nth(1).unwrap();
+            let whole = format!("`{} {}`", route.method, route.path);
+            // Rows may join routes: `POST …/enable`, `/disable`.
+            let joined = column.contains(&format!("`/{last}`"))
+                && column.contains(&format!("`{} {folder}/", route.method));
+            column.contains(&whole) || joined
+        });
+        assert!(is_told, "{} {} is not in docs/rest.md", route.method, route.path);
+    }
+}

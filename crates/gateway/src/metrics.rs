@@ -1,0 +1,246 @@
+//! What calls came to, counted for whoever watches the gate. A call costs a few atomic additions,
+//! and the number of counters is bounded: names come from the catalog and from our own enums, never
+//! from callers.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use domain::Code;
+use domain::tool::Class;
+use store::Status;
+
+use crate::limits::COUNTED_SERVERS_MAX;
+
+/// Upper ends of the buckets that durations are counted in: from a call that is answered from memory
+/// to one that takes the longest that a call may take by default.
+pub const DURATION_BUCKETS: [Duration; 14] = [
+    Duration::from_millis(1),
+    Duration::from_micros(2_500),
+    Duration::from_millis(5),
+    Duration::from_millis(10),
+    Duration::from_millis(25),
+    Duration::from_millis(50),
+    Duration::from_millis(100),
+    Duration::from_millis(250),
+    Duration::from_millis(500),
+    Duration::from_secs(1),
+    Duration::from_millis(2_500),
+    Duration::from_secs(10),
+    Duration::from_secs(30),
+    Duration::from_secs(120),
+];
+
+const CLASSES: usize = Class::ALL.len();
+const STATUSES: usize = Status::ALL.len();
+
+#[derive(Default)]
+pub struct Metrics {
+    /// By the server's name; empty for what is no server of the catalog. A server that was removed
+    /// keeps its counts, as a counter never goes back.
+    servers: RwLock<HashMap<Arc<str>, Tally>>,
+    durations: [Histogram; CLASSES],
+    codes: [AtomicU64; Code::ALL.len()],
+    sessions: AtomicUsize,
+}
+
+/// By class, or none for a call that was refused, and by status.
+#[derive(Default)]
+struct Tally([[AtomicU64; STATUSES]; CLASSES + 1]);
+
+#[derive(Default)]
+struct Histogram {
+    /// One more than there are ends, for what takes longer than all of them.
+    buckets: [AtomicU64; DURATION_BUCKETS.len() + 1],
+    nanoseconds: AtomicU64,
+}
+
+/// How many calls of a server ended like this.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Calls {
+    pub server: Arc<str>,
+    /// None: the call was refused before it had one.
+    pub class: Option<Class>,
+    pub status: &'static str,
+    pub count: u64,
+}
+
+/// How long the calls of a class took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Durations {
+    pub class: Class,
+    /// Of each bucket alone; the last has no upper end.
+    pub counts: [u64; DURATION_BUCKETS.len() + 1],
+    pub sum: Duration,
+}
+
+impl Metrics {
+    /// A call was made and has ended.
+    pub(crate) fn ended(
+        &self,
+        server: Option<&Arc<str>>,
+        class: Class,
+        status: Status,
+        took: Duration,
+    ) {
+        self.count(server, Some(class), status);
+        self.durations[class as usize].add(took);
+    }
+
+    /// A call was refused and not made.
+    pub(crate) fn refused(&self, server: Option<&Arc<str>>) {
+        self.count(server, None, Status::Blocked);
+    }
+
+    /// A call was answered with this code.
+    pub(crate) fn answered(&self, code: Code) {
+        add(&self.codes[code as usize], 1);
+    }
+
+    pub(crate) fn session_opened(&self) {
+        self.sessions.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn session_ended(&self) {
+        self.sessions.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Those that are not zero, sorted.
+    pub fn calls(&self) -> Vec<Calls> {
+        let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+        let mut calls = Vec::new();
+        for (server, tally) in &*servers {
+            let classes = Class::ALL.into_iter().map(Some).chain([None]);
+            for (class, counts) in classes.zip(&tally.0) {
+                calls.extend(Status::ALL.iter().zip(counts).map(|(status, count)| Calls {
+                    server: server.clone(),
+                    class,
+                    status: status.as_str(),
+                    count: read(count),
+                }));
+            }
+        }
+        calls.retain(|calls| calls.count > 0);
+        calls.sort();
+        calls
+    }
+
+    pub fn durations(&self) -> [Durations; CLASSES] {
+        Class::ALL.map(|class| {
+            let histogram = &self.durations[class as usize];
+            Durations {
+                class,
+                counts: histogram.buckets.each_ref().map(read),
+                sum: Duration::from_nanos(read(&histogram.nanoseconds)),
+            }
+        })
+    }
+
+    /// How often calls were answered with each code, as refused ones and failed ones are.
+    pub fn codes(&self) -> impl Iterator<Item = (Code, u64)> {
+        Code::ALL.iter().copied().zip(self.codes.iter().map(read))
+    }
+
+    /// Sessions of MCP clients that are open, over HTTP and stdio.
+    pub fn sessions(&self) -> usize {
+        self.sessions.load(Ordering::Relaxed)
+    }
+
+    fn count(&self, server: Option<&Arc<str>>, class: Option<Class>, status: Status) {
+        let name = server.map_or("", |name| name);
+        {
+            let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
+            if let Some(tally) = servers.get(name) {
+                return tally.add(class, status);
+            }
+        }
+        self.count_first(name, class, status);
+    }
+
+    /// The first call of a server; one too many is counted with the unknown.
+    #[cold]
+    fn count_first(&self, name: &str, class: Option<Class>, status: Status) {
+        let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
+        let has_room = servers.len() < COUNTED_SERVERS_MAX || servers.contains_key(name);
+        let name = if has_room { name } else { "" };
+        servers.entry(name.into()).or_default().add(class, status);
+    }
+}
+
+impl Tally {
+    fn add(&self, class: Option<Class>, status: Status) {
+        let class = class.map_or(CLASSES, |class| class as usize);
+        add(&self.0[class][status as usize], 1);
+    }
+}
+
+impl Histogram {
+    fn add(&self, took: Duration) {
+        add(&self.buckets[DURATION_BUCKETS.partition_point(|end| *end < took)], 1);
+        add(&self.nanoseconds, u64::try_from(took.as_nanos()).unwrap_or(u64::MAX));
+    }
+}
+
+fn add(counter: &AtomicU64, more: u64) {
+    counter.fetch_add(more, Ordering::Relaxed);
+}
+
+fn read(counter: &AtomicU64) -> u64 {
+    counter.load(Ordering::Relaxed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn places_in_the_tables_are_those_of_the_lists() {
+        assert!(Class::ALL.iter().enumerate().all(|(place, class)| *class as usize == place));
+        assert!(Status::ALL.iter().enumerate().all(|(place, status)| *status as usize == place));
+        assert!(Code::ALL.iter().enumerate().all(|(place, code)| *code as usize == place));
+        assert!(DURATION_BUCKETS.is_sorted());
+    }
+
+    #[test]
+    fn calls_are_counted_by_server_class_and_status() {
+        let metrics = Metrics::default();
+        let server: Arc<str> = "s".into();
+        metrics.ended(Some(&server), Class::Read, Status::Success, Duration::from_millis(1));
+        metrics.ended(Some(&server), Class::Read, Status::Success, Duration::from_secs(600));
+        metrics.ended(Some(&server), Class::Write, Status::Error, Duration::from_nanos(1_000_001));
+        metrics.refused(Some(&server));
+        metrics.refused(None);
+        let calls: Vec<_> = metrics
+            .calls()
+            .into_iter()
+            .map(|calls| {
+                let class = calls.class.map_or("", Class::as_str);
+                format!("{} {class} {} {}", calls.server, calls.status, calls.count)
+            })
+            .collect();
+        let expected = ["  blocked 1", "s  blocked 1", "s read success 2", "s write error 1"];
+        assert_eq!(calls, expected);
+        let [read, write, destructive] = metrics.durations();
+        assert_eq!((read.counts[0], read.counts[DURATION_BUCKETS.len()]), (1, 1));
+        assert_eq!(read.sum, Duration::from_millis(600_001));
+        assert_eq!((write.counts[0], write.counts[1]), (0, 1));
+        assert_eq!(destructive.counts.iter().sum::<u64>(), 0);
+    }
+
+    #[test]
+    fn the_number_of_servers_is_bounded() {
+        let metrics = Metrics::default();
+        for n in 0..2 * COUNTED_SERVERS_MAX {
+            metrics.refused(Some(&format!("s{n}").into()));
+        }
+        let calls = metrics.calls();
+        assert!(calls.len() <= COUNTED_SERVERS_MAX + 1, "{}", calls.len());
+        assert_eq!(&*calls[0].server, "");
+        assert_eq!(calls[0].count, COUNTED_SERVERS_MAX as u64);
+        assert_eq!(
+            calls.iter().map(|calls| calls.count).sum::<u64>(),
+            2 * COUNTED_SERVERS_MAX as u64
+        );
+    }
+}
