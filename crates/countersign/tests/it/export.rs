@@ -13,6 +13,7 @@ use serde_json::Value;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store, Word};
 
 use crate::gate::{Gate, http_client};
+use crate::misbehaving::memory_kb;
 
 /// What the gate may grow by while it gives out a ledger that is larger than this.
 const GROWTH_KB_MAX: u64 = 30 * 1024;
@@ -86,19 +87,10 @@ async fn fill(home: &Path, records: usize, bytes: usize) {
     store.close().await.unwrap();
 }
 
-/// What the process holds for itself. Its RSS has more: the ledger's pages that readers look at in
-/// place, which are the system's cache of the file and go when memory is needed elsewhere.
-fn own_memory_kb(gate: &Gate) -> u64 {
-    let file = format!("/proc/{}/status", gate.pid().as_raw_nonzero());
-    let status = std::fs::read_to_string(file).unwrap();
-    let line = status.lines().find(|line| line.starts_with("RssAnon:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse().unwrap()
-}
-
 /// Reads an export to its end, line by line. Gives the bytes of it, and the most that the gate grew
 /// by meanwhile.
 async fn export(gate: &Gate, format: &str, mut line: impl FnMut(&str)) -> (usize, u64) {
-    let before = own_memory_kb(gate);
+    let before = memory_kb(gate.pid());
     let url = format!("http://{}/api/v1/activity/export?format={format}", gate.address);
     let request = http_client().get(url).bearer_auth(gate.secret("api-key"));
     let mut response = request.send().await.unwrap();
@@ -111,7 +103,7 @@ async fn export(gate: &Gate, format: &str, mut line: impl FnMut(&str)) -> (usize
             line(str::from_utf8(&rest[..end]).unwrap());
             rest.drain(..=end);
         }
-        most = most.max(own_memory_kb(gate));
+        most = most.max(memory_kb(gate.pid()));
     }
     assert_eq!(rest, b"", "the last line is whole");
     (bytes, most - before)

@@ -65,6 +65,22 @@ impl Readers {
         })
     }
 
+    /// The same for who goes through much of the file and looks at nothing twice. Read in place, all
+    /// of that would stay mapped and count as memory of this process.
+    pub(super) fn ask_in_passing<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.ask(|db| {
+            db.pragma_update(None, "mmap_size", 0)?;
+            let moment = db.unchecked_transaction()?;
+            let answer = question(&moment)?;
+            moment.finish()?;
+            db.pragma_update(None, "mmap_size", READ_IN_PLACE_BYTES)?;
+            Ok(answer)
+        })
+    }
+
     fn connect(&self) -> Result<Connection, StoreError> {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let db = if self.is_still {

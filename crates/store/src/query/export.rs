@@ -48,7 +48,7 @@ impl Reader {
 impl Records {
     fn turn(&mut self, below: i64) -> Result<(), StoreError> {
         let (filter, detail, kept) = (&self.filter, self.detail, self.search.take());
-        let (search, records, below) = self.reader.readers.ask_at_once(|db| {
+        let (search, records, below) = self.reader.readers.ask_in_passing(|db| {
             let chosen = match kept {
                 Some(search) => Some(search),
                 None => filter.search(db, Effort::USUAL)?,
@@ -94,7 +94,8 @@ impl Iterator for Texts {
             }
             let after = self.after.take()?;
             let chain_id = &self.chain_id;
-            match self.reader.readers.ask(|db| receipts::texts(db, chain_id, after, EXPORT_PAGE)) {
+            let readers = &self.reader.readers;
+            match readers.ask_in_passing(|db| receipts::texts(db, chain_id, after, EXPORT_PAGE)) {
                 Ok(texts) => self.page = texts.into_iter(),
                 Err(error) => return Some(Err(error)),
             }
