@@ -34,4 +34,5 @@ mod tidy;
 mod tokens;
 mod upstreams;
 mod wire;
+mod workspace;
 mod wrap;

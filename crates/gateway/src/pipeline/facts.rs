@@ -15,6 +15,8 @@ use crate::{Gateway, Settings};
 pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
+    /// Where the tool works, if it is a built-in one.
+    root: Option<Arc<str>>,
 }
 
 impl Snapshot {
@@ -23,7 +25,12 @@ impl Snapshot {
         if !gateway.shared.draining.is_cancelled() {
             wait_for_list(gateway, call, ctx).await;
         }
-        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings }
+        let root = gateway.shared.registry.builtin_root(&call.tool.server);
+        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings, root }
+    }
+
+    pub(super) fn root(&self) -> Option<&str> {
+        self.root.as_deref()
     }
 
     pub(super) fn settings(&self) -> &Settings {

@@ -23,7 +23,7 @@ async fn nothing_leads_out() {
     symlink("..", rig.root.join("up")).unwrap();
     symlink("in/../../secret", rig.root.join("winding")).unwrap();
     symlink("../new", rig.root.join("dangling")).unwrap();
-    let sibling = rig.root.with_file_name("root-not");
+    let sibling = rig.root.with_file_name("inside-not");
     std::fs::create_dir(&sibling).unwrap();
     std::fs::write(sibling.join("f"), "secret").unwrap();
     let sibling = sibling.join("f");
@@ -38,7 +38,7 @@ async fn nothing_leads_out() {
         "relative",
         "winding",
         "up/secret",
-        "up/root/../secret",
+        "up/inside/../secret",
         "dangling",
     ] {
         rig.call("Read", json!({"path": path})).await.refused(OUTSIDE);
@@ -80,11 +80,11 @@ async fn links_that_stay_inside_are_followed() {
 #[tokio::test]
 async fn the_home_is_refused_inside_the_root_by_any_name() {
     let rig = Rig::new();
-    rig.put("home/agent-token", "token");
+    rig.put("gate/agent-token", "token");
     rig.put("other", "no token");
-    symlink("home", rig.root.join("alias")).unwrap();
-    symlink("home/agent-token", rig.root.join("direct")).unwrap();
-    for path in ["home/agent-token", "alias/agent-token", "direct", "./x/../home/agent-token"] {
+    symlink("gate", rig.root.join("alias")).unwrap();
+    symlink("gate/agent-token", rig.root.join("direct")).unwrap();
+    for path in ["gate/agent-token", "alias/agent-token", "direct", "./x/../gate/agent-token"] {
         if path.contains("x/") {
             std::fs::create_dir(rig.root.join("x")).unwrap();
         }
@@ -92,15 +92,15 @@ async fn the_home_is_refused_inside_the_root_by_any_name() {
         let write = json!({"path": path, "content": "x"});
         rig.call("Write", write).await.refused("Countersign's own home");
     }
-    let bash = json!({"command": "true", "cwd": "home"});
+    let bash = json!({"command": "true", "cwd": "gate"});
     rig.call("Bash", bash).await.refused("Countersign's own home");
     let found = rig.call("Grep", json!({"pattern": "token"})).await.ok();
     assert_eq!(found.text(), "other:1:no token");
     let found = rig.call("Glob", json!({"pattern": "**"})).await.ok();
     assert_eq!(found.text(), "other");
-    for root in ["home", "home/below"] {
+    for root in ["gate", "gate/below"] {
         std::fs::create_dir_all(rig.root.join(root)).unwrap();
-        let refused = vec![rig.root.join("home")];
+        let refused = vec![rig.root.join("gate")];
         assert!(Workspace::new(&rig.root.join(root), ALL, refused).is_err(), "{root}");
     }
 }
@@ -108,9 +108,9 @@ async fn the_home_is_refused_inside_the_root_by_any_name() {
 #[tokio::test]
 async fn a_home_that_is_still_to_be_made_is_refused_too() {
     let rig = Rig::new();
-    let write = json!({"path": "home/keys/x", "content": "x"});
+    let write = json!({"path": "gate/keys/x", "content": "x"});
     rig.call("Write", write).await.refused("Countersign's own home");
-    assert!(!rig.root.join("home").exists());
+    assert!(!rig.root.join("gate").exists());
 }
 
 #[tokio::test]
@@ -119,14 +119,14 @@ async fn outside_can_be_allowed_but_never_the_home() {
     let outside = rig.root.with_file_name("outside");
     std::fs::write(&outside, "outside").unwrap();
     rig.put("in", "inside");
-    rig.put("home/key", "key");
+    rig.put("gate/key", "key");
     symlink(&outside, rig.root.join("link")).unwrap();
     for path in [outside.to_str().unwrap(), "../outside", "link"] {
         assert_eq!(rig.call("Read", json!({"path": path})).await.ok().text(), "outside");
     }
     assert_eq!(rig.call("Read", json!({"path": "in"})).await.ok().text(), "inside");
-    let home = rig.root.join("home/key");
-    for path in ["home/key", "../root/home/key", home.to_str().unwrap()] {
+    let home = rig.root.join("gate/key");
+    for path in ["gate/key", "../inside/gate/key", home.to_str().unwrap()] {
         rig.call("Read", json!({"path": path})).await.refused("Countersign's own home");
     }
 }

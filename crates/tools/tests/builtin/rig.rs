@@ -58,9 +58,9 @@ impl Rig {
 
     pub(crate) fn with(allowed: Allowed) -> Rig {
         let around = tempfile::tempdir().unwrap();
-        let root = around.path().canonicalize().unwrap().join("root");
+        let root = around.path().canonicalize().unwrap().join("inside");
         std::fs::create_dir(&root).unwrap();
-        let home = root.join("home");
+        let home = root.join("gate");
         let workspace = Workspace::new(&root, allowed, vec![home]).unwrap();
         Rig { around, root, workspace }
     }
