@@ -185,23 +185,56 @@ async fn people_switch_the_workspace_and_its_tools() {
     let entry = gate.ready("workspace").await;
     assert_eq!(entry["transport"], "builtin", "{entry}");
     let client = gate.http().await;
-    for (off, on, code) in [
-        (["upstream", "disable", "workspace"], ["upstream", "enable", "workspace"], "TOOL_BLOCKED"),
+    for (off, on, status) in [
+        (
+            ["upstream", "disable", "workspace"],
+            ["upstream", "enable", "workspace"],
+            "server_disabled",
+        ),
+        (
+            ["upstream", "quarantine", "workspace"],
+            ["upstream", "approve", "workspace"],
+            "server_quarantined",
+        ),
         (
             ["tools", "disable", "workspace:Read"],
             ["tools", "enable", "workspace:Read"],
-            "TOOL_BLOCKED",
+            "disabled_by_user",
         ),
     ] {
         let output = gate.cli(&off).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let refused = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
-        assert_eq!(refused["structuredContent"]["error"]["code"], code, "{refused}");
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "TOOL_BLOCKED", "{refused}");
+        assert!(error.to_string().contains(status), "{refused}");
         let output = gate.cli(&on).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let read = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
         assert_eq!(text(&read), "hello\nworld\n");
     }
+}
+
+#[tokio::test]
+async fn the_tools_are_there_by_every_door() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = json!({"workspace": {"root": folder}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let args = json!({"path": "hello.txt"});
+    for (client, name) in [
+        (gate.http_at("/mcp/s/workspace").await, "Read"),
+        (gate.stdio_server("workspace").await, "Read"),
+        (gate.http_at("/mcp/all").await, "workspace__Read"),
+    ] {
+        let listed = client.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(listed["tools"].as_array().unwrap().len(), 3, "{listed}");
+        assert_eq!(text(&client.call(name, args.clone()).await), "hello\nworld\n");
+    }
+    let call = ["call", "tool-read", "--tool-name=workspace:Read", "--json_args"];
+    let output = gate.cli(&[&call[..], &[&args.to_string()]].concat()).await;
+    assert!(stdout(&output).contains("hello\nworld"), "{}{}", stdout(&output), stderr(&output));
 }
 
 #[tokio::test]

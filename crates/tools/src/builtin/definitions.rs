@@ -77,7 +77,8 @@ fn bash() -> Value {
             "command": text("The command, for `sh -c`."),
             "cwd": text("Folder to run it in. Default: the workspace's root."),
             "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 600,
-                "description": "Seconds after which it is killed. Default 120."},
+                "description": "Seconds after which it is killed, unless the call itself may not take as \
+                    long. Default 120."},
         }},
         "annotations": {"title": "Run a command", "readOnlyHint": false, "destructiveHint": true,
             "idempotentHint": false, "openWorldHint": true},
