@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use domain::Caller;
-use domain::config::{Config, Origin};
+use domain::config::Config;
 use gateway::plan::{Plan, Reach};
 use gateway::upstream::ServerSpec;
 use gateway::{Gateway, Settings};
@@ -12,6 +12,7 @@ use store::Store;
 use crate::demo;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::workspace::{self, Keeper};
 
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
@@ -20,27 +21,40 @@ pub(crate) struct App {
 
 /// Which servers a configuration asks for.
 pub(crate) struct Servers {
-    /// Take the place of configured ones while there are none, so that there is something to see.
+    /// Beside the configured ones; only `demo` has any.
     demo: Vec<ServerSpec>,
+    workspace: Keeper,
     supervisor: Option<PathBuf>,
 }
 
+/// What a gate is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    Work,
+    /// Has the demo servers, so that there is something to see.
+    Demo,
+}
+
 impl Servers {
-    fn new() -> Servers {
-        Servers { demo: demo::servers(), supervisor: own_program() }
+    fn new(home: &Home, purpose: Purpose) -> Servers {
+        let demo = match purpose {
+            Purpose::Work => Vec::new(),
+            Purpose::Demo => demo::servers(),
+        };
+        let workspace = Keeper::new(home.path().to_owned());
+        Servers { demo, workspace, supervisor: own_program() }
     }
 
     pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {
         let supervisor = self.supervisor.as_deref();
         let of_config = config.servers.iter();
-        let mut configured: Vec<ServerSpec> =
-            of_config.map(|server| ServerSpec::configured(server, supervisor)).collect();
-        // A file in the folder does not make it a configuration of the person's own.
-        if !config.servers.iter().any(|server| server.origin == Origin::Own) {
-            let is_new = |demo: &&ServerSpec| config.server(&demo.name).is_none();
-            configured.splice(0..0, self.demo.iter().filter(is_new).cloned());
-        }
-        Plan { configured, supervisor: self.supervisor.clone(), reach }
+        let of_config = of_config.map(|server| ServerSpec::configured(server, supervisor));
+        let configured = self.demo.iter().cloned().chain(of_config).collect();
+        let builtin = match reach.has(workspace::NAME) {
+            true => self.workspace.builtin(&config.workspace),
+            false => None,
+        };
+        Plan { configured, builtin, supervisor: self.supervisor.clone(), reach }
     }
 }
 
@@ -52,12 +66,17 @@ pub(crate) fn own_program() -> Option<PathBuf> {
 }
 
 /// Builds the gate and starts to connect.
-pub(crate) fn build(home: &Home, config: &Config, reach: Reach) -> Result<App, Failure> {
+pub(crate) fn build(
+    home: &Home,
+    config: &Config,
+    reach: Reach,
+    purpose: Purpose,
+) -> Result<App, Failure> {
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
     let gateway = Gateway::new(Settings::from(config), store);
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
     gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
-    let servers = Servers::new();
+    let servers = Servers::new(home, purpose);
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;
     Ok(App { gateway, servers })
 }

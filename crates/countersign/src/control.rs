@@ -13,7 +13,7 @@ use serde_json::Value;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
 
-use crate::app;
+use crate::app::{self, Purpose};
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
@@ -55,7 +55,7 @@ impl Control {
         }
         let source = source::load(place)?;
         source.tell_notes();
-        let app = app::build(&home, &source.config, reach)?;
+        let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::router(app.gateway.clone());
         Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })

@@ -1,5 +1,5 @@
-//! Two small servers inside the program, for a gate that has nothing configured yet: one that
-//! keeps notes in memory, one that tells the time.
+//! Two small servers inside the program, for `demo`: one that keeps notes in memory, one that tells
+//! the time.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

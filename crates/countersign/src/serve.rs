@@ -31,25 +31,26 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use crate::app::{self, App};
+use crate::app::{self, App, Purpose};
 use crate::cli::{Place, Serve, ServeFormat};
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::reload::{self, Reload};
-use crate::{listen, source, spool};
+use crate::{listen, source, spool, workspace};
 
 /// Upgraded connections open at once; an agent needs one.
 const LINE_STREAMS_MAX: usize = 1024;
 
 pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
-    run_with(place, args, |_| pending().boxed()).await
+    run_with(place, args, Purpose::Work, |_| pending().boxed()).await
 }
 
 /// Serves while `companion` works beside it, until either is told to stop.
 pub(crate) async fn run_with(
     place: &Place,
     args: Serve,
+    purpose: Purpose,
     companion: impl FnOnce(Gateway) -> BoxFuture<'static, Result<(), Failure>>,
 ) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
@@ -66,7 +67,7 @@ pub(crate) async fn run_with(
         .map_err(|error| Failure::system(format!("cannot read the address: {error}")))?;
     let socket = bind_socket(&home.control_socket())?;
     let events_socket = bind_socket(&home.events_socket())?;
-    let app = app::build(&home, &source.config, Reach::All)?;
+    let app = app::build(&home, &source.config, Reach::All, purpose)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
     let serving = Serving::spawn(&app, guard.clone(), tcp, socket);
     let reload = Reload {
@@ -84,7 +85,7 @@ pub(crate) async fn run_with(
     let events = Events::new(app.gateway.clone());
     spool::take(&home, &events).await;
     let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
-    announce(&args.output, place, &home, address, &source.config)?;
+    announce(&args.output, place, &home, address, (&source.config, purpose))?;
     let result = tokio::select! {
         () = stop.received() => Ok(()),
         result = companion(app.gateway.clone()) => result,
@@ -250,7 +251,7 @@ fn announce(
     place: &Place,
     home: &Home,
     address: SocketAddr,
-    config: &Config,
+    serving: (&Config, Purpose),
 ) -> Result<(), Failure> {
     let text = match format {
         ServeFormat::Json => json!({
@@ -261,7 +262,7 @@ fn announce(
             "agent_token_file": home.agent_token_file(),
         })
         .to_string(),
-        ServeFormat::Text => welcome(place, home, address, config),
+        ServeFormat::Text => welcome(place, home, address, serving),
     };
     let mut stdout = std::io::stdout().lock();
     writeln!(stdout, "{text}")
@@ -269,23 +270,42 @@ fn announce(
         .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
 }
 
-fn welcome(place: &Place, home: &Home, address: SocketAddr, config: &Config) -> String {
+/// The servers, in words, and a command to try them with.
+fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
     let (own, found): (Vec<_>, Vec<_>) =
         config.servers.iter().partition(|server| server.origin == Origin::Own);
-    let names = |servers: &[&domain::config::Server]| {
-        let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
-        names.join(", ")
-    };
-    let (mut servers, example) = match own.as_slice() {
-        [] => (
-            "notes, clock (demo servers: nothing is configured yet)".to_owned(),
-            "call tool-read --tool-name=clock:current_time",
-        ),
-        own => (names(own), "tools list"),
-    };
-    if !found.is_empty() {
-        servers.push_str(&format!("; not started, found in the folder: {}", names(&found)));
+    let mut names: Vec<String> = own.iter().map(|server| server.name.clone()).collect();
+    let mut example = "tools list";
+    if config.workspace.enabled {
+        let shown = match workspace::words(&config.workspace) {
+            Ok(root) => {
+                example =
+                    "call tool-read --tool-name=workspace:Glob --json_args '{\"pattern\": \"*\"}'";
+                format!("{} (built-in tools in {root})", workspace::NAME)
+            }
+            Err(reason) => format!("no {}: {reason}", workspace::NAME),
+        };
+        names.push(shown);
     }
+    if purpose == Purpose::Demo {
+        names.push("notes, clock (demo servers)".to_owned());
+        example = "call tool-read --tool-name=clock:current_time";
+    }
+    let mut servers = names.join(", ");
+    if !found.is_empty() {
+        let found: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
+        servers.push_str(&format!("; not started, found in the folder: {}", found.join(", ")));
+    }
+    (servers, example)
+}
+
+fn welcome(
+    place: &Place,
+    home: &Home,
+    address: SocketAddr,
+    (config, purpose): (&Config, Purpose),
+) -> String {
+    let (servers, example) = servers(config, purpose);
     let mut program = std::env::current_exe()
         .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
     if place.home.is_some() {

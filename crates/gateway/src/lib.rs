@@ -37,7 +37,7 @@ pub use settings::Settings;
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
 use crate::metrics::Metrics;
-use crate::plan::Plan;
+use crate::plan::{Plan, Planned};
 use crate::registry::Registry;
 use crate::upstream::{ServerSpec, Upstream};
 
@@ -107,9 +107,10 @@ impl Gateway {
     /// Starts with these servers. Blocks for a moment, and must come before anything else is done
     /// with the gate.
     pub fn start(&self, plan: Plan) -> Result<(), StoreError> {
-        let specs = plan.specs(&self.shared.store)?;
+        let planned = plan.planned(&self.shared.store)?;
         self.set_tokens(&self.shared.store.state().tokens()?);
-        specs.into_iter().for_each(|spec| self.add_upstream(spec));
+        planned.specs.into_iter().for_each(|spec| self.add_upstream(spec));
+        self.shared.registry.set_builtin(planned.builtin);
         if let Ok(mut planned) = self.shared.plan.try_lock() {
             *planned = plan;
         }
@@ -154,12 +155,14 @@ impl Gateway {
     /// A store that cannot be read changes nothing: what was decided before holds.
     async fn put_into_effect(&self, plan: &Plan) {
         let asked = plan.clone();
-        let read = self.with_store(move |store| Ok((asked.specs(store)?, store.state().tokens()?)));
-        let (specs, tokens) = match read.await {
+        let read =
+            self.with_store(move |store| Ok((asked.planned(store)?, store.state().tokens()?)));
+        let (Planned { specs, builtin }, tokens) = match read.await {
             Ok(read) => read,
             Err(error) => return tracing::error!("cannot read what people decided: {error}"),
         };
         self.set_tokens(&tokens);
+        self.shared.registry.set_builtin(builtin);
         for upstream in self.shared.registry.upstreams() {
             let name = &upstream.spec().name;
             if !specs.iter().any(|spec| spec.name == *name)

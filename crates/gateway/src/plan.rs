@@ -2,8 +2,12 @@
 //! each under what people decided about it.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use domain::config::{self, Origin};
+use domain::policy::ServerRules;
+use mcp::message::Raw;
+use provider::ToolProvider;
 use store::{Store, StoreError};
 
 use crate::upstream::ServerSpec;
@@ -18,19 +22,47 @@ pub enum Reach {
     Nothing,
 }
 
+/// Built-in tools, which are one server to agents. Nobody has to approve them: they come with the
+/// program.
+pub struct Builtin {
+    pub name: Arc<str>,
+    /// Absolute; what its tools name is meant from here.
+    pub root: Arc<str>,
+    pub definitions: Vec<Raw>,
+    pub provider: Arc<dyn ToolProvider>,
+}
+
+/// What is to run, under what people decided.
+pub(crate) struct Planned {
+    pub(crate) specs: Vec<ServerSpec>,
+    pub(crate) builtin: Option<(Arc<Builtin>, ServerRules)>,
+}
+
 #[derive(Clone, Default)]
 pub struct Plan {
     pub configured: Vec<ServerSpec>,
+    /// The same one where nothing about it has changed.
+    pub builtin: Option<Arc<Builtin>>,
     /// The program that starts a server's command, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
     pub reach: Reach,
 }
 
+impl Reach {
+    pub fn has(&self, server: &str) -> bool {
+        match self {
+            Reach::All => true,
+            Reach::Only(name) => name == server,
+            Reach::Nothing => false,
+        }
+    }
+}
+
 impl Plan {
     /// The servers as they are to run now. Blocks.
-    pub(crate) fn specs(&self, store: &Store) -> Result<Vec<ServerSpec>, StoreError> {
+    pub(crate) fn planned(&self, store: &Store) -> Result<Planned, StoreError> {
         if self.reach == Reach::Nothing {
-            return Ok(Vec::new());
+            return Ok(Planned { specs: Vec::new(), builtin: None });
         }
         let states = store.state().servers()?;
         let switched_off = store.state().all_switched_off()?;
@@ -41,17 +73,24 @@ impl Plan {
                 specs.extend(self.added(&state.name, definition));
             }
         }
-        specs.retain(|spec| match &self.reach {
-            Reach::All => true,
-            Reach::Only(name) => *spec.name == **name,
-            Reach::Nothing => false,
+        specs.retain(|spec| self.reach.has(&spec.name));
+        let builtin = self.builtin.clone().filter(|builtin| self.reach.has(&builtin.name));
+        let builtin = builtin.map(|builtin| {
+            let state = states.iter().find(|state| *state.name == *builtin.name);
+            let rules = ServerRules {
+                quarantined: state.is_some_and(|state| state.quarantined),
+                disabled: state.is_some_and(|state| state.disabled),
+                switched_off: switched_off.get(&*builtin.name).cloned().unwrap_or_default(),
+                ..ServerRules::default()
+            };
+            (builtin, rules)
         });
         let decided = specs.into_iter().map(|spec| {
             let state = states.iter().find(|state| *state.name == *spec.name);
             let switched_off = switched_off.get(&*spec.name);
             spec.decided(state, switched_off)
         });
-        Ok(decided.collect())
+        Ok(Planned { specs: decided.collect(), builtin })
     }
 
     fn added(&self, name: &str, definition: &str) -> Option<ServerSpec> {

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGua
 
 use arc_swap::ArcSwap;
 use domain::catalog::{Listing, Server};
+use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::upstream::State;
 use domain::{Caller, Catalog};
@@ -14,6 +15,7 @@ use provider::ToolProvider;
 use tokio::sync::watch;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
+use crate::plan::Builtin;
 use crate::registry::own_lists::OwnLists;
 use crate::upstream::Upstream;
 
@@ -40,6 +42,7 @@ struct Claims {
 enum Entry {
     Upstream(Arc<Upstream>),
     Fixed(Arc<dyn ToolProvider>),
+    Builtin(Arc<Builtin>, Arc<ServerRules>),
 }
 
 /// A provider that a call has taken.
@@ -163,7 +166,7 @@ impl Registry {
         let name = upstream.spec().name.to_string();
         match self.write().insert(name, Entry::Upstream(upstream)) {
             Some(Entry::Upstream(replaced)) => Some(replaced),
-            Some(Entry::Fixed(_)) | None => None,
+            Some(Entry::Fixed(_) | Entry::Builtin(..)) | None => None,
         }
     }
 
@@ -175,7 +178,40 @@ impl Registry {
         self.replace(self.catalog.load().without(name));
         match self.write().remove(name) {
             Some(Entry::Upstream(upstream)) => Some(upstream),
-            Some(Entry::Fixed(_)) | None => None,
+            Some(Entry::Fixed(_) | Entry::Builtin(..)) | None => None,
+        }
+    }
+
+    /// Has these built-in tools, or none, under these rules. Calls that run end where they began.
+    pub(crate) fn set_builtin(&self, wanted: Option<(Arc<Builtin>, ServerRules)>) {
+        let known = self.read().iter().find_map(|(name, entry)| match entry {
+            Entry::Builtin(builtin, rules) => Some((name.clone(), builtin.clone(), rules.clone())),
+            Entry::Upstream(_) | Entry::Fixed(_) => None,
+        });
+        let Some((builtin, rules)) = wanted else {
+            if let Some((name, ..)) = known {
+                self.remove(&name);
+            }
+            return;
+        };
+        if known.is_some_and(|(_, known, under)| Arc::ptr_eq(&known, &builtin) && *under == rules) {
+            return;
+        }
+        let rules = Arc::new(rules);
+        let name = builtin.name.clone();
+        let listing = Arc::new(Listing::new(&Source::Builtin, builtin.definitions.clone()));
+        let entry = Entry::Builtin(builtin, rules.clone());
+        // The provider first: what is listed can be called.
+        self.write().insert(name.to_string(), entry);
+        let server = Server::new(name.clone(), "builtin", rules, State::Ready, listing);
+        self.publish(self.claim(&name), server);
+    }
+
+    /// Where the tools of a built-in server work.
+    pub(crate) fn builtin_root(&self, server: &str) -> Option<Arc<str>> {
+        match self.read().get(server)? {
+            Entry::Builtin(builtin, _) => Some(builtin.root.clone()),
+            Entry::Upstream(_) | Entry::Fixed(_) => None,
         }
     }
 
@@ -204,13 +240,16 @@ impl Registry {
                 InUse { provider: upstream.clone(), _counted: counted }
             }
             Entry::Fixed(provider) => InUse { provider: provider.clone(), _counted: None },
+            Entry::Builtin(builtin, _) => {
+                InUse { provider: builtin.provider.clone(), _counted: None }
+            }
         })
     }
 
     pub(crate) fn upstream(&self, server: &str) -> Option<Arc<Upstream>> {
         match self.read().get(server)? {
             Entry::Upstream(upstream) => Some(upstream.clone()),
-            Entry::Fixed(_) => None,
+            Entry::Fixed(_) | Entry::Builtin(..) => None,
         }
     }
 
@@ -227,7 +266,7 @@ impl Registry {
         let providers = self.read();
         let upstreams = providers.values().filter_map(|entry| match entry {
             Entry::Upstream(upstream) if fits(upstream) => Some(upstream.clone()),
-            Entry::Upstream(_) | Entry::Fixed(_) => None,
+            Entry::Upstream(_) | Entry::Fixed(_) | Entry::Builtin(..) => None,
         });
         upstreams.collect()
     }
@@ -239,6 +278,7 @@ impl Registry {
             .map(|entry| match entry {
                 Entry::Upstream(upstream) => upstream as Arc<dyn ToolProvider>,
                 Entry::Fixed(provider) => provider,
+                Entry::Builtin(builtin, _) => builtin.provider.clone(),
             })
             .collect()
     }

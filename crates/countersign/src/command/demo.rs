@@ -19,6 +19,7 @@ use mcp::{ErrorObject, lines};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use crate::app::Purpose;
 use crate::cli::{Demo, Place, Serve, ServeFormat};
 use crate::exit::Failure;
 use crate::{output, serve};
@@ -34,15 +35,17 @@ const PIPE_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let folder = Folder::make()?;
-    // An empty config of its own: the servers of the person and the folder have no part in a demo.
+    // A config of its own: the servers of the person and the folder have no part in a demo, nor
+    // have the files of the folder it runs in.
     let config = folder.0.join("config.json");
-    std::fs::write(&config, "{}").map_err(|error| {
+    std::fs::write(&config, r#"{"workspace": {"enabled": false}}"#).map_err(|error| {
         Failure::system(format!("cannot write '{}': {error}", config.display()))
     })?;
     let place = Place { config: Some(config), home: Some(folder.0.join("home")), alone: true };
     let listen = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let serve = Serve { listen: Some(listen), output: ServeFormat::Text };
-    serve::run_with(&place, serve, |gateway| agent(gateway, args.once).boxed()).await
+    let agent = |gateway| agent(gateway, args.once).boxed();
+    serve::run_with(&place, serve, Purpose::Demo, agent).await
 }
 
 /// A folder that is gone when the demo ends.

@@ -14,7 +14,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::app;
+use crate::app::{self, Purpose};
 use crate::cli::{Mcp, Place};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
 use crate::exit::Failure;
@@ -80,7 +80,7 @@ async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure
     let source = source::load(place)?;
     source.tell_notes();
     let reach = args.server.clone().map_or(Reach::All, Reach::Only);
-    let app = app::build(home, &source.config, reach)?;
+    let app = app::build(home, &source.config, reach, Purpose::Work)?;
     let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent("agent-token"));
     let what = if args.profile.is_some() { "profile" } else { "server" };

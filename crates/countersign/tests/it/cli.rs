@@ -182,7 +182,7 @@ async fn a_server_is_restarted_on_request() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert_eq!(pids(dir, "s").len(), 2);
     let alone = tempfile::tempdir().unwrap();
-    let output = run(alone.path(), ["upstream", "restart", "notes"]).await;
+    let output = run(alone.path(), ["upstream", "restart", "nothing"]).await;
     assert_eq!(output.status.code(), Some(1), "there is no gate to restart it in");
 }
 

@@ -321,6 +321,17 @@ pub(crate) async fn serve(dir: &Path, args: &[&str]) -> (Child, Value) {
     (child, serde_json::from_str(&line).expect("the ready line is JSON"))
 }
 
+/// The beginning of what a child says.
+pub(crate) async fn first_lines(child: &mut Child, count: usize) -> String {
+    let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
+    let mut told = String::new();
+    for _ in 0..count {
+        let reading = stdout.read_line(&mut told);
+        tokio::time::timeout(PATIENCE, reading).await.expect("it speaks").expect("a line");
+    }
+    told
+}
+
 /// A client of `countersign mcp` in this folder.
 pub(crate) async fn stdio_client(
     dir: &Path,

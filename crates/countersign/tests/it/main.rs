@@ -39,4 +39,5 @@ mod tidy;
 mod tokens;
 mod upstreams;
 mod wire;
+mod workspace;
 mod wrap;

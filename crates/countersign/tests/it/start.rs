@@ -11,7 +11,7 @@ fn mode(path: &std::path::Path) -> u32 {
 }
 
 #[tokio::test]
-async fn with_nothing_configured_it_serves_demo_servers() {
+async fn with_nothing_configured_it_makes_its_home_and_serves() {
     let dir = tempfile::tempdir().unwrap();
     let (child, ready) = gate::serve(dir.path(), &[]).await;
     assert_eq!(ready["event"], "ready");
@@ -24,20 +24,22 @@ async fn with_nothing_configured_it_serves_demo_servers() {
         assert_eq!(mode(&home.join(name)), 0o600, "{name}");
     }
     let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
-    let found = client.document("retrieve_tools", json!({"query": "delete a note"})).await;
-    assert_eq!(found["tools"][0]["name"], "notes:delete_note");
+    let found = client.document("retrieve_tools", json!({"query": "read a file"})).await;
+    assert_eq!(found["tools"], json!([]), "the person's whole folder is not opened unasked");
     drop(child);
 }
 
 #[tokio::test]
 async fn mcp_without_a_running_gate_is_a_gate_of_its_own() {
     let dir = tempfile::tempdir().unwrap();
-    let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
-    let intent = json!({"operation_type": "read"});
-    let result = client
-        .call("call_tool_read", json!({"name": "clock:current_time", "intent": intent}))
-        .await;
-    assert!(testkit::client::text(&result).starts_with("20"), "{result}");
+    let config = json!({"workspace": {"root": dir.path()}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let args = ["--config", "config.json"];
+    let client = stdio_client(dir.path(), &args, json!({}), vec![]).await;
+    let (intent, args) = (json!({"operation_type": "read"}), json!({"path": "config.json"}));
+    let asked = json!({"name": "workspace:Read", "args": args, "intent": intent});
+    let result = client.call("call_tool_read", asked).await;
+    assert_eq!(testkit::client::text(&result), config.to_string(), "{result}");
 }
 
 #[tokio::test]

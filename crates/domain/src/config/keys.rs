@@ -7,7 +7,7 @@ use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing,
 
 /// Keys that are read and checked but change nothing in this version; each earns a note.
 const NOT_YET: &[&str] =
-    &["plugins", "workspace", "telemetry", "rate_limit", "store", "mcpServers.<name>.oauth"];
+    &["plugins", "telemetry", "rate_limit", "store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 
@@ -286,10 +286,18 @@ pub(super) static WORKSPACE: Table = Table {
     foreign: &[],
     keys: &[
         hot("enabled", Kind::Flag, "By default only while no server and no plugin is configured."),
-        hot("root", Kind::Text, "The folder the tools work in."),
-        hot("write", Kind::Flag, "Tools that change files."),
-        hot("shell", Kind::Flag, "The tool that runs commands."),
-        hot("allow_outside", Kind::Flag, "Files outside the root."),
+        hot(
+            "root",
+            Kind::Text,
+            "The folder the tools work in; `/` and the person's home only where named here.",
+        ),
+        hot("write", Kind::Flag, "Offers `Write` and `Edit` beside `Read`, `Glob` and `Grep`."),
+        hot("shell", Kind::Flag, "Offers `Bash`, which the root does not confine."),
+        hot(
+            "allow_outside",
+            Kind::Flag,
+            "Whether files outside the root can be reached; the gate's own home never.",
+        ),
     ],
 };
 

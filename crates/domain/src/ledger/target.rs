@@ -67,6 +67,26 @@ pub fn of_members(server: &str, arguments: &Map<String, Value>) -> Option<Target
     Target::new(server, resource)
 }
 
+/// What a built-in tool touches: its file or folder, or for a command the one file that it
+/// certainly changes. `root` is where the tools work.
+pub fn of_builtin(tool: &str, arguments: &Object, root: &str) -> Option<Target> {
+    let members = arguments.members();
+    let text = |names: &[&str]| {
+        let given = names.iter().filter_map(|name| members.get(*name));
+        given.into_iter().find(|value| !value.is_null()).and_then(Value::as_str)
+    };
+    match tool {
+        "Read" | "Write" | "Edit" => of_file(text(&["path", "file_path"])?, root),
+        "Glob" => of_file(text(&["cwd", "path"]).unwrap_or("."), root),
+        "Grep" => of_file(text(&["path", "cwd"]).unwrap_or("."), root),
+        "Bash" => {
+            let cwd = clean(text(&["cwd"]).unwrap_or("."), root)?;
+            of_shell(text(&["command"])?, &cwd)
+        }
+        _ => None,
+    }
+}
+
 /// A file of this machine; a relative path needs an absolute `cwd`.
 pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
     Target::new(FILESYSTEM, clean(path, cwd)?)

@@ -17,6 +17,8 @@ pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     settings: Arc<Settings>,
     metrics: Arc<Metrics>,
+    /// Where the tool works, if it is a built-in one.
+    root: Option<Arc<str>>,
 }
 
 impl Snapshot {
@@ -26,7 +28,13 @@ impl Snapshot {
             wait_for_list(gateway, call, ctx).await;
         }
         let metrics = gateway.metrics().clone();
-        Snapshot { catalog: gateway.catalog_of(call.session.as_deref()), settings, metrics }
+        let root = gateway.shared.registry.builtin_root(&call.tool.server);
+        let catalog = gateway.catalog_of(call.session.as_deref());
+        Snapshot { catalog, settings, metrics, root }
+    }
+
+    pub(super) fn root(&self) -> Option<&str> {
+        self.root.as_deref()
     }
 
     pub(super) fn settings(&self) -> &Settings {

@@ -54,7 +54,7 @@ pub(super) fn started(
         warnings: allowed
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
             .unwrap_or_default(),
-        target: target(call, tool.map(|tool| &tool.source)),
+        target: target(call, tool.map(|tool| &tool.source), snapshot.root()),
         trace_id: trace_id(&ctx.trace),
         arguments: payload::arguments(settings, &call.arguments),
         action: action(call, tool.map(|tool| &tool.source), class),
@@ -79,10 +79,13 @@ fn agent(call: &Call) -> Agent {
 }
 
 /// Built-in tools name files; what the arguments of others name depends on their shape alone.
-fn target(call: &Call, source: Option<&Source>) -> Option<target::Target> {
-    match source {
-        Some(Source::Plugin(name)) => target::extract(name, &call.tool.tool, &call.arguments),
-        Some(Source::Mcp(_) | Source::Builtin) | None => {
+fn target(call: &Call, source: Option<&Source>, root: Option<&str>) -> Option<target::Target> {
+    match (source, root) {
+        (Some(Source::Builtin), Some(root)) => {
+            target::of_builtin(&call.tool.tool, &call.arguments, root)
+        }
+        (Some(Source::Plugin(name)), _) => target::extract(name, &call.tool.tool, &call.arguments),
+        (Some(Source::Mcp(_) | Source::Builtin) | None, _) => {
             target::extract(&call.tool.server, &call.tool.tool, &call.arguments)
         }
     }

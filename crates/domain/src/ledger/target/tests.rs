@@ -11,6 +11,28 @@ fn resource(arguments: &str) -> Option<String> {
 }
 
 #[test]
+fn built_in_tools_name_files_from_their_root() {
+    for (tool, arguments, expected) in [
+        ("Read", r#"{"path":"a/./b"}"#, Some("/w/a/b")),
+        ("Read", r#"{"file_path":"/etc/../x"}"#, Some("/x")),
+        ("Write", r#"{"path":"../out","content":"c"}"#, Some("/out")),
+        ("Edit", r#"{"path":null,"file_path":"a"}"#, Some("/w/a")),
+        ("Edit", r#"{"old":"a"}"#, None),
+        ("Glob", r#"{"pattern":"*"}"#, Some("/w")),
+        ("Glob", r#"{"pattern":"*","cwd":"src"}"#, Some("/w/src")),
+        ("Grep", r#"{"pattern":"x","path":"src/a"}"#, Some("/w/src/a")),
+        ("Bash", r#"{"command":"ls"}"#, None),
+        ("Bash", r#"{"command":"echo x > f","cwd":"sub"}"#, Some("/w/sub/f")),
+        ("Other", r#"{"path":"a"}"#, None),
+    ] {
+        let arguments = Object::parse(arguments).unwrap().unwrap();
+        let target = of_builtin(tool, &arguments, "/w");
+        let expected = expected.map(|path| Target::new(FILESYSTEM, path.to_owned()).unwrap());
+        assert_eq!(target, expected, "{tool} {arguments:?}");
+    }
+}
+
+#[test]
 fn every_tier_precedence_and_guard() {
     for (arguments, expected) in [
         // tiers

@@ -1,0 +1,93 @@
+//! The built-in tools as the configuration wants them, as server `workspace`.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use domain::config;
+use gateway::plan::Builtin;
+use tools::builtin::{Allowed, Workspace};
+
+pub(crate) const NAME: &str = "workspace";
+
+/// The root of a configuration that names none.
+const CURRENT: &str = ".";
+
+/// Keeps what was made last, so that a reload which changes nothing about it replaces nothing.
+pub(crate) struct Keeper {
+    /// The gate's own folder, which no tool reaches.
+    home: PathBuf,
+    last: Mutex<Option<(config::Workspace, Arc<Builtin>)>>,
+}
+
+impl Keeper {
+    pub(crate) fn new(home: PathBuf) -> Keeper {
+        Keeper { home, last: Mutex::default() }
+    }
+
+    /// None where they are not wanted or cannot be had; the log has why.
+    pub(crate) fn builtin(&self, wanted: &config::Workspace) -> Option<Arc<Builtin>> {
+        let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
+        if !wanted.enabled {
+            *last = None;
+            return None;
+        }
+        if let Some((made_for, builtin)) = &*last
+            && made_for == wanted
+        {
+            return Some(builtin.clone());
+        }
+        let made = self.make(wanted).inspect_err(|reason| {
+            tracing::warn!("no built-in tools: {reason}");
+        });
+        let made = made.ok().map(Arc::new);
+        *last = made.clone().map(|builtin| (wanted.clone(), builtin));
+        made
+    }
+
+    fn make(&self, wanted: &config::Workspace) -> Result<Builtin, String> {
+        let root = Path::new(&wanted.root);
+        if let Some(words) = too_wide(&wanted.root) {
+            return Err(words);
+        }
+        let allowed = Allowed {
+            write: wanted.write,
+            shell: wanted.shell,
+            allow_outside: wanted.allow_outside,
+        };
+        let workspace = Workspace::new(root, allowed, vec![self.home.clone()])?;
+        let root = workspace.root().to_str().ok_or("the root's path is not UTF-8")?;
+        Ok(Builtin {
+            name: NAME.into(),
+            root: root.into(),
+            definitions: workspace.definitions(),
+            provider: Arc::new(workspace),
+        })
+    }
+}
+
+/// Where the tools of a configuration work, or why there are none; for people.
+pub(crate) fn words(wanted: &config::Workspace) -> Result<String, String> {
+    if let Some(words) = too_wide(&wanted.root) {
+        return Err(words);
+    }
+    let root = Path::new(&wanted.root).canonicalize();
+    root.map(|root| root.display().to_string()).map_err(|error| format!("{}: {error}", wanted.root))
+}
+
+/// Somebody who starts the gate at the top of the disk or in their own folder has not said that
+/// agents may read all of it.
+fn too_wide(root: &str) -> Option<String> {
+    if root != CURRENT {
+        return None;
+    }
+    let here = Path::new(root).canonicalize().ok()?;
+    let person = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    let is_wide = here == Path::new("/") || person.is_some_and(|person| here == person);
+    is_wide.then(|| {
+        format!(
+            "the current folder is '{}', which is too much to open unasked: start in a project's \
+             folder, or name it as 'workspace.root' in the config",
+            here.display()
+        )
+    })
+}

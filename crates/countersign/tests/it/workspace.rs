@@ -1,0 +1,253 @@
+//! The built-in tools through the gate: found, called, recorded, kept within their folder, and
+//! changed while the gate runs.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+use testkit::client::{Client, text};
+
+use crate::gate::{self, Gate, client_of, eventually, program, run, stderr, stdout};
+use crate::ledger::{record, records_when, two_keys};
+
+/// A folder beside the home, with a file in it.
+fn folder(dir: &Path) -> PathBuf {
+    let folder = dir.canonicalize().unwrap().join("project");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("hello.txt"), "hello\nworld\n").unwrap();
+    folder
+}
+
+async fn call(client: &Client, operation: &str, tool: &str, args: Value) -> Value {
+    let asked = two_keys(operation, &format!("workspace:{tool}"), args);
+    client.call(asked["name"].as_str().unwrap(), asked["arguments"].clone()).await
+}
+
+async fn names(client: &Client) -> Vec<String> {
+    let found = client.document("retrieve_tools", json!({"query": "file", "limit": 20})).await;
+    let tools = found["tools"].as_array().unwrap().iter();
+    let mut names: Vec<String> =
+        tools.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
+    names.sort();
+    names
+}
+
+#[tokio::test]
+async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    std::fs::write(dir.path().join("secret"), "secret").unwrap();
+    let child = program(dir.path())
+        .arg("mcp")
+        .current_dir(&folder)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let client = client_of(child, json!({}), vec![]).await;
+    let found = client.document("retrieve_tools", json!({"query": "read a file"})).await;
+    assert_eq!(found["tools"][0]["name"], "workspace:Read", "{found}");
+    assert_eq!(names(&client).await, ["workspace:Glob", "workspace:Grep", "workspace:Read"]);
+    let read = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+    assert_eq!(text(&read), "hello\nworld\n");
+    let record = record(&dir.path().join("home"), "Read").await;
+    let path = folder.join("hello.txt");
+    let target = json!({"system": "filesystem", "resource": path});
+    assert_eq!(record["action"]["target"], target, "{record}");
+    assert_eq!(record["action"]["type"], "filesystem.file.read");
+    assert_eq!(
+        (&record["server"], &record["effective_class"]),
+        (&json!("workspace"), &json!("read"))
+    );
+    let found = call(&client, "read", "Grep", json!({"pattern": "w.rld"})).await;
+    assert_eq!(text(&found), "hello.txt:2:world");
+    let outside = call(&client, "read", "Glob", json!({"pattern": "*", "cwd": ".."})).await;
+    assert_eq!(outside["isError"], true);
+    assert!(text(&outside).contains("is outside of the workspace's root"), "{outside}");
+    for tool in ["Write", "Bash"] {
+        let absent = call(&client, "write", tool, json!({"path": "x", "content": "x"})).await;
+        assert_eq!(absent["structuredContent"]["error"]["code"], "TOOL_NOT_FOUND", "{absent}");
+    }
+}
+
+#[tokio::test]
+async fn a_persons_whole_folder_is_not_opened_unasked() {
+    let dir = tempfile::tempdir().unwrap();
+    let output = run(dir.path(), ["tools", "list", "-o", "json"]).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert!(!stdout(&output).contains("workspace"), "{}", stdout(&output));
+    assert!(stderr(&output).contains("'workspace.root'"), "{}", stderr(&output));
+    let asked = json!({"workspace": {"root": dir.path()}});
+    std::fs::write(dir.path().join("config.json"), asked.to_string()).unwrap();
+    let args = ["tools", "list", "-o", "json", "--config", "config.json"];
+    let output = run(dir.path(), args).await;
+    assert!(stdout(&output).contains("workspace:Read"), "{}", stdout(&output));
+    assert_eq!(stderr(&output), "");
+}
+
+#[tokio::test]
+async fn the_home_is_out_of_reach_where_the_root_holds_it() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"workspace": {"root": dir.path(), "write": true}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    for path in ["agent-token", "api-key", "ledger.db", "keys/../api-key"] {
+        let path = format!("home/{path}");
+        let refused = call(&client, "read", "Read", json!({"path": path})).await;
+        assert!(text(&refused).contains("Countersign's own home"), "{refused}");
+    }
+    let write = json!({"path": "home/agent-token", "content": "mine"});
+    let refused = call(&client, "write", "Write", write).await;
+    assert!(text(&refused).contains("Countersign's own home"), "{refused}");
+}
+
+#[tokio::test]
+async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = json!({"workspace": {"root": folder, "write": true, "shell": true}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    for (operation, tool, args, expected) in [
+        ("write", "Write", json!({"path": "a/b", "content": "one"}), "OK: 3 bytes"),
+        ("write", "Edit", json!({"path": "a/b", "old": "one", "new": "two"}), "OK: 1 replacement"),
+        ("destructive", "Bash", json!({"command": "cat a/b; env"}), "two"),
+    ] {
+        if operation == "destructive" {
+            let refused = call(&client, "write", tool, args.clone()).await;
+            let code = &refused["structuredContent"]["error"]["code"];
+            assert_eq!(code, "SERVER_MISMATCH", "{refused}");
+        }
+        let done = call(&client, operation, tool, args).await;
+        assert!(text(&done).starts_with(expected), "{tool}: {done}");
+        assert!(!text(&done).contains("COUNTERSIGN_"), "{done}");
+    }
+    assert_eq!(std::fs::read_to_string(folder.join("a/b")).unwrap(), "two");
+    let done =
+        |records: &[Value]| records.iter().filter(|it| it["status"] == "success").count() == 3;
+    let records = records_when(&gate.home(), done).await;
+    let target = json!({"system": "filesystem", "resource": folder.join("a/b")});
+    for (tool, kind, class) in [
+        ("Write", "filesystem.file.modify", "write"),
+        ("Edit", "filesystem.file.modify", "write"),
+        ("Bash", "system.command.execute", "destructive"),
+    ] {
+        let fits = |it: &&Value| it["tool"] == tool && it["status"] == "success";
+        let record = records.iter().find(fits).unwrap();
+        assert_eq!(
+            (&record["action"]["type"], &record["effective_class"]),
+            (&json!(kind), &json!(class))
+        );
+        if tool != "Bash" {
+            assert_eq!(record["action"]["target"], target, "{tool}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_tools_follow_the_config_while_the_gate_runs() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = json!({"workspace": {"root": folder}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    let reading = ["workspace:Glob", "workspace:Grep", "workspace:Read"];
+    assert_eq!(names(&client).await, reading);
+    gate.rewrite(|config| config["workspace"]["write"] = true.into());
+    eventually(|| async { (names(&client).await.len() == 5).then_some(()) }).await;
+    let wrote = call(&client, "write", "Write", json!({"path": "x", "content": "x"})).await;
+    assert!(text(&wrote).starts_with("OK"), "{wrote}");
+    let other = folder.join("other");
+    std::fs::create_dir(&other).unwrap();
+    std::fs::write(other.join("there"), "there").unwrap();
+    gate.rewrite(|config| config["workspace"]["root"] = json!(other));
+    eventually(|| async {
+        let read = call(&client, "read", "Read", json!({"path": "there"})).await;
+        (text(&read) == "there").then_some(())
+    })
+    .await;
+    gate.rewrite(|config| config["workspace"]["enabled"] = false.into());
+    eventually(|| async { names(&client).await.is_empty().then_some(()) }).await;
+    gate.rewrite(|config| config["workspace"] = json!({"root": folder}));
+    eventually(|| async { (names(&client).await == reading).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn people_switch_the_workspace_and_its_tools() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = json!({"workspace": {"root": folder}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let entry = gate.ready("workspace").await;
+    assert_eq!(entry["transport"], "builtin", "{entry}");
+    let client = gate.http().await;
+    for (off, on, status) in [
+        (
+            ["upstream", "disable", "workspace"],
+            ["upstream", "enable", "workspace"],
+            "server_disabled",
+        ),
+        (
+            ["upstream", "quarantine", "workspace"],
+            ["upstream", "approve", "workspace"],
+            "server_quarantined",
+        ),
+        (
+            ["tools", "disable", "workspace:Read"],
+            ["tools", "enable", "workspace:Read"],
+            "disabled_by_user",
+        ),
+    ] {
+        let output = gate.cli(&off).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let refused = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+        let error = &refused["structuredContent"]["error"];
+        assert_eq!(error["code"], "TOOL_BLOCKED", "{refused}");
+        assert!(error.to_string().contains(status), "{refused}");
+        let output = gate.cli(&on).await;
+        assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+        let read = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+        assert_eq!(text(&read), "hello\nworld\n");
+    }
+}
+
+#[tokio::test]
+async fn the_tools_are_there_by_every_door() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = json!({"workspace": {"root": folder}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let args = json!({"path": "hello.txt"});
+    for (client, name) in [
+        (gate.http_at("/mcp/s/workspace").await, "Read"),
+        (gate.stdio_server("workspace").await, "Read"),
+        (gate.http_at("/mcp/all").await, "workspace__Read"),
+    ] {
+        let listed = client.request("tools/list", json!({})).await.unwrap();
+        assert_eq!(listed["tools"].as_array().unwrap().len(), 3, "{listed}");
+        assert_eq!(text(&client.call(name, args.clone()).await), "hello\nworld\n");
+    }
+    let call = ["call", "tool-read", "--tool-name=workspace:Read", "--json_args"];
+    let output = gate.cli(&[&call[..], &[&args.to_string()]].concat()).await;
+    assert!(stdout(&output).contains("hello\nworld"), "{}{}", stdout(&output), stderr(&output));
+}
+
+#[tokio::test]
+async fn serve_says_where_the_tools_work() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let mut child = program(dir.path())
+        .args(["serve", "--listen", "127.0.0.1:0"])
+        .current_dir(&folder)
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let told = gate::first_lines(&mut child, 3).await;
+    let expected = format!("workspace (built-in tools in {})", folder.display());
+    assert!(told.contains(&expected), "{told}");
+}

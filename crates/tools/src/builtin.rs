@@ -1,0 +1,191 @@
+//! The six tools every agent expects, over one folder: Read, Write, Edit, Bash, Glob and Grep. All
+//! files are reached through [`root`]; what went wrong is told in a result that the agent can read.
+
+mod arguments;
+mod bash;
+mod definitions;
+mod fault;
+mod file;
+mod glob;
+mod grep;
+mod limits;
+mod read;
+mod root;
+mod stop;
+mod tree;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::message::{Raw, to_raw};
+use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
+use serde_json::{Value, json};
+
+use self::arguments::Arguments;
+use self::fault::{Fault, Result};
+use self::root::Root;
+use self::stop::Stop;
+
+/// What the operator allows beside reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allowed {
+    pub write: bool,
+    pub shell: bool,
+    pub allow_outside: bool,
+}
+
+/// The built-in tools over one root.
+pub struct Workspace {
+    root: Arc<Root>,
+    allowed: Allowed,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Tool {
+    Read,
+    Write,
+    Edit,
+    Bash,
+    Glob,
+    Grep,
+}
+
+impl Tool {
+    const ALL: [(Tool, &str); 6] = [
+        (Tool::Read, "Read"),
+        (Tool::Write, "Write"),
+        (Tool::Edit, "Edit"),
+        (Tool::Bash, "Bash"),
+        (Tool::Glob, "Glob"),
+        (Tool::Grep, "Grep"),
+    ];
+
+    fn is_in(self, allowed: Allowed) -> bool {
+        match self {
+            Tool::Read | Tool::Glob | Tool::Grep => true,
+            Tool::Write | Tool::Edit => allowed.write,
+            Tool::Bash => allowed.shell,
+        }
+    }
+}
+
+/// The content of a result.
+struct Answer {
+    content: Vec<Value>,
+    is_error: bool,
+}
+
+impl Answer {
+    fn of(content: Vec<Value>) -> Answer {
+        Answer { content, is_error: false }
+    }
+
+    fn text(text: impl AsRef<str>) -> Answer {
+        Answer::of(vec![text_block(text.as_ref())])
+    }
+
+    fn into_reply(self) -> Reply {
+        Reply { result: to_raw(&json!({"content": self.content, "isError": self.is_error})) }
+    }
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+impl Workspace {
+    /// Opens the root. `refused` are folders that no tool reaches, also inside the root.
+    pub fn new(
+        root: &Path,
+        allowed: Allowed,
+        refused: Vec<PathBuf>,
+    ) -> std::result::Result<Workspace, String> {
+        let root = Arc::new(Root::open(root, allowed.allow_outside, refused)?);
+        Ok(Workspace { root, allowed })
+    }
+
+    /// The root, absolute and without links.
+    pub fn root(&self) -> &Path {
+        &self.root.path
+    }
+
+    /// The tools that are allowed, each as the JSON object of `tools/list`.
+    pub fn definitions(&self) -> Vec<Raw> {
+        let offered = Tool::ALL.into_iter().filter(|(tool, _)| tool.is_in(self.allowed));
+        offered.map(|(tool, _)| to_raw(&definitions::definition(tool))).collect()
+    }
+
+    async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Answer> {
+        let stop = Stop::of(ctx);
+        stop.check()?;
+        let name = call.tool.tool.as_str();
+        let known =
+            Tool::ALL.into_iter().find(|(tool, known)| *known == name && tool.is_in(self.allowed));
+        let Some((tool, _)) = known else {
+            return Err(Fault::said(format!("there is no tool '{name}' here")));
+        };
+        if tool == Tool::Bash {
+            return self.bash(call, ctx).await;
+        }
+        let (root, members) = (self.root.clone(), call.arguments.members().clone());
+        blocking(move || {
+            let arguments = Arguments(&members);
+            match tool {
+                Tool::Read => read::run(&root, &arguments, &stop),
+                Tool::Write => write::write(&root, &arguments),
+                Tool::Edit => write::edit(&root, &arguments),
+                Tool::Glob => glob::run(&root, &arguments, &stop),
+                Tool::Grep => grep::run(&root, &arguments, &stop),
+                Tool::Bash => Err(Fault::said("Bash runs elsewhere")),
+            }
+        })
+        .await
+    }
+
+    async fn bash(&self, call: &Call, ctx: &CallContext) -> Result<Answer> {
+        let arguments = Arguments(call.arguments.members());
+        let asked = bash::Asked::of(&arguments)?;
+        let cwd = arguments.optional_text(&["cwd"])?.map(str::to_owned);
+        let root = self.root.clone();
+        let cwd = blocking(move || root.find_folder(cwd.as_deref())).await?;
+        bash::run(asked, &cwd, ctx).await
+    }
+}
+
+async fn blocking<T: Send + 'static>(
+    work: impl FnOnce() -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let working = tokio::task::spawn_blocking(work);
+    working.await.unwrap_or_else(|error| Err(Fault::said(format!("the tool failed: {error}"))))
+}
+
+impl ToolProvider for Workspace {
+    fn tools(&self) -> BoxFuture<'_, std::result::Result<Vec<Raw>, ProviderError>> {
+        async { Ok(self.definitions()) }.boxed()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, std::result::Result<Reply, ProviderError>> {
+        async move {
+            let answer = match self.run(call, ctx).await {
+                Ok(answer) => answer,
+                Err(fault) => {
+                    let text = fault.into_error()?;
+                    Answer { is_error: true, ..Answer::text(text) }
+                }
+            };
+            Ok(answer.into_reply())
+        }
+        .boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {}.boxed()
+    }
+}

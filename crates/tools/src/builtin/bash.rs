@@ -1,0 +1,220 @@
+//! Bash: a command in its own process group, which ends as a whole, whatever the command left
+//! running in it. The root is where it starts, no wall around it.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::{ExitStatus, Stdio};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use provider::CallContext;
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncRead, AsyncReadExt};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+
+use super::Answer;
+use super::arguments::Arguments;
+use super::fault::{Fault, Result};
+use super::limits;
+use super::root::Folder;
+
+/// What is to be run.
+pub(super) struct Asked {
+    command: String,
+    timeout: Duration,
+}
+
+impl Asked {
+    pub(super) fn of(arguments: &Arguments<'_>) -> Result<Asked> {
+        let command = arguments.text(&["command"])?;
+        if command.contains('\0') {
+            return Err(Fault::said("a command cannot hold a NUL character"));
+        }
+        let timeout = match arguments.count("timeout_seconds")? {
+            None => limits::BASH_TIMEOUT,
+            Some(seconds @ 1..=limits::BASH_TIMEOUT_SECONDS_MAX) => Duration::from_secs(seconds),
+            Some(_) => return Err(Fault::said("'timeout_seconds' must be from 1 to 600")),
+        };
+        Ok(Asked { command: command.to_owned(), timeout })
+    }
+}
+
+/// How a command ended.
+enum End {
+    Exited(ExitStatus),
+    TimedOut,
+    Cancelled,
+}
+
+pub(super) async fn run(asked: Asked, cwd: &Folder, ctx: &CallContext) -> Result<Answer> {
+    let within = asked.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
+    let mut running = Running::start(&asked.command, cwd)?;
+    let end = tokio::select! {
+        status = running.child.wait() => match status {
+            Ok(status) => End::Exited(status),
+            Err(error) => return Err(Fault::said(format!("the command was lost: {error}"))),
+        },
+        () = tokio::time::sleep(within) => End::TimedOut,
+        () = ctx.cancel.cancelled() => End::Cancelled,
+    };
+    let (stdout, stderr) = running.end().await;
+    let (word, is_error) = match end {
+        End::Cancelled => return Err(Fault::Cancelled),
+        End::TimedOut => (format!("killed: not done after {:.0} s", within.as_secs_f32()), true),
+        End::Exited(status) => (words(status), !status.success()),
+    };
+    let mut text = stdout;
+    for (title, part) in [("[stderr]\n", stderr.as_str()), ("", &format!("[{word}]"))] {
+        if !part.is_empty() {
+            if !text.is_empty() && !text.ends_with('\n') {
+                text.push('\n');
+            }
+            text.push_str(title);
+            text.push_str(part);
+        }
+    }
+    Ok(Answer { is_error, ..Answer::text(text) })
+}
+
+fn words(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit code {code}"),
+        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, None) => "ended".to_owned(),
+    }
+}
+
+/// A command with its group. Dropping it kills the group.
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+    stdout: Collected,
+    stderr: Collected,
+}
+
+struct Collected {
+    output: Arc<Mutex<Output>>,
+    reading: JoinHandle<()>,
+}
+
+impl Running {
+    fn start(command: &str, cwd: &Folder) -> Result<Running> {
+        let mut shell = Command::new("sh");
+        shell.arg("-c").arg(command).current_dir(&cwd.path);
+        // They may hold the gate's keys.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("COUNTERSIGN_") {
+                shell.env_remove(name);
+            }
+        }
+        shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        shell.process_group(0).kill_on_drop(true);
+        let spawned = shell.spawn();
+        let mut child =
+            spawned.map_err(|error| Fault::said(format!("cannot start sh: {error}")))?;
+        let stdout = child.stdout.take().expect("stdout is piped");
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        Ok(Running {
+            child,
+            group,
+            stdout: Collected::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
+            stderr: Collected::start(stderr, limits::BASH_STDERR_BYTES_MAX),
+        })
+    }
+
+    /// Kills what is left, and gives what was written.
+    async fn end(mut self) -> (String, String) {
+        self.kill();
+        let _ = self.child.wait().await;
+        let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
+        let stdout = self.stdout.text(until).await;
+        (stdout, self.stderr.text(until).await)
+    }
+
+    fn kill(&self) {
+        if let Some(group) = self.group {
+            // The group may be gone already: that is what was wanted.
+            let _ = kill_process_group(group, Signal::KILL);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+        self.stdout.reading.abort();
+        self.stderr.reading.abort();
+    }
+}
+
+impl Collected {
+    fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> Collected {
+        let output = Arc::new(Mutex::new(Output::new(bytes_max)));
+        let reading = tokio::spawn(collect(pipe, output.clone()));
+        Collected { output, reading }
+    }
+
+    async fn text(&mut self, until: tokio::time::Instant) -> String {
+        let _ = tokio::time::timeout_at(until, &mut self.reading).await;
+        self.output.lock().unwrap_or_else(PoisonError::into_inner).text()
+    }
+}
+
+async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
+    let mut chunk = vec![0; 16 * 1024];
+    while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
+        output.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..read]);
+    }
+}
+
+/// The beginning and the end of what a command wrote.
+struct Output {
+    head: Vec<u8>,
+    tail: std::collections::VecDeque<u8>,
+    half: usize,
+    left_out: u64,
+}
+
+impl Output {
+    fn new(bytes_max: usize) -> Output {
+        Output { head: Vec::new(), tail: Default::default(), half: bytes_max / 2, left_out: 0 }
+    }
+
+    fn add(&mut self, bytes: &[u8]) {
+        let taken = bytes.len().min(self.half - self.head.len());
+        self.head.extend_from_slice(&bytes[..taken]);
+        self.tail.extend(&bytes[taken..]);
+        let excess = self.tail.len().saturating_sub(self.half);
+        self.tail.drain(..excess);
+        self.left_out += excess as u64;
+    }
+
+    fn text(&mut self) -> String {
+        let tail = self.tail.make_contiguous();
+        if self.left_out == 0 {
+            return String::from_utf8_lossy(&[&self.head, &*tail].concat()).into_owned();
+        }
+        let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
+        format!("{head}\n[… {} bytes left out …]\n{tail}", self.left_out)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Output;
+
+    #[test]
+    fn output_keeps_its_beginning_and_its_end() {
+        for (parts, expected) in [
+            (vec!["ab", "cd"], "abcd"),
+            (vec!["abcd", "efgh"], "abcdefgh"),
+            (vec!["abcd", "efgh", "i"], "abcd\n[… 1 bytes left out …]\nfghi"),
+            (vec!["abcdefghijkl"], "abcd\n[… 4 bytes left out …]\nijkl"),
+        ] {
+            let mut output = Output::new(8);
+            parts.iter().for_each(|part| output.add(part.as_bytes()));
+            assert_eq!(output.text(), expected, "{parts:?}");
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! Why a tool could not do what it was asked: told to the agent in one sentence, or the end of the
+//! call.
+
+use std::path::Path;
+
+use provider::ProviderError;
+use rustix::io::Errno;
+
+#[derive(Debug)]
+pub(super) enum Fault {
+    /// An answer: the result with `isError`.
+    Said(String),
+    /// Nobody waits any more.
+    Cancelled,
+    OutOfTime,
+}
+
+pub(super) type Result<T> = std::result::Result<T, Fault>;
+
+impl Fault {
+    pub(super) fn said(text: impl Into<String>) -> Fault {
+        Fault::Said(text.into())
+    }
+
+    pub(super) fn outside(path: &str) -> Fault {
+        Fault::said(format!(
+            "'{path}' is outside of the workspace's root, or leads out of it; only what is inside \
+             can be reached"
+        ))
+    }
+
+    pub(super) fn refused(path: &str) -> Fault {
+        Fault::said(format!("'{path}' is in Countersign's own home, which no tool can reach"))
+    }
+
+    pub(super) fn is_folder(path: &Path) -> Fault {
+        Fault::said(format!("'{}' is a directory, not a file", path.display()))
+    }
+
+    /// The system's word for what went wrong with a path.
+    pub(super) fn system(path: &Path, error: Errno) -> Fault {
+        let path = path.display();
+        Fault::said(match error {
+            Errno::NOENT => format!("'{path}' was not found"),
+            Errno::ISDIR => format!("'{path}' is a directory, not a file"),
+            Errno::NOTDIR => format!("'{path}' is not a directory, or something above it is none"),
+            Errno::ACCESS | Errno::PERM => format!("'{path}' may not be opened: permission denied"),
+            Errno::NAMETOOLONG => format!("'{path}' is too long for a path"),
+            error => format!("'{path}': {}", std::io::Error::from(error)),
+        })
+    }
+
+    pub(super) fn io(path: &Path, error: &std::io::Error) -> Fault {
+        match Errno::from_io_error(error) {
+            Some(errno) => Fault::system(path, errno),
+            None => Fault::said(format!("'{}': {error}", path.display())),
+        }
+    }
+
+    pub(super) fn into_error(self) -> std::result::Result<String, ProviderError> {
+        match self {
+            Fault::Said(text) => Ok(text),
+            Fault::Cancelled => Err(ProviderError::Cancelled),
+            Fault::OutOfTime => Err(ProviderError::Timeout),
+        }
+    }
+}

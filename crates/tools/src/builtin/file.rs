@@ -1,0 +1,140 @@
+//! Files in folders that are held open: opened for reading, and replaced as a whole.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::Write;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use rustix::fs::{AtFlags, FileType, Mode, OFlags, fchmod, mkdirat, renameat, statat, unlinkat};
+use rustix::io::Errno;
+
+use super::fault::{Fault, Result};
+use super::limits;
+use super::root::{Folder, Place, Root, missing};
+
+/// A regular file, open for reading, and where it was found.
+pub(super) struct Opened {
+    pub(super) file: File,
+    pub(super) path: PathBuf,
+    pub(super) bytes: u64,
+}
+
+pub(super) fn open(root: &Root, path: &str) -> Result<Opened> {
+    match root.find(path)? {
+        Place::Folder(folder) => Err(Fault::is_folder(&folder.path)),
+        Place::Missing(folder, names) => Err(missing(&folder, &names)),
+        Place::File(folder, name) => open_in(&folder, &name),
+    }
+}
+
+pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<Opened> {
+    let path = folder.path.join(name);
+    // A pipe without a writer must not hold the thread.
+    let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
+    let fd = folder.open(name, flags, Mode::empty()).map_err(|error| match error {
+        Errno::LOOP => Fault::said(format!("'{}' became a link meanwhile", path.display())),
+        error => Fault::system(&path, error),
+    })?;
+    let file = File::from(fd);
+    let found = file.metadata().map_err(|error| Fault::io(&path, &error))?;
+    if found.is_dir() {
+        return Err(Fault::is_folder(&path));
+    }
+    if !found.is_file() {
+        return Err(Fault::said(format!("'{}' is no regular file", path.display())));
+    }
+    Ok(Opened { file, path, bytes: found.len() })
+}
+
+/// Puts a whole file in place of what is there, making the folders above it.
+pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> {
+    match root.find(path)? {
+        Place::Folder(folder) => Err(Fault::is_folder(&folder.path)),
+        Place::File(folder, name) => replace(&folder, &name, content),
+        Place::Missing(folder, names) => {
+            let (name, above) = names.split_last().expect("something is missing");
+            let folder = make_all(root, folder, above)?;
+            replace(&folder, name, content)
+        }
+    }
+}
+
+fn make_all(root: &Root, mut folder: Folder, names: &[OsString]) -> Result<Folder> {
+    let refused = root.refused();
+    for name in names {
+        let path = folder.path.join(name);
+        match mkdirat(&*folder.fd, name, Mode::from_raw_mode(0o777)) {
+            Ok(()) | Err(Errno::EXIST) => {}
+            Err(error) => return Err(Fault::system(&path, error)),
+        }
+        folder = folder.enter(name).map_err(|error| Fault::system(&path, error))?;
+        if refused.has(&folder) {
+            return Err(Fault::refused(&path.to_string_lossy()));
+        }
+    }
+    Ok(folder)
+}
+
+/// A file of its own beside it, then a rename: nobody sees half, and a link that was put there
+/// meanwhile is replaced, not followed.
+pub(super) fn replace(folder: &Folder, name: &OsStr, content: &[u8]) -> Result<PathBuf> {
+    let path = folder.path.join(name);
+    let mode = match statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
+        Ok(found) => match FileType::from_raw_mode(found.st_mode) {
+            FileType::Directory => return Err(Fault::is_folder(&path)),
+            FileType::RegularFile => Some(Mode::from_raw_mode(found.st_mode & 0o777)),
+            FileType::Symlink => None,
+            _ => return Err(Fault::said(format!("'{}' is no regular file", path.display()))),
+        },
+        Err(Errno::NOENT) => None,
+        Err(error) => return Err(Fault::system(&path, error)),
+    };
+    let mut temporary = Temporary::make(folder)?;
+    let written = temporary.file.write_all(content).map_err(|error| Fault::io(&path, &error));
+    written?;
+    if let Some(mode) = mode {
+        fchmod(&temporary.file, mode).map_err(|error| Fault::system(&path, error))?;
+    }
+    renameat(&*folder.fd, &temporary.name, &*folder.fd, name)
+        .map_err(|error| Fault::system(&path, error))?;
+    temporary.is_kept = true;
+    Ok(path)
+}
+
+/// A file that is gone again unless it was put in place.
+struct Temporary {
+    folder: Arc<std::os::fd::OwnedFd>,
+    name: String,
+    file: File,
+    is_kept: bool,
+}
+
+impl Temporary {
+    fn make(folder: &Folder) -> Result<Temporary> {
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
+        for _ in 0..limits::ATTEMPTS_MAX {
+            let count = COUNT.fetch_add(1, Ordering::Relaxed);
+            let name = format!(".countersign-{}-{count}.tmp", std::process::id());
+            match folder.open(name.as_ref(), flags, Mode::from_raw_mode(0o666)) {
+                Ok(fd) => {
+                    let (folder, file) = (folder.fd.clone(), File::from(fd));
+                    return Ok(Temporary { folder, name, file, is_kept: false });
+                }
+                Err(Errno::EXIST) => {}
+                Err(error) => return Err(Fault::system(&folder.path.join(name), error)),
+            }
+        }
+        Err(Fault::said(format!("no new file can be made in '{}'", folder.path.display())))
+    }
+}
+
+impl Drop for Temporary {
+    fn drop(&mut self) {
+        if !self.is_kept {
+            let _ = unlinkat(&*self.folder, &self.name, AtFlags::empty());
+        }
+    }
+}

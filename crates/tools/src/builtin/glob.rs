@@ -1,0 +1,72 @@
+//! Glob: the files below a folder whose path fits a pattern, newest first.
+
+use globset::{GlobBuilder, GlobMatcher};
+use rustix::fs::{AtFlags, statat};
+
+use super::arguments::Arguments;
+use super::fault::{Fault, Result};
+use super::limits::{GLOB_FOUND_MAX, GLOB_PATHS_MAX};
+use super::root::Root;
+use super::stop::Stop;
+use super::tree::{Ignoring, Next, Tree};
+use super::{Answer, text_block};
+
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
+    let pattern = arguments.text(&["pattern"])?;
+    let matcher = matcher(below(root, pattern)?)?;
+    let ignoring = match arguments.flag("no_ignore")? {
+        true => Ignoring::Off,
+        false => Ignoring::Honoured,
+    };
+    let start = root.find_folder(arguments.optional_text(&["cwd", "path"])?)?;
+    let mut tree = Tree::new(root, stop, ignoring);
+    let mut found = Vec::new();
+    tree.walk(&start, &mut |_, folder, name| {
+        let path = folder.path.join(name);
+        if matcher.is_match(path.strip_prefix(&start.path).unwrap_or(&path))
+            && let Ok(seen) = statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+        {
+            let shown = root.shown(&path).display().to_string();
+            found.push((seen.st_mtime, seen.st_mtime_nsec, shown));
+        }
+        Ok(if found.len() < GLOB_FOUND_MAX { Next::More } else { Next::Enough })
+    })?;
+    found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then_with(|| a.2.cmp(&b.2)));
+    let all = found.len();
+    let paths: Vec<&str> = found.iter().take(GLOB_PATHS_MAX).map(|it| it.2.as_str()).collect();
+    let text = if paths.is_empty() { "no file fits".to_owned() } else { paths.join("\n") };
+    let mut content = vec![text_block(&text)];
+    if all > paths.len() {
+        let least = if all == GLOB_FOUND_MAX { "at least " } else { "" };
+        content.push(text_block(&format!(
+            "[cut at {} paths of {least}{all}: narrow the pattern]",
+            paths.len()
+        )));
+    }
+    content.extend(tree.notes.text().map(|notes| text_block(&notes)));
+    Ok(Answer::of(content))
+}
+
+/// An agent may put the root's own path in front.
+fn below<'a>(root: &Root, pattern: &'a str) -> Result<&'a str> {
+    let own = root.path.to_string_lossy();
+    let below = pattern.strip_prefix(&*own).map(|rest| rest.trim_start_matches('/'));
+    let pattern = below.unwrap_or(pattern);
+    if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
+        return Err(Fault::said(format!(
+            "bad glob '{pattern}': a pattern is relative; name the folder in 'cwd'"
+        )));
+    }
+    Ok(pattern.strip_prefix("./").unwrap_or(pattern))
+}
+
+pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher> {
+    if pattern.is_empty() {
+        return Err(Fault::said("bad glob: the pattern is empty"));
+    }
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
+    match glob {
+        Ok(glob) => Ok(glob.compile_matcher()),
+        Err(error) => Err(Fault::said(format!("bad glob '{pattern}': {}", error.kind()))),
+    }
+}

@@ -1,0 +1,263 @@
+//! Grep: lines that fit a regular expression, in a file or below a folder.
+
+use std::ffi::OsStr;
+use std::io;
+use std::path::Path;
+
+use globset::GlobMatcher;
+use grep_regex::{RegexMatcher, RegexMatcherBuilder};
+use grep_searcher::{
+    BinaryDetection, Searcher, SearcherBuilder, Sink, SinkContext, SinkContextKind, SinkMatch,
+};
+
+use super::arguments::Arguments;
+use super::fault::{Fault, Result};
+use super::file::{self, Opened};
+use super::glob;
+use super::limits::{GREP_CONTEXT_MAX, GREP_LINE_BYTES_MAX, GREP_LINES_MAX, TEXT_BYTES_MAX};
+use super::root::{Folder, Place, Root, missing};
+use super::stop::{Stop, Stoppable};
+use super::tree::{Ignoring, Next, Notes, Tree};
+use super::{Answer, text_block};
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    Content,
+    Files,
+    Count,
+}
+
+struct Search<'a> {
+    root: &'a Root,
+    stop: &'a Stop,
+    matcher: RegexMatcher,
+    searcher: Searcher,
+    mode: Mode,
+    has_context: bool,
+    printed: Printed,
+}
+
+/// What goes back, within its bounds.
+#[derive(Default)]
+struct Printed {
+    text: String,
+    lines: usize,
+    is_full: bool,
+}
+
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
+    let filter = arguments.optional_text(&["glob"])?.map(filter).transpose()?;
+    let mut search = Search::new(root, arguments, stop)?;
+    let ignoring = match arguments.flag("no_ignore")? {
+        true => Ignoring::Off,
+        false => Ignoring::Honoured,
+    };
+    let mut tree = Tree::new(root, stop, ignoring);
+    match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
+        Place::File(folder, name) => {
+            search.file(file::open_in(&folder, &name)?, &mut tree.notes)?
+        }
+        Place::Folder(start) => tree.walk(&start, &mut |notes, folder, name| {
+            let path = folder.path.join(name);
+            let below = path.strip_prefix(&start.path).unwrap_or(&path);
+            match filter.as_ref().is_none_or(|filter| filter.is_match(below)) {
+                true => search.visit(notes, folder, name),
+                false => Ok(Next::More),
+            }
+        })?,
+        Place::Missing(folder, names) => return Err(missing(&folder, &names)),
+    }
+    Ok(search.printed.answer(&tree.notes))
+}
+
+/// A pattern without a slash is for names, wherever they lie.
+fn filter(pattern: &str) -> Result<GlobMatcher> {
+    match pattern.contains('/') {
+        true => glob::matcher(pattern.trim_start_matches("./")),
+        false => glob::matcher(&format!("**/{pattern}")),
+    }
+}
+
+/// The library shows the pattern within a group of its own, `(?:…)`, and a mark below it.
+fn bad_pattern(pattern: &str, told: &str) -> Fault {
+    let reason = told.lines().last().unwrap_or(told).trim_start_matches("error: ");
+    let mark = told.lines().find(|line| line.trim_start().starts_with('^'));
+    let column =
+        mark.and_then(|line| line.find('^')).and_then(|at| at.checked_sub("    (?:".len()));
+    let place = column.map(|column| format!(", at character {}", column + 1)).unwrap_or_default();
+    Fault::said(format!("bad regular expression '{pattern}': {reason}{place}"))
+}
+
+impl<'a> Search<'a> {
+    fn new(root: &'a Root, arguments: &Arguments<'_>, stop: &'a Stop) -> Result<Search<'a>> {
+        let mode = match arguments.optional_text(&["output_mode"])? {
+            None | Some("content") => Mode::Content,
+            Some("files_with_matches") => Mode::Files,
+            Some("count") => Mode::Count,
+            Some(other) => {
+                return Err(Fault::said(format!(
+                    "'output_mode' is '{other}': it must be content, files_with_matches or count"
+                )));
+            }
+        };
+        let context = arguments.count("context")?.unwrap_or(0).min(GREP_CONTEXT_MAX);
+        let context = if mode == Mode::Content { context as usize } else { 0 };
+        let pattern = arguments.text(&["pattern"])?;
+        let matcher = RegexMatcherBuilder::new()
+            .case_insensitive(arguments.flag("case_insensitive")?)
+            .line_terminator(Some(b'\n'))
+            .build(pattern)
+            .map_err(|error| bad_pattern(pattern, &error.to_string()))?;
+        let searcher = SearcherBuilder::new()
+            .line_number(true)
+            .before_context(context)
+            .after_context(context)
+            .binary_detection(BinaryDetection::quit(0))
+            .heap_limit(Some(GREP_LINE_BYTES_MAX))
+            .build();
+        let (has_context, printed) = (context > 0, Printed::default());
+        Ok(Search { root, stop, matcher, searcher, mode, has_context, printed })
+    }
+
+    fn visit(&mut self, notes: &mut Notes, folder: &Folder, name: &OsStr) -> Result<Next> {
+        self.stop.check()?;
+        match file::open_in(folder, name) {
+            Ok(opened) => self.file(opened, notes)?,
+            Err(fault) => {
+                let path = folder.path.join(name);
+                notes.fault(&self.root.shown(&path).display().to_string(), fault);
+            }
+        }
+        Ok(if self.printed.is_full { Next::Enough } else { Next::More })
+    }
+
+    fn file(&mut self, opened: Opened, notes: &mut Notes) -> Result<()> {
+        let shown = shown(self.root, &opened.path);
+        let reader = Stoppable { inner: opened.file, stop: self.stop };
+        let mut lines = Lines {
+            shown: &shown,
+            mode: self.mode,
+            has_context: self.has_context,
+            found: String::new(),
+            count: 0,
+            lines: 0,
+            is_binary: false,
+            room: self.printed.room(),
+        };
+        let searched = self.searcher.search_reader(&self.matcher, reader, &mut lines);
+        self.stop.check()?;
+        if let Err(error) = searched {
+            notes.add(format!("{shown}: {error}"));
+        }
+        if lines.is_binary || lines.count == 0 {
+            return Ok(());
+        }
+        match self.mode {
+            Mode::Content => {
+                let gap = if self.has_context && self.printed.lines > 0 { "--\n" } else { "" };
+                let is_full = lines.lines >= lines.room.0 || lines.found.len() >= lines.room.1;
+                self.printed.add(&format!("{gap}{}", lines.found), lines.lines);
+                self.printed.is_full |= is_full;
+            }
+            Mode::Files => self.printed.add(&format!("{shown}\n"), 1),
+            Mode::Count => self.printed.add(&format!("{shown}:{}\n", lines.count), 1),
+        }
+        Ok(())
+    }
+}
+
+fn shown(root: &Root, path: &Path) -> String {
+    root.shown(path).display().to_string()
+}
+
+impl Printed {
+    /// Lines and bytes that still fit.
+    fn room(&self) -> (usize, usize) {
+        let bytes = TEXT_BYTES_MAX.saturating_sub(self.text.len());
+        (GREP_LINES_MAX.saturating_sub(self.lines), bytes)
+    }
+
+    fn add(&mut self, text: &str, lines: usize) {
+        self.text.push_str(text);
+        self.lines += lines;
+        self.is_full |= self.lines >= GREP_LINES_MAX || self.text.len() >= TEXT_BYTES_MAX;
+    }
+
+    fn answer(self, notes: &Notes) -> Answer {
+        let text = match self.text.as_str() {
+            "" => "no line fits",
+            text => text.trim_end_matches('\n'),
+        };
+        let mut content = vec![text_block(text)];
+        if self.is_full {
+            content.push(text_block(&format!(
+                "[cut at {} lines, there may be more: narrow the pattern, the path or the glob]",
+                self.lines
+            )));
+        }
+        content.extend(notes.text().map(|notes| text_block(&notes)));
+        Answer::of(content)
+    }
+}
+
+/// What one file has; a binary one turns out as such only on the way, and then has nothing.
+struct Lines<'a> {
+    shown: &'a str,
+    mode: Mode,
+    has_context: bool,
+    found: String,
+    count: u64,
+    lines: usize,
+    is_binary: bool,
+    room: (usize, usize),
+}
+
+impl Lines<'_> {
+    /// Whether there is room for more.
+    fn print(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
+        let text = String::from_utf8_lossy(bytes);
+        let text = text.trim_end_matches(['\n', '\r']);
+        let number = number.unwrap_or_default();
+        let before = self.found.len();
+        self.found.push_str(&format!("{}{mark}{number}{mark}{text}\n", self.shown));
+        self.lines += 1;
+        if self.found.len() > self.room.1 {
+            let room = self.room.1.max(before);
+            self.found.truncate(self.found.floor_char_boundary(room));
+        }
+        self.lines < self.room.0 && self.found.len() < self.room.1
+    }
+}
+
+impl Sink for Lines<'_> {
+    type Error = io::Error;
+
+    fn matched(&mut self, _: &Searcher, found: &SinkMatch<'_>) -> io::Result<bool> {
+        self.count += 1;
+        Ok(match self.mode {
+            Mode::Content => self.print(':', found.line_number(), found.bytes()),
+            Mode::Files => false,
+            Mode::Count => true,
+        })
+    }
+
+    fn context(&mut self, _: &Searcher, found: &SinkContext<'_>) -> io::Result<bool> {
+        Ok(match found.kind() {
+            SinkContextKind::Before | SinkContextKind::After | SinkContextKind::Other => {
+                self.print('-', found.line_number(), found.bytes())
+            }
+        })
+    }
+
+    fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
+        if self.has_context && self.lines > 0 {
+            self.found.push_str("--\n");
+        }
+        Ok(true)
+    }
+
+    fn binary_data(&mut self, _: &Searcher, _: u64) -> io::Result<bool> {
+        self.is_binary = true;
+        Ok(false)
+    }
+}

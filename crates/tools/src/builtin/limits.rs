@@ -1,0 +1,61 @@
+//! Bounds of the built-in tools, each with its reason.
+
+use std::time::Duration;
+
+/// What one Read gives, and what Grep prints: more than any model can take in.
+pub(super) const TEXT_BYTES_MAX: usize = 5 * 1024 * 1024;
+
+/// Looked at to tell text from binary.
+pub(super) const SNIFFED_BYTES: usize = 8 * 1024;
+
+/// An Edit holds the file twice in memory.
+pub(super) const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Lines of the diff that an Edit shows; the agent knows what it sent.
+pub(super) const DIFF_LINES_MAX: usize = 40;
+
+/// Places named when a text is found more than once.
+pub(super) const PLACES_MAX: usize = 10;
+
+/// Lines that Grep prints.
+pub(super) const GREP_LINES_MAX: usize = 10_000;
+
+/// Lines around a match; more is better had by Read.
+pub(super) const GREP_CONTEXT_MAX: u64 = 100;
+
+/// The longest line that Grep looks at; a longer one is noted.
+pub(super) const GREP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Files that could not be read and are named.
+pub(super) const NOTED_MAX: usize = 20;
+
+/// Paths that Glob holds to find the newest.
+pub(super) const GLOB_FOUND_MAX: usize = 200_000;
+
+/// Paths that Glob gives.
+pub(super) const GLOB_PATHS_MAX: usize = 10_000;
+
+/// Folders within folders; deeper ones are noted, not entered. Each is an open descriptor.
+pub(super) const DEPTH_MAX: usize = 128;
+
+/// Bytes of one ignore file; git itself reads larger ones, people do not write them.
+pub(super) const IGNORE_FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Links on one path, as in Linux.
+pub(super) const LINKS_MAX: usize = 40;
+
+/// Attempts at a path that changes while it is walked.
+pub(super) const ATTEMPTS_MAX: usize = 16;
+
+pub(super) const BASH_TIMEOUT: Duration = Duration::from_secs(120);
+pub(super) const BASH_TIMEOUT_SECONDS_MAX: u64 = 600;
+
+/// Of the 1 MiB that a command's output may have, errors take at most a quarter.
+pub(super) const BASH_STDOUT_BYTES_MAX: usize = 768 * 1024;
+pub(super) const BASH_STDERR_BYTES_MAX: usize = 256 * 1024;
+
+/// Left of the call's own time when a command is ended, so that its output still gets back.
+pub(super) const BASH_MARGIN: Duration = Duration::from_millis(500);
+
+/// For the pipes to close when the group is dead; what has left the group may hold them open.
+pub(super) const BASH_LAST_WORDS: Duration = Duration::from_secs(1);

@@ -1,0 +1,282 @@
+//! The one way to a file. A path is walked component by component over directories that are held
+//! open, no step follows a link by itself, and a link's words are walked like the rest: whoever
+//! swaps a folder for a link in the middle of it changes where nothing leads. Folders that are
+//! refused are known by device and inode, whatever name led there.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::OwnedFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
+
+use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, stat};
+use rustix::io::Errno;
+
+use super::fault::{Fault, Result};
+use super::limits;
+
+const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
+
+pub(super) struct Root {
+    /// Without links.
+    pub(super) path: PathBuf,
+    /// As it was given, which may lead through links.
+    given: PathBuf,
+    /// What nothing may lead out of: the root, or `/` where outside is allowed.
+    anchor: Folder,
+    refused: Vec<PathBuf>,
+}
+
+/// A directory that is held open, and the path that led there.
+#[derive(Clone)]
+pub(super) struct Folder {
+    pub(super) fd: Arc<OwnedFd>,
+    pub(super) path: PathBuf,
+}
+
+/// Where a path ends.
+pub(super) enum Place {
+    Folder(Folder),
+    /// Something in a folder that is no folder and was no link when it was looked at.
+    File(Folder, OsString),
+    /// Nothing is there; the names that are missing, in order.
+    Missing(Folder, Vec<OsString>),
+}
+
+/// Identity of a directory.
+type Id = (u64, u64);
+
+/// The refused folders of one walk.
+pub(super) struct Refused {
+    ids: Vec<Id>,
+    paths: Vec<PathBuf>,
+}
+
+impl Root {
+    pub(super) fn open(
+        root: &Path,
+        allow_outside: bool,
+        refused: Vec<PathBuf>,
+    ) -> std::result::Result<Root, String> {
+        let wrong = |words: String| format!("workspace root '{}': {words}", root.display());
+        let path = root.canonicalize().map_err(|error| wrong(error.to_string()))?;
+        let given = std::path::absolute(root).map_err(|error| wrong(error.to_string()))?;
+        let anchor = if allow_outside { Path::new("/") } else { &path };
+        let fd = openat(CWD, anchor, FOLDER | OFlags::CLOEXEC, Mode::empty())
+            .map_err(|error| wrong(std::io::Error::from(error).to_string()))?;
+        let anchor = Folder { fd: Arc::new(fd), path: anchor.to_owned() };
+        let root = Root { path, given, anchor, refused };
+        let refused = root.refused();
+        let mut above = root.path.ancestors();
+        if above.any(|folder| stat(folder).is_ok_and(|found| refused.ids.contains(&id(&found)))) {
+            return Err(wrong("it lies in Countersign's own home".to_owned()));
+        }
+        Ok(root)
+    }
+
+    /// Looked up for each walk: a home may come to be after the root was opened.
+    pub(super) fn refused(&self) -> Refused {
+        let ids = self.refused.iter().filter_map(|path| stat(path).ok()).map(|it| id(&it));
+        let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        Refused { ids: ids.collect(), paths: self.refused.iter().map(canonical).collect() }
+    }
+
+    /// As an agent may name it again: relative to the root where it lies inside.
+    pub(super) fn shown<'a>(&self, path: &'a Path) -> &'a Path {
+        path.strip_prefix(&self.path).unwrap_or(path)
+    }
+
+    /// Where a path leads, links included.
+    pub(super) fn find(&self, path: &str) -> Result<Place> {
+        for _ in 0..limits::ATTEMPTS_MAX {
+            if let Some(place) = Walk::new(self, path)?.run()? {
+                return Ok(place);
+            }
+        }
+        Err(Fault::said(format!("'{path}' changes all the time; try again")))
+    }
+
+    pub(super) fn find_folder(&self, path: Option<&str>) -> Result<Folder> {
+        match self.find(path.unwrap_or("."))? {
+            Place::Folder(folder) => Ok(folder),
+            Place::File(folder, name) => Err(Fault::system(&folder.path.join(name), Errno::NOTDIR)),
+            Place::Missing(folder, names) => Err(missing(&folder, &names)),
+        }
+    }
+
+    /// The parts of a path below the anchor.
+    fn parts(&self, path: &str) -> Result<Vec<OsString>> {
+        if path.contains('\0') {
+            return Err(Fault::said("a path cannot hold a NUL character"));
+        }
+        let asked = Path::new(path);
+        let below =
+            [&self.path, &self.given].into_iter().find_map(|at| asked.strip_prefix(at).ok());
+        let below = match below {
+            Some(below) => below,
+            None if asked.is_relative() => asked,
+            None => return self.below_anchor(asked).ok_or_else(|| Fault::outside(path)),
+        };
+        let mut parts = self.below_anchor(&self.path).ok_or_else(|| Fault::outside(path))?;
+        parts.extend(names(below));
+        Ok(parts)
+    }
+
+    fn below_anchor(&self, path: &Path) -> Option<Vec<OsString>> {
+        Some(names(path.strip_prefix(&self.anchor.path).ok()?).collect())
+    }
+}
+
+impl Refused {
+    pub(super) fn has(&self, folder: &Folder) -> bool {
+        fstat(&*folder.fd).map_or(true, |found| self.ids.contains(&id(&found)))
+    }
+
+    /// For what is still to be made.
+    fn names(&self, path: &Path) -> bool {
+        self.paths.iter().any(|refused| path.starts_with(refused))
+    }
+}
+
+/// One attempt at a path.
+struct Walk<'a> {
+    root: &'a Root,
+    asked: &'a str,
+    refused: Refused,
+    /// From the anchor down to where the walk is; `..` goes back up here, not on the disk.
+    held: Vec<Folder>,
+    /// What is still to be walked, the next one last.
+    ahead: Vec<OsString>,
+    links: usize,
+}
+
+impl<'a> Walk<'a> {
+    fn new(root: &'a Root, asked: &'a str) -> Result<Walk<'a>> {
+        let mut ahead = root.parts(asked)?;
+        ahead.reverse();
+        let (refused, held) = (root.refused(), vec![root.anchor.clone()]);
+        Ok(Walk { root, asked, refused, held, ahead, links: 0 })
+    }
+
+    fn here(&self) -> &Folder {
+        self.held.last().expect("the anchor is never given up")
+    }
+
+    /// None where something changed under the walk, which is then begun anew.
+    fn run(mut self) -> Result<Option<Place>> {
+        while let Some(name) = self.ahead.pop() {
+            if name == ".." {
+                if self.held.len() == 1 && self.root.anchor.path != Path::new("/") {
+                    return Err(Fault::outside(self.asked));
+                }
+                self.held.truncate(self.held.len().saturating_sub(1).max(1));
+                continue;
+            }
+            match self.here().enter(&name) {
+                Ok(folder) if self.refused.has(&folder) => return Err(Fault::refused(self.asked)),
+                Ok(folder) => self.held.push(folder),
+                Err(Errno::NOENT) => return self.missing(name).map(Some),
+                Err(Errno::NOTDIR | Errno::LOOP) => match self.here().link(&name) {
+                    Ok(target) => self.follow(&target)?,
+                    // No link: a file, if it is the last.
+                    Err(Errno::INVAL) if self.ahead.is_empty() => {
+                        return Ok(Some(Place::File(self.here().clone(), name)));
+                    }
+                    Err(Errno::INVAL) => return Err(self.fault(&name, Errno::NOTDIR)),
+                    Err(Errno::NOENT) => return Ok(None),
+                    Err(error) => return Err(self.fault(&name, error)),
+                },
+                Err(error) => return Err(self.fault(&name, error)),
+            }
+        }
+        Ok(Some(Place::Folder(self.here().clone())))
+    }
+
+    fn follow(&mut self, target: &Path) -> Result<()> {
+        self.links += 1;
+        if self.links > limits::LINKS_MAX {
+            return Err(Fault::said(format!("'{}' leads through too many links", self.asked)));
+        }
+        if !target.is_absolute() {
+            self.ahead.extend(names(target).collect::<Vec<_>>().into_iter().rev());
+            return Ok(());
+        }
+        let parts = self.root.below_anchor(target).ok_or_else(|| Fault::outside(self.asked))?;
+        self.held.truncate(1);
+        self.ahead.extend(parts.into_iter().rev());
+        Ok(())
+    }
+
+    fn missing(mut self, name: OsString) -> Result<Place> {
+        let here = self.here().clone();
+        self.ahead.push(name);
+        self.ahead.reverse();
+        let path = self.ahead.iter().fold(here.path.clone(), |path, name| path.join(name));
+        if self.ahead.iter().any(|name| name == "..") {
+            return Err(missing(&here, &self.ahead[..1]));
+        }
+        if self.refused.names(&path) {
+            return Err(Fault::refused(self.asked));
+        }
+        Ok(Place::Missing(here, self.ahead))
+    }
+
+    fn fault(&self, name: &OsStr, error: Errno) -> Fault {
+        Fault::system(&self.here().path.join(name), error)
+    }
+}
+
+pub(super) fn missing(folder: &Folder, names: &[OsString]) -> Fault {
+    let path = names.iter().fold(folder.path.clone(), |path, name| path.join(name));
+    Fault::system(&path, Errno::NOENT)
+}
+
+impl Folder {
+    /// A directory in this one; a link is not followed.
+    pub(super) fn enter(&self, name: &OsStr) -> std::result::Result<Folder, Errno> {
+        let fd = self.open(name, FOLDER, Mode::empty())?;
+        Ok(Folder { fd: Arc::new(fd), path: self.path.join(name) })
+    }
+
+    /// Opens one name in this directory; a link is not followed.
+    pub(super) fn open(
+        &self,
+        name: &OsStr,
+        flags: OFlags,
+        mode: Mode,
+    ) -> std::result::Result<OwnedFd, Errno> {
+        let flags = flags | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        #[cfg(target_os = "linux")]
+        {
+            use rustix::fs::{ResolveFlags, openat2};
+            let beneath =
+                ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
+            match openat2(&*self.fd, name, flags, mode, beneath) {
+                // An old kernel, or a sandbox that does not know the call.
+                Err(Errno::NOSYS | Errno::PERM) => {}
+                opened => return opened,
+            }
+        }
+        openat(&*self.fd, name, flags, mode)
+    }
+
+    /// What a link says; `INVAL` where it is none.
+    fn link(&self, name: &OsStr) -> std::result::Result<PathBuf, Errno> {
+        let target = readlinkat(&*self.fd, name, Vec::new())?;
+        Ok(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
+    }
+}
+
+#[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
+fn id(found: &Stat) -> Id {
+    (found.st_dev as u64, found.st_ino as u64)
+}
+
+/// The names on a path; the roots of it and `.` say nothing.
+fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
+    path.components().filter_map(|part| match part {
+        Component::Normal(name) => Some(name.to_owned()),
+        Component::ParentDir => Some("..".into()),
+        Component::RootDir | Component::CurDir | Component::Prefix(_) => None,
+    })
+}

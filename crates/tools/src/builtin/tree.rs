@@ -1,0 +1,204 @@
+//! Walks the files below a folder over descriptors that are held, links not followed. What
+//! `.gitignore` and `.ignore` name is left out, if that is wanted, and so is `.git`.
+
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use ignore::gitignore::{Gitignore, GitignoreBuilder};
+use rustix::fs::{AtFlags, Dir, FileType, statat};
+
+use super::fault::{Fault, Result};
+use super::file;
+use super::limits::{DEPTH_MAX, IGNORE_FILE_BYTES_MAX, NOTED_MAX};
+use super::root::{Folder, Refused, Root};
+use super::stop::Stop;
+
+/// Read in each folder; what stands in the later one wins.
+const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
+
+/// Whether ignore files have a say.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ignoring {
+    Honoured,
+    Off,
+}
+
+pub(super) struct Tree<'a> {
+    pub(super) root: &'a Root,
+    pub(super) stop: &'a Stop,
+    ignoring: Ignoring,
+    refused: Refused,
+    rules: Vec<Gitignore>,
+    /// What could not be read, for people.
+    pub(super) notes: Notes,
+}
+
+#[derive(Default)]
+pub(super) struct Notes {
+    said: Vec<String>,
+    left_out: usize,
+}
+
+/// Whether the walk is to go on.
+#[derive(PartialEq, Eq)]
+pub(super) enum Next {
+    More,
+    Enough,
+}
+
+impl<'a> Tree<'a> {
+    pub(super) fn new(root: &'a Root, stop: &'a Stop, ignoring: Ignoring) -> Tree<'a> {
+        let (rules, notes) = (Vec::new(), Notes::default());
+        Tree { root, stop, ignoring, refused: root.refused(), rules, notes }
+    }
+
+    /// Shows every file below the folder, by name within each.
+    pub(super) fn walk(
+        &mut self,
+        folder: &Folder,
+        visit: &mut dyn FnMut(&mut Notes, &Folder, &OsStr) -> Result<Next>,
+    ) -> Result<()> {
+        self.learn_above(folder);
+        self.folder(folder, 0, visit).map(|_| ())
+    }
+
+    fn folder(
+        &mut self,
+        folder: &Folder,
+        depth: usize,
+        visit: &mut dyn FnMut(&mut Notes, &Folder, &OsStr) -> Result<Next>,
+    ) -> Result<Next> {
+        self.stop.check()?;
+        if depth > DEPTH_MAX {
+            self.notes.add(format!("{}: too deep", self.root.shown(&folder.path).display()));
+            return Ok(Next::More);
+        }
+        let known = self.rules.len();
+        self.learn(folder);
+        let mut next = Next::More;
+        for (name, kind) in self.entries(folder) {
+            let is_folder = kind == FileType::Directory;
+            if next == Next::Enough || self.is_ignored(folder, &name, is_folder) {
+                continue;
+            }
+            match kind {
+                FileType::RegularFile => next = visit(&mut self.notes, folder, &name)?,
+                FileType::Directory => match folder.enter(&name) {
+                    // Not even told of.
+                    Ok(inner) if self.refused.has(&inner) => {}
+                    Ok(inner) => next = self.folder(&inner, depth + 1, visit)?,
+                    Err(error) => self.note(folder, &name, Fault::system(Path::new(&name), error)),
+                },
+                _ => {}
+            }
+        }
+        self.rules.truncate(known);
+        Ok(next)
+    }
+
+    fn entries(&mut self, folder: &Folder) -> Vec<(OsString, FileType)> {
+        let mut entries = Vec::new();
+        let listed = match Dir::read_from(&*folder.fd) {
+            Ok(listed) => listed,
+            Err(error) => {
+                self.note(folder, OsStr::new(""), Fault::system(&folder.path, error));
+                return entries;
+            }
+        };
+        for entry in listed.flatten() {
+            let name = OsStr::from_bytes(entry.file_name().to_bytes());
+            if name == "." || name == ".." {
+                continue;
+            }
+            let kind = match entry.file_type() {
+                // Some file systems do not tell.
+                FileType::Unknown => statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+                    .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
+                kind => kind,
+            };
+            entries.push((name.to_owned(), kind));
+        }
+        entries.sort_by(|a, b| a.0.cmp(&b.0));
+        entries
+    }
+
+    fn note(&mut self, folder: &Folder, name: &OsStr, fault: Fault) {
+        let path = folder.path.join(name);
+        let shown = self.root.shown(&path).display().to_string();
+        self.notes.fault(&shown, fault);
+    }
+
+    fn is_ignored(&self, folder: &Folder, name: &OsStr, is_folder: bool) -> bool {
+        if self.ignoring == Ignoring::Off {
+            return false;
+        }
+        if name == ".git" {
+            return true;
+        }
+        let path = folder.path.join(name);
+        let said = self.rules.iter().rev().map(|rules| rules.matched(&path, is_folder));
+        said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
+    }
+
+    /// The ignore files between the root and where the walk begins.
+    fn learn_above(&mut self, folder: &Folder) {
+        let Ok(below) = folder.path.strip_prefix(&self.root.path) else { return };
+        let Ok(mut at) = self.root.find_folder(None) else { return };
+        for name in below.iter() {
+            self.learn(&at);
+            match at.enter(name) {
+                Ok(next) => at = next,
+                Err(_) => return,
+            }
+        }
+    }
+
+    fn learn(&mut self, folder: &Folder) {
+        if self.ignoring == Ignoring::Off {
+            return;
+        }
+        for name in IGNORE_FILES {
+            let Ok(opened) = file::open_in(folder, OsStr::new(name)) else { continue };
+            let mut text = Vec::new();
+            if opened.file.take(IGNORE_FILE_BYTES_MAX).read_to_end(&mut text).is_err() {
+                continue;
+            }
+            let mut builder = GitignoreBuilder::new(&folder.path);
+            for line in String::from_utf8_lossy(&text).lines() {
+                // A line that is no pattern is passed over, as git does.
+                let _ = builder.add_line(None, line);
+            }
+            self.rules.extend(builder.build().ok());
+        }
+    }
+}
+
+impl Notes {
+    pub(super) fn add(&mut self, note: String) {
+        if self.said.len() < NOTED_MAX {
+            self.said.push(note);
+        } else {
+            self.left_out += 1;
+        }
+    }
+
+    pub(super) fn fault(&mut self, shown: &str, fault: Fault) {
+        if let Fault::Said(words) = fault {
+            self.add(format!("{shown}: {words}"));
+        }
+    }
+
+    /// One block of text; none where all went well.
+    pub(super) fn text(&self) -> Option<String> {
+        if self.said.is_empty() {
+            return None;
+        }
+        let mut text = format!("[not read:\n{}", self.said.join("\n"));
+        if self.left_out > 0 {
+            text.push_str(&format!("\nand {} more", self.left_out));
+        }
+        Some(text + "]")
+    }
+}

@@ -1,0 +1,192 @@
+//! The root is a wall: for paths, for links, and for links that are swapped in the meantime.
+
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde_json::json;
+use tools::builtin::{Allowed, Workspace};
+
+use crate::rig::{ALL, Rig, is_long};
+
+const OUTSIDE: &str = "is outside of the workspace's root";
+
+#[tokio::test]
+async fn nothing_leads_out() {
+    let rig = Rig::new();
+    let outside = rig.around.path().join("secret");
+    std::fs::write(&outside, "secret").unwrap();
+    rig.put("in/file", "inside");
+    symlink(&outside, rig.root.join("absolute")).unwrap();
+    symlink("../secret", rig.root.join("relative")).unwrap();
+    symlink("..", rig.root.join("up")).unwrap();
+    symlink("in/../../secret", rig.root.join("winding")).unwrap();
+    symlink("../new", rig.root.join("dangling")).unwrap();
+    let sibling = rig.root.with_file_name("inside-not");
+    std::fs::create_dir(&sibling).unwrap();
+    std::fs::write(sibling.join("f"), "secret").unwrap();
+    let sibling = sibling.join("f");
+    for path in [
+        "../secret",
+        "in/../../secret",
+        "/etc/passwd",
+        "/proc/self/environ",
+        outside.to_str().unwrap(),
+        sibling.to_str().unwrap(),
+        "absolute",
+        "relative",
+        "winding",
+        "up/secret",
+        "up/inside/../secret",
+        "dangling",
+    ] {
+        rig.call("Read", json!({"path": path})).await.refused(OUTSIDE);
+        rig.call("Write", json!({"path": path, "content": "x"})).await.refused(OUTSIDE);
+        let edit = json!({"path": path, "old": "secret", "new": "x"});
+        rig.call("Edit", edit).await.refused(OUTSIDE);
+        rig.call("Grep", json!({"path": path, "pattern": "."})).await.refused(OUTSIDE);
+        rig.call("Glob", json!({"cwd": path, "pattern": "*"})).await.refused(OUTSIDE);
+        rig.call("Bash", json!({"cwd": path, "command": "true"})).await.refused(OUTSIDE);
+    }
+    assert_eq!(std::fs::read_to_string(&outside).unwrap(), "secret");
+    assert!(!rig.around.path().join("new").exists());
+    // Walks pass links by.
+    let found = rig.call("Grep", json!({"pattern": "secret|inside"})).await.ok();
+    assert_eq!(found.text(), "in/file:1:inside");
+    rig.call("Glob", json!({"pattern": "../*"})).await.refused("bad glob");
+}
+
+#[tokio::test]
+async fn links_that_stay_inside_are_followed() {
+    let rig = Rig::new();
+    rig.put("in/file", "inside");
+    symlink("in", rig.root.join("folder")).unwrap();
+    symlink("folder/file", rig.root.join("link")).unwrap();
+    symlink(rig.root.join("in/file"), rig.root.join("absolute")).unwrap();
+    symlink("made/here", rig.root.join("dangling")).unwrap();
+    symlink("loop", rig.root.join("loop")).unwrap();
+    for path in ["link", "folder/file", "absolute", "folder/../in/file"] {
+        assert_eq!(rig.call("Read", json!({"path": path})).await.ok().text(), "inside", "{path}");
+    }
+    rig.call("Write", json!({"path": "link", "content": "new"})).await.ok();
+    assert_eq!(rig.get("in/file"), "new");
+    assert!(rig.root.join("link").is_symlink(), "the link itself stays");
+    rig.call("Write", json!({"path": "dangling", "content": "made"})).await.ok();
+    assert_eq!(rig.get("made/here"), "made");
+    rig.call("Read", json!({"path": "loop"})).await.refused("too many links");
+}
+
+#[tokio::test]
+async fn the_home_is_refused_inside_the_root_by_any_name() {
+    let rig = Rig::new();
+    rig.put("gate/agent-token", "token");
+    rig.put("other", "no token");
+    symlink("gate", rig.root.join("alias")).unwrap();
+    symlink("gate/agent-token", rig.root.join("direct")).unwrap();
+    for path in ["gate/agent-token", "alias/agent-token", "direct", "./x/../gate/agent-token"] {
+        if path.contains("x/") {
+            std::fs::create_dir(rig.root.join("x")).unwrap();
+        }
+        rig.call("Read", json!({"path": path})).await.refused("Countersign's own home");
+        let write = json!({"path": path, "content": "x"});
+        rig.call("Write", write).await.refused("Countersign's own home");
+    }
+    let bash = json!({"command": "true", "cwd": "gate"});
+    rig.call("Bash", bash).await.refused("Countersign's own home");
+    let found = rig.call("Grep", json!({"pattern": "token"})).await.ok();
+    assert_eq!(found.text(), "other:1:no token");
+    let found = rig.call("Glob", json!({"pattern": "**"})).await.ok();
+    assert_eq!(found.text(), "other");
+    for root in ["gate", "gate/below"] {
+        std::fs::create_dir_all(rig.root.join(root)).unwrap();
+        let refused = vec![rig.root.join("gate")];
+        assert!(Workspace::new(&rig.root.join(root), ALL, refused).is_err(), "{root}");
+    }
+}
+
+#[tokio::test]
+async fn a_home_that_is_still_to_be_made_is_refused_too() {
+    let rig = Rig::new();
+    let write = json!({"path": "gate/keys/x", "content": "x"});
+    rig.call("Write", write).await.refused("Countersign's own home");
+    assert!(!rig.root.join("gate").exists());
+}
+
+#[tokio::test]
+async fn outside_can_be_allowed_but_never_the_home() {
+    let rig = Rig::with(Allowed { allow_outside: true, ..ALL });
+    let outside = rig.root.with_file_name("outside");
+    std::fs::write(&outside, "outside").unwrap();
+    rig.put("in", "inside");
+    rig.put("gate/key", "key");
+    symlink(&outside, rig.root.join("link")).unwrap();
+    for path in [outside.to_str().unwrap(), "../outside", "link"] {
+        assert_eq!(rig.call("Read", json!({"path": path})).await.ok().text(), "outside");
+    }
+    assert_eq!(rig.call("Read", json!({"path": "in"})).await.ok().text(), "inside");
+    let home = rig.root.join("gate/key");
+    for path in ["gate/key", "../inside/gate/key", home.to_str().unwrap()] {
+        rig.call("Read", json!({"path": path})).await.refused("Countersign's own home");
+    }
+}
+
+#[tokio::test]
+async fn a_folder_swapped_for_a_link_never_lets_a_write_out() {
+    swapped(1_000).await;
+}
+
+#[tokio::test]
+async fn long_a_folder_swapped_for_a_link_never_lets_a_write_out() {
+    swapped(if is_long() { 10_000 } else { 100 }).await;
+}
+
+/// Somebody swaps a folder for a link that leads out, and the file in it too, as fast as they can.
+async fn swapped(rounds: usize) {
+    let rig = Rig::new();
+    let outside = rig.root.with_file_name("outside");
+    std::fs::create_dir(&outside).unwrap();
+    std::fs::write(outside.join("file"), "secret").unwrap();
+    rig.put("folder/file", "inside");
+    symlink(&outside, rig.root.join("evil")).unwrap();
+    symlink(outside.join("file"), rig.root.join("evil-file")).unwrap();
+    let done = Arc::new(AtomicBool::new(false));
+    let swapping = std::thread::spawn({
+        let (root, done) = (rig.root.clone(), done.clone());
+        move || swap_until(&root, &done)
+    });
+    let (mut written, mut refused) = (0, 0);
+    for round in 0..rounds {
+        let content = format!("round {round}");
+        let said = rig.call("Write", json!({"path": "folder/file", "content": content})).await;
+        if said.is_error {
+            refused += 1
+        } else {
+            written += 1
+        }
+        let said = rig.call("Read", json!({"path": "folder/file"})).await;
+        assert!(!said.text().contains("secret"), "round {round}: {}", said.text());
+        let said = rig.call("Grep", json!({"pattern": "secret"})).await;
+        assert_eq!(said.text(), "no line fits", "round {round}");
+    }
+    done.store(true, Ordering::Relaxed);
+    swapping.join().unwrap();
+    assert_eq!(std::fs::read_to_string(outside.join("file")).unwrap(), "secret");
+    assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "something was left outside");
+    assert!(written > 0 && refused > 0, "{written} written, {refused} refused: no race was run");
+}
+
+fn swap_until(root: &Path, done: &AtomicBool) {
+    let at = |name: &str| root.join(name);
+    while !done.load(Ordering::Relaxed) {
+        let _ = std::fs::rename(at("folder"), at("aside"));
+        let _ = std::fs::rename(at("evil"), at("folder"));
+        std::thread::yield_now();
+        let _ = std::fs::rename(at("folder"), at("evil"));
+        let _ = std::fs::rename(at("aside"), at("folder"));
+        let _ = std::fs::rename(at("evil-file"), at("folder/file"));
+        std::thread::yield_now();
+        let _ = std::fs::remove_file(at("folder/file"));
+        let _ = symlink(root.with_file_name("outside").join("file"), at("evil-file"));
+    }
+}
