@@ -116,8 +116,10 @@ async fn long_a_sparse_gigabyte_is_passed_over_in_bounded_memory() {
     rig.call("Read", json!({"path": "text", "offset": 5000})).await.refused("has 4097 lines");
     rig.call("Read", json!({"path": "sparse"})).await.refused("binary");
     let grown = peak_kib() - before;
-    // Other tests run beside it.
-    assert!(grown < if is_long() { 512 * 1024 } else { u64::MAX }, "{grown} KiB more");
+    // In a short run other tests fill memory beside it.
+    if is_long() {
+        assert!(grown < 64 * 1024, "{grown} KiB more");
+    }
 }
 
 fn peak_kib() -> u64 {

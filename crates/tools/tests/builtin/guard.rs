@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 use tools::builtin::{Allowed, Workspace};
 
@@ -149,7 +150,6 @@ async fn swapped(rounds: usize) {
     std::fs::write(outside.join("file"), "secret").unwrap();
     rig.put("folder/file", "inside");
     symlink(&outside, rig.root.join("evil")).unwrap();
-    symlink(outside.join("file"), rig.root.join("evil-file")).unwrap();
     let done = Arc::new(AtomicBool::new(false));
     let swapping = std::thread::spawn({
         let (root, done) = (rig.root.clone(), done.clone());
@@ -160,9 +160,9 @@ async fn swapped(rounds: usize) {
         let content = format!("round {round}");
         let said = rig.call("Write", json!({"path": "folder/file", "content": content})).await;
         if said.is_error {
-            refused += 1
+            refused += 1;
         } else {
-            written += 1
+            written += 1;
         }
         let said = rig.call("Read", json!({"path": "folder/file"})).await;
         assert!(!said.text().contains("secret"), "round {round}: {}", said.text());
@@ -170,23 +170,36 @@ async fn swapped(rounds: usize) {
         assert_eq!(said.text(), "no line fits", "round {round}");
     }
     done.store(true, Ordering::Relaxed);
-    swapping.join().unwrap();
+    let swaps = swapping.join().unwrap();
     assert_eq!(std::fs::read_to_string(outside.join("file")).unwrap(), "secret");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "something was left outside");
-    assert!(written > 0 && refused > 0, "{written} written, {refused} refused: no race was run");
+    // Both outcomes, often: otherwise no race was run.
+    let least = rounds / 100;
+    assert!(
+        written >= least && refused >= least && swaps >= rounds / 10,
+        "{written} written, {refused} refused, {swaps} swaps"
+    );
 }
 
-fn swap_until(root: &Path, done: &AtomicBool) {
+/// Gives how often the folder was a link. The two change places in one step: with a moment without
+/// either, a write would make the folder anew and nothing would be swapped from then on.
+fn swap_until(root: &Path, done: &AtomicBool) -> usize {
     let at = |name: &str| root.join(name);
+    let exchange = || {
+        renameat_with(CWD, at("folder"), CWD, at("evil"), RenameFlags::EXCHANGE).unwrap();
+    };
+    let mut swaps = 0;
     while !done.load(Ordering::Relaxed) {
-        let _ = std::fs::rename(at("folder"), at("aside"));
-        let _ = std::fs::rename(at("evil"), at("folder"));
+        exchange();
         std::thread::yield_now();
-        let _ = std::fs::rename(at("folder"), at("evil"));
-        let _ = std::fs::rename(at("aside"), at("folder"));
-        let _ = std::fs::rename(at("evil-file"), at("folder/file"));
+        exchange();
+        swaps += 1;
+        // For a moment the file is the link.
+        symlink(root.with_file_name("outside").join("file"), at("bait")).unwrap();
+        std::fs::rename(at("bait"), at("folder/file")).unwrap();
         std::thread::yield_now();
         let _ = std::fs::remove_file(at("folder/file"));
-        let _ = symlink(root.with_file_name("outside").join("file"), at("evil-file"));
+        std::thread::yield_now();
     }
+    swaps
 }
