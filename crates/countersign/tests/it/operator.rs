@@ -6,6 +6,7 @@ use std::path::Path;
 use reqwest::Method;
 use serde_json::{Value, json};
 
+use crate::foreign::servers;
 use crate::gate::{Gate, counted, eventually, http_client, pids, run, scripted, stderr, stdout};
 
 const SECRET: &str = "hunter2-in-the-environment";
@@ -489,4 +490,18 @@ async fn malformed_servers_are_told_and_not_added() {
     }
     eventually(|| async { (get(&gate, "/servers/s").await["state"] == "ready").then_some(()) })
         .await;
+}
+
+#[tokio::test]
+async fn prompts_and_templates_of_a_real_server_are_reviewed_too() {
+    let gate = servers::gate(|_| json!({"e": servers::everything()})).await;
+    gate.ready("e").await;
+    let (status, answer) = gate.rest(Method::GET, "/api/v1/servers/e/items", None).await;
+    assert_eq!(status, 200, "{answer}");
+    let items = answer["items"].as_array().unwrap();
+    for kind in ["tool", "prompt", "template", "instructions"] {
+        let mut of_kind = items.iter().filter(|item| item["kind"] == kind).peekable();
+        assert!(of_kind.peek().is_some(), "{kind}: {answer}");
+        assert!(of_kind.all(|item| item["approved_fingerprint"].is_string()), "{kind}: {answer}");
+    }
 }
