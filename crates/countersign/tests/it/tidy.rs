@@ -10,13 +10,14 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 /// What each crate may depend on inside the workspace. `testkit` is in no row: it is for tests.
-const LAYERS: [(&str, &[&str]); 10] = [
+const LAYERS: [(&str, &[&str]); 11] = [
     ("mcp", &[]),
     ("domain", &[]),
     ("plugin-sdk", &[]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "provider"]),
     ("tools", &["mcp", "domain", "provider"]),
+    ("runner", &["mcp", "domain", "provider", "store", "tools"]),
     ("gateway", &["mcp", "domain", "provider", "store", "tools"]),
     ("admin", &["mcp", "domain", "provider", "store", "tools", "gateway"]),
     ("testkit", &["mcp"]),

@@ -1,0 +1,4 @@
+//! Runs workflows and the coding agents in them. Reaches tools only through the gate that it is
+//! handed; what a plan means is decided in `domain::workflow`.
+
+pub mod agent;
