@@ -45,7 +45,7 @@ pub(crate) async fn make(
         other: Vec::new(),
     };
     let id = call.id.clone();
-    let ctx = CallContext::within(admin.gateway.settings().call_timeout(&call.tool.server));
+    let ctx = CallContext::within(admin.gateway.call_timeout(&call.tool.server));
     // The call goes on if the client hangs up: it may have taken effect, and is recorded.
     let gateway = admin.gateway.clone();
     let running = tokio::spawn(async move { gateway.call(call, &ctx).await });

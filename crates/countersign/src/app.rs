@@ -41,8 +41,9 @@ impl Servers {
             Purpose::Work => Vec::new(),
             Purpose::Demo => demo::servers(),
         };
-        let workspace = Keeper::new(home.path().to_owned());
-        Servers { demo, workspace, supervisor: own_program() }
+        let supervisor = own_program();
+        let workspace = Keeper::new(home.path().to_owned(), supervisor.clone());
+        Servers { demo, workspace, supervisor }
     }
 
     pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {

@@ -136,9 +136,12 @@ pub(crate) enum Command {
         down in <home>/spool and taken in at its next start."
     )]
     Hook,
-    /// Run a command and end its whole process group when stdin is closed
+    /// Run a command and end its whole process group when stdin is closed, or a process ends
     #[command(hide = true)]
     Supervise {
+        /// End with this process, our parent, instead of stdin
+        #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+        gate: Option<i32>,
         #[arg(last = true, required = true)]
         command: Vec<OsString>,
     },

@@ -43,8 +43,8 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 const BLOCKING_THREADS_MAX: usize = 4;
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    if let Command::Supervise { command } = &cli.command {
-        return supervise::run(command);
+    if let Command::Supervise { gate, command } = &cli.command {
+        return supervise::run(*gate, command);
     }
     if let Command::Hook = &cli.command {
         return command::hook::run(&cli.place);
@@ -81,6 +81,6 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Contention(args) => command::contention::run(&place, args).await,
         Command::Config { verb } => command::config::run(&place, verb).await,
         Command::Hook => command::hook::run(&place),
-        Command::Supervise { command } => supervise::run(&command),
+        Command::Supervise { gate, command } => supervise::run(gate, &command),
     }
 }

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use domain::config;
+use domain::exposed::Names;
 use gateway::plan::Builtin;
 use tools::builtin::{Allowed, Workspace};
 
@@ -16,12 +17,13 @@ const CURRENT: &str = ".";
 pub(crate) struct Keeper {
     /// The gate's own folder, which no tool reaches.
     home: PathBuf,
+    supervisor: Option<PathBuf>,
     last: Mutex<Option<(config::Workspace, Arc<Builtin>)>>,
 }
 
 impl Keeper {
-    pub(crate) fn new(home: PathBuf) -> Keeper {
-        Keeper { home, last: Mutex::default() }
+    pub(crate) fn new(home: PathBuf, supervisor: Option<PathBuf>) -> Keeper {
+        Keeper { home, supervisor, last: Mutex::default() }
     }
 
     /// None where they are not wanted or cannot be had; the log has why.
@@ -54,12 +56,15 @@ impl Keeper {
             shell: wanted.shell,
             allow_outside: wanted.allow_outside,
         };
-        let workspace = Workspace::new(root, allowed, vec![self.home.clone()])?;
+        let workspace = Workspace::new(root, allowed, vec![self.home.clone()])?
+            .supervised(self.supervisor.clone());
         let root = workspace.root().to_str().ok_or("the root's path is not UTF-8")?;
         Ok(Builtin {
             name: NAME.into(),
             root: root.into(),
             definitions: workspace.definitions(),
+            names: Names::Prefixed,
+            call_timeout: Workspace::CALL_TIMEOUT,
             provider: Arc::new(workspace),
         })
     }

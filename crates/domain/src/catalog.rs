@@ -11,7 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::value::RawValue;
 
 use crate::caller::Caller;
-use crate::exposed::{self, Exposed};
+use crate::exposed::{self, Exposed, Names};
 use crate::near;
 use crate::policy::{self, Approval, Lock, ServerRules, Status, ToolRules};
 use crate::search::{Hit as Match, Segment};
@@ -33,6 +33,7 @@ pub struct Server {
     pub listing: Arc<Listing>,
     /// What the server tells models of itself, where that is approved.
     pub instructions: Option<Arc<str>>,
+    names: Names,
     list: OnceLock<Box<RawValue>>,
 }
 
@@ -44,8 +45,14 @@ impl Server {
         state: State,
         listing: Arc<Listing>,
     ) -> Server {
-        let (instructions, list) = (None, OnceLock::new());
-        Server { name, transport, rules, state, listing, instructions, list }
+        let (instructions, names, list) = (None, Names::default(), OnceLock::new());
+        Server { name, transport, rules, state, listing, instructions, names, list }
+    }
+
+    /// How its tools are named where those of all servers are shown.
+    #[must_use]
+    pub fn with_names(self, names: Names) -> Server {
+        Server { names, ..self }
     }
 
     #[must_use]
@@ -57,7 +64,9 @@ impl Server {
     pub fn with_listing(&self, listing: Arc<Listing>) -> Server {
         let (name, rules, state) = (self.name.clone(), self.rules.clone(), self.state.clone());
         let instructions = self.instructions.clone();
-        Server::new(name, self.transport, rules, state, listing).with_instructions(instructions)
+        Server::new(name, self.transport, rules, state, listing)
+            .with_instructions(instructions)
+            .with_names(self.names)
     }
 
     /// The answer to `tools/list` with the tools that the caller may see and call, each as the
@@ -292,13 +301,13 @@ impl Catalog {
         Some((server, server.listing.tool(&name.tool)?))
     }
 
-    /// Every tool that the caller may see and call, as `server__tool`.
+    /// Every tool that the caller may see and call, as `server__tool` or as its server has it.
     pub fn all(&self, caller: &Caller) -> Arc<Exposed> {
         let exposed = || {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
             let tools = visible.flat_map(|server| {
                 let seen = server.tools().filter(|(t, _)| caller.sees_tool(&server.name, &t.name));
-                seen.map(|(tool, lock)| (&*server.name, &**tool, lock))
+                seen.map(|(tool, lock)| (&*server.name, server.names, &**tool, lock))
             });
             Arc::new(Exposed::new(tools))
         };

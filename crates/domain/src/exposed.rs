@@ -15,6 +15,16 @@ pub const NAME_CHARS_MAX: usize = 64;
 /// Hexadecimal digits that tell two shortened names apart.
 const HASH_DIGITS: usize = 8;
 
+/// Under which names a server's tools are shown beside those of others.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Names {
+    /// As `server__tool`.
+    #[default]
+    Prefixed,
+    /// As they are; whoever wants this sees to it that no two are the same.
+    Own,
+}
+
 /// Every tool under its exposed name, ready to be served.
 pub struct Exposed {
     /// The answer to `tools/list`: the callable ones.
@@ -25,11 +35,16 @@ pub struct Exposed {
 impl Exposed {
     /// The tools must come in a fixed order: where two names meet, the later one gives way. Locked
     /// ones have a name too, so that it stays theirs and a call can be told why it is refused.
-    pub(crate) fn new<'a>(tools: impl Iterator<Item = (&'a str, &'a Tool, Lock)>) -> Exposed {
+    pub(crate) fn new<'a>(
+        tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Lock)>,
+    ) -> Exposed {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
-        for (server, tool, lock) in tools {
-            let mut name = exposed_name(server, &tool.name);
+        for (server, names, tool, lock) in tools {
+            let mut name = match names {
+                Names::Prefixed => exposed_name(server, &tool.name),
+                Names::Own => tool.name.clone(),
+            };
             if by_name.contains_key(&name) {
                 name = hashed_name(server, &tool.name);
             }
@@ -145,8 +160,10 @@ mod tests {
     fn only_the_name_is_another() {
         let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
         let locked = Lock::Locked(crate::policy::Status::DisabledByConfig);
-        let exposed =
-            Exposed::new([("s", &tool, Lock::Callable), ("l", &tool, locked)].into_iter());
+        let exposed = Exposed::new(
+            [("s", Names::Prefixed, &tool, Lock::Callable), ("l", Names::Prefixed, &tool, locked)]
+                .into_iter(),
+        );
         assert!(exposed.tool("l__t").is_some(), "locked: named, not listed");
         assert_eq!(
             exposed.list.get(),

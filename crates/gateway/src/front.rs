@@ -1,6 +1,6 @@
 //! How agents speak with the gate. [`stdio`] and [`http`] carry the sessions; [`discovery`] offers
-//! the gate's own tools, [`passthrough`] those of the servers, and [`wrap`] passes one server's
-//! messages on as they are.
+//! the gate's own tools, [`passthrough`] those of the servers, [`step`] those of one step of a run,
+//! and [`wrap`] passes one server's messages on as they are.
 
 pub mod discovery;
 pub mod http;
@@ -8,6 +8,7 @@ mod passthrough;
 mod relay;
 mod session;
 pub mod stdio;
+pub mod step;
 mod tool_request;
 pub mod wrap;
 

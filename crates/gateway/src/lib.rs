@@ -286,6 +286,13 @@ impl Gateway {
         self.shared.settings.load_full()
     }
 
+    /// How long a call of a server's tools may take.
+    pub fn call_timeout(&self, server: &str) -> Duration {
+        let timeout = self.settings().call_timeout(server);
+        let builtin = self.shared.registry.builtin(server);
+        builtin.map_or(timeout, |builtin| timeout.max(builtin.call_timeout))
+    }
+
     /// Cancelled when the gate takes no new calls.
     pub fn draining(&self) -> CancellationToken {
         self.shared.draining.clone()
@@ -323,6 +330,13 @@ impl Gateway {
     /// Takes no new calls, gives running ones the time that the settings allow, then closes every
     /// connection and the ledger.
     pub async fn drain(&self) {
+        self.retire_all().await;
+        // What could not be written was told when it happened.
+        let _ = self.shared.store.close().await;
+    }
+
+    /// The same for a gate among others on one ledger, which stays open.
+    pub async fn retire_all(&self) {
         let within = self.settings().shutdown_timeout;
         self.shared.draining.cancel();
         self.shared.calls.close();
@@ -331,7 +345,5 @@ impl Gateway {
         join_all(providers.iter().map(|provider| provider.close())).await;
         self.shared.retiring.close();
         let _ = tokio::time::timeout(within, self.shared.retiring.wait()).await;
-        // What could not be written was told when it happened.
-        let _ = self.shared.store.close().await;
     }
 }

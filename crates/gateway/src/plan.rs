@@ -3,8 +3,10 @@
 
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use domain::config::{self, Origin};
+use domain::exposed::Names;
 use domain::policy::ServerRules;
 use mcp::message::Raw;
 use provider::ToolProvider;
@@ -18,6 +20,7 @@ pub enum Reach {
     #[default]
     All,
     Only(String),
+    Among(Vec<String>),
     /// None: for those that only look into the store.
     Nothing,
 }
@@ -30,6 +33,10 @@ pub struct Builtin {
     pub root: Arc<str>,
     pub definitions: Vec<Raw>,
     pub provider: Arc<dyn ToolProvider>,
+    pub names: Names,
+    /// The longest that one of its calls may take, where that is more than the settings allow: some
+    /// of its tools are told by their caller how long to wait.
+    pub call_timeout: Duration,
 }
 
 /// What is to run, under what people decided.
@@ -53,6 +60,7 @@ impl Reach {
         match self {
             Reach::All => true,
             Reach::Only(name) => name == server,
+            Reach::Among(names) => names.iter().any(|name| name == server),
             Reach::Nothing => false,
         }
     }

@@ -198,19 +198,19 @@ impl Registry {
             return;
         }
         let rules = Arc::new(rules);
-        let name = builtin.name.clone();
+        let (name, names) = (builtin.name.clone(), builtin.names);
         let listing = Arc::new(Listing::new(&Source::Builtin, builtin.definitions.clone()));
         let entry = Entry::Builtin(builtin, rules.clone());
         // The provider first: what is listed can be called.
         self.write().insert(name.to_string(), entry);
         let server = Server::new(name.clone(), "builtin", rules, State::Ready, listing);
+        let server = server.with_names(names);
         self.publish(self.claim(&name), server);
     }
 
-    /// Where the tools of a built-in server work.
-    pub(crate) fn builtin_root(&self, server: &str) -> Option<Arc<str>> {
+    pub(crate) fn builtin(&self, server: &str) -> Option<Arc<Builtin>> {
         match self.read().get(server)? {
-            Entry::Builtin(builtin, _) => Some(builtin.root.clone()),
+            Entry::Builtin(builtin, _) => Some(builtin.clone()),
             Entry::Upstream(_) | Entry::Fixed(_) => None,
         }
     }

@@ -45,6 +45,8 @@ pub enum Surface {
     Wrap,
     Rest,
     Cli,
+    /// A step of a workflow: the agent in it, or a command.
+    Run,
 }
 
 impl Surface {
@@ -55,6 +57,7 @@ impl Surface {
             Surface::Wrap => "wrap",
             Surface::Rest => "rest",
             Surface::Cli => "cli",
+            Surface::Run => "run",
         }
     }
 
@@ -63,7 +66,7 @@ impl Surface {
         match self {
             Surface::Discovery => Some(caller::Surface::Discovery),
             Surface::Passthrough => Some(caller::Surface::Passthrough),
-            Surface::Wrap | Surface::Rest | Surface::Cli => None,
+            Surface::Wrap | Surface::Rest | Surface::Cli | Surface::Run => None,
         }
     }
 
@@ -73,6 +76,7 @@ impl Surface {
             Surface::Discovery | Surface::Passthrough | Surface::Wrap => "mcp",
             Surface::Rest => "api",
             Surface::Cli => "cli",
+            Surface::Run => "run",
         }
     }
 }

@@ -17,6 +17,7 @@ mod write;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -41,6 +42,7 @@ pub struct Allowed {
 pub struct Workspace {
     root: Arc<Root>,
     allowed: Allowed,
+    supervisor: Option<PathBuf>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -97,6 +99,10 @@ fn text_block(text: &str) -> Value {
 }
 
 impl Workspace {
+    /// How long a call may take at most: as long as Bash can be told to wait, and what it takes to
+    /// end a command.
+    pub const CALL_TIMEOUT: Duration = limits::CALL_TIMEOUT;
+
     /// Opens the root. `refused` are folders that no tool reaches, also inside the root.
     pub fn new(
         root: &Path,
@@ -104,7 +110,14 @@ impl Workspace {
         refused: Vec<PathBuf>,
     ) -> std::result::Result<Workspace, String> {
         let root = Arc::new(Root::open(root, allowed.allow_outside, refused)?);
-        Ok(Workspace { root, allowed })
+        Ok(Workspace { root, allowed, supervisor: None })
+    }
+
+    /// Has this program stand between the gate and each command, so that nothing of it is left when
+    /// either ends: it is started as `supervise --gate <pid> -- command…`.
+    #[must_use]
+    pub fn supervised(self, supervisor: Option<PathBuf>) -> Workspace {
+        Workspace { supervisor, ..self }
     }
 
     /// The root, absolute and without links.
@@ -151,7 +164,7 @@ impl Workspace {
         let cwd = arguments.optional_text(&["cwd"])?.map(str::to_owned);
         let root = self.root.clone();
         let cwd = blocking(move || root.find_folder(cwd.as_deref())).await?;
-        bash::run(asked, &cwd, ctx).await
+        bash::run(asked, &cwd, self.supervisor.as_deref(), ctx).await
     }
 }
 

@@ -125,7 +125,7 @@ pub(crate) async fn in_state(client: &Client, name: &str, state: &str) -> Value 
 }
 
 /// Whether the process is there and no zombie.
-fn lives(pid: Pid) -> bool {
+pub(crate) fn lives(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| {
         !stat.rsplit(')').next().is_some_and(|rest| rest.trim_start().starts_with('Z'))
@@ -143,7 +143,7 @@ async fn pids(file: PathBuf) -> Vec<Pid> {
     .await
 }
 
-async fn all_end(pids: &[Pid]) {
+pub(crate) async fn all_end(pids: &[Pid]) {
     eventually_within(GRACE, || async { pids.iter().all(|pid| !lives(*pid)).then_some(()) }).await;
 }
 

@@ -4,11 +4,13 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
 
 use crate::gate::{self, Gate, client_of, eventually, program, run, stderr, stdout};
 use crate::ledger::{record, records_when, two_keys};
+use crate::misbehaving::{all_end, lives};
 
 /// A folder beside the home, with a file in it.
 fn folder(dir: &Path) -> PathBuf {
@@ -144,6 +146,66 @@ async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
             assert_eq!(record["action"]["target"], target, "{tool}");
         }
     }
+}
+
+/// Leaves a child in its group and a daemon outside of it, and says who they are.
+const LEAVES: &str = "sleep 1000 & echo $! >> pids; \
+    setsid sh -c 'echo $$ >> pids; exec sleep 1000' & \
+    while [ $(wc -l < pids) -lt 2 ]; do sleep 0.01; done";
+
+async fn left(folder: &Path) -> Vec<Pid> {
+    eventually(|| async {
+        let text = std::fs::read_to_string(folder.join("pids")).ok()?;
+        let pids = text.lines().filter_map(|pid| Pid::from_raw(pid.parse().ok()?));
+        let pids: Vec<Pid> = pids.collect();
+        (pids.len() == 2).then_some(pids)
+    })
+    .await
+}
+
+async fn with_a_shell(call_timeout: &str) -> (Gate, PathBuf) {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let workspace = json!({"root": folder, "shell": true});
+    let config = json!({"workspace": workspace, "call_timeout": call_timeout});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    (Gate::open(dir).await, folder)
+}
+
+#[tokio::test]
+async fn nothing_of_a_command_is_left_when_it_has_ended_or_was_too_slow() {
+    let (gate, folder) = with_a_shell("2m").await;
+    let client = gate.http().await;
+    for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: not done")] {
+        let _ = std::fs::remove_file(folder.join("pids"));
+        let args = json!({"command": format!("{LEAVES}; {end}"), "timeout_seconds": 2});
+        let done = call(&client, "destructive", "Bash", args).await;
+        assert!(text(&done).contains(expected), "{done}");
+        let left = left(&folder).await;
+        assert!(!left.iter().any(|pid| lives(*pid)), "they end before the answer comes: {end}");
+    }
+}
+
+#[tokio::test]
+async fn nothing_of_a_command_is_left_when_the_gate_is_killed() {
+    let (gate, folder) = with_a_shell("2m").await;
+    let client = gate.http().await;
+    let command = json!({"command": format!("{LEAVES}; exec sleep 1000")});
+    let running = tokio::spawn(async move { call(&client, "destructive", "Bash", command).await });
+    let left = left(&folder).await;
+    assert!(left.iter().all(|pid| lives(*pid)));
+    kill_process(gate.pid(), Signal::KILL).unwrap();
+    all_end(&left).await;
+    running.abort();
+}
+
+#[tokio::test]
+async fn a_command_may_take_as_long_as_its_caller_said() {
+    let (gate, _) = with_a_shell("1s").await;
+    let client = gate.http().await;
+    let args = json!({"command": "sleep 2; echo done", "timeout_seconds": 60});
+    let done = call(&client, "destructive", "Bash", args).await;
+    assert_eq!(text(&done), "done\n[exit code 0]");
 }
 
 #[tokio::test]

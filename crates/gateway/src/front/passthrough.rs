@@ -26,6 +26,7 @@ use crate::front::tool_request::ToolRequest;
 pub(super) struct Passthrough {
     session: Session,
     scope: Scope,
+    surface: Surface,
     shown: Arc<Shown>,
     watching: OnceLock<()>,
 }
@@ -46,16 +47,21 @@ impl Scope {
 
 impl Passthrough {
     pub(super) fn all(session: Session) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::All)
+        Passthrough::new(session, Scope::All, Surface::Passthrough)
+    }
+
+    /// All, for the agent in a step of a run.
+    pub(super) fn step(session: Session) -> Arc<Passthrough> {
+        Passthrough::new(session, Scope::All, Surface::Run)
     }
 
     pub(super) fn server(session: Session, name: Arc<str>) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::Server(name))
+        Passthrough::new(session, Scope::Server(name), Surface::Passthrough)
     }
 
-    fn new(session: Session, scope: Scope) -> Arc<Passthrough> {
+    fn new(session: Session, scope: Scope, surface: Surface) -> Arc<Passthrough> {
         let (shown, watching) = (Arc::default(), OnceLock::new());
-        Arc::new(Passthrough { session, scope, shown, watching })
+        Arc::new(Passthrough { session, scope, surface, shown, watching })
     }
 
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
@@ -137,8 +143,7 @@ impl Passthrough {
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };
-        let asked =
-            Asked { surface: Surface::Passthrough, tool, arguments, declared: Declared::Nothing };
+        let asked = Asked { surface: self.surface, tool, arguments, declared: Declared::Nothing };
         match self.session.relay(asked, &request, incoming).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),

@@ -50,7 +50,7 @@ impl Session {
         };
         let (sink, waiting) = request.progress_token().map(progress_queue).unzip();
         let ctx = CallContext {
-            deadline: Instant::now() + self.gateway.settings().call_timeout(&call.tool.server),
+            deadline: Instant::now() + self.gateway.call_timeout(&call.tool.server),
             cancel: incoming.cancel.clone(),
             progress: sink,
             log: None,

@@ -28,7 +28,8 @@ impl Snapshot {
             wait_for_list(gateway, call, ctx).await;
         }
         let metrics = gateway.metrics().clone();
-        let root = gateway.shared.registry.builtin_root(&call.tool.server);
+        let root = gateway.shared.registry.builtin(&call.tool.server);
+        let root = root.map(|builtin| builtin.root.clone());
         let catalog = gateway.catalog_of(call.session.as_deref());
         Snapshot { catalog, settings, metrics, root }
     }

@@ -5,7 +5,7 @@ use domain::ledger::target;
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Allowed;
 use domain::tool::{Class, Source};
-use provider::{Call, CallContext, Declared, TraceContext};
+use provider::{Call, CallContext, Declared, Surface, TraceContext};
 use serde_json::value::RawValue;
 use store::{Action, Agent, Kind, Started};
 
@@ -66,7 +66,9 @@ pub(super) fn started(
 fn agent(call: &Call) -> Agent {
     let token = call.caller.token.to_string();
     let client = call.client.as_deref().unwrap_or_default().to_owned();
-    let program = if client.is_empty() { &token } else { &client };
+    // In a run the token says more than the program: workflow, step and provider.
+    let by_token = client.is_empty() || call.surface == Surface::Run;
+    let program = if by_token { &token } else { &client };
     let name = match call.session.as_deref() {
         Some(session) => {
             let skipped = session.chars().count().saturating_sub(SESSION_CHARS);

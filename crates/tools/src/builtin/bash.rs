@@ -1,11 +1,14 @@
 //! Bash: a command in its own process group, which ends as a whole, whatever the command left
-//! running in it. The root is where it starts, no wall around it.
+//! running in it. Under a supervisor, what has left the group ends with it, and nothing outlives
+//! the gate. The root is where it starts, no wall around it.
 
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
 use provider::CallContext;
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -46,9 +49,14 @@ enum End {
     Cancelled,
 }
 
-pub(super) async fn run(asked: Asked, cwd: &Folder, ctx: &CallContext) -> Result<Answer> {
+pub(super) async fn run(
+    asked: Asked,
+    cwd: &Folder,
+    supervisor: Option<&Path>,
+    ctx: &CallContext,
+) -> Result<Answer> {
     let within = asked.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
-    let mut running = Running::start(&asked.command, cwd)?;
+    let mut running = Running::start(shell(&asked.command, supervisor), cwd, supervisor.is_some())?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
             Ok(status) => End::Exited(status),
@@ -84,10 +92,27 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// A command with its group. Dropping it kills the group.
+/// The program that runs a command line.
+fn shell(command: &str, supervisor: Option<&Path>) -> Command {
+    let mut shell = match supervisor {
+        Some(program) => {
+            let mut shell = Command::new(program);
+            let gate = std::process::id().to_string();
+            shell.args(["supervise", "--gate", &gate, "--", "sh"]);
+            shell
+        }
+        None => Command::new("sh"),
+    };
+    shell.arg("-c").arg(command);
+    shell
+}
+
+/// A command with its group. Dropping it ends the group.
 struct Running {
     child: Child,
     group: Option<Pid>,
+    /// It must live to end what has left the group.
+    supervised: bool,
     stdout: Collected,
     stderr: Collected,
 }
@@ -98,9 +123,8 @@ struct Collected {
 }
 
 impl Running {
-    fn start(command: &str, cwd: &Folder) -> Result<Running> {
-        let mut shell = Command::new("sh");
-        shell.arg("-c").arg(command).current_dir(&cwd.path);
+    fn start(mut shell: Command, cwd: &Folder, supervised: bool) -> Result<Running> {
+        shell.current_dir(&cwd.path);
         // They may hold the gate's keys.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COUNTERSIGN_") {
@@ -108,7 +132,7 @@ impl Running {
             }
         }
         shell.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        shell.process_group(0).kill_on_drop(true);
+        shell.process_group(0).kill_on_drop(!supervised);
         let spawned = shell.spawn();
         let mut child =
             spawned.map_err(|error| Fault::said(format!("cannot start sh: {error}")))?;
@@ -118,6 +142,7 @@ impl Running {
         Ok(Running {
             child,
             group,
+            supervised,
             stdout: Collected::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
             stderr: Collected::start(stderr, limits::BASH_STDERR_BYTES_MAX),
         })
@@ -125,24 +150,30 @@ impl Running {
 
     /// Kills what is left, and gives what was written.
     async fn end(mut self) -> (String, String) {
-        self.kill();
+        if self.supervised {
+            self.signal(Signal::TERM);
+            let patience = CHILD_GRACE + CHILD_LAST_STEP;
+            let _ = tokio::time::timeout(patience, self.child.wait()).await;
+        }
+        self.signal(Signal::KILL);
         let _ = self.child.wait().await;
+        self.group = None;
         let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
         let stdout = self.stdout.text(until).await;
         (stdout, self.stderr.text(until).await)
     }
 
-    fn kill(&self) {
+    fn signal(&self, signal: Signal) {
         if let Some(group) = self.group {
             // The group may be gone already: that is what was wanted.
-            let _ = kill_process_group(group, Signal::KILL);
+            let _ = kill_process_group(group, signal);
         }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.kill();
+        self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
         self.stdout.reading.abort();
         self.stderr.reading.abort();
     }

@@ -50,6 +50,9 @@ pub(super) const ATTEMPTS_MAX: usize = 16;
 pub(super) const BASH_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) const BASH_TIMEOUT_SECONDS_MAX: u64 = 600;
 
+/// A command's own time, and a while to end it in.
+pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(BASH_TIMEOUT_SECONDS_MAX + 10);
+
 /// Of the 1 MiB that a command's output may have, errors take at most a quarter.
 pub(super) const BASH_STDOUT_BYTES_MAX: usize = 768 * 1024;
 pub(super) const BASH_STDERR_BYTES_MAX: usize = 256 * 1024;
