@@ -1,8 +1,13 @@
 //! How a supervisor knows that the gate is gone, or wants its command to end.
 
+use std::time::Duration;
+
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, getppid};
 use tokio::sync::oneshot;
+
+/// A parent that is gone is noticed within this time.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 pub(super) enum Lifeline {
@@ -16,15 +21,23 @@ pub(super) enum Lifeline {
 impl Lifeline {
     /// Returns when the line is cut.
     pub(super) async fn cut(self) {
-        let (sender, receiver) = oneshot::channel();
-        std::thread::spawn(move || {
-            match self {
-                Lifeline::Stdin(_) => while !input_is_over(None) {},
-                Lifeline::Process(gate) => watched::until_gone(gate),
+        match self {
+            Lifeline::Stdin(_) => {
+                let (sender, receiver) = oneshot::channel();
+                std::thread::spawn(move || {
+                    while !input_is_over(None) {}
+                    let _ = sender.send(());
+                });
+                let _ = receiver.await;
             }
-            let _ = sender.send(());
-        });
-        let _ = receiver.await;
+            Lifeline::Process(gate) => {
+                watched::until_gone(gate).await;
+                // Where a process cannot be waited for, we look from time to time.
+                while self.gate_lives() {
+                    tokio::time::sleep(LOOK_INTERVAL).await;
+                }
+            }
+        }
     }
 
     /// Whether it is cut now.
@@ -53,32 +66,22 @@ fn input_is_over(within: Option<&Timespec>) -> bool {
 
 #[cfg(target_os = "linux")]
 mod watched {
-    use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
+    use tokio::io::unix::AsyncFd;
 
-    /// Blocks until a process that is our parent is gone.
-    pub(super) fn until_gone(parent: Pid) {
-        match pidfd_open(parent, PidfdFlags::empty()) {
-            // Asked after the descriptor was had: the number may have gone to another process.
-            Ok(process) if getppid() == Some(parent) => {
-                let mut watched = [PollFd::new(&process, PollFlags::IN)];
-                while !matches!(poll(&mut watched, None), Ok(1..)) {}
-            }
-            Ok(_) => {}
-            Err(_) => super::look_until_gone(parent),
+    /// Returns when the process, our parent, is gone, or at once where it cannot be waited for.
+    pub(super) async fn until_gone(parent: Pid) {
+        if let Ok(process) = pidfd_open(parent, PidfdFlags::empty())
+            // Asked when we have it: by now its number may belong to another process.
+            && getppid() == Some(parent)
+            && let Ok(process) = AsyncFd::register(process)
+        {
+            let _ = process.readable().await;
         }
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod watched {
-    pub(super) use super::look_until_gone as until_gone;
-}
-
-/// Where a process cannot be waited for, we look from time to time.
-fn look_until_gone(parent: Pid) {
-    const PAUSE: std::time::Duration = std::time::Duration::from_millis(100);
-    while getppid() == Some(parent) {
-        std::thread::sleep(PAUSE);
-    }
+    pub(super) async fn until_gone(_process: rustix::process::Pid) {}
 }
