@@ -21,22 +21,18 @@ pub(super) enum Lifeline {
 impl Lifeline {
     /// Returns when the line is cut.
     pub(super) async fn cut(self) {
-        match self {
-            Lifeline::Stdin(_) => {
-                let (sender, receiver) = oneshot::channel();
-                std::thread::spawn(move || {
-                    while !input_is_over(None) {}
-                    let _ = sender.send(());
-                });
-                let _ = receiver.await;
+        let (sender, receiver) = oneshot::channel();
+        std::thread::spawn(move || {
+            match self {
+                Lifeline::Stdin(_) => while !input_is_over(None) {},
+                Lifeline::Process(gate) => watched::until_gone(gate),
             }
-            Lifeline::Process(gate) => {
-                watched::until_gone(gate).await;
-                // Where a process cannot be waited for, we look from time to time.
-                while self.gate_lives() {
-                    tokio::time::sleep(LOOK_INTERVAL).await;
-                }
-            }
+            let _ = sender.send(());
+        });
+        let _ = receiver.await;
+        // Where a process cannot be waited for, we look from time to time.
+        while matches!(self, Lifeline::Process(_)) && self.gate_lives() {
+            tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
 
@@ -66,22 +62,19 @@ fn input_is_over(within: Option<&Timespec>) -> bool {
 
 #[cfg(target_os = "linux")]
 mod watched {
+    use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
-    use tokio::io::unix::AsyncFd;
 
-    /// Returns when the process, our parent, is gone, or at once where it cannot be waited for.
-    pub(super) async fn until_gone(parent: Pid) {
-        if let Ok(process) = pidfd_open(parent, PidfdFlags::empty())
-            // Asked when we have it: by now its number may belong to another process.
-            && getppid() == Some(parent)
-            && let Ok(process) = AsyncFd::register(process)
-        {
-            let _ = process.readable().await;
-        }
+    /// Blocks until the process, our parent, is gone; not at all where it cannot be waited for.
+    pub(super) fn until_gone(parent: Pid) {
+        let Ok(process) = pidfd_open(parent, PidfdFlags::empty()) else { return };
+        let mut watched = [PollFd::new(&process, PollFlags::IN)];
+        // Asked when we have it: by now its number may belong to another process.
+        while getppid() == Some(parent) && !matches!(poll(&mut watched, None), Ok(1..)) {}
     }
 }
 
 #[cfg(not(target_os = "linux"))]
 mod watched {
-    pub(super) async fn until_gone(_process: rustix::process::Pid) {}
+    pub(super) fn until_gone(_process: rustix::process::Pid) {}
 }
