@@ -36,7 +36,7 @@ pub(crate) enum Purpose {
 }
 
 impl Servers {
-    fn new(home: &Home, purpose: Purpose) -> Servers {
+    pub(crate) fn new(home: &Home, purpose: Purpose) -> Servers {
         let demo = match purpose {
             Purpose::Work => Vec::new(),
             Purpose::Demo => demo::servers(),

@@ -82,6 +82,9 @@ pub(crate) enum Command {
     Serve(Serve),
     /// Speak MCP on stdin and stdout: through a running `serve`, else with a gate of its own
     Mcp(Mcp),
+    /// Be the MCP server of the agent in a step of a run; --config names the step's file
+    #[command(hide = true)]
+    McpServe,
     /// Stand in for one server: pass its messages on as they are, and record every call
     #[command(after_help = "Example, in a client's configuration:\n  \
         \"command\": \"countersign\", \"args\": [\"wrap\", \"--name\", \"github\", \"--\", \"npx\", \"…\"]")]

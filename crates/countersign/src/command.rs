@@ -11,6 +11,7 @@ pub(crate) mod hook;
 pub(crate) mod keys;
 pub(crate) mod man;
 pub(crate) mod mcp;
+pub(crate) mod mcp_serve;
 pub(crate) mod receipt;
 mod review;
 pub(crate) mod token;

@@ -14,6 +14,7 @@ mod reload;
 mod serve;
 mod source;
 mod spool;
+mod step;
 mod supervise;
 mod workspace;
 
@@ -67,6 +68,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
     match cli.command {
         Command::Serve(args) => serve::run(&place, args).await,
         Command::Mcp(args) => command::mcp::run(&place, args).await,
+        Command::McpServe => command::mcp_serve::run(place).await,
         Command::Wrap(args) => command::wrap::run(&place, args).await,
         Command::Demo(args) => command::demo::run(args).await,
         Command::Completions { shell } => command::completions::run(shell),

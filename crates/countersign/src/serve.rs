@@ -113,7 +113,7 @@ async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
 }
 
 /// The lock on the home is held, so a socket that lies there is a leftover.
-fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
+pub(crate) fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
     let fail = |error: std::io::Error| {
         Failure::system(format!("cannot listen on '{}': {error}", path.display()))
     };

@@ -86,13 +86,34 @@ fn too_wide(root: &str) -> Option<String> {
         return None;
     }
     let here = Path::new(root).canonicalize().ok()?;
-    let person = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
-    let is_wide = here == Path::new("/") || person.is_some_and(|person| here == person);
-    is_wide.then(|| {
+    is_wide(&here).then(|| {
         format!(
             "the current folder is '{}', which is too much to open unasked: start in a project's \
              folder, or name it as 'workspace.root' in the config",
             here.display()
         )
     })
+}
+
+fn is_wide(folder: &Path) -> bool {
+    let person = std::env::var_os("HOME").and_then(|home| Path::new(&home).canonicalize().ok());
+    folder == Path::new("/") || person.is_some_and(|person| folder == person)
+}
+
+/// The folder that a step's tools work in. Of those that are too much to open, only the one that
+/// the person's own config names.
+pub(crate) fn step_root(folder: &Path, of_config: &config::Workspace) -> Result<PathBuf, String> {
+    let root = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
+    let named = || {
+        of_config.root != CURRENT
+            && Path::new(&of_config.root).canonicalize().is_ok_and(|named| named == root)
+    };
+    if is_wide(&root) && !named() {
+        return Err(format!(
+            "the step's folder is '{}', which is too much to open unasked: give the step a 'dir', \
+             or name the folder as 'workspace.root' in the config",
+            root.display()
+        ));
+    }
+    Ok(root)
 }

@@ -2,3 +2,4 @@
 //! handed; what a plan means is decided in `domain::workflow`.
 
 pub mod agent;
+pub mod gate;

@@ -15,6 +15,8 @@ mod stop;
 mod tree;
 mod write;
 
+pub use bash::{COMMAND_META, Command};
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -43,6 +45,8 @@ pub struct Workspace {
     root: Arc<Root>,
     allowed: Allowed,
     supervisor: Option<PathBuf>,
+    /// The longest that a command may be given.
+    seconds_max: u64,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -78,11 +82,13 @@ impl Tool {
 struct Answer {
     content: Vec<Value>,
     is_error: bool,
+    /// For programs: models are not shown it.
+    meta: Option<Value>,
 }
 
 impl Answer {
     fn of(content: Vec<Value>) -> Answer {
-        Answer { content, is_error: false }
+        Answer { content, is_error: false, meta: None }
     }
 
     fn text(text: impl AsRef<str>) -> Answer {
@@ -90,7 +96,11 @@ impl Answer {
     }
 
     fn into_reply(self) -> Reply {
-        Reply { result: to_raw(&json!({"content": self.content, "isError": self.is_error})) }
+        let mut result = json!({"content": self.content, "isError": self.is_error});
+        if let Some(meta) = self.meta {
+            result["_meta"] = meta;
+        }
+        Reply { result: to_raw(&result) }
     }
 }
 
@@ -110,7 +120,14 @@ impl Workspace {
         refused: Vec<PathBuf>,
     ) -> std::result::Result<Workspace, String> {
         let root = Arc::new(Root::open(root, allowed.allow_outside, refused)?);
-        Ok(Workspace { root, allowed, supervisor: None })
+        let seconds_max = limits::BASH_TIMEOUT_SECONDS_MAX;
+        Ok(Workspace { root, allowed, supervisor: None, seconds_max })
+    }
+
+    /// Lets commands take longer than an agent may ask for.
+    #[must_use]
+    pub fn patient(self, at_most: Duration) -> Workspace {
+        Workspace { seconds_max: at_most.as_secs().max(1), ..self }
     }
 
     /// Has this program stand between the gate and each command, so that nothing of it is left when
@@ -128,7 +145,7 @@ impl Workspace {
     /// The tools that are allowed, each as the JSON object of `tools/list`.
     pub fn definitions(&self) -> Vec<Raw> {
         let offered = Tool::ALL.into_iter().filter(|(tool, _)| tool.is_in(self.allowed));
-        offered.map(|(tool, _)| to_raw(&definitions::definition(tool))).collect()
+        offered.map(|(tool, _)| to_raw(&definitions::definition(tool, self.seconds_max))).collect()
     }
 
     async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Answer> {
@@ -160,7 +177,7 @@ impl Workspace {
 
     async fn bash(&self, call: &Call, ctx: &CallContext) -> Result<Answer> {
         let arguments = Arguments(call.arguments.members());
-        let asked = bash::Asked::of(&arguments)?;
+        let asked = bash::Asked::of(&arguments, self.seconds_max)?;
         let cwd = arguments.optional_text(&["cwd"])?.map(str::to_owned);
         let root = self.root.clone();
         let cwd = blocking(move || root.find_folder(cwd.as_deref())).await?;

@@ -10,7 +10,7 @@ use gateway::front::{View, stdio};
 use gateway::plan::Reach;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
@@ -55,7 +55,15 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         return Err(Failure::input(control::words(&value)));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
-    let (mut from_gate, mut to_gate) = tokio::io::split(TokioIo::new(upgraded));
+    let (from_gate, to_gate) = tokio::io::split(TokioIo::new(upgraded));
+    copy(from_gate, to_gate).await
+}
+
+/// Copies between our stdio and a gate, until either side has ended.
+pub(crate) async fn copy(
+    mut from_gate: impl AsyncRead + Unpin,
+    mut to_gate: impl AsyncWrite + Unpin,
+) -> Result<(), Failure> {
     let asking = async {
         tokio::io::copy(&mut tokio::io::stdin(), &mut to_gate).await?;
         to_gate.shutdown().await

@@ -2,6 +2,7 @@
 //! running in it. Under a supervisor, what has left the group ends with it, and nothing outlives
 //! the gate. The root is where it starts, no wall around it.
 
+use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{ExitStatus, Stdio};
@@ -11,8 +12,10 @@ use std::time::Duration;
 use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
 use provider::CallContext;
 use rustix::process::{Pid, Signal, kill_process_group};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::process::{Child, Command};
+use tokio::process::{self, Child};
 use tokio::task::JoinHandle;
 
 use super::Answer;
@@ -28,18 +31,34 @@ pub(super) struct Asked {
 }
 
 impl Asked {
-    pub(super) fn of(arguments: &Arguments<'_>) -> Result<Asked> {
+    pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<Asked> {
         let command = arguments.text(&["command"])?;
         if command.contains('\0') {
             return Err(Fault::said("a command cannot hold a NUL character"));
         }
         let timeout = match arguments.count("timeout_seconds")? {
             None => limits::BASH_TIMEOUT,
-            Some(seconds @ 1..=limits::BASH_TIMEOUT_SECONDS_MAX) => Duration::from_secs(seconds),
-            Some(_) => return Err(Fault::said("'timeout_seconds' must be from 1 to 600")),
+            Some(seconds) if (1..=seconds_max).contains(&seconds) => Duration::from_secs(seconds),
+            Some(_) => {
+                let words = format!("'timeout_seconds' must be from 1 to {seconds_max}");
+                return Err(Fault::said(words));
+            }
         };
         Ok(Asked { command: command.to_owned(), timeout })
     }
+}
+
+/// Where a result of Bash says, for programs, how its command ended.
+pub const COMMAND_META: &str = "countersign/command";
+
+/// What became of a command. Both texts are parts of the result's, by bytes.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Command {
+    /// None where it did not end by itself.
+    pub exit_code: Option<i32>,
+    pub timed_out: bool,
+    pub stdout: Range<usize>,
+    pub stderr: Range<usize>,
 }
 
 /// How a command ended.
@@ -66,22 +85,31 @@ pub(super) async fn run(
         () = ctx.cancel.cancelled() => End::Cancelled,
     };
     let (stdout, stderr) = running.end().await;
-    let (word, is_error) = match end {
+    let (word, exit_code) = match end {
         End::Cancelled => return Err(Fault::Cancelled),
-        End::TimedOut => (format!("killed: not done after {:.0} s", within.as_secs_f32()), true),
-        End::Exited(status) => (words(status), !status.success()),
+        End::TimedOut => (format!("killed: not done after {:.0} s", within.as_secs_f32()), None),
+        End::Exited(status) => (words(status), status.code()),
     };
     let mut text = stdout;
-    for (title, part) in [("[stderr]\n", stderr.as_str()), ("", &format!("[{word}]"))] {
-        if !part.is_empty() {
-            if !text.is_empty() && !text.ends_with('\n') {
-                text.push('\n');
-            }
-            text.push_str(title);
-            text.push_str(part);
+    let stdout = 0..text.len();
+    let stderr = append(&mut text, "[stderr]\n", &stderr);
+    append(&mut text, "", &format!("[{word}]"));
+    let timed_out = matches!(end, End::TimedOut);
+    let command = Command { exit_code, timed_out, stdout, stderr };
+    let meta = Some(json!({COMMAND_META: command}));
+    Ok(Answer { is_error: exit_code != Some(0), meta, ..Answer::text(text) })
+}
+
+/// Adds a part under its title, unless it is empty; gives where it stands.
+fn append(text: &mut String, title: &str, part: &str) -> Range<usize> {
+    if !part.is_empty() {
+        if !text.is_empty() && !text.ends_with('\n') {
+            text.push('\n');
         }
+        text.push_str(title);
+        text.push_str(part);
     }
-    Ok(Answer { is_error, ..Answer::text(text) })
+    text.len() - part.len()..text.len()
 }
 
 fn words(status: ExitStatus) -> String {
@@ -93,15 +121,15 @@ fn words(status: ExitStatus) -> String {
 }
 
 /// The program that runs a command line.
-fn shell(command: &str, supervisor: Option<&Path>) -> Command {
+fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
     let mut shell = match supervisor {
         Some(program) => {
-            let mut shell = Command::new(program);
+            let mut shell = process::Command::new(program);
             let gate = std::process::id().to_string();
             shell.args(["supervise", "--gate", &gate, "--", "sh"]);
             shell
         }
-        None => Command::new("sh"),
+        None => process::Command::new("sh"),
     };
     shell.arg("-c").arg(command);
     shell
@@ -123,7 +151,7 @@ struct Collected {
 }
 
 impl Running {
-    fn start(mut shell: Command, cwd: &Folder, supervised: bool) -> Result<Running> {
+    fn start(mut shell: process::Command, cwd: &Folder, supervised: bool) -> Result<Running> {
         shell.current_dir(&cwd.path);
         // They may hold the gate's keys.
         for (name, _) in std::env::vars_os() {

@@ -5,12 +5,13 @@ use serde_json::{Value, json};
 
 use super::Tool;
 
-pub(super) fn definition(tool: Tool) -> Value {
+/// `seconds_max` is the longest that a command may be given.
+pub(super) fn definition(tool: Tool, seconds_max: u64) -> Value {
     match tool {
         Tool::Read => read(),
         Tool::Write => write(),
         Tool::Edit => edit(),
-        Tool::Bash => bash(),
+        Tool::Bash => bash(seconds_max),
         Tool::Glob => glob(),
         Tool::Grep => grep(),
     }
@@ -67,7 +68,7 @@ fn edit() -> Value {
     })
 }
 
-fn bash() -> Value {
+fn bash(seconds_max: u64) -> Value {
     json!({
         "name": "Bash",
         "description": "Runs a shell command in the workspace and gives its output and exit code. \
@@ -76,7 +77,7 @@ fn bash() -> Value {
         "inputSchema": {"type": "object", "required": ["command"], "properties": {
             "command": text("The command, for `sh -c`."),
             "cwd": text("Folder to run it in. Default: the workspace's root."),
-            "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": 600,
+            "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": seconds_max,
                 "description": "Seconds after which it is killed, unless the call itself may not take as \
                     long. Default 120."},
         }},

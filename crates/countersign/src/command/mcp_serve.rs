@@ -1,0 +1,88 @@
+//! `countersign mcp-serve --config=<file>`: what the agent in a step starts as its MCP server. It
+//! copies bytes to the step's gate; a file that names no gate makes it one itself.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::Caller;
+use gateway::front::{stdio, step};
+use runner::gate::Wanted;
+use tokio::net::UnixStream;
+use tokio_util::sync::CancellationToken;
+use tools::builtin::Workspace;
+
+use super::mcp::copy;
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::serve::StopSignal;
+use crate::source;
+use crate::step::{StepFile, Steps};
+
+/// A step's file holds names and paths.
+const FILE_BYTES_MAX: u64 = 1024 * 1024;
+
+/// Who calls where the file does not say.
+const AGENT: &str = "mcp-serve";
+
+/// The step's file takes the place of the program's own.
+pub(crate) async fn run(mut place: Place) -> Result<(), Failure> {
+    let file = place.config.take();
+    let file = file.ok_or_else(|| Failure::input("name the step's file with --config=<file>"))?;
+    let step = read(&file)?;
+    match step.gate {
+        Some(socket) => {
+            let stream = UnixStream::connect(&socket).await.map_err(|error| {
+                let socket = socket.display();
+                Failure::system(format!("cannot reach the step's gate at '{socket}': {error}"))
+            })?;
+            let (reader, writer) = stream.into_split();
+            copy(reader, writer).await
+        }
+        None => serve(&place, step).await,
+    }
+}
+
+fn read(file: &Path) -> Result<StepFile, Failure> {
+    let fail = |error: &dyn std::fmt::Display| {
+        Failure::config(format!("cannot use the step's file '{}': {error}", file.display()))
+    };
+    let size = std::fs::metadata(file).map_err(|error| fail(&error))?.len();
+    if size > FILE_BYTES_MAX {
+        return Err(fail(&"it is too large"));
+    }
+    let text = std::fs::read_to_string(file).map_err(|error| fail(&error))?;
+    serde_json::from_str(&text).map_err(|error| fail(&error))
+}
+
+async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
+    let mut told = StopSignal::new()?;
+    let source = source::load(place)?;
+    source.tell_notes();
+    let home = Home::of(place)?;
+    home.prepare()?;
+    let steps = Steps::new(&home, source.config)?;
+    let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
+    let wanted = Wanted {
+        agent: agent.clone(),
+        root: step.root_dir.unwrap_or_else(|| PathBuf::from(".")),
+        builtins: step.intercept_builtins,
+        servers: step.mcp_servers,
+        patience: Workspace::CALL_TIMEOUT,
+        trace: Default::default(),
+    };
+    let gateway = steps.gateway(&wanted).map_err(Failure::config)?;
+    let service = step::open(&gateway, &Arc::new(Caller::agent(&agent)), &Arc::default());
+    let stop = CancellationToken::new();
+    let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
+    tokio::pin!(serving);
+    tokio::select! {
+        () = &mut serving => {}
+        () = told.received() => {
+            stop.cancel();
+            serving.await;
+        }
+    }
+    gateway.drain().await;
+    Ok(())
+}

@@ -1,0 +1,226 @@
+//! The gates of a run's steps. Each has tools, a private folder and a socket of its own; the ledger
+//! is the same for all. The agent in a step reaches its gate through `countersign mcp-serve`.
+
+mod folder;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use domain::Caller;
+use domain::config::Config;
+use domain::exposed::Names;
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gateway::front::{stdio, step};
+use gateway::plan::{Builtin, Reach};
+use gateway::{Gateway, Settings};
+use provider::Gate;
+use runner::gate::{Gates, StepGate, Wanted};
+use serde::{Deserialize, Serialize};
+use store::Store;
+use tokio::net::UnixListener;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tools::builtin::{Allowed, Workspace};
+
+use self::folder::Folder;
+use crate::app::Servers;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::serve::bind_socket;
+use crate::{app, workspace};
+
+/// Connections of one agent at once; each of the known ones opens one.
+const CONNECTIONS_MAX: usize = 16;
+
+/// What `mcp-serve` is told. Agents pass hardly any environment on, so that all of it is here.
+#[derive(Debug, Default, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct StepFile {
+    /// The socket of a step's gate; without it, `mcp-serve` is the gate itself.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) gate: Option<PathBuf>,
+    #[serde(default = "yes")]
+    pub(crate) intercept_builtins: bool,
+    #[serde(default)]
+    pub(crate) mcp_servers: Vec<String>,
+    /// Absent: the folder that `mcp-serve` is started in.
+    #[serde(default)]
+    pub(crate) root_dir: Option<PathBuf>,
+    /// Who calls, in the records.
+    #[serde(default)]
+    pub(crate) agent: Option<String>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// Opens the gates of one process's steps.
+pub(crate) struct Steps {
+    home: PathBuf,
+    config: Config,
+    servers: Servers,
+    store: Store,
+    opened: AtomicU32,
+}
+
+impl Steps {
+    pub(crate) fn new(home: &Home, config: Config) -> Result<Steps, Failure> {
+        folder::purge(home.path());
+        let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+        let servers = Servers::new(home, app::Purpose::Work);
+        let home = home.path().to_owned();
+        Ok(Steps { home, config, servers, store, opened: AtomicU32::new(0) })
+    }
+
+    pub(crate) fn store(&self) -> &Store {
+        &self.store
+    }
+
+    /// A gate with the tools that are wanted, which nobody can reach yet.
+    pub(crate) fn gateway(&self, wanted: &Wanted) -> Result<Gateway, String> {
+        let mut reach = wanted.servers.clone();
+        let builtin = match wanted.builtins {
+            true => Some(Arc::new(self.builtin(wanted)?)),
+            false => None,
+        };
+        reach.extend(builtin.as_ref().map(|builtin| builtin.name.to_string()));
+        let mut plan = self.servers.plan(&self.config, Reach::Among(reach));
+        plan.builtin = builtin;
+        let gateway = Gateway::new(Settings::from(&self.config), self.store.clone());
+        gateway.start(plan).map_err(|error| format!("{}: {error}", error.code()))?;
+        Ok(gateway)
+    }
+
+    fn builtin(&self, wanted: &Wanted) -> Result<Builtin, String> {
+        let of_config = &self.config.workspace;
+        let root = workspace::step_root(&wanted.root, of_config)?;
+        let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
+        let workspace = Workspace::new(&root, allowed, vec![self.home.clone()])?
+            .supervised(app::own_program())
+            .patient(wanted.patience.max(Workspace::CALL_TIMEOUT));
+        let root = workspace.root().to_str().ok_or("the folder's path is not UTF-8")?;
+        Ok(Builtin {
+            name: workspace::NAME.into(),
+            root: root.into(),
+            definitions: workspace.definitions(),
+            names: Names::Own,
+            call_timeout: Workspace::CALL_TIMEOUT,
+            provider: Arc::new(workspace),
+        })
+    }
+
+    async fn open(&self, wanted: Wanted) -> Result<Arc<dyn StepGate>, String> {
+        let number = self.opened.fetch_add(1, Ordering::Relaxed);
+        let folder = Folder::make(&self.home, number)?;
+        let gateway = self.gateway(&wanted)?;
+        let socket = folder.path().join("gate.sock");
+        let listener = bind_socket(&socket).map_err(|failure| failure.message().to_owned())?;
+        let file = StepFile {
+            gate: Some(socket),
+            intercept_builtins: wanted.builtins,
+            mcp_servers: wanted.servers,
+            root_dir: Some(wanted.root),
+            agent: Some(wanted.agent.clone()),
+        };
+        let text = serde_json::to_vec(&file).map_err(|error| error.to_string())?;
+        let path = folder.write("step.json", &text)?;
+        let open = Open {
+            gateway,
+            caller: Arc::new(Caller::agent(&wanted.agent)),
+            seen: Arc::default(),
+            folder,
+            file: path,
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+        };
+        open.listen(listener);
+        Ok(Arc::new(open))
+    }
+}
+
+impl Gates for Steps {
+    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, String>> {
+        self.open(wanted).boxed()
+    }
+}
+
+/// A gate that is open.
+struct Open {
+    gateway: Gateway,
+    caller: Arc<Caller>,
+    seen: Arc<step::Seen>,
+    folder: Folder,
+    file: PathBuf,
+    connections: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Open {
+    fn listen(&self, listener: UnixListener) {
+        let (gateway, caller, seen) =
+            (self.gateway.clone(), self.caller.clone(), self.seen.clone());
+        let (connections, stop) = (self.connections.clone(), self.stop.clone());
+        self.connections.spawn(async move {
+            loop {
+                let accepted = tokio::select! {
+                    accepted = listener.accept() => accepted,
+                    () = stop.cancelled() => return,
+                };
+                // One of them is this task.
+                if let Ok((stream, _)) = accepted
+                    && connections.len() <= CONNECTIONS_MAX
+                {
+                    let (reader, writer) = stream.into_split();
+                    let service = step::open(&gateway, &caller, &seen);
+                    connections.spawn(stdio::serve(service, reader, writer, stop.clone()));
+                }
+            }
+        });
+    }
+}
+
+impl StepGate for Open {
+    fn private(&self) -> &Path {
+        self.folder.path()
+    }
+
+    fn server(&self) -> (PathBuf, Vec<String>) {
+        // An agent starts it elsewhere: there, `/proc/self` is the agent.
+        let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+        (program, vec!["mcp-serve".to_owned(), format!("--config={}", self.file.display())])
+    }
+
+    fn gate(&self) -> &dyn Gate {
+        &self.gateway
+    }
+
+    fn caller(&self) -> Arc<Caller> {
+        self.caller.clone()
+    }
+
+    fn was_listed(&self) -> bool {
+        self.seen.listed()
+    }
+
+    fn calls(&self) -> u64 {
+        self.gateway.metrics().calls().iter().map(|calls| calls.count).sum()
+    }
+
+    fn sessions(&self) -> Vec<String> {
+        self.seen.sessions().iter().map(|session| session.to_string()).collect()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        async {
+            self.gateway.retire_all().await;
+            self.stop.cancel();
+            self.connections.close();
+            self.connections.wait().await;
+            self.folder.remove();
+        }
+        .boxed()
+    }
+}
