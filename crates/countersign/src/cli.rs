@@ -2,6 +2,7 @@
 
 mod activity;
 mod receipt;
+mod run;
 mod token;
 mod tools;
 mod upstream;
@@ -12,9 +13,11 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use domain::ledger::contention::Kind as ContentionKind;
+use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
+pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Upstream};
@@ -141,13 +144,7 @@ pub(crate) enum Command {
     Hook,
     /// Run a command and end its whole process group when stdin is closed, or a process ends
     #[command(hide = true)]
-    Supervise {
-        /// End with this process, our parent, instead of stdin
-        #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
-        gate: Option<i32>,
-        #[arg(last = true, required = true)]
-        command: Vec<OsString>,
-    },
+    Supervise(Supervise),
     /// Show it all alive: demo servers and a scripted agent, in a temporary home
     Demo(Demo),
     /// Print a completion script for your shell
@@ -159,6 +156,16 @@ pub(crate) enum Command {
         #[arg(value_name = "COMMAND")]
         words: Vec<String>,
     },
+    /// Run a workflow, or one agent, with the gate as the only source of tools
+    #[command(after_help = "Examples:\n  \
+        countersign run flow.yaml -i env=dev\n  \
+        countersign run --provider claude --prompt \"Fix the failing test\"\n  \
+        countersign run flow.yaml --dry-run      what would be started, and how\n\n\
+        Ends with 0, 2 where the workflow is wrong, 3 where the run failed, 130 where it was\n\
+        cancelled, or what the workflow says. Ctrl+C ends every step first; a second one does not wait.")]
+    Run(Run),
+    /// Check a workflow and tell every fault at once, with its place
+    Validate(Validate),
     /// See, check or trust the configuration
     Config {
         #[command(subcommand)]
@@ -205,6 +212,20 @@ fn server_name(text: &str) -> Result<String, String> {
         None => Ok(text.to_owned()),
         Some(fault) => Err(fault),
     }
+}
+
+#[derive(Args)]
+pub(crate) struct Supervise {
+    /// End with this process, our parent, instead of stdin
+    #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
+    pub(crate) gate: Option<i32>,
+
+    /// Seconds between SIGTERM and SIGKILL
+    #[arg(long, value_name = "SECONDS", default_value_t = CHILD_GRACE.as_secs())]
+    pub(crate) grace: u64,
+
+    #[arg(last = true, required = true)]
+    pub(crate) command: Vec<OsString>,
 }
 
 #[derive(Args)]

@@ -21,8 +21,10 @@ impl Drop for Logging {
 }
 
 pub(crate) fn start(cli: &Cli) -> Logging {
+    // On a terminal a run shows how it goes by itself.
     let level = match cli.command {
         Command::Serve(_) => "info",
+        Command::Run(_) if !std::io::stderr().is_terminal() => "info",
         _ => "warn",
     };
     let filter =

@@ -44,8 +44,8 @@ const STACK_BYTES: usize = 8 * 1024 * 1024;
 const BLOCKING_THREADS_MAX: usize = 4;
 
 fn run(cli: Cli) -> Result<(), Failure> {
-    if let Command::Supervise { gate, command } = &cli.command {
-        return supervise::run(*gate, command);
+    if let Command::Supervise(order) = &cli.command {
+        return supervise::run(order);
     }
     if let Command::Hook = &cli.command {
         return command::hook::run(&cli.place);
@@ -70,6 +70,8 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Mcp(args) => command::mcp::run(&place, args).await,
         Command::McpServe => command::mcp_serve::run(place).await,
         Command::Wrap(args) => command::wrap::run(&place, args).await,
+        Command::Run(args) => command::run::run(&place, args).await,
+        Command::Validate(args) => command::validate::run(&place, &args).await,
         Command::Demo(args) => command::demo::run(args).await,
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { words } => command::man::run(&words),
@@ -83,6 +85,6 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Contention(args) => command::contention::run(&place, args).await,
         Command::Config { verb } => command::config::run(&place, verb).await,
         Command::Hook => command::hook::run(&place),
-        Command::Supervise { gate, command } => supervise::run(gate, &command),
+        Command::Supervise(order) => supervise::run(&order),
     }
 }

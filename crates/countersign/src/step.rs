@@ -5,11 +5,13 @@ mod folder;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use domain::Caller;
 use domain::config::Config;
 use domain::exposed::Names;
+use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{stdio, step};
@@ -24,6 +26,8 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::builtin::{Allowed, Workspace};
 
+pub(crate) use self::folder::path_of as folder_of;
+
 use self::folder::Folder;
 use crate::app::Servers;
 use crate::exit::Failure;
@@ -33,6 +37,17 @@ use crate::{app, workspace};
 
 /// Connections of one agent at once; each of the known ones opens one.
 const CONNECTIONS_MAX: usize = 16;
+
+/// The file in a step's folder that `mcp-serve` reads.
+const FILE: &str = "step.json";
+
+/// How an agent starts its end of the connection to the gate with this folder.
+pub(crate) fn server_of(folder: &Path) -> (PathBuf, Vec<String>) {
+    // Of the agent's process `/proc/self` would be the agent.
+    let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+    let file = folder.join(FILE);
+    (program, vec!["mcp-serve".to_owned(), format!("--config={}", file.display())])
+}
 
 /// What `mcp-serve` is told. Agents pass hardly any environment on, so that all of it is here.
 #[derive(Debug, Default, Deserialize, Serialize)]
@@ -63,7 +78,7 @@ pub(crate) struct Steps {
     config: Config,
     servers: Servers,
     store: Store,
-    opened: AtomicU32,
+    opened: AtomicUsize,
 }
 
 impl Steps {
@@ -72,7 +87,7 @@ impl Steps {
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let servers = Servers::new(home, app::Purpose::Work);
         let home = home.path().to_owned();
-        Ok(Steps { home, config, servers, store, opened: AtomicU32::new(0) })
+        Ok(Steps { home, config, servers, store, opened: AtomicUsize::new(0) })
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -126,13 +141,12 @@ impl Steps {
             agent: Some(wanted.agent.clone()),
         };
         let text = serde_json::to_vec(&file).map_err(|error| error.to_string())?;
-        let path = folder.write("step.json", &text)?;
+        folder.write(FILE, &text)?;
         let open = Open {
             gateway,
             caller: Arc::new(Caller::agent(&wanted.agent)),
             seen: Arc::default(),
             folder,
-            file: path,
             connections: TaskTracker::new(),
             stop: CancellationToken::new(),
         };
@@ -153,7 +167,6 @@ struct Open {
     caller: Arc<Caller>,
     seen: Arc<step::Seen>,
     folder: Folder,
-    file: PathBuf,
     connections: TaskTracker,
     stop: CancellationToken,
 }
@@ -188,13 +201,25 @@ impl StepGate for Open {
     }
 
     fn server(&self) -> (PathBuf, Vec<String>) {
-        // An agent starts it elsewhere: there, `/proc/self` is the agent.
-        let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
-        (program, vec!["mcp-serve".to_owned(), format!("--config={}", self.file.display())])
+        server_of(self.folder.path())
     }
 
     fn gate(&self) -> &dyn Gate {
         &self.gateway
+    }
+
+    fn shell(&self) -> ToolName {
+        ToolName { server: workspace::NAME.to_owned(), tool: "Bash".to_owned() }
+    }
+
+    fn call_timeout(&self) -> Duration {
+        let servers = self.gateway.catalog();
+        let timeouts = servers.servers().map(|server| self.gateway.call_timeout(&server.name));
+        timeouts.max().unwrap_or_default()
+    }
+
+    fn bypassed<'a>(&'a self, program: &'a str, tool: &'a str) -> BoxFuture<'a, ()> {
+        step::record_bypass(&self.gateway, &self.caller, program, tool).boxed()
     }
 
     fn caller(&self) -> Arc<Caller> {

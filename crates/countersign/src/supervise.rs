@@ -8,17 +8,16 @@
 mod lifeline;
 mod orphans;
 
-use std::ffi::OsString;
 use std::os::unix::process::ExitStatusExt;
 use std::pin::pin;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use mcp::limits::CHILD_GRACE;
 use rustix::process::{Pid, Signal, getpgrp, getppid, kill_process_group};
 use tokio::process::{Child, Command};
 use tokio::signal::unix::{SignalKind, signal};
 
+use crate::cli::Supervise;
 use crate::exit::Failure;
 use crate::supervise::lifeline::Lifeline;
 
@@ -28,40 +27,40 @@ const CANNOT_START: u8 = 127;
 /// A process that dies closes its pipes a moment before it is gone.
 const GATE_EXIT: Duration = Duration::from_millis(20);
 
-/// `gate` is the process to end with; without it, the command ends with our stdin.
-pub(crate) fn run(gate: Option<i32>, command: &[OsString]) -> Result<(), Failure> {
+pub(crate) fn run(order: &Supervise) -> Result<(), Failure> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
-    let result = runtime.block_on(supervise(gate, command));
+    let result = runtime.block_on(supervise(order));
     // The thread that watches must not keep the process.
     runtime.shutdown_background();
     result
 }
 
-async fn supervise(gate: Option<i32>, command: &[OsString]) -> Result<(), Failure> {
+async fn supervise(order: &Supervise) -> Result<(), Failure> {
     let _deaf = [SignalKind::interrupt(), SignalKind::hangup()].map(|kind| signal(kind).ok());
     // The group gets SIGTERM when it is to end: the supervisor stays to see that it does.
     let mut terminate = heard(SignalKind::terminate())?;
     let mut child_ended = heard(SignalKind::child())?;
     orphans::adopt();
-    let lifeline = match gate.and_then(Pid::from_raw) {
+    let lifeline = match order.gate.and_then(Pid::from_raw) {
         Some(gate) => Lifeline::Process(gate),
         None => Lifeline::Stdin(getppid()),
     };
-    let (program, args) = command.split_first().expect("clap requires a command");
+    let (program, args) = order.command.split_first().expect("clap requires a command");
     let mut child = Command::new(program).args(args).spawn().map_err(|error| {
         let message = format!("cannot start '{}': {error}", program.display());
         Failure::with_status(CANNOT_START, message)
     })?;
     let_go_of_stdout();
+    let grace = Duration::from_secs(order.grace);
     let mut cut = pin!(lifeline.cut());
     loop {
         tokio::select! {
             status = child.wait() => return leave(status, lifeline).await,
-            () = &mut cut => return end(&mut child, lifeline).await,
-            _ = terminate.recv() => return end_terminated(&mut child, lifeline).await,
+            () = &mut cut => return end(&mut child, lifeline, grace).await,
+            _ = terminate.recv() => return end_terminated(&mut child, lifeline, grace).await,
             _ = child_ended.recv() => orphans::reap(child.id()),
         }
     }
@@ -79,19 +78,23 @@ fn let_go_of_stdout() {
 }
 
 /// A command that has seen the end of its stdin as well gets time first; then SIGTERM and time.
-async fn end(child: &mut Child, lifeline: Lifeline) -> Result<(), Failure> {
+async fn end(child: &mut Child, lifeline: Lifeline, grace: Duration) -> Result<(), Failure> {
     if let Lifeline::Stdin(_) = lifeline
-        && let Ok(status) = tokio::time::timeout(CHILD_GRACE, child.wait()).await
+        && let Ok(status) = tokio::time::timeout(grace, child.wait()).await
     {
         return leave(status, lifeline).await;
     }
     let _ = kill_process_group(getpgrp(), Signal::TERM);
-    end_terminated(child, lifeline).await
+    end_terminated(child, lifeline, grace).await
 }
 
 /// The last signal ends the group and the supervisor with it.
-async fn end_terminated(child: &mut Child, lifeline: Lifeline) -> Result<(), Failure> {
-    match tokio::time::timeout(CHILD_GRACE, child.wait()).await {
+async fn end_terminated(
+    child: &mut Child,
+    lifeline: Lifeline,
+    grace: Duration,
+) -> Result<(), Failure> {
+    match tokio::time::timeout(grace, child.wait()).await {
         Ok(status) => leave(status, lifeline).await,
         Err(_) => {
             orphans::kill_all().await;

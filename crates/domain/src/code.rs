@@ -106,6 +106,12 @@ codes! {
         "the request body did not arrive in time"
     MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
         "the route does not know this HTTP method"
+    AgentFailed "AGENT_FAILED" Upstream false
+        "the agent in a step could not be started, did not get its tools, or ended without a result"
+    CommandFailed "COMMAND_FAILED" Caller false
+        "the command of a step ended with another exit code than 0, or by a signal"
+    AgentBypassed "AGENT_BYPASSED" Upstream false
+        "the agent in a step used a tool of its own, past the gate, though it was to have none"
     ShuttingDown "SHUTTING_DOWN" Gate true
         "the gate takes no new calls because it is about to stop"
 }

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
+use domain::tool::ToolName;
 use futures_util::future::BoxFuture;
 use provider::{Gate, TraceContext};
 
@@ -40,6 +41,12 @@ pub trait StepGate: Send + Sync {
 
     fn gate(&self) -> &dyn Gate;
 
+    /// The tool that runs commands, where built-in tools were wanted.
+    fn shell(&self) -> ToolName;
+
+    /// The longest that one call may take.
+    fn call_timeout(&self) -> Duration;
+
     /// Who calls.
     fn caller(&self) -> Arc<Caller>;
 
@@ -51,6 +58,9 @@ pub trait StepGate: Send + Sync {
 
     /// The sessions under which calls were recorded.
     fn sessions(&self) -> Vec<String>;
+
+    /// Records that the agent's program used a tool of its own, past the gate.
+    fn bypassed<'a>(&'a self, program: &'a str, tool: &'a str) -> BoxFuture<'a, ()>;
 
     /// Ends what still runs, and removes the files.
     fn close(&self) -> BoxFuture<'_, ()>;

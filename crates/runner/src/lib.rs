@@ -3,3 +3,6 @@
 
 pub mod agent;
 pub mod gate;
+mod process;
+pub mod run;
+pub mod step;

@@ -12,9 +12,14 @@ const STEPS: &str = "steps";
 
 pub(super) struct Folder(PathBuf);
 
+/// Where this process's step of that number has its folder.
+pub(crate) fn path_of(home: &Path, number: usize) -> PathBuf {
+    home.join(STEPS).join(format!("{}-{number}", std::process::id()))
+}
+
 impl Folder {
-    pub(super) fn make(home: &Path, number: u32) -> Result<Folder, String> {
-        let path = home.join(STEPS).join(format!("{}-{number}", std::process::id()));
+    pub(super) fn make(home: &Path, number: usize) -> Result<Folder, String> {
+        let path = path_of(home, number);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
         made.map_err(|error| format!("cannot make the folder '{}': {error}", path.display()))?;
         Ok(Folder(path))

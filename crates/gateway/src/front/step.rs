@@ -4,12 +4,16 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::Caller;
+use domain::ledger::taxonomy::{self, RiskLevel};
+use domain::tool::Class;
+use domain::{Caller, Code};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
+use provider::Surface;
+use store::{Action, Agent, Ended, Entry, Kind, Payload, Started, Status};
 
 use crate::Gateway;
 use crate::front::passthrough::Passthrough;
@@ -40,6 +44,59 @@ pub fn open(gateway: &Gateway, caller: &Arc<Caller>, seen: &Arc<Seen>) -> Arc<dy
     let session = Session::new(gateway.clone(), caller.clone(), None);
     seen.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.id.clone());
     Arc::new(Step { tools: Passthrough::step(session), seen: seen.clone() })
+}
+
+/// The surface of what an agent did past the gate.
+const BYPASS: &str = "bypass";
+
+/// Records that an agent used a tool of its own, past the gate: nobody decided about it, and of
+/// what it did no more is known than its name.
+pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, tool: &str) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let action = taxonomy::classify_event(None, Some(program), tool);
+    let message = format!("{program} used its own '{tool}', past the gate");
+    let started = Started {
+        id: id.clone(),
+        kind: Kind::ToolCall,
+        source: Surface::Run.source().into(),
+        surface: BYPASS.into(),
+        server: program.to_owned(),
+        tool: tool.to_owned(),
+        agent: Agent {
+            name: caller.token.to_string(),
+            client: program.to_owned(),
+            token: caller.token.to_string(),
+        },
+        session: None,
+        request_id: None,
+        at: jiff::Timestamp::now(),
+        variant: None,
+        declared: None,
+        sensitivity: None,
+        reason: None,
+        effective: Some(Class::Destructive),
+        unverified: true,
+        warnings: vec![message.clone()],
+        target: None,
+        trace_id: None,
+        arguments: Payload::default(),
+        action: Action {
+            kind: action.action_type.as_str().into(),
+            risk: RiskLevel::High,
+            correlation_id: None,
+        },
+        outside: None,
+    };
+    let ended = Ended {
+        status: Status::Error,
+        error_code: Some(Code::AgentBypassed.as_str().into()),
+        error_message: Some(message),
+        ..Ended::at_once(id)
+    };
+    let entry = Entry::Whole(Box::new(started), Box::new(ended));
+    if let Err(error) = gateway.store().append(entry).await {
+        tracing::error!(program, tool, "a bypass could not be recorded: {error}");
+    }
 }
 
 struct Step {

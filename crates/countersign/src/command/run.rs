@@ -1,0 +1,216 @@
+//! `countersign run`: a workflow, or one agent, from its text to its end.
+
+mod dry;
+mod known;
+mod progress;
+mod recorder;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use domain::config::Config;
+use domain::workflow::{self, Finish, Inputs, Machine, Workflow};
+use runner::agent::Person;
+use runner::run::{Order, Surroundings};
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use self::progress::Progress;
+use self::recorder::Recorder;
+use crate::cli::{Place, Run, RunFormat};
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::serve::StopSignal;
+use crate::step::Steps;
+use crate::{app, output, source, telemetry};
+
+pub(crate) use known::checked;
+
+/// The state of a run without a file.
+const ONLY_STATE: &str = "agent";
+
+pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
+    let stop = StopSignal::new()?;
+    let source = source::load(place)?;
+    source.tell_notes();
+    let mut config = source.config;
+    let (text, given, file) = asked(&args)?;
+    let read = checked(&text, &config).await;
+    for warning in &read.warnings {
+        output::note(&format!("warning: {}: {warning}", warning.code));
+    }
+    let Some(workflow) = read.workflow else {
+        return Err(Failure::config(faults(&read.errors)));
+    };
+    let inputs = workflow.inputs(&given).map_err(|found| Failure::input(faults(&found)))?;
+    let workflow = Arc::new(workflow);
+    let home = Home::of(place)?;
+    home.prepare()?;
+    if args.dry_run {
+        return dry::show(&home, &workflow, inputs, args.format).await;
+    }
+    telemetry::configure(&mut config.telemetry, &args.otel_exporter, &args.otel_service_name)?;
+    let (machine, id) = machine(&workflow, inputs);
+    let order = Order { id, file, parent: telemetry::parent_of_environment() };
+    let ran = go(&home, config, args.format, (machine, order), stop).await?;
+    tell(args.format, &workflow, &ran)?;
+    match ran.finish.exit_status {
+        0 => Ok(()),
+        status => Err(Failure::with_status(status, words(&ran.finish, args.format))),
+    }
+}
+
+/// What a run came to.
+struct Ran {
+    id: String,
+    finish: Finish,
+    steps: Vec<serde_json::Value>,
+}
+
+/// The workflow's text, the inputs that were given, and where the text is from.
+fn asked(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+    let Some(file) = &args.file else {
+        return alone(args);
+    };
+    let text = text_of(file)?;
+    let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+    Ok((text, args.inputs.clone(), Some(file.display().to_string())))
+}
+
+/// The text of a workflow's file.
+pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
+    let fail = |error: &dyn std::fmt::Display| {
+        Failure::input(format!("cannot read the workflow '{}': {error}", file.display()))
+    };
+    let size = std::fs::metadata(file).map_err(|error| fail(&error))?.len();
+    if size > known::FILE_BYTES_MAX {
+        return Err(fail(&format!("it has {size} bytes, which is too much")));
+    }
+    let bytes = std::fs::read(file).map_err(|error| fail(&error))?;
+    String::from_utf8(bytes).map_err(|error| fail(&error))
+}
+
+/// One agent, as a workflow. What it is to do comes in as an input: it is no template.
+fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+    if !args.inputs.is_empty() {
+        return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
+    }
+    let mut inputs = vec![json!({"name": "prompt", "required": true})];
+    let mut given = vec![("prompt".to_owned(), args.prompt.clone().unwrap_or_default())];
+    let mut options = json!({});
+    if let Some(model) = &args.model {
+        inputs.push(json!({"name": "model"}));
+        given.push(("model".to_owned(), model.clone()));
+        options["model"] = json!("{{.inputs.model}}");
+    }
+    let provider = args.provider.clone().unwrap_or_default();
+    let text = json!({
+        "name": "run",
+        "inputs": inputs,
+        "states": {
+            "initial": ONLY_STATE,
+            ONLY_STATE: {
+                "type": "agent",
+                "provider": provider,
+                "prompt": "{{.inputs.prompt}}",
+                "options": options,
+                "mcp_proxy": {"enable": true, "mcp_servers": args.servers},
+                "on_success": "done",
+            },
+            "done": {"type": "terminal", "status": "success"},
+        },
+    });
+    Ok((text.to_string(), given, None))
+}
+
+fn machine(workflow: &Arc<Workflow>, inputs: Inputs) -> (Machine, String) {
+    let id = uuid::Uuid::now_v7().to_string();
+    let env = |name: &str| std::env::var(name).ok();
+    (Machine::new(workflow.clone(), inputs, id.clone(), env), id)
+}
+
+async fn go(
+    home: &Home,
+    config: Config,
+    format: RunFormat,
+    (machine, order): (Machine, Order),
+    mut stop: StopSignal,
+) -> Result<Ran, Failure> {
+    let telemetry = telemetry::start(&config.telemetry)?;
+    let steps = Arc::new(Steps::new(home, config, telemetry.tracer())?);
+    let recorder = Recorder::start(steps.store().clone(), Progress::new(format));
+    let around = Arc::new(Surroundings {
+        gates: steps.clone(),
+        watch: recorder.watch(),
+        tracer: telemetry.tracer(),
+        supervisor: app::own_program(),
+        dir: std::env::current_dir()
+            .map_err(|error| Failure::system(format!("cannot use this folder: {error}")))?,
+        env: std::env::vars_os().collect(),
+        person: Person::new(std::env::vars_os()),
+    });
+    let cancel = CancellationToken::new();
+    let id = order.id.clone();
+    let running = runner::run::run(&around, order, machine, cancel.clone());
+    tokio::pin!(running);
+    let finish = loop {
+        tokio::select! {
+            finish = &mut running => break finish,
+            () = stop.received() => {
+                if cancel.is_cancelled() {
+                    // Whoever asks twice does not want to wait; the supervisors see to the rest.
+                    return Err(Failure::with_status(workflow::EXIT_CANCELLED, "cancelled"));
+                }
+                output::note("ending the run; once more ends it at once");
+                cancel.cancel();
+            }
+        }
+    };
+    let steps_told = recorder.end().await;
+    let _ = steps.store().close().await;
+    telemetry.end().await;
+    Ok(Ran { id, finish, steps: steps_told })
+}
+
+/// What the run came to, on stdout.
+fn tell(format: RunFormat, workflow: &Workflow, ran: &Ran) -> Result<(), Failure> {
+    match format {
+        RunFormat::Quiet => Ok(()),
+        RunFormat::Json => output::line(&output::pretty(&json!({
+            "id": ran.id,
+            "workflow": workflow.name,
+            "status": ran.finish.ending.name(),
+            "state": ran.finish.state,
+            "message": ran.finish.message,
+            "error_code": ran.finish.code.map(|code| code.as_str()),
+            "exit_code": ran.finish.exit_status,
+            "steps": ran.steps,
+        }))),
+        RunFormat::Text => {
+            let last = ran.steps.last().filter(|step| step["status"] == "success");
+            let said = last.and_then(|step| step["output"].as_str());
+            let message = ran.finish.message.as_deref().filter(|_| ran.finish.exit_status == 0);
+            match message.or(said) {
+                Some(text) => output::line(&output::plain_lines(text.trim_end())),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// For stderr; a program that reads JSON has it all already.
+fn words(finish: &Finish, format: RunFormat) -> String {
+    match format {
+        RunFormat::Json | RunFormat::Quiet => String::new(),
+        RunFormat::Text => {
+            let message = finish.message.as_deref().unwrap_or("the run failed");
+            let code = finish.code.map(|code| format!("{code}: ")).unwrap_or_default();
+            format!("{code}{}", output::plain_lines(message))
+        }
+    }
+}
+
+fn faults(found: &[workflow::Fault]) -> String {
+    let lines = found.iter().map(|fault| format!("{}: {fault}", fault.code));
+    lines.collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,150 @@
+//! `run --dry-run`: what each step would start, and nothing started.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::workflow::{Inputs, Machine, Proxy, Resolved, ResolvedAgent, State, Workflow};
+use runner::agent::{self, Installed, Launch, Person, Provider, prepare};
+use runner::step;
+use serde_json::{Value, json};
+
+use super::machine;
+use crate::cli::RunFormat;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output;
+use crate::step::server_of;
+
+pub(super) async fn show(
+    home: &Home,
+    workflow: &Arc<Workflow>,
+    inputs: Inputs,
+    format: RunFormat,
+) -> Result<(), Failure> {
+    let (machine, _) = machine(workflow, inputs);
+    let mut steps = Vec::new();
+    for state in &workflow.states {
+        if !matches!(state.type_name(), "terminal" | "parallel") {
+            let number = steps.len();
+            let private = crate::step::folder_of(home.path(), number);
+            steps.push(step_of(&machine, state, &private).await);
+        }
+    }
+    match format {
+        RunFormat::Quiet => Ok(()),
+        RunFormat::Json => {
+            let plan = json!({"workflow": workflow.name, "steps": steps});
+            output::line(&output::pretty(&plan))
+        }
+        RunFormat::Text => {
+            let texts: Vec<String> = steps.iter().map(words).collect();
+            output::line(&texts.join("\n\n"))
+        }
+    }
+}
+
+/// A step as it would be run first. What depends on earlier steps cannot be known.
+async fn step_of(machine: &Machine, state: &State, private: &Path) -> Value {
+    let mut told = json!({"state": state.name, "type": state.type_name()});
+    match machine.resolve(&state.name) {
+        Err(fault) => told["unknown"] = json!(fault.to_string()),
+        Ok(Resolved::Command { command, dir }) => {
+            told["argv"] = json!(["sh", "-c", command]);
+            told["dir"] = json!(dir);
+        }
+        Ok(Resolved::Operation { plugin, operation, inputs, .. }) => {
+            told["operation"] = json!(format!("{plugin}.{operation}"));
+            told["inputs"] = json!(inputs);
+        }
+        Ok(Resolved::Agent(agent)) => {
+            told["provider"] = json!(agent.provider.name());
+            let proxy = state.agent().map(|agent| agent.proxy.clone()).unwrap_or_default();
+            match launch(&agent, &proxy, private).await {
+                Ok((launch, dir)) => describe(&mut told, &launch, &dir),
+                Err(error) => told["unknown"] = json!(error),
+            }
+        }
+    }
+    told
+}
+
+async fn launch(
+    agent: &ResolvedAgent,
+    proxy: &Proxy,
+    private: &Path,
+) -> Result<(Launch, PathBuf), String> {
+    let provider = Provider::parse(agent.provider.name())
+        .ok_or_else(|| format!("{} starts no program", agent.provider.name()))?;
+    let here = std::env::current_dir().map_err(|error| error.to_string())?;
+    let command = agent.options.command.as_deref().map(|command| here.join(command));
+    let path = std::env::var_os("PATH");
+    let found = Installed::detect(provider, command.as_deref(), path.as_deref()).await;
+    let installed = found.map_err(|error| error.to_string())?;
+    let dir = here.join(agent.dir.as_deref().unwrap_or("."));
+    let (program, args) = server_of(private);
+    let request = step::request(
+        agent,
+        agent::Server { program, args },
+        step::tools(proxy),
+        (dir.clone(), private.to_owned()),
+        Duration::ZERO,
+    );
+    let launch = prepare(&installed, &request, &Person::new(std::env::vars_os()));
+    Ok((launch.map_err(|error| error.to_string())?, dir))
+}
+
+fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
+    let argv = std::iter::once(launch.program.display().to_string());
+    let argv: Vec<String> = argv.chain(launch.args.iter().cloned()).collect();
+    let files = launch.files.iter().map(|(path, bytes)| {
+        json!({"path": path, "content": String::from_utf8_lossy(bytes)})
+    });
+    told["argv"] = json!(argv);
+    told["dir"] = json!(dir);
+    told["env"] = launch.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    told["env_removed"] = json!(launch.env_remove);
+    told["files"] = files.collect();
+    told["links"] = launch.links.iter().map(|(link, to)| json!({"path": link, "to": to})).collect();
+    told["stdin_bytes"] = json!(launch.stdin.as_ref().map(Vec::len));
+    told["isolation"] = match &launch.isolation {
+        agent::Isolation::Full => json!("full"),
+        agent::Isolation::Coexistence { reason } => json!(format!("coexistence: {reason}")),
+    };
+}
+
+fn words(step: &Value) -> String {
+    let title = match step["provider"].as_str() {
+        Some(provider) => format!("{} ({provider})", output::text(step, "state")),
+        None => output::text(step, "state"),
+    };
+    let mut lines = vec![output::plain(&title)];
+    let mut say = |name: &str, text: String| {
+        lines.push(format!("  {name:<9} {}", output::plain_lines(&text).replace('\n', "\n            ")));
+    };
+    for name in ["unknown", "operation", "dir"] {
+        if let Some(text) = step[name].as_str() {
+            say(name, text.to_owned());
+        }
+    }
+    if let Some(argv) = step["argv"].as_array() {
+        let quoted = argv.iter().filter_map(Value::as_str).map(domain::workflow::quoted);
+        say("argv", quoted.collect::<Vec<_>>().join(" "));
+    }
+    for (name, value) in step["env"].as_object().into_iter().flatten() {
+        say("env", format!("{name}={}", value.as_str().unwrap_or_default()));
+    }
+    for name in step["env_removed"].as_array().into_iter().flatten() {
+        say("without", name.as_str().unwrap_or_default().to_owned());
+    }
+    for file in step["files"].as_array().into_iter().flatten() {
+        say("file", format!("{}\n{}", output::text(file, "path"), output::text(file, "content")));
+    }
+    if let Some(bytes) = step["stdin_bytes"].as_u64() {
+        say("stdin", format!("{bytes} bytes"));
+    }
+    if let Some(isolation) = step["isolation"].as_str() {
+        say("isolation", isolation.to_owned());
+    }
+    lines.join("\n")
+}

@@ -1,0 +1,116 @@
+//! Keeps a run in the store as it goes, and tells whoever looks on. The store is asked on a thread
+//! of its own, in the order in which things happened.
+
+use std::sync::mpsc;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use runner::run::{Calls, Watch};
+use serde_json::{Value, json};
+use store::run::{RunEnd, RunRecord, StepRecord};
+use store::{Store, StoreError};
+use tokio::task::JoinHandle;
+
+use super::progress::Progress;
+
+pub(super) struct Recorder {
+    inner: Arc<Inner>,
+    writing: JoinHandle<()>,
+}
+
+type Write = Box<dyn FnOnce(&Store) -> Result<(), StoreError> + Send>;
+
+struct Inner {
+    writes: Mutex<Option<mpsc::Sender<Write>>>,
+    steps: Mutex<Vec<Value>>,
+    progress: Progress,
+}
+
+impl Recorder {
+    pub(super) fn start(store: Store, progress: Progress) -> Recorder {
+        let (sender, writes) = mpsc::channel::<Write>();
+        let writing = tokio::task::spawn_blocking(move || {
+            for write in writes {
+                if let Err(error) = write(&store) {
+                    tracing::warn!("the run is not kept as it went: {error}");
+                }
+            }
+        });
+        let inner =
+            Inner { writes: Mutex::new(Some(sender)), steps: Mutex::default(), progress };
+        Recorder { inner: Arc::new(inner), writing }
+    }
+
+    pub(super) fn watch(&self) -> Arc<dyn Watch> {
+        self.inner.clone()
+    }
+
+    /// When all is written. Gives the steps, in the order in which they ended.
+    pub(super) async fn end(self) -> Vec<Value> {
+        self.inner.writes.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let _ = self.writing.await;
+        std::mem::take(&mut *self.inner.steps.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Inner {
+    fn write(&self, write: impl FnOnce(&Store) -> Result<(), StoreError> + Send + 'static) {
+        let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(writes) = &*writes {
+            // The writer ends only after this.
+            let _ = writes.send(Box::new(write));
+        }
+    }
+}
+
+impl Watch for Inner {
+    fn run_began(&self, run: &RunRecord) {
+        let run = run.clone();
+        self.write(move |store| store.state().begin_run(&run));
+    }
+
+    fn run_ended(&self, run: &RunRecord, end: &RunEnd) {
+        self.progress.run_ended(run, end);
+        let (id, end) = (run.id.clone(), end.clone());
+        self.write(move |store| store.state().end_run(&id, &end));
+    }
+
+    fn step_began(&self, step: &StepRecord) {
+        self.progress.step_began(step);
+        let step = step.clone();
+        self.write(move |store| store.state().begin_step(&step));
+    }
+
+    fn step_at_work(&self, step: &StepRecord, calls: Calls) {
+        self.progress.step_at_work(step, calls);
+    }
+
+    fn step_ended(&self, step: &StepRecord, calls: u64) {
+        self.progress.step_ended(step, calls);
+        let told = told(step, calls);
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        let step = step.clone();
+        self.write(move |store| store.state().end_step(&step));
+    }
+}
+
+/// A step as programs are told of it.
+fn told(step: &StepRecord, calls: u64) -> Value {
+    let took = step.ended_at.map(|end| end.duration_since(step.started_at).as_millis());
+    json!({
+        "state": step.state,
+        "kind": step.kind,
+        "attempt": step.attempt,
+        "provider": step.provider,
+        "model": step.model,
+        "isolation": step.isolation,
+        "status": step.status.as_str(),
+        "duration_ms": took.map(|took| u64::try_from(took).unwrap_or_default()),
+        "exit_code": step.exit_code,
+        "calls": calls,
+        "tokens": step.tokens,
+        "cost_usd": step.cost_usd,
+        "error_code": step.error_code,
+        "error": step.error,
+        "output": step.output,
+    })
+}

@@ -1,0 +1,28 @@
+//! `countersign validate`: every fault of a workflow at once. Nothing of it is run.
+
+use crate::cli::{Place, Validate, ValidateFormat};
+use crate::command::run::{checked, text_of};
+use crate::exit::{Exit, Failure};
+use crate::{output, source};
+
+pub(crate) async fn run(place: &Place, args: &Validate) -> Result<(), Failure> {
+    let source = source::load(place)?;
+    let read = checked(&text_of(&args.file)?, &source.config).await;
+    match args.format {
+        ValidateFormat::Json => output::line(&output::pretty(&read.json()))?,
+        ValidateFormat::Text => {
+            let file = args.file.display();
+            let errors = read.errors.iter().map(|fault| ("error", fault));
+            let warnings = read.warnings.iter().map(|fault| ("warning", fault));
+            for (word, fault) in errors.chain(warnings) {
+                let fault_words = output::plain(&fault.to_string());
+                output::line(&format!("{file}: {word}: {}: {fault_words}", fault.code))?;
+            }
+            if read.is_valid() {
+                let name = read.name.as_deref().unwrap_or_default();
+                output::line(&format!("{file}: workflow '{}' is valid", output::plain(name)))?;
+            }
+        }
+    }
+    if read.is_valid() { Ok(()) } else { Err(Failure::with_status(Exit::Config as u8, "")) }
+}

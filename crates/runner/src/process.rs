@@ -1,0 +1,277 @@
+//! An agent's process: its output line by line, its time, and its end with all that it started.
+
+use std::collections::VecDeque;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process_group};
+use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
+use tokio::process::{Child, Command};
+use tokio::task::JoinHandle;
+use tokio_util::sync::CancellationToken;
+
+/// Between SIGTERM and SIGKILL.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// The supervisor takes the same steps, and needs a moment more to kill what is left.
+const LAST_STEP: Duration = Duration::from_secs(2);
+
+/// For the pipes to close when all are dead.
+const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// What is kept of stderr: enough for a stack trace.
+const STDERR_LINES_MAX: usize = 50;
+const STDERR_LINE_BYTES_MAX: usize = 2 * 1024;
+
+/// A process to start.
+#[derive(Clone, Debug)]
+pub struct Start<'a> {
+    pub program: &'a Path,
+    pub args: &'a [String],
+    /// The whole environment.
+    pub env: Vec<(OsString, OsString)>,
+    pub dir: &'a Path,
+    /// What it reads, and then the end.
+    pub stdin: Option<&'a [u8]>,
+    /// Our own program, which stands between so that nothing is left when either ends.
+    pub supervisor: Option<PathBuf>,
+    /// Longer lines of its output are cut.
+    pub line_bytes_max: usize,
+}
+
+/// How it ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    Exited(ExitStatus),
+    TimedOut,
+    Cancelled,
+}
+
+#[derive(Debug)]
+pub struct Ended {
+    pub how: How,
+    /// The last lines on stderr.
+    pub stderr: String,
+}
+
+/// Runs it to its end, or ends it; when this returns, nothing of it is left.
+pub async fn run(
+    start: Start<'_>,
+    within: Duration,
+    cancel: &CancellationToken,
+    mut line: impl FnMut(&str),
+) -> std::io::Result<Ended> {
+    let mut running = Running::start(&start)?;
+    let stdout = running.child.stdout.take().expect("stdout is piped");
+    let feeding = feed(running.child.stdin.take(), start.stdin);
+    let reading = async {
+        let mut lines = Lines::new(stdout, start.line_bytes_max);
+        while let Some(text) = lines.next().await {
+            line(text);
+        }
+    };
+    let mut work = std::pin::pin!(async { tokio::join!(reading, feeding) });
+    let mut read_all = false;
+    let mut time = std::pin::pin!(tokio::time::sleep(within));
+    let how = loop {
+        tokio::select! {
+            _ = &mut work, if !read_all => read_all = true,
+            status = running.child.wait() => break How::Exited(status?),
+            () = &mut time => break How::TimedOut,
+            () = cancel.cancelled() => break How::Cancelled,
+        }
+    };
+    if !read_all && matches!(how, How::Exited(_)) {
+        // The last lines may still be in the pipe.
+        let _ = tokio::time::timeout(LAST_WORDS, work).await;
+    }
+    let stderr = running.end().await;
+    Ok(Ended { how, stderr })
+}
+
+async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
+    if let (Some(mut stdin), Some(text)) = (stdin, text) {
+        // A program that does not want it all is no failure of ours.
+        let _ = stdin.write_all(text).await;
+        let _ = stdin.shutdown().await;
+    }
+}
+
+/// A process with its group. Dropping it ends the group.
+struct Running {
+    child: Child,
+    group: Option<Pid>,
+    supervised: bool,
+    stderr: JoinHandle<VecDeque<String>>,
+}
+
+impl Running {
+    fn start(start: &Start<'_>) -> std::io::Result<Running> {
+        let mut command = match &start.supervisor {
+            Some(supervisor) => {
+                let mut command = Command::new(supervisor);
+                let (gate, grace) = (std::process::id().to_string(), GRACE.as_secs().to_string());
+                command.args(["supervise", "--gate", &gate, "--grace", &grace, "--"]);
+                command.arg(start.program);
+                command
+            }
+            None => Command::new(start.program),
+        };
+        let supervised = start.supervisor.is_some();
+        command
+            .args(start.args)
+            .env_clear()
+            .envs(start.env.iter().map(|(name, value)| (name, value)))
+            .current_dir(start.dir)
+            .stdin(if start.stdin.is_some() { Stdio::piped() } else { Stdio::null() })
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .process_group(0)
+            .kill_on_drop(!supervised);
+        let mut child = command.spawn()?;
+        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let stderr = child.stderr.take().expect("stderr is piped");
+        let stderr = tokio::spawn(last_lines(stderr));
+        Ok(Running { child, group, supervised, stderr })
+    }
+
+    /// Ends what is left of it; gives its last words.
+    async fn end(mut self) -> String {
+        self.signal(Signal::TERM);
+        let _ = tokio::time::timeout(GRACE + LAST_STEP, self.child.wait()).await;
+        self.signal(Signal::KILL);
+        let _ = self.child.wait().await;
+        self.group = None;
+        let lines = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
+        let lines = lines.ok().and_then(Result::ok).unwrap_or_default();
+        lines.into_iter().collect::<Vec<_>>().join("\n")
+    }
+
+    fn signal(&self, signal: Signal) {
+        if let Some(group) = self.group {
+            // The group may be gone already: that is what was wanted.
+            let _ = kill_process_group(group, signal);
+        }
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
+        self.stderr.abort();
+    }
+}
+
+async fn last_lines(stderr: impl AsyncRead + Unpin) -> VecDeque<String> {
+    let mut lines = Lines::new(stderr, STDERR_LINE_BYTES_MAX);
+    let mut last = VecDeque::new();
+    while let Some(line) = lines.next().await {
+        if last.len() == STDERR_LINES_MAX {
+            last.pop_front();
+        }
+        last.push_back(line.to_owned());
+    }
+    last
+}
+
+/// Lines of a stream, each cut at a bound.
+struct Lines<R> {
+    reader: BufReader<R>,
+    bytes_max: usize,
+    line: String,
+}
+
+impl<R: AsyncRead + Unpin> Lines<R> {
+    fn new(reader: R, bytes_max: usize) -> Lines<R> {
+        Lines {
+            reader: BufReader::with_capacity(64 * 1024, reader),
+            bytes_max,
+            line: String::new(),
+        }
+    }
+
+    /// Nothing at the end, or when the stream cannot be read any more.
+    async fn next(&mut self) -> Option<&str> {
+        let mut bytes = Vec::new();
+        loop {
+            let chunk = self.reader.fill_buf().await.ok()?;
+            if chunk.is_empty() && bytes.is_empty() {
+                return None;
+            }
+            let end = chunk.iter().position(|byte| *byte == b'\n');
+            let taken = end.unwrap_or(chunk.len());
+            let room = self.bytes_max.saturating_sub(bytes.len());
+            bytes.extend_from_slice(&chunk[..taken.min(room)]);
+            let is_over = end.is_some() || chunk.is_empty();
+            self.reader.consume(end.map_or(taken, |end| end + 1));
+            if is_over {
+                break;
+            }
+        }
+        self.line = String::from_utf8_lossy(&bytes).into_owned();
+        Some(self.line.trim_end_matches('\r'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shell<'a>(args: &'a [String], stdin: Option<&'a [u8]>) -> Start<'a> {
+        Start {
+            program: Path::new("/bin/sh"),
+            args,
+            env: vec![("PATH".into(), "/usr/bin:/bin".into())],
+            dir: Path::new("/"),
+            stdin,
+            supervisor: None,
+            line_bytes_max: 8,
+        }
+    }
+
+    async fn lines(script: &str, stdin: Option<&[u8]>, within: Duration) -> (Vec<String>, Ended) {
+        let args = ["-c".to_owned(), script.to_owned()];
+        let mut lines = Vec::new();
+        let cancel = CancellationToken::new();
+        let ended = run(shell(&args, stdin), within, &cancel, |line| lines.push(line.to_owned()));
+        let ended = ended.await.expect("it starts");
+        (lines, ended)
+    }
+
+    #[tokio::test]
+    async fn lines_come_whole_cut_and_without_an_end() {
+        let long = Duration::from_secs(60);
+        let (found, ended) =
+            lines("printf 'a\\r\\n\\n0123456789\\nend'; echo oh >&2", None, long).await;
+        assert_eq!(found, ["a", "", "01234567", "end"]);
+        assert_eq!(ended.stderr, "oh");
+        assert!(matches!(ended.how, How::Exited(status) if status.success()));
+    }
+
+    #[tokio::test]
+    async fn input_is_given_and_ended_also_where_nobody_wants_it() {
+        let long = Duration::from_secs(60);
+        let (found, _) = lines("wc -c", Some(&[b'x'; 1000]), long).await;
+        assert_eq!(found[0].trim(), "1000");
+        let (_, ended) = lines("exit 3", Some(&vec![b'x'; 10_000_000]), long).await;
+        assert!(matches!(ended.how, How::Exited(status) if status.code() == Some(3)));
+    }
+
+    #[tokio::test]
+    async fn what_takes_too_long_ends_with_its_children() {
+        let script = "sleep 1000 & echo $!; exec sleep 1000";
+        let (found, ended) = lines(script, None, Duration::from_millis(300)).await;
+        assert_eq!(ended.how, How::TimedOut);
+        let pid = found[0].parse().ok().and_then(Pid::from_raw).expect("a pid");
+        let lives = || rustix::process::test_kill_process(pid).is_ok();
+        for _ in 0..100 {
+            if !lives() {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+        panic!("the child lives");
+    }
+}

@@ -1,0 +1,266 @@
+//! Drives a workflow's machine: starts what it asks for, and tells it how that ended.
+
+use std::collections::{HashMap, VecDeque};
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use domain::workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
+use jiff::Timestamp;
+use provider::span::{Span, SpanKind, Tracer, Value};
+use provider::TraceContext;
+use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
+use tokio::task::JoinSet;
+use tokio_util::sync::CancellationToken;
+
+use crate::agent::Person;
+use crate::gate::Gates;
+use crate::step::{Attempt, Ended};
+
+/// What a run has around it.
+pub struct Surroundings {
+    pub gates: Arc<dyn Gates>,
+    pub watch: Arc<dyn Watch>,
+    pub tracer: Option<Arc<dyn Tracer>>,
+    /// Our own program, which stands between us and each agent.
+    pub supervisor: Option<PathBuf>,
+    /// Where the folders of steps are meant from.
+    pub dir: PathBuf,
+    /// What agents inherit: the person's environment.
+    pub env: Vec<(OsString, OsString)>,
+    pub person: Person,
+}
+
+/// Is told how a run goes.
+pub trait Watch: Send + Sync {
+    fn run_began(&self, run: &RunRecord);
+
+    fn run_ended(&self, run: &RunRecord, end: &RunEnd);
+
+    fn step_began(&self, step: &StepRecord);
+
+    /// A step has its gate now: `calls` tells how many were made so far.
+    fn step_at_work(&self, step: &StepRecord, calls: Calls);
+
+    fn step_ended(&self, step: &StepRecord, calls: u64);
+}
+
+pub type Calls = Arc<dyn Fn() -> u64 + Send + Sync>;
+
+/// What is to be run, beside the machine itself.
+pub struct Order {
+    /// A UUID of version 7.
+    pub id: String,
+    /// Where the workflow was read from.
+    pub file: Option<String>,
+    /// What the run's span belongs under.
+    pub parent: TraceContext,
+}
+
+/// Runs to the end. A cancelled run ends when all that it started has ended.
+pub async fn run(
+    around: &Arc<Surroundings>,
+    order: Order,
+    machine: Machine,
+    cancel: CancellationToken,
+) -> Finish {
+    let span = around.tracer.as_ref().map(|tracer| run_span(&**tracer, &order, &machine));
+    let trace = span.as_ref().map_or_else(|| order.parent.clone(), |span| span.context());
+    let workflow = machine.workflow();
+    let record = RunRecord {
+        id: order.id,
+        workflow: workflow.name.clone(),
+        version: workflow.version.clone(),
+        file: order.file,
+        pid: std::process::id(),
+        started_at: Timestamp::now(),
+        ended_at: None,
+        status: RunStatus::Running,
+        message: None,
+        exit_code: None,
+        trace_id: trace.trace_id().map(str::to_owned),
+    };
+    around.watch.run_began(&record);
+    let run = Run { around: around.clone(), id: record.id.clone(), trace, begun: AtomicU32::new(0) };
+    let finish = run.drive(machine, cancel).await;
+    if let Some(mut span) = span
+        && finish.ending != Ending::Success
+    {
+        span.fail(finish.message.as_deref().unwrap_or(finish.ending.name()));
+    }
+    let status = match finish.ending {
+        Ending::Success => RunStatus::Success,
+        Ending::Failure => RunStatus::Failure,
+        Ending::Cancelled => RunStatus::Cancelled,
+    };
+    let (message, exit_code) = (finish.message.clone(), Some(finish.exit_status));
+    around.watch.run_ended(&record, &RunEnd { status, message, exit_code, at: Timestamp::now() });
+    finish
+}
+
+fn run_span(tracer: &dyn Tracer, order: &Order, machine: &Machine) -> Box<dyn Span> {
+    let workflow = machine.workflow();
+    let mut span = tracer.start("workflow.run".into(), SpanKind::Internal, &order.parent);
+    span.set("workflow.name", Value::Text(&workflow.name));
+    span.set("workflow.version", Value::Text(workflow.version.as_deref().unwrap_or_default()));
+    span.set("execution_id", Value::Text(&order.id));
+    span
+}
+
+struct Run {
+    around: Arc<Surroundings>,
+    id: String,
+    trace: TraceContext,
+    /// Steps so far.
+    begun: AtomicU32,
+}
+
+impl Run {
+    async fn drive(&self, mut machine: Machine, cancel: CancellationToken) -> Finish {
+        let mut under_way = JoinSet::new();
+        let mut cancels: HashMap<String, CancellationToken> = HashMap::new();
+        let mut actions = VecDeque::from(machine.on(Event::Begin));
+        let mut is_cancelled = false;
+        loop {
+            while let Some(action) = actions.pop_front() {
+                match action {
+                    Action::Start { state, attempt, after } => {
+                        let cancel = CancellationToken::new();
+                        cancels.insert(state.clone(), cancel.clone());
+                        let step = self.step(&machine, &state, attempt, cancel);
+                        under_way.spawn(async move { (state, step.make(after).await) });
+                    }
+                    Action::Cancel { state } => {
+                        if let Some(cancel) = cancels.get(&state) {
+                            cancel.cancel();
+                        }
+                    }
+                    Action::Finish(finish) => return finish,
+                }
+            }
+            tokio::select! {
+                ended = under_way.join_next() => match ended {
+                    Some(Ok((state, outcome))) => {
+                        actions.extend(machine.on(Event::Ended { state, outcome }));
+                    }
+                    // A step that broke down leaves the machine waiting for it: nothing is left
+                    // to do but to end.
+                    Some(Err(error)) => return broken(&error.to_string()),
+                    None => return broken("nothing is under way"),
+                },
+                () = cancel.cancelled(), if !is_cancelled => {
+                    is_cancelled = true;
+                    actions.extend(machine.on(Event::Cancel));
+                }
+            }
+        }
+    }
+
+    fn step(
+        &self,
+        machine: &Machine,
+        state: &str,
+        attempt: u32,
+        cancel: CancellationToken,
+    ) -> Step {
+        let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
+        let known = machine.workflow().state(state);
+        let agent = known.and_then(|state| state.agent());
+        let record = StepRecord {
+            run: self.id.clone(),
+            number,
+            state: state.to_owned(),
+            kind: known.map_or("step", kind).to_owned(),
+            attempt,
+            provider: agent.map(|agent| agent.provider.name().to_owned()),
+            model: None,
+            isolation: None,
+            status: StepStatus::Running,
+            started_at: Timestamp::now(),
+            ended_at: None,
+            exit_code: None,
+            tokens: None,
+            cost_usd: None,
+            error_code: None,
+            error: None,
+            output: None,
+            sessions: Vec::new(),
+        };
+        let attempt = Attempt {
+            around: self.around.clone(),
+            workflow: machine.workflow().clone(),
+            state: state.to_owned(),
+            resolved: machine.resolve(state),
+            cancel: cancel.clone(),
+        };
+        Step { around: self.around.clone(), record, attempt, trace: self.trace.clone(), cancel }
+    }
+}
+
+fn kind(state: &domain::workflow::State) -> &'static str {
+    use domain::workflow::Kind;
+    match state.kind {
+        Kind::Command(_) => "command",
+        Kind::Agent(_) => "agent",
+        Kind::Operation(_) => "operation",
+        Kind::Parallel(_) => "parallel",
+        Kind::Terminal(_) => "terminal",
+    }
+}
+
+/// One attempt at a state, on its way to being recorded.
+struct Step {
+    around: Arc<Surroundings>,
+    record: StepRecord,
+    attempt: Attempt,
+    trace: TraceContext,
+    cancel: CancellationToken,
+}
+
+impl Step {
+    async fn make(mut self, after: Duration) -> Outcome {
+        tokio::select! {
+            () = tokio::time::sleep(after) => {}
+            () = self.cancel.cancelled() => return Outcome::new(Status::Cancelled),
+        }
+        self.record.started_at = Timestamp::now();
+        self.around.watch.step_began(&self.record);
+        let mut span = self.around.tracer.as_ref().map(|tracer| {
+            let name = format!("step.{}", self.record.state).into();
+            let mut span = tracer.start(name, SpanKind::Internal, &self.trace);
+            span.set("step.name", Value::Text(&self.record.state));
+            span.set("step.type", Value::Text(&self.record.kind));
+            span
+        });
+        let trace = span.as_ref().map_or_else(|| self.trace.clone(), |span| span.context());
+        let Ended { outcome, calls } = self.attempt.make(&mut self.record, trace).await;
+        self.record.ended_at = Some(Timestamp::now());
+        self.record.exit_code = outcome.exit_code;
+        self.record.tokens = outcome.tokens;
+        self.record.status = match outcome.status {
+            Status::Success => StepStatus::Success,
+            Status::Failure => StepStatus::Failure,
+            Status::TimedOut => StepStatus::TimedOut,
+            Status::Cancelled => StepStatus::Cancelled,
+        };
+        if let Some(span) = &mut span
+            && outcome.status != Status::Success
+        {
+            span.fail(self.record.error.as_deref().unwrap_or(outcome.status.name()));
+        }
+        self.around.watch.step_ended(&self.record, calls);
+        outcome
+    }
+}
+
+fn broken(why: &str) -> Finish {
+    Finish {
+        ending: Ending::Failure,
+        state: String::new(),
+        message: Some(format!("the run broke down: {why}")),
+        exit_status: domain::workflow::EXIT_FAILURE,
+        code: None,
+    }
+}

@@ -1,0 +1,295 @@
+//! An agent in a step: found, started so that the gate is its source of tools, listened to, and
+//! judged by what it says rather than by its exit code.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Code;
+use domain::workflow::{Outcome, Status};
+use domain::workflow::{Demand, Proxy, Provider as Named, ResolvedAgent};
+use provider::TraceContext;
+use provider::span::{Span, SpanKind, Value};
+use store::run::StepRecord;
+
+use super::{Attempt, Failure};
+use crate::agent::{
+    AgentError, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request, Server,
+    Stream, Tools, prepare,
+};
+use crate::gate::{StepGate, Wanted};
+use crate::process::{self, How, Start};
+
+/// Lines of stderr that a failure quotes.
+const QUOTED_LINES_MAX: usize = 5;
+
+impl Attempt {
+    pub(super) async fn agent(
+        &self,
+        agent: &ResolvedAgent,
+        record: &mut StepRecord,
+        trace: TraceContext,
+        opened: &mut Option<Arc<dyn StepGate>>,
+    ) -> Result<Outcome, Failure> {
+        let mut span = self.around.tracer.as_ref().map(|tracer| {
+            let mut span = tracer.start("agent.call".into(), SpanKind::Internal, &trace);
+            span.set("provider", Value::Text(agent.provider.name()));
+            span
+        });
+        let trace = span.as_ref().map_or(trace, |span| span.context());
+        let made = self.ask(agent, record, trace, opened).await;
+        if let Some(span) = &mut span {
+            say(&mut **span, record, &made);
+        }
+        made
+    }
+
+    async fn ask(
+        &self,
+        agent: &ResolvedAgent,
+        record: &mut StepRecord,
+        trace: TraceContext,
+        opened: &mut Option<Arc<dyn StepGate>>,
+    ) -> Result<Outcome, Failure> {
+        let provider = known(agent.provider)?;
+        let (proxy, demand) = self.asked();
+        let tools = tools(&proxy);
+        let wanted = Wanted {
+            agent: self.identity(provider.as_str()),
+            root: self.dir(agent.dir.as_deref())?,
+            builtins: tools == Tools::Only,
+            servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
+            patience: Duration::ZERO,
+            trace,
+        };
+        let dir = wanted.root.clone();
+        let gate = self.open(wanted, record, opened).await?;
+        let installed = self.installed(provider, agent).await?;
+        let (program, args) = gate.server();
+        let folders = (dir, gate.private().to_owned());
+        let server = Server { program, args };
+        let request = request(agent, server, tools, folders, gate.call_timeout());
+        let launch = prepare(&installed, &request, &self.around.person).map_err(failed)?;
+        record.isolation = Some(isolation(tools, &launch.isolation).to_owned());
+        if let Some(warning) = launch.isolation.warning(provider) {
+            if demand == Demand::Required {
+                return Err(Failure::new(Code::ProxyUnsupportedProvider, warning));
+            }
+            tracing::warn!(step = self.state, "{warning}");
+        }
+        launch.write().map_err(|error| {
+            Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
+        })?;
+        let (how, report) = self.listen(provider, &launch, &request).await?;
+        self.judge((provider, tools), &*gate, how, report, record).await
+    }
+
+    /// What the step says of its agent's tools.
+    fn asked(&self) -> (Proxy, Demand) {
+        let agent = self.workflow.state(&self.state).and_then(|state| state.agent());
+        agent.map_or((Proxy::default(), Demand::Preferred), |agent| {
+            (agent.proxy.clone(), agent.isolation)
+        })
+    }
+
+    async fn installed(
+        &self,
+        provider: Provider,
+        agent: &ResolvedAgent,
+    ) -> Result<Installed, Failure> {
+        let command = agent.options.command.as_deref().map(|command| self.around.dir.join(command));
+        let path = self.around.env.iter().find(|(name, _)| name == "PATH");
+        let path = path.map(|(_, path)| path.clone());
+        tokio::select! {
+            found = Installed::detect(provider, command.as_deref(), path.as_deref()) => {
+                found.map_err(failed)
+            }
+            () = self.cancel.cancelled() => Err(Failure::cancelled()),
+        }
+    }
+
+    /// Runs the agent's program to its end.
+    async fn listen(
+        &self,
+        provider: Provider,
+        launch: &Launch,
+        request: &Request,
+    ) -> Result<(Ran, Result<Report, crate::agent::Failed>), Failure> {
+        let start = Start {
+            program: &launch.program,
+            args: &launch.args,
+            env: environment(&self.around.env, launch),
+            dir: &request.dir,
+            stdin: launch.stdin.as_deref(),
+            supervisor: self.around.supervisor.clone(),
+            line_bytes_max: LINE_BYTES_MAX,
+        };
+        let mut stream = Stream::new(provider);
+        let within = self.within();
+        let running = process::run(start, within, &self.cancel, |line| drop(stream.line(line)));
+        let ended = running.await.map_err(|error| {
+            let program = launch.program.display();
+            Failure::new(Code::AgentFailed, format!("cannot start '{program}': {error}"))
+        })?;
+        match ended.how {
+            How::Cancelled => Err(Failure::cancelled()),
+            How::TimedOut => Err(Failure::timed_out(within)),
+            How::Exited(status) => {
+                Ok((Ran { code: status.code(), stderr: ended.stderr }, stream.end()))
+            }
+        }
+    }
+
+    /// What the agent's work came to. Its own word counts, and what the gate saw of it.
+    async fn judge(
+        &self,
+        (provider, tools): (Provider, Tools),
+        gate: &dyn StepGate,
+        ran: Ran,
+        ended: Result<Report, crate::agent::Failed>,
+        record: &mut StepRecord,
+    ) -> Result<Outcome, Failure> {
+        let (report, cause) = match ended {
+            Ok(report) => (report, None),
+            Err(failed) => (*failed.report, Some(failed.cause.to_string())),
+        };
+        record.model = report.model.clone().or(record.model.take());
+        record.cost_usd = report.cost_usd;
+        let outcome = Outcome {
+            output: report.text,
+            stderr: ran.stderr.clone(),
+            exit_code: ran.code,
+            tokens: report.tokens.map(|tokens| tokens.total),
+            ..Outcome::new(Status::Success)
+        };
+        let fails = |code: Code, message: String| {
+            let outcome = Outcome { status: Status::Failure, ..outcome.clone() };
+            Err(Failure { code, message, outcome })
+        };
+        if tools == Tools::Only {
+            let passed: Vec<_> = report.native.iter().filter(|call| !call.refused).collect();
+            for call in &passed {
+                gate.bypassed(provider.as_str(), &call.name).await;
+            }
+            if let Some(call) = passed.first() {
+                let message = format!(
+                    "{} used its own '{}', past the gate, though it was to have no tools but ours",
+                    provider.as_str(),
+                    call.name
+                );
+                return fails(Code::AgentBypassed, message);
+            }
+        }
+        if tools != Tools::None && !gate.was_listed() {
+            let program = provider.as_str();
+            let message = format!("{program} never asked for its tools: its MCP server did not come up");
+            return fails(Code::AgentFailed, with_last_words(message, &ran.stderr));
+        }
+        match cause {
+            Some(cause) => fails(Code::AgentFailed, with_last_words(cause, &ran.stderr)),
+            None => Ok(outcome),
+        }
+    }
+}
+
+/// How the program ended.
+struct Ran {
+    code: Option<i32>,
+    stderr: String,
+}
+
+fn known(provider: Named) -> Result<Provider, Failure> {
+    match provider {
+        Named::Claude => Ok(Provider::Claude),
+        Named::Gemini => Ok(Provider::Gemini),
+        Named::Codex => Ok(Provider::Codex),
+        Named::OpenCode => Ok(Provider::OpenCode),
+        Named::OpenAiCompatible => {
+            let message = "the provider openai_compatible cannot be run by this version";
+            Err(Failure::new(Code::AgentFailed, message))
+        }
+    }
+}
+
+/// Which tools a step's agent is to have.
+pub fn tools(proxy: &Proxy) -> Tools {
+    match (proxy.enable, proxy.intercept_builtins) {
+        (false, _) => Tools::None,
+        (true, true) => Tools::Only,
+        (true, false) => Tools::Beside,
+    }
+}
+
+fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
+    match (tools, reached) {
+        (Tools::None | Tools::Beside, _) => "none",
+        (Tools::Only, Isolation::Full) => "full",
+        (Tools::Only, Isolation::Coexistence { .. }) => "coexistence",
+    }
+}
+
+/// What is asked of an agent's program; `dir` is where it works, `private` where its files lie.
+pub fn request(
+    agent: &ResolvedAgent,
+    server: Server,
+    tools: Tools,
+    (dir, private): (PathBuf, PathBuf),
+    call_timeout: Duration,
+) -> Request {
+    let options = &agent.options;
+    Request {
+        prompt: agent.prompt.clone(),
+        system_prompt: agent.system_prompt.clone(),
+        model: options.model.clone(),
+        args: options.args.clone(),
+        env: options.env.clone(),
+        config: options.config.clone().map(serde_json::Value::Object),
+        dir,
+        private,
+        server,
+        tools,
+        call_timeout,
+    }
+}
+
+/// What the agent's program inherits, and what the launch changes of it.
+fn environment(inherited: &[(OsString, OsString)], launch: &Launch) -> Vec<(OsString, OsString)> {
+    let is_kept = |name: &OsString| {
+        let name = name.to_string_lossy();
+        !name.starts_with("COUNTERSIGN_") && !launch.env_remove.iter().any(|gone| *gone == name)
+    };
+    let kept = inherited.iter().filter(|(name, _)| is_kept(name)).cloned();
+    let added = launch.env.iter().map(|(name, value)| (name.into(), value.into()));
+    kept.chain(added).collect()
+}
+
+fn failed(error: AgentError) -> Failure {
+    Failure::new(Code::AgentFailed, error.to_string())
+}
+
+/// Programs say on stderr what they do not say in their stream.
+fn with_last_words(message: String, stderr: &str) -> String {
+    let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
+    let last = &lines[lines.len().saturating_sub(QUOTED_LINES_MAX)..];
+    match last {
+        [] => message,
+        last => format!("{message}; its last words: {}", last.join(" | ")),
+    }
+}
+
+fn say(span: &mut dyn Span, record: &StepRecord, made: &Result<Outcome, Failure>) {
+    if let Some(model) = &record.model {
+        span.set("model", Value::Text(model));
+    }
+    let tokens = match made {
+        Ok(outcome) => outcome.tokens,
+        Err(failure) => {
+            span.fail(failure.code.as_str());
+            failure.outcome.tokens
+        }
+    };
+    if let Some(tokens) = tokens {
+        span.set("tokens_used", Value::Integer(tokens.cast_signed()));
+    }
+}
