@@ -164,7 +164,7 @@ fn others(reader: &Reader) {
         u64::from(reader.record("id-500000").expect("an answer").is_some())
     });
     measure("100 changes", None, || {
-        count(reader.changed_after(RECORDS - 100, 1_000).expect("changes").len())
+        count(reader.changes_after(RECORDS - 100, 1_000).expect("changes").len())
     });
     measure("export of 50,000 errors", None, || {
         let filter = Filter { status: Some(Status::Error), ..Filter::default() };

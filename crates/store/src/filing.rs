@@ -322,10 +322,15 @@ fn duration_us(ended: &Ended) -> i64 {
     i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX)
 }
 
-/// The number of the last change to any record, by whichever process.
+/// The number of the last change to any record, run or step, by whichever process.
 pub(crate) fn latest_change(db: &Connection) -> Result<i64, StoreError> {
     let latest = db
-        .prepare_cached("SELECT COALESCE(MAX(changed), 0) FROM activity")?
+        .prepare_cached(
+            "SELECT MAX(
+               COALESCE((SELECT MAX(changed) FROM activity), 0),
+               COALESCE((SELECT MAX(changed) FROM runs), 0),
+               COALESCE((SELECT MAX(changed) FROM run_steps), 0))",
+        )?
         .query_row([], |row| row.get(0))?;
     Ok(latest)
 }

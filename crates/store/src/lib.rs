@@ -21,6 +21,7 @@ pub mod query;
 pub mod record;
 mod recovery;
 mod retention;
+pub mod run;
 mod schema;
 mod signer;
 pub mod state;
@@ -61,6 +62,9 @@ use crate::writer::{Message, Pending, Writer};
 
 /// The file of the ledger in the home.
 pub const FILE: &str = "ledger.db";
+
+/// The folder in the home where those who write hold their locks.
+const WRITERS: &str = "writers";
 
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum StoreError {
@@ -146,7 +150,7 @@ impl Store {
     /// Opens the ledger in a home that is there, makes it where it is missing, and puts in order
     /// what a process that is gone has left.
     pub fn open(home: &Path, rules: &domain::config::Ledger) -> Result<Store, StoreError> {
-        let writers = home.join("writers");
+        let writers = home.join(WRITERS);
         DirBuilder::new().recursive(true).mode(0o700).create(&writers).map_err(|error| {
             StoreError::Write(format!("cannot create '{}': {error}", writers.display()))
         })?;

@@ -48,6 +48,12 @@ pub(crate) const RETENTION_PAUSE: Duration = Duration::from_millis(250);
 /// Rows that retention deletes in one transaction, so that calls hardly wait for it.
 pub(crate) const RETENTION_CHUNK: usize = 500;
 
+/// Runs that are looked at together for whether their process is gone; each costs a look at a file.
+pub(crate) const LOST_RUNS_CHUNK: usize = 100;
+
+/// Steps of a run that are shown, the newest: more than a person looks through.
+pub(crate) const STEPS_MAX: usize = 1_000;
+
 /// Bytes in the write-ahead log before a thread of its own copies them into the file.
 pub(crate) const CHECKPOINT_BYTES: u64 = 8 * 1024 * 1024;
 

@@ -10,6 +10,7 @@ mod export;
 mod filter;
 pub mod receipts;
 mod record;
+pub mod runs;
 mod search;
 pub mod summary;
 
@@ -24,6 +25,7 @@ pub use export::{Records, Texts};
 pub use filter::Filter;
 pub use receipts::{Chain, Opening, Receipt, ReceiptFilter, Receipts};
 pub use record::{Detail, Intent, Payloads, Record};
+pub use runs::{Change, Run, RunFilter, Runs};
 pub use search::Total;
 pub use summary::{Period, Summary};
 

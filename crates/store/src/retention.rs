@@ -1,5 +1,5 @@
-//! What may be forgotten, and when: activity and payloads by age, number and size. Receipts stay,
-//! unless the operator says otherwise.
+//! What may be forgotten, and when: activity and payloads by age, number and size, runs by age.
+//! Receipts stay, unless the operator says otherwise.
 
 use std::time::Instant;
 
@@ -70,6 +70,9 @@ impl Retention {
     /// Whether there is more to let go of.
     pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
         let oldest = days_ago(self.rules.days).as_microsecond();
+        if delete_runs(db, oldest)? {
+            return Ok(true);
+        }
         let (first, last): (Option<i64>, Option<i64>) =
             db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
                 Ok((row.get(0)?, row.get(1)?))
@@ -126,6 +129,49 @@ fn delete_activity(
     Ok(deleted > 0)
 }
 
+/// Deletes runs that began before a time and run no more, each once its steps are gone. Whether
+/// there were any.
+fn delete_runs(db: &mut Connection, older_than: i64) -> Result<bool, StoreError> {
+    const OLD: &str = "SELECT number FROM runs
+        WHERE started_us < ?1 AND status <> 'running' ORDER BY started_us LIMIT ?2";
+    let has_old: bool =
+        db.query_row(&format!("SELECT EXISTS ({OLD})"), [older_than, 1], |row| row.get(0))?;
+    if !has_old {
+        return Ok(false);
+    }
+    let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let steps = transaction.execute(
+        &format!(
+            "DELETE FROM run_steps WHERE rowid IN
+               (SELECT rowid FROM run_steps WHERE run IN ({OLD}) LIMIT ?2)"
+        ),
+        [older_than, chunk()],
+    )?;
+    let runs = transaction.execute(
+        &format!(
+            "DELETE FROM runs WHERE number IN ({OLD})
+               AND NOT EXISTS (SELECT 1 FROM run_steps WHERE run = runs.number)"
+        ),
+        [older_than, chunk()],
+    )?;
+    transaction.commit()?;
+    Ok(steps + runs > 0)
+}
+
+/// Lets go of what steps printed that is older than every payload that is kept.
+fn forget_outputs(db: &Connection) -> Result<(), StoreError> {
+    let words =
+        "SELECT started_us FROM payloads JOIN activity USING (number) ORDER BY number LIMIT 1";
+    let oldest: Option<i64> = db.query_row(words, [], |row| row.get(0)).optional()?;
+    db.execute(
+        "UPDATE run_steps SET output = NULL WHERE rowid IN
+           (SELECT rowid FROM run_steps WHERE output IS NOT NULL AND started_us < ?1
+            ORDER BY started_us LIMIT ?2)",
+        [oldest.unwrap_or(i64::MAX), chunk()],
+    )?;
+    Ok(())
+}
+
 /// Payloads are the largest part and the least missed; where none are left, whole records go.
 fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
@@ -133,6 +179,7 @@ fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> 
         "DELETE FROM payloads WHERE number IN (SELECT number FROM payloads ORDER BY number LIMIT ?1)",
         [chunk()],
     )?;
+    forget_outputs(&transaction)?;
     transaction.commit()?;
     if deleted > 0 {
         return Ok(true);

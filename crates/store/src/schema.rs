@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::StoreError;
 
 /// One entry per version of the file; its number is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` says up to which entry that has been
@@ -202,6 +202,54 @@ CREATE TABLE trusted_files (
 ) WITHOUT ROWID;
 ";
 
+/// Runs of workflows. Their changes are counted with those of `activity`, so that whoever follows
+/// them sees one row of numbers.
+const THIRD: &str = "
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  changed INTEGER NOT NULL UNIQUE,
+  workflow TEXT NOT NULL,
+  version TEXT,
+  file TEXT,
+  pid INTEGER NOT NULL,
+  started_us INTEGER NOT NULL,
+  ended_us INTEGER,
+  status TEXT NOT NULL,
+  message TEXT,
+  exit_code INTEGER,
+  trace_id TEXT
+);
+CREATE INDEX runs_status ON runs (status);
+CREATE INDEX runs_workflow ON runs (workflow);
+CREATE INDEX runs_started ON runs (started_us);
+
+CREATE TABLE run_steps (
+  run INTEGER NOT NULL REFERENCES runs (number),
+  number INTEGER NOT NULL,
+  changed INTEGER NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  provider TEXT,
+  model TEXT,
+  isolation TEXT,
+  status TEXT NOT NULL,
+  started_us INTEGER NOT NULL,
+  ended_us INTEGER,
+  exit_code INTEGER,
+  tokens INTEGER,
+  cost_usd REAL,
+  error_code TEXT,
+  error TEXT,
+  -- Under which its calls are in activity; a list as JSON.
+  sessions TEXT NOT NULL,
+  output TEXT,
+  UNIQUE (run, number)
+);
+CREATE INDEX run_steps_output ON run_steps (started_us) WHERE output IS NOT NULL;
+";
+
 /// Brings the file to the newest version. The caller holds the maintenance lock.
 pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let newest = STEPS.len();
@@ -233,7 +281,7 @@ mod tests {
     use domain::ledger::chain::{Expected, verify};
 
     use super::*;
-    use crate::query::{Filter, Page, Reader, ReceiptFilter};
+    use crate::query::{Filter, Page, Reader, ReceiptFilter, RunFilter};
     use crate::record::tests::started;
     use crate::{Ended, Entry, Payload, Receipted, Status, Store};
 
@@ -303,6 +351,25 @@ mod tests {
         assert_eq!(store.state().version().unwrap(), 0);
         store.state().quarantine_server("git").unwrap();
         assert_eq!(store.state().servers().unwrap().len(), 1);
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn a_ledger_of_the_second_step_gets_its_runs_and_keeps_what_was_decided() {
+        let folder = tempfile::tempdir().unwrap();
+        first(folder.path()).await;
+        let db = Connection::open(folder.path().join(crate::FILE)).unwrap();
+        db.execute_batch(SECOND).unwrap();
+        db.pragma_update(None, "user_version", 2).unwrap();
+        db.execute("INSERT INTO switches (server, tool) VALUES ('git', 'push')", []).unwrap();
+        drop(db);
+        let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+        assert_eq!(version(folder.path()), STEPS.len());
+        assert_kept(store.read(), &store.key().public());
+        let switches = store.state().switched_off("git").unwrap();
+        assert_eq!(switches.len(), 1);
+        let runs = store.read().runs(&RunFilter::default(), &Page::first(10)).unwrap();
+        assert_eq!((runs.runs.len(), runs.total, runs.next_cursor), (0, 0, None));
         store.close().await.unwrap();
     }
 

@@ -1,25 +1,30 @@
 //! What people decided while the program ran: servers, approvals, switches, tokens, trusted files.
 //! It lies beside the records, in tables of its own; what a decision means is for others to know.
+//! Runs of workflows are written here as well.
 //!
 //! The writer of the ledger waits while a change is made here, so a change is one short transaction
 //! of values that come in ready.
 
 mod files;
 mod items;
+mod runs;
 mod servers;
 mod switches;
 mod tokens;
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use jiff::Timestamp;
 use rusqlite::Connection;
 
 pub use items::{Approval, Definition, Item, ItemChange};
+pub(crate) use runs::end_lost_runs;
 pub use servers::ServerState;
 pub use tokens::TokenRecord;
 
+use crate::chain::Lock;
 use crate::{Durability, StoreError, query, schema, transaction};
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
@@ -27,6 +32,8 @@ pub struct State {
     place: Place,
     /// Made by the first question, and then kept.
     db: Mutex<Option<Connection>>,
+    /// The locks of the runs of this process, by id.
+    running: Mutex<HashMap<String, Lock>>,
 }
 
 enum Place {
@@ -39,7 +46,7 @@ enum Place {
 impl State {
     /// The state in a ledger's file, which is there and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
-        State { place: Place::File(file.to_owned(), durability), db: Mutex::default() }
+        State::at(Place::File(file.to_owned(), durability))
     }
 
     /// The state of a home as it lies there, to be read and not changed: nothing is opened for
@@ -50,12 +57,16 @@ impl State {
         if !file.exists() {
             return Ok(None);
         }
-        let state = State { place: Place::Look(file), db: Mutex::default() };
+        let state = State::at(Place::Look(file));
         Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
     pub(crate) fn in_memory() -> State {
-        State { place: Place::Memory, db: Mutex::default() }
+        State::at(Place::Memory)
+    }
+
+    fn at(place: Place) -> State {
+        State { place, db: Mutex::default(), running: Mutex::default() }
     }
 
     /// Grows with every decision, by whichever process, and not with what servers list; cheap to ask
@@ -72,6 +83,10 @@ impl State {
             (Place::File(..) | Place::Look(_), Ok(mut db)) => *db = None,
             (Place::File(..) | Place::Look(_) | Place::Memory, _) => {}
         }
+    }
+
+    fn running(&self) -> MutexGuard<'_, HashMap<String, Lock>> {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn ask<T>(

@@ -29,7 +29,7 @@ use crate::record::Entry;
 use crate::retention::Retention;
 use crate::signer::Signer;
 use crate::transaction;
-use crate::{OnFailure, StoreError, recovery};
+use crate::{OnFailure, StoreError, recovery, state};
 
 pub(crate) enum Message {
     Append(Pending),
@@ -534,6 +534,7 @@ impl Writer {
             return Ok(false);
         };
         recovery::recover(&mut self.db, &self.writers, &self.keys)?;
+        state::end_lost_runs(&self.db, &self.writers)?;
         let more = self.retention.let_go(&mut self.db)?;
         Ok(self.expire_chain()? || more)
     }

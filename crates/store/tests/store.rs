@@ -10,6 +10,7 @@ mod store {
     mod keys;
     mod load;
     mod retention;
+    mod runs;
     mod state;
     mod support;
 }

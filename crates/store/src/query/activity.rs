@@ -37,12 +37,6 @@ impl Reader {
         self.readers.ask_at_once(|db| record::of_id(db, id))
     }
 
-    /// What changed after a change, in that order, without payloads. A call comes once more when it
-    /// ends.
-    pub fn changed_after(&self, change: i64, limit: usize) -> Result<Vec<Record>, StoreError> {
-        self.readers.ask_at_once(|db| record::changed_after(db, change, limit))
-    }
-
     /// The number of the last change, by whichever process.
     pub fn latest_change(&self) -> Result<i64, StoreError> {
         self.readers.ask(filing::latest_change)

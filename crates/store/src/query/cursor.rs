@@ -9,6 +9,7 @@ pub(super) enum List {
     Receipts,
     /// Receipts of one chain, by sequence.
     Chain,
+    Runs,
 }
 
 impl List {
@@ -17,6 +18,7 @@ impl List {
             List::Activity => 'a',
             List::Receipts => 'r',
             List::Chain => 'c',
+            List::Runs => 'w',
         }
     }
 }

@@ -3,7 +3,7 @@
 use domain::tool::Class;
 
 use super::rig::{Rig, Row, call, end, store};
-use crate::query::{Detail, Filter, Page};
+use crate::query::{Change, Detail, Filter, Page};
 use crate::{Entry, Status, StoreError};
 
 #[test]
@@ -117,8 +117,15 @@ async fn changes_come_in_order_and_a_call_again_when_it_ends() {
     store.append(Entry::Whole(Box::new(whole.0), Box::new(whole.1))).await.unwrap();
     store.settled().await;
     let seen = |after, limit| -> Vec<(String, Status)> {
-        let records = reader.changed_after(after, limit).unwrap();
-        records.into_iter().map(|record| (record.id, record.status)).collect()
+        let changes = reader.changes_after(after, limit).unwrap().into_iter();
+        let record = |(number, change)| match change {
+            Change::Record(record) => {
+                assert_eq!(record.changed, number);
+                (record.id, record.status)
+            }
+            Change::Run(_) | Change::Step(..) => panic!("nothing runs"),
+        };
+        changes.map(record).collect()
     };
     let (first, second) = (("1".to_owned(), Status::Pending), ("2".to_owned(), Status::Error));
     assert_eq!(seen(0, 10), [first.clone(), second.clone()]);

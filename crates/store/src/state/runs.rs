@@ -1,0 +1,229 @@
+//! Runs of workflows, written down as they go. Nobody decided them: they change no version.
+//!
+//! Whoever runs one holds a lock on a file of its name; a run whose lock can be taken has lost its
+//! process, and is ended as interrupted.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Place, State};
+use crate::chain::Lock;
+use crate::limits::LOST_RUNS_CHUNK;
+use crate::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus, next_change};
+use crate::{StoreError, transaction};
+
+impl State {
+    /// Writes down that a run began. It counts as running until it is ended, or this process is
+    /// gone.
+    pub fn begin_run(&self, run: &RunRecord) -> Result<(), StoreError> {
+        let lock = match run.status {
+            RunStatus::Running => self.lock_run(&run.id)?,
+            RunStatus::Success
+            | RunStatus::Failure
+            | RunStatus::Cancelled
+            | RunStatus::Interrupted => None,
+        };
+        self.change(|db| insert_run(db, run))?;
+        if let Some(lock) = lock {
+            self.running().insert(run.id.clone(), lock);
+        }
+        Ok(())
+    }
+
+    pub fn end_run(&self, id: &str, end: &RunEnd) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words = "UPDATE runs SET changed = ?2, status = ?3, message = ?4, exit_code = ?5,
+                           ended_us = ?6 WHERE id = ?1";
+            let ended = db.prepare_cached(words)?.execute(params![
+                id,
+                next_change(db)?,
+                end.status.as_str(),
+                end.message,
+                end.exit_code,
+                end.at.as_microsecond(),
+            ])?;
+            is_there(ended, || format!("run '{id}'"))
+        })?;
+        self.running().remove(id);
+        Ok(())
+    }
+
+    /// Writes down that a step of a run began, which is there.
+    pub fn begin_step(&self, step: &StepRecord) -> Result<(), StoreError> {
+        self.change(|db| insert_step(db, step))
+    }
+
+    /// Tells under which sessions the calls of a step are recorded, as soon as that is known.
+    pub fn set_step_sessions(
+        &self,
+        run: &str,
+        number: u32,
+        sessions: &[String],
+    ) -> Result<(), StoreError> {
+        self.change(|db| {
+            let words = "UPDATE run_steps SET changed = ?3, sessions = ?4
+                         WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
+            let sessions = serde_json::to_string(sessions).expect("texts are JSON");
+            let values = (run, number, next_change(db)?, sessions);
+            let set = db.prepare_cached(words)?.execute(values)?;
+            is_there(set, || format!("step {number} of run '{run}'"))
+        })
+    }
+
+    /// Writes all that is known of a step in the place of what was known when it began.
+    pub fn end_step(&self, step: &StepRecord) -> Result<(), StoreError> {
+        self.change(|db| update_step(db, step))
+    }
+
+    /// Ends those runs as interrupted whose process is gone. How many there were.
+    pub fn end_lost_runs(&self) -> Result<usize, StoreError> {
+        match self.place.writers() {
+            Some(writers) => self.with(|db| end_lost_runs(db, &writers)),
+            None => Ok(0),
+        }
+    }
+
+    fn lock_run(&self, id: &str) -> Result<Option<Lock>, StoreError> {
+        let Some(writers) = self.place.writers() else {
+            return Ok(None);
+        };
+        // It becomes a part of a path.
+        if uuid::Uuid::parse_str(id).is_err() {
+            return Err(StoreError::Write(format!("'{id}' is no id of a run")));
+        }
+        match Lock::take(&writers, &lock_name(id))? {
+            Some(lock) => Ok(Some(lock)),
+            None => Err(StoreError::Write(format!("another process holds the lock of run {id}"))),
+        }
+    }
+}
+
+impl Place {
+    /// Where locks lie, if this process may write.
+    fn writers(&self) -> Option<std::path::PathBuf> {
+        match self {
+            Place::File(file, _) => Some(file.with_file_name(crate::WRITERS)),
+            Place::Look(_) | Place::Memory => None,
+        }
+    }
+}
+
+/// The same for who has a connection that writes.
+pub(crate) fn end_lost_runs(db: &Connection, writers: &Path) -> Result<usize, StoreError> {
+    let words = "SELECT id FROM runs WHERE status = 'running' LIMIT ?1";
+    let mut statement = db.prepare_cached(words)?;
+    let running = statement.query_map([LOST_RUNS_CHUNK], |row| row.get::<_, String>(0))?;
+    let running: Vec<String> = running.collect::<Result<_, _>>()?;
+    let mut ended = 0;
+    for id in running {
+        if let Some(_lock) = Lock::take(writers, &lock_name(&id))? {
+            ended += usize::from(transaction::whole(db, |db| interrupt(db, &id))?);
+        }
+    }
+    Ok(ended)
+}
+
+fn lock_name(id: &str) -> String {
+    format!("run-{id}")
+}
+
+/// Whether it still ran: its process may have ended it just before its lock was taken.
+fn interrupt(db: &Connection, id: &str) -> Result<bool, StoreError> {
+    let words = "SELECT number FROM runs WHERE id = ?1 AND status = 'running'";
+    let run: Option<i64> = db.query_row(words, [id], |row| row.get(0)).optional()?;
+    let Some(run) = run else {
+        return Ok(false);
+    };
+    let mut change = next_change(db)?;
+    let mut statement =
+        db.prepare("SELECT number FROM run_steps WHERE run = ?1 AND status = 'running'")?;
+    let steps = statement.query_map([run], |row| row.get::<_, u32>(0))?;
+    for number in steps.collect::<Result<Vec<_>, _>>()? {
+        db.execute(
+            "UPDATE run_steps SET status = ?3, changed = ?4 WHERE run = ?1 AND number = ?2",
+            params![run, number, StepStatus::Interrupted.as_str(), change],
+        )?;
+        change += 1;
+    }
+    db.execute(
+        "UPDATE runs SET status = ?2, changed = ?3 WHERE number = ?1",
+        params![run, RunStatus::Interrupted.as_str(), change],
+    )?;
+    Ok(true)
+}
+
+fn insert_run(db: &Connection, run: &RunRecord) -> Result<(), StoreError> {
+    db.prepare_cached(
+        "INSERT INTO runs (id, changed, workflow, version, file, pid, started_us, ended_us, status,
+           message, exit_code, trace_id)
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12)",
+    )?
+    .execute(params![
+        run.id,
+        next_change(db)?,
+        run.workflow,
+        run.version,
+        run.file,
+        run.pid,
+        run.started_at.as_microsecond(),
+        run.ended_at.map(Timestamp::as_microsecond),
+        run.status.as_str(),
+        run.message,
+        run.exit_code,
+        run.trace_id,
+    ])?;
+    Ok(())
+}
+
+fn insert_step(db: &Connection, step: &StepRecord) -> Result<(), StoreError> {
+    let words =
+        "INSERT INTO run_steps (run, number, changed, state, kind, attempt, provider, model,
+           isolation, status, started_us, ended_us, exit_code, tokens, cost_usd, error_code, error,
+           sessions, output)
+         SELECT runs.number, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16,
+           ?17, ?18, ?19 FROM runs WHERE id = ?1";
+    put_step(db, step, words)
+}
+
+fn update_step(db: &Connection, step: &StepRecord) -> Result<(), StoreError> {
+    let words = "UPDATE run_steps SET changed = ?3, state = ?4, kind = ?5, attempt = ?6,
+           provider = ?7, model = ?8, isolation = ?9, status = ?10, started_us = ?11,
+           ended_us = ?12, exit_code = ?13, tokens = ?14, cost_usd = ?15, error_code = ?16,
+           error = ?17, sessions = ?18, output = ?19
+         WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
+    put_step(db, step, words)
+}
+
+fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), StoreError> {
+    let put = db.prepare_cached(words)?.execute(params![
+        step.run,
+        step.number,
+        next_change(db)?,
+        step.state,
+        step.kind,
+        step.attempt,
+        step.provider,
+        step.model,
+        step.isolation,
+        step.status.as_str(),
+        step.started_at.as_microsecond(),
+        step.ended_at.map(Timestamp::as_microsecond),
+        step.exit_code,
+        step.tokens,
+        step.cost_usd,
+        step.error_code,
+        step.error,
+        serde_json::to_string(&step.sessions).expect("texts are JSON"),
+        step.output,
+    ])?;
+    is_there(put, || format!("step {} of run '{}'", step.number, step.run))
+}
+
+fn is_there(rows: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
+    match rows {
+        0 => Err(StoreError::Write(format!("there is no {}", what()))),
+        _ => Ok(()),
+    }
+}
