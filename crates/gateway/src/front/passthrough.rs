@@ -15,7 +15,7 @@ use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::{Declared, Outcome, ProviderError, Surface};
+use provider::{Declared, Outcome, ProviderError, Surface, TraceContext};
 
 use crate::front::discovery::reply;
 use crate::front::passthrough::shown::Shown;
@@ -66,7 +66,12 @@ impl Passthrough {
             }
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(self.list(&incoming).await),
-            "tools/call" => self.call(&request, &incoming).await,
+            "tools/call" => {
+                let request = ToolRequest::parse(&request)?;
+                let mut span = self.session.span(Surface::Passthrough, &request, &incoming);
+                let answer = self.call(&request, &incoming, span.trace()).await;
+                answer.inspect_err(|error| span.failed(error))
+            }
             other => Err(ErrorObject::method_not_found(other)),
         }
     }
@@ -125,8 +130,12 @@ impl Passthrough {
         }
     }
 
-    async fn call(&self, request: &Request, incoming: &Incoming) -> Result<Raw, ErrorObject> {
-        let request = ToolRequest::parse(request)?;
+    async fn call(
+        &self,
+        request: &ToolRequest,
+        incoming: &Incoming,
+        trace: &TraceContext,
+    ) -> Result<Raw, ErrorObject> {
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", request.name));
         let tool = self.tool(&request.name).ok_or_else(unknown)?;
         let arguments = match Object::parse(request.arguments.get()) {
@@ -139,7 +148,7 @@ impl Passthrough {
         };
         let asked =
             Asked { surface: Surface::Passthrough, tool, arguments, declared: Declared::Nothing };
-        match self.session.relay(asked, &request, incoming).await {
+        match self.session.relay(asked, request, incoming, trace).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
             outcome => Ok(reply::outcome(outcome)),
