@@ -15,6 +15,7 @@ mod serve;
 mod source;
 mod spool;
 mod supervise;
+mod telemetry;
 mod workspace;
 
 use std::process::ExitCode;
