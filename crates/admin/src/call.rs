@@ -4,14 +4,16 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::extract::{Request, State};
+use axum::http::HeaderMap;
 use axum::response::Response;
 use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
+use gateway::span::Requested;
 use mcp::message::{Raw, to_raw};
 use mcp::object::Members;
-use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface};
+use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface, TraceContext};
 use serde_json::json;
 
 use crate::answer::{self, Refused, RequestId};
@@ -29,9 +31,14 @@ pub(crate) async fn make(
         Some(source) if source == "cli" => Surface::Cli,
         _ => Surface::Rest,
     };
+    let requested = Requested { surface, session: None, id: &request_id.0 };
+    let mut span = admin.gateway.request_span(&requested, trace(request.headers()));
     let body = body::read(request, BODY_BYTES_MAX).await?;
-    let (class, parameters) = variant(&body)?;
-    let parsed = intake::two_key_call(&parameters)?;
+    let read = || {
+        let (class, parameters) = variant(&body)?;
+        Ok((class, intake::two_key_call(&parameters)?))
+    };
+    let (class, parsed) = read().inspect_err(|refusal| span.refused(refusal))?;
     let call = Call {
         id: uuid::Uuid::now_v7().to_string(),
         caller: Arc::new(Caller::admin()),
@@ -45,14 +52,26 @@ pub(crate) async fn make(
         other: Vec::new(),
     };
     let id = call.id.clone();
-    let ctx = CallContext::within(admin.gateway.call_timeout(&call.tool.server));
+    let timeout = admin.gateway.call_timeout(&call.tool.server);
+    let ctx = CallContext { trace: span.trace().clone(), ..CallContext::within(timeout) };
     // The call goes on if the client hangs up: it may have taken effect, and is recorded.
     let gateway = admin.gateway.clone();
-    let running = tokio::spawn(async move { gateway.call(call, &ctx).await });
+    let running = tokio::spawn(async move {
+        let outcome = gateway.call(call, &ctx).await;
+        drop(span);
+        outcome
+    });
     let outcome = running.await.map_err(|_| {
         Refusal::new(Code::Cancelled, "the call ended because the gate is shutting down")
     })?;
     answer(&id, outcome)
+}
+
+/// The trace that the request belongs to; one that is not valid is none.
+fn trace(headers: &HeaderMap) -> TraceContext {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
+    let trace = TraceContext { traceparent: text("traceparent"), tracestate: text("tracestate") };
+    if trace.ids().is_some() { trace } else { TraceContext::default() }
 }
 
 /// Takes `tool_variant` out of the body; what is left are the parameters of a two-key call.

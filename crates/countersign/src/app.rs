@@ -12,11 +12,14 @@ use store::Store;
 use crate::demo;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
 
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
+    /// To be ended when the gate has been drained.
+    pub(crate) telemetry: Telemetry,
 }
 
 /// Which servers a configuration asks for.
@@ -74,10 +77,11 @@ pub(crate) fn build(
     purpose: Purpose,
 ) -> Result<App, Failure> {
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
-    let gateway = Gateway::new(Settings::from(config), store);
+    let telemetry = Telemetry::start(&config.telemetry);
+    let gateway = Gateway::with_tracer(Settings::from(config), store, telemetry.tracer());
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
     gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
     let servers = Servers::new(home, purpose);
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;
-    Ok(App { gateway, servers })
+    Ok(App { gateway, servers, telemetry })
 }

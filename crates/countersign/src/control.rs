@@ -19,6 +19,7 @@ use crate::exit::Failure;
 use crate::home::{Home, Secret};
 use crate::output::plain;
 use crate::source;
+use crate::telemetry::Telemetry;
 
 /// Where a connection on `control.sock` becomes a stream of MCP lines.
 pub(crate) const LINES_PATH: &str = "/mcp/lines";
@@ -35,6 +36,7 @@ enum Door {
     Process {
         router: Router,
         gateway: Gateway,
+        telemetry: Telemetry,
     },
 }
 
@@ -58,7 +60,8 @@ impl Control {
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         app.gateway.settled(source.config.connect_timeout).await;
         let router = admin::router(app.gateway.clone());
-        Ok(Control { api_key, door: Door::Process { router, gateway: app.gateway } })
+        let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
+        Ok(Control { api_key, door })
     }
 
     /// The gate that runs in this home, if one does. Nothing is made.
@@ -78,8 +81,9 @@ impl Control {
     ) -> Result<T, Failure> {
         let control = Control::open(place, reach).await?;
         let result = work(&control).await;
-        if let Door::Process { gateway, .. } = &control.door {
+        if let Door::Process { gateway, telemetry, .. } = control.door {
             gateway.drain().await;
+            telemetry.end().await;
         }
         result
     }

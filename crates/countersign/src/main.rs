@@ -16,6 +16,7 @@ mod source;
 mod spool;
 mod step;
 mod supervise;
+mod telemetry;
 mod workspace;
 
 use std::process::ExitCode;

@@ -96,6 +96,7 @@ pub(crate) async fn run_with(
     serving.hear.cancel();
     let _ = hearing.await;
     serving.drain(&app.gateway).await;
+    app.telemetry.end().await;
     let _ = std::fs::remove_file(home.control_socket());
     result
 }

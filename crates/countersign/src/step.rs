@@ -17,7 +17,7 @@ use futures_util::future::BoxFuture;
 use gateway::front::{stdio, step};
 use gateway::plan::{Builtin, Reach};
 use gateway::{Gateway, Settings};
-use provider::Gate;
+use provider::{Gate, TraceContext, Tracer};
 use runner::gate::{Gates, StepGate, Wanted};
 use serde::{Deserialize, Serialize};
 use store::Store;
@@ -78,16 +78,21 @@ pub(crate) struct Steps {
     config: Config,
     servers: Servers,
     store: Store,
+    tracer: Option<Arc<dyn Tracer>>,
     opened: AtomicUsize,
 }
 
 impl Steps {
-    pub(crate) fn new(home: &Home, config: Config) -> Result<Steps, Failure> {
+    pub(crate) fn new(
+        home: &Home,
+        config: Config,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Result<Steps, Failure> {
         folder::purge(home.path());
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let servers = Servers::new(home, app::Purpose::Work);
         let home = home.path().to_owned();
-        Ok(Steps { home, config, servers, store, opened: AtomicUsize::new(0) })
+        Ok(Steps { home, config, servers, store, tracer, opened: AtomicUsize::new(0) })
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -104,7 +109,8 @@ impl Steps {
         reach.extend(builtin.as_ref().map(|builtin| builtin.name.to_string()));
         let mut plan = self.servers.plan(&self.config, Reach::Among(reach));
         plan.builtin = builtin;
-        let gateway = Gateway::new(Settings::from(&self.config), self.store.clone());
+        let (settings, store) = (Settings::from(&self.config), self.store.clone());
+        let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         gateway.start(plan).map_err(|error| format!("{}: {error}", error.code()))?;
         Ok(gateway)
     }
@@ -145,6 +151,7 @@ impl Steps {
         let open = Open {
             gateway,
             caller: Arc::new(Caller::agent(&wanted.agent)),
+            trace: wanted.trace,
             seen: Arc::default(),
             folder,
             connections: TaskTracker::new(),
@@ -165,6 +172,7 @@ impl Gates for Steps {
 struct Open {
     gateway: Gateway,
     caller: Arc<Caller>,
+    trace: TraceContext,
     seen: Arc<step::Seen>,
     folder: Folder,
     connections: TaskTracker,
@@ -176,6 +184,7 @@ impl Open {
         let (gateway, caller, seen) =
             (self.gateway.clone(), self.caller.clone(), self.seen.clone());
         let (connections, stop) = (self.connections.clone(), self.stop.clone());
+        let trace = self.trace.clone();
         self.connections.spawn(async move {
             loop {
                 let accepted = tokio::select! {
@@ -187,7 +196,7 @@ impl Open {
                     && connections.len() <= CONNECTIONS_MAX
                 {
                     let (reader, writer) = stream.into_split();
-                    let service = step::open(&gateway, &caller, &seen);
+                    let service = step::open(&gateway, &caller, &seen, trace.clone());
                     connections.spawn(stdio::serve(service, reader, writer, stop.clone()));
                 }
             }

@@ -13,6 +13,7 @@ mod pipeline;
 pub mod plan;
 mod registry;
 pub mod settings;
+pub mod span;
 mod trust;
 pub mod upstream;
 
@@ -24,7 +25,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::Catalog;
 use futures_util::future::join_all;
 use mcp::handshake::Welcome;
-use provider::{CallContext, ToolProvider};
+use provider::{CallContext, ToolProvider, TraceContext, Tracer};
 use store::state::TokenRecord;
 use store::{Store, StoreError};
 use tokio::sync::watch;
@@ -39,6 +40,7 @@ use crate::cache::ResultCache;
 use crate::metrics::Metrics;
 use crate::plan::{Plan, Planned};
 use crate::registry::Registry;
+use crate::span::{RequestSpan, Requested};
 use crate::upstream::{ServerSpec, Upstream};
 
 /// A handle to the gate; clones are the same gate.
@@ -58,6 +60,8 @@ struct Shared {
     /// How often agents asked for locked tools.
     locked_asked: AtomicU64,
     metrics: Arc<Metrics>,
+    /// Makes spans; nothing is done for them without it.
+    tracer: Option<Arc<dyn Tracer>>,
     cache: ResultCache,
     /// Counts the calls in flight.
     calls: TaskTracker,
@@ -68,6 +72,14 @@ struct Shared {
 
 impl Gateway {
     pub fn new(settings: Settings, store: Store) -> Gateway {
+        Gateway::with_tracer(settings, store, None)
+    }
+
+    pub fn with_tracer(
+        settings: Settings,
+        store: Store,
+        tracer: Option<Arc<dyn Tracer>>,
+    ) -> Gateway {
         let shared = Shared {
             registry: Arc::new(Registry::default()),
             settings: Arc::new(ArcSwap::from_pointee(settings)),
@@ -77,6 +89,7 @@ impl Gateway {
             plan: tokio::sync::Mutex::default(),
             locked_asked: AtomicU64::new(0),
             metrics: Arc::default(),
+            tracer,
             cache: ResultCache::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
@@ -97,6 +110,7 @@ impl Gateway {
             store: self.shared.store.clone(),
             settings: self.shared.settings.clone(),
             known: known.unwrap_or_default(),
+            tracer: self.shared.tracer.clone(),
         };
         let upstream = Upstream::start(spec, context);
         if let Some(replaced) = registry.insert_upstream(upstream) {
@@ -210,6 +224,15 @@ impl Gateway {
     /// What calls came to since the start.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
+    }
+
+    /// The span of a request that wants a call made; `given` is what it said of its own trace.
+    pub fn request_span(&self, requested: &Requested<'_>, given: TraceContext) -> RequestSpan {
+        RequestSpan::start(self.tracer(), requested, given)
+    }
+
+    pub(crate) fn tracer(&self) -> Option<&dyn Tracer> {
+        self.shared.tracer.as_deref()
     }
 
     fn retire(&self, upstream: Arc<Upstream>) {

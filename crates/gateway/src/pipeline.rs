@@ -15,7 +15,8 @@ use provider::{Call, CallContext, Gate, Outcome};
 
 use crate::Gateway;
 use crate::pipeline::facts::Snapshot;
-use crate::pipeline::record::Record;
+use crate::pipeline::record::{Asking, Record};
+use crate::span::CallSpan;
 
 impl Gate for Gateway {
     fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, Outcome> {
@@ -26,28 +27,34 @@ impl Gate for Gateway {
 impl Gateway {
     async fn run(&self, call: Call, ctx: &CallContext) -> Outcome {
         let _in_flight = self.shared.calls.token();
-        let store = &self.shared.store;
+        let mut span = CallSpan::start(self.tracer(), &call, &ctx.trace);
+        let within = span.within(ctx);
+        let outcome = self.make(&call, within.as_ref().unwrap_or(ctx), &mut span).await;
+        span.end(&outcome);
+        outcome
+    }
+
+    async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> Outcome {
         // What the call began with is what it ends with, whatever changes meanwhile.
-        let snapshot = Snapshot::take(self, &call, ctx).await;
+        let snapshot = Snapshot::take(self, call, ctx).await;
+        let asking = Asking { store: &self.shared.store, call, ctx, snapshot: &snapshot };
         let verdict = match self.shared.draining.is_cancelled() {
             true => Verdict::Refuse(shutting_down()),
-            false => snapshot.decide(&call),
+            false => snapshot.decide(call),
         };
         let allowed = match verdict {
             Verdict::Allow(allowed) => allowed,
-            Verdict::Refuse(refusal) => {
-                return record::refusal(store, &call, ctx, &snapshot, refusal).await;
-            }
+            Verdict::Refuse(refusal) => return record::refusal(asking, refusal, span).await,
         };
-        let record = match Record::start(store, &call, ctx, (&snapshot, &allowed)).await {
+        let record = match Record::start(asking, &allowed).await {
             Ok(record) => record,
-            Err(refusal) => return Outcome::Refused(refusal),
+            Err(error) => return record::unmade(asking, &error, span),
         };
         let outcome = match self.shared.registry.provider(&call.tool.server) {
-            Some(in_use) => forward::forward(&*in_use.provider, &call, ctx, allowed).await,
-            None => forward::gone(&call),
+            Some(in_use) => forward::forward(&*in_use.provider, call, ctx, allowed).await,
+            None => forward::gone(call),
         };
-        record.end(outcome).await
+        record.end(outcome, span).await
     }
 }
 

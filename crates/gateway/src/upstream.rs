@@ -20,7 +20,7 @@ use mcp::client::{self, List};
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, to_raw};
 use mcp::peer::{Ask, Peer, RequestError};
-use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
+use provider::{Call, CallContext, ProviderError, Reply, ToolProvider, TraceContext, Tracer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
 use tokio::sync::{Semaphore, SemaphorePermit, mpsc, oneshot, watch};
@@ -32,6 +32,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec, Trust};
 
 use crate::registry::{Claim, Registry};
+use crate::span::{self, UpstreamSpan};
 use crate::trust::Reviewer;
 use crate::upstream::driver::{Command, Driver, Shared};
 use crate::upstream::own::{OwnConnections, Publisher};
@@ -51,6 +52,7 @@ pub struct Upstream {
     calls: TaskTracker,
     /// When the server was first wanted.
     wanted: OnceLock<Instant>,
+    tracer: Option<Arc<dyn Tracer>>,
 }
 
 /// The connection of the moment that all clients share.
@@ -68,6 +70,7 @@ pub(crate) struct Context {
     pub(crate) settings: Arc<ArcSwap<Settings>>,
     /// What was known of the server's tools before.
     pub(crate) known: Arc<Listing>,
+    pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
 
 impl Upstream {
@@ -76,7 +79,7 @@ impl Upstream {
         let (state_sender, state) = watch::channel(State::Idle);
         let live = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
-        let settings = context.settings.clone();
+        let (settings, tracer) = (context.settings.clone(), context.tracer.clone());
         let reviewer = Reviewer::new(context.store.clone(), &spec);
         let publisher = Publisher {
             registry: context.registry.clone(),
@@ -106,6 +109,7 @@ impl Upstream {
             settings,
             calls: TaskTracker::new(),
             wanted: OnceLock::new(),
+            tracer,
         })
     }
 
@@ -234,6 +238,20 @@ impl Upstream {
     }
 
     async fn make(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
+        let (tracer, transport) = (self.tracer.as_deref(), self.spec.endpoint.transport());
+        let span = UpstreamSpan::start(tracer, &self.spec.name, transport, &ctx.trace);
+        let outcome = self.ask(call, ctx, &span.trace(&ctx.trace)).await;
+        span.end(&outcome);
+        outcome
+    }
+
+    /// `trace` is what the server is told of the call's own.
+    async fn ask(
+        &self,
+        call: &Call,
+        ctx: &CallContext,
+        trace: &TraceContext,
+    ) -> Result<Reply, ProviderError> {
         let _slot = self.slot(ctx).await?;
         // A server that is down is down for every client, whoever has a connection of its own.
         let live = self.ready(ctx).await?;
@@ -244,10 +262,11 @@ impl Upstream {
         };
         let ask = Ask {
             method: "tools/call".to_owned(),
-            params: Some(to_raw(&Params(call))),
+            params: Some(to_raw(&Params { call, meta: span::meta(&call.other, trace) })),
             timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             progress: ctx.progress.clone(),
+            trace: span::header(trace),
         };
         let result = peer.request(ask).await.map_err(provider_error)?;
         Ok(Reply { result })
@@ -286,15 +305,23 @@ impl ToolProvider for Upstream {
 }
 
 /// The arguments go out as the text that was checked.
-struct Params<'a>(&'a Call);
+struct Params<'a> {
+    call: &'a Call,
+    /// In the place of what came, where it is to be another.
+    meta: Option<Raw>,
+}
 
 impl Serialize for Params<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut params = serializer.serialize_map(None)?;
-        params.serialize_entry("name", &self.0.tool.tool)?;
-        params.serialize_entry("arguments", self.0.arguments.text())?;
-        for (name, value) in &self.0.other {
+        params.serialize_entry("name", &self.call.tool.tool)?;
+        params.serialize_entry("arguments", self.call.arguments.text())?;
+        let is_kept = |name: &str| self.meta.is_none() || name != "_meta";
+        for (name, value) in self.call.other.iter().filter(|(name, _)| is_kept(name)) {
             params.serialize_entry(name, value)?;
+        }
+        if let Some(meta) = &self.meta {
+            params.serialize_entry("_meta", meta)?;
         }
         params.end()
     }

@@ -48,6 +48,17 @@ pub trait Outbox: Send + Sync + 'static {
     /// Sends the answers to a batch as one array.
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>>;
 
+    /// The same for a request within a trace; a transport that has no place for it sends the message
+    /// alone.
+    fn send_traced<'a>(
+        &'a self,
+        message: Message,
+        route: Route,
+        _trace: &'a Trace,
+    ) -> BoxFuture<'a, Result<(), Closed>> {
+        self.send(message, route)
+    }
+
     /// Told instead of an answer where the answer to a cancelled request is withheld.
     fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
         future::ready(()).boxed()
@@ -59,6 +70,13 @@ pub trait Outbox: Send + Sync + 'static {
 pub enum Route {
     Standing,
     Within(Id),
+}
+
+/// W3C trace context that travels beside a message, in headers. Nothing of it has been checked.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Trace {
+    pub parent: String,
+    pub state: Option<String>,
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -73,6 +91,8 @@ pub struct Incoming {
     /// Cancelled when the other side no longer wants the answer. The service decides when to stop:
     /// its future is never dropped half-way.
     pub cancel: CancellationToken,
+    /// What the transport said beside the request.
+    pub trace: Option<Box<Trace>>,
 }
 
 /// Takes each progress notification's params.
@@ -85,12 +105,14 @@ pub struct Ask {
     pub timeout: Duration,
     pub cancel: CancellationToken,
     pub progress: Option<ProgressSink>,
+    /// Said beside the request, where the transport has a place for it.
+    pub trace: Option<Box<Trace>>,
 }
 
 impl Ask {
     pub fn new(method: impl Into<String>, params: Option<Raw>, timeout: Duration) -> Self {
         let cancel = CancellationToken::new();
-        Ask { method: method.into(), params, timeout, cancel, progress: None }
+        Ask { method: method.into(), params, timeout, cancel, progress: None, trace: None }
     }
 }
 
@@ -168,7 +190,11 @@ impl Peer {
             return Err(self.closed_error().into());
         }
         let exchange = async {
-            self.core.outbox.send(request.into(), self.route.clone()).await?;
+            let (outbox, route) = (&self.core.outbox, self.route.clone());
+            match ask.trace.as_deref() {
+                Some(trace) => outbox.send_traced(request.into(), route, trace).await?,
+                None => outbox.send(request.into(), route).await?,
+            }
             (&mut answered).await.unwrap_or_else(|_| Err(self.closed_error().into()))
         };
         let outcome = tokio::select! {
@@ -230,7 +256,7 @@ impl Peer {
         let mut answers = Vec::new();
         for part in batch {
             match part {
-                Ok(Message::Request(request)) => answers.push(self.answer(request).boxed()),
+                Ok(Message::Request(request)) => answers.push(self.answer(request, None).boxed()),
                 Ok(other) => self.receive(other),
                 Err(bad) => answers.push(future::ready(Some(bad.into_response())).boxed()),
             }
@@ -267,20 +293,24 @@ impl Peer {
 
     fn run(&self, request: Request) {
         // It goes on by itself when nobody waits for it.
-        drop(self.begin(request));
+        drop(self.begin(request, None));
     }
 
     /// Begins a request of the other side for a transport that can take the answer right where the
     /// request came in.
-    pub(crate) fn begin(&self, request: Request) -> Running {
+    pub(crate) fn begin(&self, request: Request, trace: Option<Box<Trace>>) -> Running {
         let id = request.id.clone();
-        let answer = Some(self.answer(request).boxed());
+        let answer = Some(self.answer(request, trace).boxed());
         Running { core: self.core.clone(), id, answer, counted: Some(self.core.tasks.token()) }
     }
 
     /// Runs a request of the other side; nothing is answered to one that was cancelled. It is
     /// admitted before the first poll, so that a cancellation right behind it finds it.
-    fn answer(&self, request: Request) -> impl Future<Output = Option<Response>> + Send + use<> {
+    fn answer(
+        &self,
+        request: Request,
+        trace: Option<Box<Trace>>,
+    ) -> impl Future<Output = Option<Response>> + Send + use<> {
         let id = request.id.clone();
         let admitted = self.admit(&id);
         let core = self.core.clone();
@@ -290,7 +320,7 @@ impl Peer {
                 Err(error) => return Some(Response { id: Some(id), outcome: Err(error) }),
             };
             let peer = Peer { core: core.clone(), route: Route::Within(id.clone()) };
-            let incoming = Incoming { peer, id: id.clone(), cancel: cancel.clone() };
+            let incoming = Incoming { peer, id: id.clone(), cancel: cancel.clone(), trace };
             // A service that panics must not leave its caller waiting, nor its id in use.
             let outcome = AssertUnwindSafe(async { core.service.request(request, incoming).await })
                 .catch_unwind()

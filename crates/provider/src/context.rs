@@ -45,11 +45,45 @@ pub trait AskClient: Send + Sync {
     fn between_calls(&self) -> Arc<dyn AskClient>;
 }
 
-/// W3C trace context as the caller gave it.
+/// W3C trace context as the caller gave it, or as a span of ours says it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
     pub traceparent: Option<String>,
     pub tracestate: Option<String>,
+}
+
+/// What a valid `traceparent` names; both ids in lowercase hex digits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TraceIds<'a> {
+    pub trace_id: &'a str,
+    pub span_id: &'a str,
+    pub flags: u8,
+}
+
+impl TraceContext {
+    /// Nothing where the context is absent or not valid, which W3C has everybody treat alike.
+    pub fn ids(&self) -> Option<TraceIds<'_>> {
+        let text = self.traceparent.as_deref()?;
+        let mut parts = text.split('-');
+        let mut part = |length: usize| {
+            let is_digit = |byte: u8| matches!(byte, b'0'..=b'9' | b'a'..=b'f');
+            parts.next().filter(|part| part.len() == length && part.bytes().all(is_digit))
+        };
+        let (version, trace_id, span_id, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
+        // Later versions may say more behind the flags, this one may not.
+        let is_whole = version != "00" || parts.next().is_none();
+        let is_set = |id: &str| id.bytes().any(|digit| digit != b'0');
+        let flags = u8::from_str_radix(flags, 16).ok()?;
+        (is_whole && version != "ff" && is_set(trace_id) && is_set(span_id)).then_some(TraceIds {
+            trace_id,
+            span_id,
+            flags,
+        })
+    }
+
+    pub fn trace_id(&self) -> Option<&str> {
+        Some(self.ids()?.trace_id)
+    }
 }
 
 impl CallContext {
@@ -73,5 +107,51 @@ impl CallContext {
 impl fmt::Debug for CallContext {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CallContext").field("remaining", &self.remaining()).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(text: &str) -> Option<(String, String, u8)> {
+        let trace = TraceContext { traceparent: Some(text.to_owned()), tracestate: None };
+        trace.ids().map(|ids| (ids.trace_id.to_owned(), ids.span_id.to_owned(), ids.flags))
+    }
+
+    const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+    const SPAN: &str = "00f067aa0ba902b7";
+
+    #[test]
+    fn a_valid_parent_names_its_trace() {
+        for (text, flags) in [
+            (format!("00-{TRACE}-{SPAN}-01"), 1),
+            (format!("00-{TRACE}-{SPAN}-00"), 0),
+            (format!("cc-{TRACE}-{SPAN}-ff-what-comes-later"), 255),
+        ] {
+            assert_eq!(ids(&text), Some((TRACE.to_owned(), SPAN.to_owned(), flags)), "{text}");
+        }
+        assert_eq!(TraceContext::default().trace_id(), None);
+    }
+
+    #[test]
+    fn what_is_not_valid_is_no_parent() {
+        let zeros = "0".repeat(32);
+        for text in [
+            String::new(),
+            "00-a-b-01".to_owned(),
+            format!("00-{TRACE}-{SPAN}"),
+            format!("00-{TRACE}-{SPAN}-1"),
+            format!("00-{TRACE}-{SPAN}-01-more"),
+            format!("00-{TRACE}-{SPAN}-01-"),
+            format!("ff-{TRACE}-{SPAN}-01"),
+            format!("00-{zeros}-{SPAN}-01"),
+            format!("00-{TRACE}-{}-01", &zeros[..16]),
+            format!("00-{}-{SPAN}-01", TRACE.to_uppercase()),
+            format!("00-{}x-{SPAN}-01", &TRACE[1..]),
+            format!(" 00-{TRACE}-{SPAN}-01"),
+        ] {
+            assert_eq!(ids(&text), None, "{text}");
+        }
     }
 }

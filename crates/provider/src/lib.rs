@@ -3,12 +3,14 @@
 
 mod call;
 mod context;
+mod span;
 
 use futures_util::future::BoxFuture;
 use mcp::message::Raw;
 
 pub use call::{Call, Declared, Surface};
-pub use context::{AskClient, CallContext, Sink, TraceContext};
+pub use context::{AskClient, CallContext, Sink, TraceContext, TraceIds};
+pub use span::{Span, SpanKind, Tracer, Value};
 
 /// A source of tools: a connected server, the built-in tools, a plugin.
 pub trait ToolProvider: Send + Sync {

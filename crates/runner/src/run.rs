@@ -9,8 +9,7 @@ use std::time::Duration;
 
 use domain::workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
 use jiff::Timestamp;
-use provider::span::{Span, SpanKind, Tracer, Value};
-use provider::TraceContext;
+use provider::{Span, SpanKind, TraceContext, Tracer, Value};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;

@@ -107,5 +107,6 @@ async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure
         }
     }
     app.gateway.drain().await;
+    app.telemetry.end().await;
     Ok(())
 }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use domain::Caller;
 use gateway::front::{stdio, step};
+use provider::TraceContext;
 use runner::gate::Wanted;
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
@@ -18,6 +19,7 @@ use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::source;
 use crate::step::{StepFile, Steps};
+use crate::telemetry::Telemetry;
 
 /// A step's file holds names and paths.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
@@ -61,7 +63,8 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
     source.tell_notes();
     let home = Home::of(place)?;
     home.prepare()?;
-    let steps = Steps::new(&home, source.config)?;
+    let telemetry = Telemetry::start(&source.config.telemetry);
+    let steps = Steps::new(&home, source.config, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
     let wanted = Wanted {
         agent: agent.clone(),
@@ -69,10 +72,11 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
         builtins: step.intercept_builtins,
         servers: step.mcp_servers,
         patience: Workspace::CALL_TIMEOUT,
-        trace: Default::default(),
+        trace: TraceContext::default(),
     };
     let gateway = steps.gateway(&wanted).map_err(Failure::config)?;
-    let service = step::open(&gateway, &Arc::new(Caller::agent(&agent)), &Arc::default());
+    let caller = Arc::new(Caller::agent(&agent));
+    let service = step::open(&gateway, &caller, &Arc::default(), wanted.trace);
     let stop = CancellationToken::new();
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
     tokio::pin!(serving);
@@ -84,5 +88,6 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
         }
     }
     gateway.drain().await;
+    telemetry.end().await;
     Ok(())
 }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use domain::workflow::{self, Finish, Inputs, Machine, Workflow};
+use provider::TraceContext;
 use runner::agent::Person;
 use runner::run::{Order, Surroundings};
 use serde_json::json;
@@ -22,7 +23,8 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::step::Steps;
-use crate::{app, output, source, telemetry};
+use crate::telemetry::Telemetry;
+use crate::{app, output, source};
 
 pub(crate) use known::checked;
 
@@ -49,9 +51,14 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     if args.dry_run {
         return dry::show(&home, &workflow, inputs, args.format).await;
     }
-    telemetry::configure(&mut config.telemetry, &args.otel_exporter, &args.otel_service_name)?;
+    if let Some(exporter) = args.otel_exporter {
+        config.telemetry.exporter = exporter;
+    }
+    if let Some(name) = args.otel_service_name {
+        config.telemetry.service_name = name;
+    }
     let (machine, id) = machine(&workflow, inputs);
-    let order = Order { id, file, parent: telemetry::parent_of_environment() };
+    let order = Order { id, file, parent: parent() };
     let ran = go(&home, config, args.format, (machine, order), stop).await?;
     tell(args.format, &workflow, &ran)?;
     match ran.finish.exit_status {
@@ -123,6 +130,12 @@ fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), 
     Ok((text.to_string(), given, None))
 }
 
+/// Who started this may say what the run belongs under.
+fn parent() -> TraceContext {
+    let variable = |name: &str| std::env::var(name).ok();
+    TraceContext { traceparent: variable("TRACEPARENT"), tracestate: variable("TRACESTATE") }
+}
+
 fn machine(workflow: &Arc<Workflow>, inputs: Inputs) -> (Machine, String) {
     let id = uuid::Uuid::now_v7().to_string();
     let env = |name: &str| std::env::var(name).ok();
@@ -136,7 +149,7 @@ async fn go(
     (machine, order): (Machine, Order),
     mut stop: StopSignal,
 ) -> Result<Ran, Failure> {
-    let telemetry = telemetry::start(&config.telemetry)?;
+    let telemetry = Telemetry::start(&config.telemetry);
     let steps = Arc::new(Steps::new(home, config, telemetry.tracer())?);
     let recorder = Recorder::start(steps.store().clone(), Progress::new(format));
     let around = Arc::new(Surroundings {

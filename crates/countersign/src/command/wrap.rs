@@ -23,6 +23,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::source;
+use crate::telemetry::Telemetry;
 
 /// What a shell answers for a command that was ended by a signal, less the signal's number.
 const SIGNALLED: i32 = 128;
@@ -38,7 +39,8 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
     home.prepare()?;
     let rules = rules(&source.config, &args.name)?;
     let store = Store::open(home.path(), &source.config.ledger).map_err(Failure::store)?;
-    let gateway = Gateway::new(Settings::from(&source.config), store);
+    let telemetry = Telemetry::start(&source.config.telemetry);
+    let gateway = Gateway::with_tracer(Settings::from(&source.config), store, telemetry.tracer());
     let mut child = spawn(&args.command)?;
     let server = End {
         reader: child.stdout.take().expect("stdout is piped"),
@@ -58,6 +60,7 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
         }
     }
     gateway.drain().await;
+    telemetry.end().await;
     leave(&mut child).await
 }
 

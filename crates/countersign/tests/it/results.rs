@@ -74,6 +74,7 @@ async fn progress_comes_under_the_clients_own_token() {
                 let params: Value = serde_json::from_str(params.get()).unwrap();
                 sink.lock().unwrap().push((params["progress"].as_u64(), params["x-step"].as_u64()));
             })),
+            trace: None,
         };
         client.peer.request(ask).await.unwrap();
         let expected: Vec<_> = (1..=3).map(|step| (Some(step), Some(step))).collect();

@@ -6,8 +6,7 @@ use std::time::Duration;
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
 /// Keys that are read and checked but change nothing in this version; each earns a note.
-const NOT_YET: &[&str] =
-    &["plugins", "telemetry", "rate_limit", "store", "mcpServers.<name>.oauth"];
+const NOT_YET: &[&str] = &["plugins", "rate_limit", "store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 
@@ -179,7 +178,7 @@ pub(super) static TOP: Table = Table {
         restart(
             "telemetry",
             Kind::Section(&TELEMETRY),
-            "Where spans go; the `OTEL_*` variables hold too.",
+            "Where spans go; what is not set here is taken from `OTEL_*`.",
         ),
         hot(
             "rate_limit",
@@ -375,7 +374,7 @@ pub(super) static TELEMETRY: Table = Table {
         restart(
             "exporter",
             Kind::Text,
-            "OTLP endpoint, `http` or `https`; empty: none but what `OTEL_*` names.",
+            "OTLP endpoint, `http` or `https`; empty: what `OTEL_*` names, if anything.",
         ),
         restart("service_name", Kind::Text, "The name spans carry."),
         restart("protocol", Kind::OneOf(OtlpProtocol::NAMES), "How the endpoint is spoken to."),

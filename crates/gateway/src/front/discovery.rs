@@ -15,7 +15,7 @@ use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::{Declared, Outcome, Surface};
+use provider::{Declared, Outcome, Surface, TraceContext};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -54,7 +54,12 @@ impl Discovery {
             "tools/list" => Ok(definitions::list()),
             "tools/call" => {
                 let request = ToolRequest::parse(&request)?;
-                Ok(self.tool(&request, &incoming).await.unwrap_or_else(|r| reply::refusal(&r)))
+                let mut span = self.session.span(Surface::Discovery, &request, &incoming);
+                let answer = self.tool(&request, &incoming, span.trace()).await;
+                Ok(answer.unwrap_or_else(|refusal| {
+                    span.refused(&refusal);
+                    reply::refusal(&refusal)
+                }))
             }
             other => Err(ErrorObject::method_not_found(other)),
         }
@@ -66,6 +71,7 @@ impl Discovery {
         class: Class,
         request: &ToolRequest,
         incoming: &Incoming,
+        trace: &TraceContext,
     ) -> Result<Outcome, Refusal> {
         let parsed = intake::two_key_call(&request.arguments)?;
         let asked = Asked {
@@ -74,15 +80,25 @@ impl Discovery {
             arguments: parsed.arguments,
             declared: Declared::Variant(class, Box::new(parsed.declaration)),
         };
-        Ok(self.session.relay(asked, request, incoming).await)
+        Ok(self.session.relay(asked, request, incoming, trace).await)
     }
 
-    async fn tool(&self, request: &ToolRequest, incoming: &Incoming) -> Result<Raw, Refusal> {
+    async fn tool(
+        &self,
+        request: &ToolRequest,
+        incoming: &Incoming,
+        trace: &TraceContext,
+    ) -> Result<Raw, Refusal> {
         if let Some(class) = Class::from_variant(&request.name) {
-            let outcome = self.call_tool(class, request, incoming).await?;
+            let outcome = self.call_tool(class, request, incoming, trace).await?;
             return Ok(self.cut(reply::outcome(outcome)));
         }
-        tracing::info!(tool = request.name, caller = %self.session.caller().token, "own tool");
+        tracing::info!(
+            tool = request.name,
+            caller = %self.session.caller().token,
+            trace_id = trace.trace_id().map(tracing::field::display),
+            "own tool"
+        );
         match request.name.as_str() {
             "retrieve_tools" => {
                 self.session.gateway.first_settled().await;

@@ -15,20 +15,37 @@ use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::{Declared, Outcome, ProviderError, Surface};
+use provider::{Declared, Outcome, ProviderError, Surface, TraceContext};
 
 use crate::front::discovery::reply;
 use crate::front::passthrough::shown::Shown;
 use crate::front::relay::Asked;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
+use crate::span::RequestSpan;
 
 pub(super) struct Passthrough {
     session: Session,
     scope: Scope,
-    surface: Surface,
+    door: Door,
     shown: Arc<Shown>,
     watching: OnceLock<()>,
+}
+
+/// Where the client comes from.
+enum Door {
+    Open,
+    /// A step of a run: its calls belong under the step's span, whatever the client says.
+    Step(TraceContext),
+}
+
+impl Door {
+    fn surface(&self) -> Surface {
+        match self {
+            Door::Open => Surface::Passthrough,
+            Door::Step(_) => Surface::Run,
+        }
+    }
 }
 
 enum Scope {
@@ -47,21 +64,21 @@ impl Scope {
 
 impl Passthrough {
     pub(super) fn all(session: Session) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::All, Surface::Passthrough)
+        Passthrough::new(session, Scope::All, Door::Open)
     }
 
     /// All, for the agent in a step of a run.
-    pub(super) fn step(session: Session) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::All, Surface::Run)
+    pub(super) fn step(session: Session, trace: TraceContext) -> Arc<Passthrough> {
+        Passthrough::new(session, Scope::All, Door::Step(trace))
     }
 
     pub(super) fn server(session: Session, name: Arc<str>) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::Server(name), Surface::Passthrough)
+        Passthrough::new(session, Scope::Server(name), Door::Open)
     }
 
-    fn new(session: Session, scope: Scope, surface: Surface) -> Arc<Passthrough> {
+    fn new(session: Session, scope: Scope, door: Door) -> Arc<Passthrough> {
         let (shown, watching) = (Arc::default(), OnceLock::new());
-        Arc::new(Passthrough { session, scope, surface, shown, watching })
+        Arc::new(Passthrough { session, scope, door, shown, watching })
     }
 
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
@@ -72,7 +89,15 @@ impl Passthrough {
             }
             "ping" => Ok(raw("{}".to_owned())),
             "tools/list" => Ok(self.list(&incoming).await),
-            "tools/call" => self.call(&request, &incoming).await,
+            "tools/call" => {
+                let request = ToolRequest::parse(&request)?;
+                let mut span = match &self.door {
+                    Door::Open => self.session.span(Surface::Passthrough, &request, &incoming),
+                    Door::Step(trace) => RequestSpan::none(trace.clone()),
+                };
+                let answer = self.call(&request, &incoming, span.trace()).await;
+                answer.inspect_err(|error| span.failed(error))
+            }
             other => Err(ErrorObject::method_not_found(other)),
         }
     }
@@ -131,8 +156,12 @@ impl Passthrough {
         }
     }
 
-    async fn call(&self, request: &Request, incoming: &Incoming) -> Result<Raw, ErrorObject> {
-        let request = ToolRequest::parse(request)?;
+    async fn call(
+        &self,
+        request: &ToolRequest,
+        incoming: &Incoming,
+        trace: &TraceContext,
+    ) -> Result<Raw, ErrorObject> {
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", request.name));
         let tool = self.tool(&request.name).ok_or_else(unknown)?;
         let arguments = match Object::parse(request.arguments.get()) {
@@ -143,8 +172,8 @@ impl Passthrough {
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };
-        let asked = Asked { surface: self.surface, tool, arguments, declared: Declared::Nothing };
-        match self.session.relay(asked, &request, incoming).await {
+        let asked = Asked { surface: self.door.surface(), tool, arguments, declared: Declared::Nothing };
+        match self.session.relay(asked, request, incoming, trace).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
             outcome => Ok(reply::outcome(outcome)),

@@ -11,7 +11,9 @@ use mcp::handshake::ClientHello;
 use mcp::message::Raw;
 use mcp::object::Members;
 use mcp::peer::{Ask, Closed, Incoming, Peer, RequestError, WeakPeer};
-use provider::{AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface};
+use provider::{
+    AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface, TraceContext,
+};
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -19,6 +21,7 @@ use tokio::time::Instant;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
+use crate::span::{RequestSpan, Requested};
 
 /// What a request asks for, once its parameters are read.
 pub(super) struct Asked {
@@ -29,12 +32,13 @@ pub(super) struct Asked {
 }
 
 impl Session {
-    /// Makes a call for a request of this session's client.
+    /// Makes a call for a request of this session's client, as part of a trace.
     pub(super) async fn relay(
         &self,
         asked: Asked,
         request: &ToolRequest,
         incoming: &Incoming,
+        trace: &TraceContext,
     ) -> Outcome {
         let call = Call {
             id: uuid::Uuid::now_v7().to_string(),
@@ -55,13 +59,24 @@ impl Session {
             progress: sink,
             log: None,
             ask_client: self.client(&incoming.peer),
-            trace: request.trace(),
+            trace: trace.clone(),
         };
         let running = self.gateway.call(call, &ctx);
         match waiting {
             Some((token, waiting)) => with_progress(running, waiting, &token, &incoming.peer).await,
             None => running.await,
         }
+    }
+
+    /// The span of a request for a call.
+    pub(super) fn span(
+        &self,
+        surface: Surface,
+        request: &ToolRequest,
+        incoming: &Incoming,
+    ) -> RequestSpan {
+        let requested = Requested { surface, session: Some(&self.id), id: &incoming.id };
+        self.gateway.request_span(&requested, request.trace(incoming.trace.as_deref()))
     }
 
     /// Has the session's own connection to a server opened, where it is to have one.

@@ -12,7 +12,7 @@ use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
-use provider::Surface;
+use provider::{Surface, TraceContext};
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Started, Status};
 
 use crate::Gateway;
@@ -39,11 +39,16 @@ impl Seen {
     }
 }
 
-/// The service of a new connection.
-pub fn open(gateway: &Gateway, caller: &Arc<Caller>, seen: &Arc<Seen>) -> Arc<dyn Service> {
+/// The service of a new connection; its calls are made under `trace`.
+pub fn open(
+    gateway: &Gateway,
+    caller: &Arc<Caller>,
+    seen: &Arc<Seen>,
+    trace: TraceContext,
+) -> Arc<dyn Service> {
     let session = Session::new(gateway.clone(), caller.clone(), None);
     seen.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.id.clone());
-    Arc::new(Step { tools: Passthrough::step(session), seen: seen.clone() })
+    Arc::new(Step { tools: Passthrough::step(session, trace), seen: seen.clone() })
 }
 
 /// The surface of what an agent did past the gate.

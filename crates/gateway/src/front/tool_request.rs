@@ -3,6 +3,7 @@
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
 use mcp::object::Members;
+use mcp::peer::Trace;
 use provider::TraceContext;
 use serde_json::value::RawValue;
 
@@ -41,9 +42,20 @@ impl ToolRequest {
         self.meta("progressToken")
     }
 
-    pub(super) fn trace(&self) -> TraceContext {
+    /// What the request says of its trace, or else the transport beside it: headers tell of the way
+    /// here, which may be through somebody who knows nothing of requests.
+    pub(super) fn trace(&self, beside: Option<&Trace>) -> TraceContext {
         let text = |name: &str| serde_json::from_str(&self.meta(name)?).ok();
-        TraceContext { traceparent: text("traceparent"), tracestate: text("tracestate") }
+        let within =
+            TraceContext { traceparent: text("traceparent"), tracestate: text("tracestate") };
+        if within.ids().is_some() {
+            return within;
+        }
+        let beside = beside.map(|trace| TraceContext {
+            traceparent: Some(trace.parent.clone()),
+            tracestate: trace.state.clone(),
+        });
+        beside.filter(|trace| trace.ids().is_some()).unwrap_or(within)
     }
 
     /// A member of `_meta`, as JSON.

@@ -13,12 +13,20 @@ use super::facts::Snapshot;
 use super::payload;
 use super::statement;
 use crate::Settings;
+use crate::span::CallSpan;
+
+/// A call, and what it is recorded with.
+#[derive(Clone, Copy)]
+pub(super) struct Asking<'a> {
+    pub(super) store: &'a Store,
+    pub(super) call: &'a Call,
+    pub(super) ctx: &'a CallContext,
+    pub(super) snapshot: &'a Snapshot,
+}
 
 /// A call that has been started and must be ended.
 pub(super) struct Record<'a> {
-    store: &'a Store,
-    call: &'a Call,
-    snapshot: &'a Snapshot,
+    asking: Asking<'a>,
     class: Class,
     started: Instant,
 }
@@ -27,38 +35,32 @@ impl<'a> Record<'a> {
     /// A call that changes things may go on once this is done; one that reads need not wait for
     /// its start to be safe, only for its end.
     pub(super) async fn start(
-        store: &'a Store,
-        call: &'a Call,
-        ctx: &CallContext,
-        (snapshot, allowed): (&'a Snapshot, &Allowed),
-    ) -> Result<Record<'a>, Refusal> {
-        let unmade = |error: StoreError| {
-            let refusal = unavailable("the call was not made", &error);
-            count_refusal(call, snapshot, &refusal);
-            refusal
-        };
-        store.admits(allowed.effective).map_err(unmade)?;
+        asking: Asking<'a>,
+        allowed: &Allowed,
+    ) -> Result<Record<'a>, StoreError> {
+        let Asking { store, call, ctx, snapshot } = asking;
+        store.admits(allowed.effective)?;
         let started = statement::started(call, ctx, snapshot, Some(allowed));
         let committed = store.append(Entry::Started(Box::new(started)));
         let started = Instant::now();
         match allowed.effective {
             Class::Read => drop(committed),
             Class::Write | Class::Destructive => {
-                committed.await.map_err(unmade)?;
+                committed.await?;
             }
         }
-        Ok(Record { store, call, snapshot, class: allowed.effective, started })
+        Ok(Record { asking, class: allowed.effective, started })
     }
 
     /// The outcome may leave the gate only after this; if it cannot be kept, it does not leave.
-    pub(super) async fn end(self, outcome: Outcome) -> Outcome {
+    pub(super) async fn end(self, outcome: Outcome, span: &mut CallSpan) -> Outcome {
+        let Asking { store, call, snapshot, .. } = self.asking;
         let duration = self.started.elapsed();
-        let settings = self.snapshot.settings();
-        let ended = ended(self.call, settings, &outcome, duration).await;
-        log_line(self.call, self.snapshot.source(self.call).as_deref(), &ended);
-        let (metrics, server) = (self.snapshot.metrics(), self.snapshot.server(self.call));
+        let ended = ended(call, snapshot.settings(), &outcome, duration).await;
+        tell(self.asking, &ended, span);
+        let (metrics, server) = (snapshot.metrics(), snapshot.server(call));
         metrics.ended(server, self.class, ended.status, duration);
-        let outcome = match self.store.append(Entry::Ended(Box::new(ended))).await {
+        let outcome = match store.append(Entry::Ended(Box::new(ended))).await {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
@@ -72,14 +74,22 @@ impl<'a> Record<'a> {
     }
 }
 
+/// The ledger cannot take the call's start, so there is no call.
+pub(super) fn unmade(asking: Asking<'_>, error: &StoreError, span: &mut CallSpan) -> Outcome {
+    let refusal = unavailable("the call was not made", error);
+    count_refusal(asking.call, asking.snapshot, &refusal);
+    let told = Told {
+        status: Status::Blocked,
+        code: Some(refusal.code.as_str()),
+        duration: Duration::ZERO,
+    };
+    told.tell(asking, span);
+    Outcome::Refused(refusal)
+}
+
 /// A refused call leaves a record as well, and a receipt if the tool is known.
-pub(super) async fn refusal(
-    store: &Store,
-    call: &Call,
-    ctx: &CallContext,
-    snapshot: &Snapshot,
-    refusal: Refusal,
-) -> Outcome {
+pub(super) async fn refusal(asking: Asking<'_>, refusal: Refusal, span: &mut CallSpan) -> Outcome {
+    let Asking { store, call, ctx, snapshot } = asking;
     let mut started = statement::started(call, ctx, snapshot, None);
     started.kind = Kind::PolicyDecision;
     let outcome = Outcome::Refused(refusal);
@@ -87,7 +97,7 @@ pub(super) async fn refusal(
     if snapshot.tool(call).is_none() {
         ended.receipt = Receipted::No;
     }
-    log_line(call, None, &ended);
+    tell(asking, &ended, span);
     let outcome = match store.append(Entry::Whole(Box::new(started), Box::new(ended))).await {
         // The very last calls come when the ledger has been closed; nothing is done for them.
         Ok(_) | Err(StoreError::Closed) => outcome,
@@ -149,15 +159,33 @@ fn unavailable(what: &str, error: &StoreError) -> Refusal {
     Refusal::new(error.code(), format!("{what}: {error}"))
 }
 
-/// One line per call; arguments never.
-fn log_line(call: &Call, source: Option<&str>, ended: &Ended) {
-    tracing::info!(
-        tool = %call.tool,
-        source = source.unwrap_or("-"),
-        caller = %call.caller.token,
-        duration_ms = ended.duration.as_secs_f64() * 1000.0,
-        outcome = ended.status.as_str(),
-        error = ended.error_code.as_deref().unwrap_or("-"),
-        "tool call"
-    );
+/// What the log line and the span of a call say of its end; arguments never.
+struct Told<'a> {
+    status: Status,
+    code: Option<&'a str>,
+    duration: Duration,
+}
+
+fn tell(asking: Asking<'_>, ended: &Ended, span: &mut CallSpan) {
+    let code = ended.error_code.as_deref();
+    Told { status: ended.status, code, duration: ended.duration }.tell(asking, span);
+}
+
+impl Told<'_> {
+    /// One line per call.
+    fn tell(&self, asking: Asking<'_>, span: &mut CallSpan) {
+        let Asking { call, ctx, snapshot, .. } = asking;
+        let source = snapshot.source(call);
+        span.recorded(source.as_deref(), self.status, self.code, self.duration);
+        tracing::info!(
+            tool = %call.tool,
+            source = source.as_deref().unwrap_or("-"),
+            caller = %call.caller.token,
+            duration_ms = self.duration.as_secs_f64() * 1000.0,
+            outcome = self.status.as_str(),
+            error = self.code.unwrap_or("-"),
+            trace_id = ctx.trace.trace_id().map(tracing::field::display),
+            "tool call"
+        );
+    }
 }

@@ -5,7 +5,7 @@ use domain::ledger::target;
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Allowed;
 use domain::tool::{Class, Source};
-use provider::{Call, CallContext, Declared, Surface, TraceContext};
+use provider::{Call, CallContext, Declared, Surface};
 use serde_json::value::RawValue;
 use store::{Action, Agent, Kind, Started};
 
@@ -55,7 +55,7 @@ pub(super) fn started(
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
             .unwrap_or_default(),
         target: target(call, tool.map(|tool| &tool.source), snapshot.root()),
-        trace_id: trace_id(&ctx.trace),
+        trace_id: ctx.trace.trace_id().map(str::to_owned),
         arguments: payload::arguments(settings, &call.arguments),
         action: action(call, tool.map(|tool| &tool.source), class),
         outside: None,
@@ -111,11 +111,4 @@ fn meta(call: &Call, name: &str) -> Option<String> {
     let members = mcp::object::Members::parse(meta).ok()?;
     let text: String = serde_json::from_str(members.get(name)?).ok()?;
     Some(text).filter(|text| !text.is_empty())
-}
-
-/// The trace that a `traceparent` names: `00-<32 hex digits>-…`.
-fn trace_id(trace: &TraceContext) -> Option<String> {
-    let id = trace.traceparent.as_deref()?.split('-').nth(1)?;
-    let is_id = id.len() == 32 && id.bytes().all(|byte| byte.is_ascii_hexdigit());
-    is_id.then(|| id.to_owned())
 }

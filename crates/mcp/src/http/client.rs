@@ -18,7 +18,7 @@ use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Frame, Message, Request, Response};
-use crate::peer::{Closed, Outbox, Peer, RequestError, Route, Service, WeakPeer};
+use crate::peer::{Closed, Outbox, Peer, RequestError, Route, Service, Trace, WeakPeer};
 use crate::version::Version;
 
 /// Where a server is, and what to say to be let in. The values are treated as secrets.
@@ -83,7 +83,7 @@ impl Outbox for PostOutbox {
         async move {
             let peer = self.peer()?;
             match message {
-                Message::Request(request) => self.ask(&peer, request).await,
+                Message::Request(request) => self.ask(&peer, request, None).await,
                 Message::Notification(ref notification) => {
                     let is_ready = notification.method == "notifications/initialized";
                     self.tell(&peer, message.to_line()).await?;
@@ -96,6 +96,20 @@ impl Outbox for PostOutbox {
             }
         }
         .boxed()
+    }
+
+    fn send_traced<'a>(
+        &'a self,
+        message: Message,
+        route: Route,
+        trace: &'a Trace,
+    ) -> BoxFuture<'a, Result<(), Closed>> {
+        match message {
+            Message::Request(request) => {
+                async move { self.ask(&self.peer()?, request, Some(trace)).await }.boxed()
+            }
+            Message::Notification(_) | Message::Response(_) => self.send(message, route),
+        }
     }
 
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
@@ -115,9 +129,14 @@ impl PostOutbox {
     }
 
     /// The whole exchange. Its asker drops it when it no longer waits, and the POST ends with it.
-    async fn ask(&self, peer: &Peer, request: Request) -> Result<(), Closed> {
+    async fn ask(
+        &self,
+        peer: &Peer,
+        request: Request,
+        trace: Option<&Trace>,
+    ) -> Result<(), Closed> {
         let id = request.id.clone();
-        let Err(failure) = self.exchange(peer, request).await else {
+        let Err(failure) = self.exchange(peer, request, trace).await else {
             return Ok(());
         };
         close_if_session_ended(peer, &failure);
@@ -128,11 +147,16 @@ impl PostOutbox {
         Ok(())
     }
 
-    async fn exchange(&self, peer: &Peer, request: Request) -> Result<(), Failure> {
+    async fn exchange(
+        &self,
+        peer: &Peer,
+        request: Request,
+        trace: Option<&Trace>,
+    ) -> Result<(), Failure> {
         let id = request.id.clone();
         let opens_session = request.method == "initialize";
         let line = Message::from(request).to_line();
-        let response = self.wire.post(line, self.version(peer)).await?;
+        let response = self.wire.post(line, self.version(peer), trace).await?;
         if opens_session {
             self.wire.keep_session(&response);
         }
@@ -173,7 +197,7 @@ impl PostOutbox {
 
     /// Notifications and answers of ours: taken by the server, or lost.
     async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), Closed> {
-        let post = self.wire.post(line, self.version(peer));
+        let post = self.wire.post(line, self.version(peer), None);
         let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
         match taken.unwrap_or(Err(Failure::Timeout)) {
             Ok(_) => Ok(()),

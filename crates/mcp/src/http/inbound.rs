@@ -9,9 +9,12 @@ use http::{HeaderMap, HeaderName};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 
 use super::refusal::Refusal;
-use super::{EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, media_type};
+use super::{
+    EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
+};
 use crate::limits;
 use crate::message::Frame;
+use crate::peer::Trace;
 use crate::version::Version;
 
 pub(super) async fn read_frame(headers: &HeaderMap, body: Body) -> Result<Frame, Refusal> {
@@ -67,6 +70,16 @@ pub(super) fn check_version(headers: &HeaderMap) -> Result<(), Refusal> {
 
 pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     single(headers, &SESSION_ID)
+}
+
+/// The trace that the request belongs to, as its headers say. One that is there twice is none; the
+/// state may be spread over several headers.
+pub(super) fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
+    let parent = single(headers, &TRACEPARENT).ok()??.to_owned();
+    let states: Vec<&str> =
+        headers.get_all(TRACESTATE).iter().filter_map(|value| value.to_str().ok()).collect();
+    let state = (!states.is_empty()).then(|| states.join(","));
+    Some(Box::new(Trace { parent, state }))
 }
 
 /// Whether an answer may become an event stream. Clients that say nothing take anything.

@@ -16,10 +16,13 @@ use url::{Position, Url};
 use super::dial::Dial;
 use super::failure::Failure;
 use super::pool::{Pool, Response};
-use super::{EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, media_type};
+use super::{
+    EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
+};
 use crate::error::ErrorObject;
 use crate::limits;
 use crate::message::Message;
+use crate::peer::Trace;
 use crate::sse::{self, Event};
 use crate::version::Version;
 
@@ -65,11 +68,15 @@ impl Wire {
         &self,
         body: Vec<u8>,
         version: Option<Version>,
+        trace: Option<&Trace>,
     ) -> Result<Response, Failure> {
-        let headers = match version {
+        let mut headers = match version {
             Some(_) => self.settled.get_or_init(|| self.post_headers(version)).clone(),
             None => self.post_headers(None),
         };
+        if let Some(trace) = trace {
+            insert_trace(&mut headers, trace);
+        }
         self.send(Method::POST, headers, body.into()).await
     }
 
@@ -152,6 +159,17 @@ impl Wire {
         let url = location.and_then(|location| self.url.join(location).ok());
         let host = url.as_ref().and_then(Url::host_str);
         host.unwrap_or("nowhere").to_owned()
+    }
+}
+
+/// A state without its parent would mean nothing. What cannot stand in a header is left out.
+fn insert_trace(headers: &mut HeaderMap, trace: &Trace) {
+    let Ok(parent) = HeaderValue::from_str(&trace.parent) else {
+        return;
+    };
+    headers.insert(TRACEPARENT, parent);
+    if let Some(Ok(state)) = trace.state.as_deref().map(HeaderValue::from_str) {
+        headers.insert(TRACESTATE, state);
     }
 }
 

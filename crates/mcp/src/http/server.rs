@@ -116,7 +116,7 @@ impl Sessions {
                     true => Takes::Everything,
                     false => Takes::AnswerOnly,
                 };
-                session.answer(request, takes).await
+                session.answer(request, takes, inbound::trace(headers)).await
             }
             Frame::Single(message @ (Message::Notification(_) | Message::Response(_))) => {
                 session.peer.receive(message);
@@ -124,7 +124,7 @@ impl Sessions {
             }
             Frame::Batch(batch) if session.peer.version().is_some_and(|v| v.allows_batches()) => {
                 self.refuse_while_closing()?;
-                Ok(session.answer_batch(batch).await)
+                Ok(session.answer_batch(batch, inbound::trace(headers)).await)
             }
             Frame::Batch(_) => {
                 Err(Refusal::bad_request("batches are only allowed in protocol 2025-03-26"))

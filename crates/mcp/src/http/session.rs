@@ -20,7 +20,7 @@ use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{self, BadFrame, Message, Request};
-use crate::peer::{Peer, Service};
+use crate::peer::{Peer, Service, Trace};
 use crate::sse;
 
 pub(super) struct Session {
@@ -65,10 +65,15 @@ impl Session {
 
     /// The answer as JSON where it is the first thing to come, as a stream of events otherwise. Most
     /// answers are made right here, on the task of the connection that asked.
-    pub(super) async fn answer(&self, request: Request, takes: Takes) -> Result<Response, Refusal> {
+    pub(super) async fn answer(
+        &self,
+        request: Request,
+        takes: Takes,
+        trace: Option<Box<Trace>>,
+    ) -> Result<Response, Refusal> {
         let id = request.id.clone();
         let mut answers = self.register(&id, takes)?;
-        let mut running = self.peer.begin(request);
+        let mut running = self.peer.begin(request, trace);
         let first = tokio::select! {
             biased;
             answer = &mut running => {
@@ -88,19 +93,25 @@ impl Session {
 
     /// The answer alone, for those who must look at it first.
     pub(super) async fn ask(&self, request: Request) -> Result<message::Response, Refusal> {
-        Ok(self.run(request, Takes::AnswerOnly)?.last().await)
+        Ok(self.run(request, Takes::AnswerOnly, None)?.last().await)
     }
 
     /// The requests of a batch run side by side; their answers leave as one array.
-    pub(super) async fn answer_batch(&self, batch: Vec<Result<Message, BadFrame>>) -> Response {
+    pub(super) async fn answer_batch(
+        &self,
+        batch: Vec<Result<Message, BadFrame>>,
+        trace: Option<Box<Trace>>,
+    ) -> Response {
         let mut running = Vec::new();
         let mut answers = Vec::new();
         for part in batch {
             match part {
-                Ok(Message::Request(request)) => match self.run(request, Takes::AnswerOnly) {
-                    Ok(answer) => running.push(answer.last()),
-                    Err(refusal) => answers.push(refusal.into_message()),
-                },
+                Ok(Message::Request(request)) => {
+                    match self.run(request, Takes::AnswerOnly, trace.clone()) {
+                        Ok(answer) => running.push(answer.last()),
+                        Err(refusal) => answers.push(refusal.into_message()),
+                    }
+                }
                 Ok(other) => self.peer.receive(other),
                 Err(bad) => answers.push(bad.into_response()),
             }
@@ -113,9 +124,14 @@ impl Session {
     }
 
     /// Starts the request. It runs on when the client leaves: only a cancellation stops it.
-    fn run(&self, request: Request, takes: Takes) -> Result<Answers, Refusal> {
+    fn run(
+        &self,
+        request: Request,
+        takes: Takes,
+        trace: Option<Box<Trace>>,
+    ) -> Result<Answers, Refusal> {
         let answers = self.register(&request.id, takes)?;
-        self.peer.receive(request.into());
+        drop(self.peer.begin(request, trace));
         Ok(answers)
     }
 

@@ -9,8 +9,7 @@ use std::time::Duration;
 use domain::Code;
 use domain::workflow::{Outcome, Status};
 use domain::workflow::{Demand, Proxy, Provider as Named, ResolvedAgent};
-use provider::TraceContext;
-use provider::span::{Span, SpanKind, Value};
+use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
 
 use super::{Attempt, Failure};

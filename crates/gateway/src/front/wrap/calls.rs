@@ -25,6 +25,7 @@ use super::{Relay, lock};
 use crate::front::discovery::reply;
 use crate::front::tool_request::ToolRequest;
 use crate::limits::{WRAP_CALL_MAX, WRAP_CALLS_MAX};
+use crate::span::{self, Requested, UpstreamSpan};
 
 /// Calls by the id that the client gave them.
 #[derive(Default)]
@@ -170,18 +171,25 @@ impl Relay {
 
     async fn make(&self, prepared: Prepared, sent: Sent, cancel: CancellationToken) -> Outcome {
         let Prepared { call, parsed } = prepared;
+        let request_id = call.request_id.as_deref().unwrap_or_default();
+        let requested =
+            Requested { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
+        let mut span = self.gateway.request_span(&requested, parsed.trace(None));
         let ctx = CallContext {
             deadline: Instant::now() + WRAP_CALL_MAX,
             cancel,
             progress: None,
             log: None,
             ask_client: None,
-            trace: parsed.trace(),
+            trace: span.trace().clone(),
         };
         let id = call.id.clone();
         lock(&self.sent.0).insert(id.clone(), sent);
         let outcome = self.gateway.call(call, &ctx).await;
         lock(&self.sent.0).remove(&id);
+        if let Outcome::Failed { error: ProviderError::Protocol(error), .. } = &outcome {
+            span.failed(error);
+        }
         outcome
     }
 }
@@ -197,6 +205,19 @@ pub(super) struct Handover(Mutex<HashMap<String, Sent>>);
 
 fn line(id: Id, outcome: Result<Raw, ErrorObject>) -> Bytes {
     mcp::message::Message::from(Response { id: Some(id), outcome }).to_line().into()
+}
+
+/// The bytes that came, but for `_meta` where a span of ours is to be told in it.
+fn with_meta(line: Bytes, meta: Option<Raw>) -> Bytes {
+    let rewritten = || {
+        let mut members: Members<'_> = serde_json::from_slice(&line).ok()?;
+        let params_text = members.get("params")?.to_owned();
+        let mut params: Members<'_> = serde_json::from_str(&params_text).ok()?;
+        params.set("_meta", meta.as_ref()?.get());
+        members.set("params", params.write_text());
+        Some(Bytes::from(members.write_text()))
+    };
+    rewritten().unwrap_or(line)
 }
 
 /// The wrapped server, as the pipeline sees it.
@@ -222,8 +243,11 @@ impl ToolProvider for Server {
             let gone = || ProviderError::Unavailable("the server has ended".to_owned());
             let relay = self.0.upgrade().ok_or_else(gone)?;
             let Sent { line, answer } = lock(&relay.sent.0).remove(&call.id).ok_or_else(gone)?;
-            relay.send_server(line).await;
-            tokio::select! {
+            let tracer = relay.gateway.tracer();
+            let span = UpstreamSpan::start(tracer, &relay.name, "stdio", &ctx.trace);
+            let meta = span::meta(&call.other, &span.trace(&ctx.trace));
+            relay.send_server(with_meta(line, meta)).await;
+            let outcome = tokio::select! {
                 answer = answer => match answer {
                     Ok(Ok(result)) => Ok(Reply { result }),
                     Ok(Err(error)) => Err(ProviderError::Protocol(error)),
@@ -231,7 +255,9 @@ impl ToolProvider for Server {
                 },
                 () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
                 () = tokio::time::sleep_until(ctx.deadline) => Err(ProviderError::Timeout),
-            }
+            };
+            span.end(&outcome);
+            outcome
         }
         .boxed()
     }

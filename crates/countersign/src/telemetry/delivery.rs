@@ -1,0 +1,170 @@
+//! Spans on their way out, behind a queue of bounded length: no call waits for a collector. What
+//! cannot be delivered is dropped, and that is told once and not with every batch.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use opentelemetry::Context;
+use opentelemetry_otlp::SpanExporter as OtlpExporter;
+use opentelemetry_sdk::Resource;
+use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
+use opentelemetry_sdk::trace::{
+    BatchConfigBuilder, BatchSpanProcessor, Span, SpanData, SpanExporter, SpanProcessor,
+};
+use tokio::runtime::Handle;
+
+/// Spans that wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: about a megabyte.
+const WAITING_MAX: usize = 2048;
+
+/// Counts the spans that wait to be delivered.
+#[derive(Debug)]
+pub(super) struct Queue {
+    waiting: AtomicUsize,
+    max: usize,
+}
+
+impl Queue {
+    pub(super) fn new(variable: impl Fn(&str) -> Option<String>) -> Queue {
+        let max = variable("OTEL_BSP_MAX_QUEUE_SIZE").and_then(|text| text.trim().parse().ok());
+        let max = max.filter(|max| *max > 0).unwrap_or(WAITING_MAX);
+        Queue { waiting: AtomicUsize::new(0), max }
+    }
+
+    fn has_room(&self) -> bool {
+        let room = |waiting: usize| (waiting < self.max).then_some(waiting + 1);
+        self.waiting.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room).is_ok()
+    }
+
+    fn taken(&self, count: usize) {
+        self.waiting.fetch_sub(count, Ordering::Relaxed);
+    }
+}
+
+/// Lets spans through to the batches as long as there is room for them.
+#[derive(Debug)]
+pub(super) struct Sluice {
+    batches: BatchSpanProcessor,
+    queue: Arc<Queue>,
+    has_told: AtomicBool,
+}
+
+impl Sluice {
+    /// The other `OTEL_BSP_*` variables are read by the batches themselves.
+    pub(super) fn new(delivery: Delivery, queue: Arc<Queue>) -> Sluice {
+        let config = BatchConfigBuilder::default().with_max_queue_size(queue.max).build();
+        let batches = BatchSpanProcessor::builder(delivery).with_batch_config(config).build();
+        Sluice { batches, queue, has_told: AtomicBool::new(false) }
+    }
+}
+
+impl SpanProcessor for Sluice {
+    fn on_start(&self, span: &mut Span, context: &Context) {
+        self.batches.on_start(span, context);
+    }
+
+    fn on_end(&self, span: SpanData) {
+        if self.queue.has_room() {
+            self.batches.on_end(span);
+        } else if !self.has_told.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                waiting = self.queue.max,
+                "spans are dropped: there are more than the collector takes"
+            );
+        }
+    }
+
+    fn force_flush(&self) -> OTelSdkResult {
+        self.batches.force_flush()
+    }
+
+    fn shutdown_with_timeout(&self, timeout: Duration) -> OTelSdkResult {
+        self.batches.shutdown_with_timeout(timeout)
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        self.batches.set_resource(resource);
+    }
+}
+
+/// Hands batches to the exporter, on the runtime that it needs.
+#[derive(Debug)]
+pub(super) struct Delivery {
+    exporter: Arc<OtlpExporter>,
+    queue: Arc<Queue>,
+    runtime: Handle,
+    host: String,
+    is_failing: AtomicBool,
+    lost: AtomicUsize,
+}
+
+impl Delivery {
+    /// Must be called within the runtime.
+    pub(super) fn new(exporter: OtlpExporter, queue: Arc<Queue>, host: String) -> Delivery {
+        Delivery {
+            exporter: Arc::new(exporter),
+            queue,
+            runtime: Handle::current(),
+            host,
+            is_failing: AtomicBool::new(false),
+            lost: AtomicUsize::new(0),
+        }
+    }
+
+    fn tell(&self, count: usize, outcome: &OTelSdkResult) {
+        match outcome {
+            Ok(()) => {
+                let lost = self.lost.swap(0, Ordering::Relaxed);
+                if self.is_failing.swap(false, Ordering::Relaxed) {
+                    tracing::info!(lost, "spans are delivered to {} again", self.host);
+                }
+            }
+            Err(error) => {
+                self.lost.fetch_add(count, Ordering::Relaxed);
+                if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    tracing::warn!(
+                        "spans cannot be delivered to {} and are dropped: {error}",
+                        self.host
+                    );
+                }
+            }
+        }
+    }
+}
+
+impl SpanExporter for Delivery {
+    async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
+        let count = batch.len();
+        self.queue.taken(count);
+        let exporter = self.exporter.clone();
+        let sending = self.runtime.spawn(async move { exporter.export(batch).await });
+        let outcome = sending
+            .await
+            .unwrap_or_else(|error| Err(OTelSdkError::InternalFailure(error.to_string())));
+        self.tell(count, &outcome);
+        outcome
+    }
+
+    fn set_resource(&mut self, resource: &Resource) {
+        // Nothing is exported before the resource is known, so that nobody else holds it.
+        if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
+            exporter.set_resource(resource);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_queue_has_room_again_once_spans_are_taken() {
+        let queue = Queue::new(|_| Some("2".to_owned()));
+        assert!(queue.has_room() && queue.has_room() && !queue.has_room());
+        queue.taken(2);
+        assert!(queue.has_room());
+        for text in [None, Some("0"), Some("many")] {
+            assert_eq!(Queue::new(|_| text.map(str::to_owned)).max, WAITING_MAX, "{text:?}");
+        }
+    }
+}
