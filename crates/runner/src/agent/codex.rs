@@ -1,0 +1,171 @@
+//! Codex: `codex exec --json`. Its tools come from features and from what its catalogue says of the
+//! model; both levers are needed, and the catalogue is the installed program's own.
+
+use serde_json::{Value, json};
+
+use super::launch::{ARGUMENT_BYTES_MAX, Launch, Mode, Wanted, path_text, words};
+use super::stream::{Collected, Event, Tokens, count, text};
+use super::{AgentError, Isolation, Provider, SERVER_NAME, toml};
+
+pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-check"];
+pub(super) const ISOLATING: &[&str] =
+    &["--sandbox", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--disable"];
+
+/// All that bring tools, or run something of the person's.
+const FEATURES: [&str; 13] = [
+    "shell_tool",
+    "unified_exec",
+    "view_image",
+    "multi_agent",
+    "goals",
+    "apps",
+    "plugins",
+    "hooks",
+    "image_generation",
+    "sleep_tool",
+    "tool_suggest",
+    "skill_search",
+    "code_mode_host",
+];
+
+/// They talk to our server alone; they cannot be taken away.
+const READERS: [&str; 3] =
+    ["codex.list_mcp_resources", "codex.list_mcp_resource_templates", "codex.read_mcp_resource"];
+
+/// The catalogue of `codex debug models` with every model's own tools taken away, or what is amiss.
+pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
+    let mut catalogue: Value = serde_json::from_slice(catalogue)
+        .map_err(|error| format!("its model catalogue is not JSON: {error}"))?;
+    let models = catalogue["models"].as_array_mut().filter(|models| !models.is_empty());
+    for model in models.ok_or("its model catalogue has no models")? {
+        let slug = text(&model["slug"]).to_owned();
+        let object = model.as_object_mut().ok_or("its model catalogue has no models")?;
+        for field in ["shell_type", "apply_patch_tool_type", "supports_search_tool"] {
+            if !object.contains_key(field) {
+                return Err(format!("its model catalogue has no {field} for {slug}"));
+            }
+        }
+        for (field, value) in [
+            ("shell_type", json!("disabled")),
+            ("apply_patch_tool_type", Value::Null),
+            ("tool_mode", json!("direct")),
+            ("supports_search_tool", json!(false)),
+            ("multi_agent_version", Value::Null),
+            ("experimental_supported_tools", json!([])),
+        ] {
+            object.insert(field.to_owned(), value);
+        }
+    }
+    Ok(catalogue.to_string().into_bytes())
+}
+
+pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
+    let request = wanted.request;
+    // A step's folder is chosen by its author; whether it is a repository does not matter.
+    let mut args = words(["exec", "--json", "--skip-git-repo-check"]);
+    let mut files = Vec::new();
+    for setting in request.config.iter().flat_map(toml::overrides) {
+        args.extend(words(["-c", &setting]));
+    }
+    if wanted.mode == Mode::Isolated {
+        let catalogue = wanted.private("models.json");
+        args.extend(words(["--sandbox", "read-only", "--ephemeral"]));
+        args.extend(words(["--ignore-user-config", "--ignore-rules"]));
+        for feature in FEATURES {
+            args.extend(words(["--disable", feature]));
+        }
+        let catalogue_text = toml::text(&json!(path_text(&catalogue)?));
+        for setting in [
+            "web_search=\"disabled\"".to_owned(),
+            "tools.experimental_request_user_input.enabled=false".to_owned(),
+            format!("model_catalog_json={catalogue_text}"),
+        ] {
+            args.extend(words(["-c", &setting]));
+        }
+        files.push((catalogue, wanted.installed.catalogue().to_vec()));
+    }
+    if wanted.mode != Mode::Plain {
+        for setting in toml::overrides(&server(wanted)?) {
+            args.extend(words(["-c", &setting]));
+        }
+    }
+    if let Some(model) = &request.model {
+        args.extend(words(["--model", model]));
+    }
+    let mut prompt = wanted.prompt.clone();
+    match &wanted.system_prompt {
+        Some(system) if system.len() > ARGUMENT_BYTES_MAX => {
+            prompt = format!("{system}\n\n{prompt}")
+        }
+        Some(system) => {
+            let setting = format!("developer_instructions={}", toml::text(&json!(system)));
+            args.extend(words(["-c", &setting]));
+        }
+        None => {}
+    }
+    args.extend(request.args.iter().cloned());
+    args.push("-".to_owned());
+    Ok(Launch {
+        program: wanted.installed.program().to_owned(),
+        args,
+        env: Vec::new(),
+        env_remove: Vec::new(),
+        files,
+        links: Vec::new(),
+        folders: Vec::new(),
+        stdin: Some(prompt.into_bytes()),
+        isolation: Isolation::Full,
+    })
+}
+
+fn server(wanted: &Wanted) -> Result<Value, AgentError> {
+    let server = &wanted.request.server;
+    Ok(json!({"mcp_servers": {SERVER_NAME: {
+        "command": path_text(&server.program)?,
+        "args": server.args,
+        "required": true,
+        "default_tools_approval_mode": "approve",
+        "tool_timeout_sec": wanted.request.call_timeout.as_secs().max(1),
+    }}}))
+}
+
+/// One event of `--json`.
+pub(super) fn line(event: &Value, seen: &mut Collected) -> Vec<Event> {
+    match text(&event["type"]) {
+        "item.started" | "item.completed" | "item.updated" => item(event, seen),
+        "turn.completed" => {
+            let usage = &event["usage"];
+            seen.tokens(Tokens::of(count(&usage["input_tokens"]), count(&usage["output_tokens"])));
+            seen.finished();
+            Vec::new()
+        }
+        "turn.failed" => seen.failed(text(&event["error"]["message"])),
+        "error" => seen.error(text(&event["message"])),
+        _ => Vec::new(),
+    }
+}
+
+fn item(event: &Value, seen: &mut Collected) -> Vec<Event> {
+    let item = &event["item"];
+    let id = text(&item["id"]);
+    match text(&item["type"]) {
+        "agent_message" if event["type"] == "item.completed" => {
+            seen.text_of_its_own(text(&item["text"]))
+        }
+        "error" => seen.warning(text(&item["message"])),
+        "agent_message" | "reasoning" | "todo_list" => Vec::new(),
+        "mcp_tool_call" => {
+            let name = format!("{}.{}", text(&item["server"]), text(&item["tool"]));
+            let inert = READERS.contains(&name.as_str());
+            if inert { Vec::new() } else { seen.call(Provider::Codex, id, &name) }
+        }
+        // All else is something that the program did by itself.
+        other => {
+            let mut events = seen.call(Provider::Codex, id, other);
+            if item["status"] == "declined" {
+                events.extend(seen.refused(id));
+            }
+            events
+        }
+    }
+}

@@ -1,0 +1,218 @@
+//! Gemini CLI. Its settings can only be given as a whole home: the step gets a private one, with
+//! links to the person's login, and with all of the person's set-up where native tools stay.
+
+use std::path::PathBuf;
+
+use serde_json::{Map, Value, json};
+
+use super::launch::{Launch, Mode, Wanted, path_text, words};
+use super::person::GeminiFolder;
+use super::stream::{Collected, Event, Tokens, count, text};
+use super::{AgentError, Isolation, Provider, SERVER_NAME};
+
+pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
+pub(super) const ISOLATING: &[&str] =
+    &["--policy", "--allowed-mcp-server-names", "--extensions", "--skip-trust"];
+
+/// What proves to Google who the person is.
+const LOGIN: [&str; 4] =
+    ["oauth_creds.json", "google_accounts.json", "installation_id", "gemini-credentials.json"];
+
+/// What of the person's `.env` proves the same.
+const LOGIN_VARIABLES: [&str; 9] = [
+    "GEMINI_API_KEY",
+    "GOOGLE_API_KEY",
+    "GOOGLE_APPLICATION_CREDENTIALS",
+    "GOOGLE_CLOUD_LOCATION",
+    "GOOGLE_CLOUD_PROJECT",
+    "GOOGLE_GEMINI_BASE_URL",
+    "GOOGLE_GENAI_USE_GCA",
+    "GOOGLE_GENAI_USE_VERTEXAI",
+    "GOOGLE_VERTEX_BASE_URL",
+];
+
+/// Denied tools are not even registered.
+const POLICY: &str = r#"[[rule]]
+toolName = "*"
+decision = "deny"
+priority = 900
+
+[[rule]]
+mcpName = "awf-proxy"
+toolName = "*"
+decision = "allow"
+priority = 950
+"#;
+
+pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, AgentError> {
+    let request = wanted.request;
+    let mut args = words(["--output-format", "stream-json"]);
+    let mut launch = Launch {
+        program: wanted.installed.program().to_owned(),
+        args: Vec::new(),
+        // Its child would not get our signals.
+        env: vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())],
+        env_remove: Vec::new(),
+        files: Vec::new(),
+        links: Vec::new(),
+        folders: Vec::new(),
+        stdin: Some(stdin(wanted)),
+        isolation: Isolation::Full,
+    };
+    if wanted.mode == Mode::Isolated {
+        let policy = wanted.private("policy.toml");
+        args.extend(["--policy".to_owned(), path_text(&policy)?]);
+        args.extend(words(["--allowed-mcp-server-names", SERVER_NAME, "--extensions", "none"]));
+        launch.files.push((policy, POLICY.as_bytes().to_vec()));
+        let stays =
+            ["GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC", "GEMINI_CLI_CUSTOM_HEADERS"];
+        launch.env_remove =
+            wanted.person.names(|name| name.starts_with("GEMINI_CLI_") && !stays.contains(&name));
+    }
+    if wanted.mode != Mode::Plain {
+        args.push("--skip-trust".to_owned());
+        home(wanted, folder, &mut launch)?;
+    }
+    if let Some(model) = &request.model {
+        args.extend(words(["--model", model]));
+    }
+    args.extend(request.args.iter().cloned());
+    launch.args = args;
+    Ok(launch)
+}
+
+/// Gemini has no flag for a system prompt: without a home of its own the step says it first.
+fn stdin(wanted: &Wanted) -> Vec<u8> {
+    match (&wanted.system_prompt, wanted.mode) {
+        (Some(system), Mode::Plain) => format!("{system}\n\n{}", wanted.prompt).into_bytes(),
+        (Some(_), Mode::Isolated | Mode::Beside) | (None, _) => wanted.prompt.clone().into_bytes(),
+    }
+}
+
+fn home(wanted: &Wanted, folder: &GeminiFolder, launch: &mut Launch) -> Result<(), AgentError> {
+    let home = wanted.private("gemini-home");
+    let inside = |name: &str| home.join(".gemini").join(name);
+    launch.env.push(("GEMINI_CLI_HOME".to_owned(), path_text(&home)?));
+    let settings = settings(wanted, folder)?.to_string().into_bytes();
+    launch.files.push((inside("settings.json"), settings));
+    if let Some(memory) = memory(wanted, folder) {
+        launch.files.push((inside("GEMINI.md"), memory.into_bytes()));
+    }
+    if let (Mode::Isolated, Some(env)) = (wanted.mode, &folder.env) {
+        launch.files.push((inside(".env"), login_lines(env).into_bytes()));
+    }
+    let written: Vec<PathBuf> = launch.files.iter().map(|(path, _)| path.clone()).collect();
+    for name in &folder.entries {
+        let carried = match wanted.mode {
+            Mode::Isolated => LOGIN.contains(&name.as_str()),
+            // What it makes up while it runs belongs to the step.
+            Mode::Beside | Mode::Plain => !matches!(name.as_str(), "tmp" | "history"),
+        };
+        if carried && !written.contains(&inside(name)) {
+            launch.links.push((inside(name), folder.path.join(name)));
+        }
+    }
+    Ok(())
+}
+
+fn settings(wanted: &Wanted, folder: &GeminiFolder) -> Result<Value, AgentError> {
+    let person = folder.settings.as_ref().and_then(Value::as_object);
+    let mut settings = match (wanted.mode, person) {
+        (Mode::Beside | Mode::Plain, Some(person)) => person.clone(),
+        (Mode::Isolated, Some(person)) => login_settings(person),
+        (Mode::Beside | Mode::Plain | Mode::Isolated, None) => Map::new(),
+    };
+    choose_key(wanted, folder, &mut settings);
+    let server = &wanted.request.server;
+    let ours = json!({
+        "command": path_text(&server.program)?,
+        "args": server.args,
+        "trust": true,
+        "timeout": wanted.request.call_timeout.as_millis() as u64,
+    });
+    member(&mut settings, "mcpServers").insert(SERVER_NAME.to_owned(), ours);
+    Ok(Value::Object(settings))
+}
+
+/// How the person signs in; the rest of the settings stays out.
+fn login_settings(person: &Map<String, Value>) -> Map<String, Value> {
+    let auth = person.get("security").and_then(|security| security.get("auth"));
+    let auth = auth.map(|auth| json!({"security": {"auth": auth}}));
+    auth.and_then(|settings| settings.as_object().cloned()).unwrap_or_default()
+}
+
+/// With a key and another endpoint, and no choice of the person's, Gemini would take a way to sign
+/// in that it then refuses.
+fn choose_key(wanted: &Wanted, folder: &GeminiFolder, settings: &mut Map<String, Value>) {
+    let in_file = |name: &str| folder.env.as_deref().is_some_and(|env| has_variable(env, name));
+    let has = |name: &str| wanted.var(name).is_some() || in_file(name);
+    let others = ["GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"];
+    if !has("GEMINI_API_KEY") || others.into_iter().any(has) {
+        return;
+    }
+    let auth = member(member(settings, "security"), "auth");
+    auth.entry("selectedType").or_insert_with(|| json!("gemini-api-key"));
+}
+
+/// The object that a member is; another value gives way.
+fn member<'a>(object: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
+    let value = object.entry(name).or_insert_with(|| json!({}));
+    if !value.is_object() {
+        *value = json!({});
+    }
+    value.as_object_mut().expect("it was made one")
+}
+
+fn memory(wanted: &Wanted, folder: &GeminiFolder) -> Option<String> {
+    match (&wanted.system_prompt, &folder.memory, wanted.mode) {
+        (Some(ours), Some(person), Mode::Beside) => Some(format!("{person}\n\n{ours}\n")),
+        (Some(ours), _, _) => Some(ours.clone()),
+        (None, _, _) => None,
+    }
+}
+
+fn login_lines(env: &str) -> String {
+    let proves = |line: &&str| LOGIN_VARIABLES.into_iter().any(|name| has_variable(line, name));
+    env.lines().filter(proves).map(|line| format!("{line}\n")).collect()
+}
+
+fn has_variable(env: &str, name: &str) -> bool {
+    let named = |line: &str| {
+        let line = line.trim_start();
+        let line = line.strip_prefix("export ").unwrap_or(line).trim_start();
+        line.split_once('=').is_some_and(|(key, value)| key.trim() == name && !value.is_empty())
+    };
+    env.lines().any(named)
+}
+
+/// One event of `--output-format stream-json`.
+pub(super) fn line(event: &Value, seen: &mut Collected) -> Vec<Event> {
+    match text(&event["type"]) {
+        "init" => seen.model(text(&event["model"])),
+        "message" if event["role"] == "assistant" => seen.text(text(&event["content"])),
+        "tool_use" => {
+            seen.call(Provider::Gemini, text(&event["tool_id"]), text(&event["tool_name"]))
+        }
+        "tool_result" => match text(&event["error"]["type"]) {
+            "tool_not_registered" | "policy_violation" => seen.refused(text(&event["tool_id"])),
+            _ => Vec::new(),
+        },
+        "error" if event["severity"] != "warning" => seen.error(text(&event["message"])),
+        "result" => result(event, seen),
+        _ => Vec::new(),
+    }
+}
+
+fn result(event: &Value, seen: &mut Collected) -> Vec<Event> {
+    let stats = &event["stats"];
+    seen.tokens(Tokens {
+        input: count(&stats["input_tokens"]),
+        output: count(&stats["output_tokens"]),
+        total: count(&stats["total_tokens"]),
+    });
+    if event["status"] != "success" {
+        return seen.failed(text(&event["error"]["message"]));
+    }
+    seen.finished();
+    Vec::new()
+}

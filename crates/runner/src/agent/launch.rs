@@ -1,0 +1,190 @@
+//! From what a step asks to what is started: arguments, environment and files. Touches the disk in
+//! one place, Gemini's folder (`person`), and in `Launch::write`.
+
+use std::io::Write;
+use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::path::{Path, PathBuf};
+
+use super::person::GeminiFolder;
+use super::{
+    AgentError, COEXISTENCE_LINE, Installed, Isolation, Person, Provider, Request, Tools, claude,
+    codex, gemini, guard, opencode,
+};
+
+/// Linux takes 128 KiB for one argument; longer texts go another way.
+pub(super) const ARGUMENT_BYTES_MAX: usize = 100 * 1024;
+
+/// A process to start, in the request's `dir`.
+#[derive(Clone, Debug)]
+pub struct Launch {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+    /// Added to the environment, after `env_remove` was taken out of it.
+    pub env: Vec<(String, String)>,
+    pub env_remove: Vec<String>,
+    /// 0600, all under the step's private folder.
+    pub files: Vec<(PathBuf, Vec<u8>)>,
+    /// Symbolic links, as link and target: what is the person's and must stay in one place.
+    pub links: Vec<(PathBuf, PathBuf)>,
+    /// 0700.
+    pub folders: Vec<PathBuf>,
+    /// What the program reads, and then the end.
+    pub stdin: Option<Vec<u8>>,
+    /// What was reached, where `Tools::Only` was asked for; `Full` otherwise.
+    pub isolation: Isolation,
+}
+
+impl Launch {
+    /// Puts the files, folders and links where they belong. Nothing is written over.
+    pub fn write(&self) -> std::io::Result<()> {
+        for folder in &self.folders {
+            make_folder(folder)?;
+        }
+        for (path, bytes) in &self.files {
+            make_folder(path.parent().unwrap_or(Path::new("/")))?;
+            let mut options = std::fs::OpenOptions::new();
+            let mut file = options.write(true).create_new(true).mode(0o600).open(path)?;
+            file.write_all(bytes)?;
+        }
+        for (link, target) in &self.links {
+            make_folder(link.parent().unwrap_or(Path::new("/")))?;
+            std::os::unix::fs::symlink(target, link)?;
+        }
+        Ok(())
+    }
+}
+
+fn make_folder(path: &Path) -> std::io::Result<()> {
+    std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
+}
+
+/// Which column of the injection is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    /// The program as the person has it.
+    Plain,
+    /// Our tools and no other.
+    Isolated,
+    /// Our tools and the program's own.
+    Beside,
+}
+
+/// What a provider's own part works from.
+pub(super) struct Wanted<'a> {
+    pub(super) installed: &'a Installed,
+    pub(super) request: &'a Request,
+    pub(super) person: &'a Person,
+    pub(super) mode: Mode,
+    pub(super) prompt: String,
+    pub(super) system_prompt: Option<String>,
+}
+
+impl Wanted<'_> {
+    pub(super) fn private(&self, name: &str) -> PathBuf {
+        self.request.private.join(name)
+    }
+
+    /// A variable as the program will see it.
+    pub(super) fn var(&self, name: &str) -> Option<&str> {
+        let asked = self.request.env.iter().rev().find(|(asked, _)| asked == name);
+        asked.map(|(_, value)| value.as_str()).or_else(|| self.person.var(name))
+    }
+}
+
+/// What to start for a request. `person` is whose environment the program inherits.
+pub fn prepare(
+    installed: &Installed,
+    request: &Request,
+    person: &Person,
+) -> Result<Launch, AgentError> {
+    let provider = installed.provider();
+    guard::check(provider, request)?;
+    let (mode, isolation) = mode(installed, request.tools);
+    if mode == Mode::Isolated {
+        guard::check_isolated(provider, request)?;
+    }
+    let wanted = Wanted {
+        installed,
+        request,
+        person,
+        mode,
+        prompt: prompt(provider, request, mode)?,
+        system_prompt: system_prompt(request, &isolation),
+    };
+    let mut launch = match provider {
+        Provider::Claude => claude::launch(&wanted),
+        Provider::Gemini => {
+            let folder = match person.gemini_folder() {
+                Some(path) if mode != Mode::Plain => GeminiFolder::read(&path)?,
+                Some(_) | None => GeminiFolder::default(),
+            };
+            gemini::launch(&wanted, &folder)
+        }
+        Provider::Codex => codex::launch(&wanted),
+        Provider::OpenCode => opencode::launch(&wanted),
+    }?;
+    launch.isolation = isolation;
+    launch.env_remove.extend(person.names(|name| name.starts_with("COUNTERSIGN_")));
+    // What was asked for comes first: a variable of ours is not to be changed.
+    let mut env = request.env.clone();
+    env.append(&mut launch.env);
+    launch.env = env;
+    Ok(launch)
+}
+
+fn mode(installed: &Installed, tools: Tools) -> (Mode, Isolation) {
+    match (tools, installed.isolation()) {
+        (Tools::None, _) => (Mode::Plain, Isolation::Full),
+        (Tools::Beside, _) => (Mode::Beside, Isolation::Full),
+        (Tools::Only, Isolation::Full) => (Mode::Isolated, Isolation::Full),
+        (Tools::Only, coexistence @ Isolation::Coexistence { .. }) => {
+            (Mode::Beside, coexistence.clone())
+        }
+    }
+}
+
+/// In an isolated step a prompt is words and nothing else. Claude and Gemini would run one that
+/// begins with a slash as a command, and Gemini would read files at each `@` (Claude is told not to
+/// by a variable).
+fn prompt(provider: Provider, request: &Request, mode: Mode) -> Result<String, AgentError> {
+    if request.prompt.trim().is_empty() {
+        return Err(AgentError::EmptyPrompt);
+    }
+    let mut prompt = request.prompt.clone();
+    if mode == Mode::Isolated && matches!(provider, Provider::Claude | Provider::Gemini) {
+        if prompt.starts_with('/') {
+            prompt.insert(0, '\n');
+        }
+        if provider == Provider::Gemini {
+            prompt = prompt.replace('@', "\\@");
+        }
+    }
+    let (size, max, unit) = provider.prompt_size(&prompt);
+    if size > max {
+        return Err(AgentError::PromptTooLarge { provider, size, max, unit });
+    }
+    Ok(prompt)
+}
+
+fn system_prompt(request: &Request, isolation: &Isolation) -> Option<String> {
+    let asked = request.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
+    match (isolation, asked) {
+        (Isolation::Full, asked) => asked.map(str::to_owned),
+        (Isolation::Coexistence { .. }, None) => Some(COEXISTENCE_LINE.to_owned()),
+        (Isolation::Coexistence { .. }, Some(asked)) => {
+            Some(format!("{asked}\n\n{COEXISTENCE_LINE}"))
+        }
+    }
+}
+
+/// Arguments from words of either kind.
+pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
+    words.map(str::to_owned).to_vec()
+}
+
+/// The text of a path; ours are all UTF-8, since the step's folder has a name of our making.
+pub(super) fn path_text(path: &Path) -> Result<String, AgentError> {
+    path.to_str().map(str::to_owned).ok_or_else(|| {
+        AgentError::BadOption(format!("{} is not UTF-8, which the agents need", path.display()))
+    })
+}

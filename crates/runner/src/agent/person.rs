@@ -1,0 +1,180 @@
+//! What a person's own set-up has to say to a step: the environment, and Gemini's folder, which is
+//! the only place whose files are read here.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use serde_json::Value;
+
+use super::AgentError;
+
+/// Settings and memory files of people are far smaller.
+const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
+
+/// The environment that the agent would inherit.
+#[derive(Clone, Debug, Default)]
+pub struct Person {
+    env: BTreeMap<String, String>,
+}
+
+impl Person {
+    /// Of `std::env::vars_os()`. What is no UTF-8 is inherited and not looked at.
+    pub fn new(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Person {
+        let texts = vars.into_iter().filter_map(|(name, value)| {
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
+        });
+        Person { env: texts.collect() }
+    }
+
+    pub(super) fn var(&self, name: &str) -> Option<&str> {
+        self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
+    }
+
+    /// The variables of which `matches` is true.
+    pub(super) fn names(&self, matches: impl Fn(&str) -> bool) -> Vec<String> {
+        self.env.keys().filter(|name| matches(name)).cloned().collect()
+    }
+
+    /// Where Gemini keeps what is the person's.
+    pub(super) fn gemini_folder(&self) -> Option<PathBuf> {
+        let home = self.var("GEMINI_CLI_HOME").or_else(|| self.var("HOME"))?;
+        Some(Path::new(home).join(".gemini"))
+    }
+}
+
+/// What Gemini's own folder holds.
+#[derive(Clone, Debug, Default)]
+pub(super) struct GeminiFolder {
+    pub(super) path: PathBuf,
+    /// The names of all that lies in it.
+    pub(super) entries: Vec<String>,
+    pub(super) settings: Option<Value>,
+    pub(super) memory: Option<String>,
+    pub(super) env: Option<String>,
+}
+
+impl GeminiFolder {
+    /// A folder that is not there is an empty one.
+    pub(super) fn read(path: &Path) -> Result<GeminiFolder, AgentError> {
+        let unreadable = |cause: std::io::Error| AgentError::Unreadable {
+            path: path.to_owned(),
+            cause: cause.to_string(),
+        };
+        let listed = match std::fs::read_dir(path) {
+            Ok(listed) => listed,
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(GeminiFolder::default()),
+            Err(error) => return Err(unreadable(error)),
+        };
+        let mut entries = Vec::new();
+        for entry in listed {
+            entries.extend(entry.map_err(unreadable)?.file_name().into_string().ok());
+        }
+        entries.sort();
+        let settings = match text(&path.join("settings.json"))? {
+            Some(text) => Some(settings(&path.join("settings.json"), &text)?),
+            None => None,
+        };
+        let memory = text(&path.join("GEMINI.md"))?;
+        let env = text(&path.join(".env"))?;
+        Ok(GeminiFolder { path: path.to_owned(), entries, settings, memory, env })
+    }
+}
+
+fn text(path: &Path) -> Result<Option<String>, AgentError> {
+    let unreadable = |cause: String| AgentError::Unreadable { path: path.to_owned(), cause };
+    let file = match std::fs::File::open(path) {
+        Ok(file) => file,
+        Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(unreadable(error.to_string())),
+    };
+    let mut text = String::new();
+    let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
+    read.map_err(|error| unreadable(error.to_string()))?;
+    if text.len() as u64 > FILE_BYTES_MAX {
+        return Err(unreadable(format!("it has more than {FILE_BYTES_MAX} bytes")));
+    }
+    Ok(Some(text))
+}
+
+/// Gemini allows comments in its settings.
+fn settings(path: &Path, text: &str) -> Result<Value, AgentError> {
+    serde_json::from_str(&without_comments(text)).map_err(|error| AgentError::Unreadable {
+        path: path.to_owned(),
+        cause: format!("it is not JSON: {error}"),
+    })
+}
+
+/// The text with its comments made blank; a string is left as it is.
+fn without_comments(text: &str) -> String {
+    let mut kept = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let taken = if first == '"' {
+            string_length(rest)
+        } else if rest.starts_with("//") {
+            let end = rest.find('\n').unwrap_or(rest.len());
+            rest = &rest[end..];
+            continue;
+        } else if rest.starts_with("/*") {
+            let end = rest.find("*/").map_or(rest.len(), |end| end + 2);
+            rest = &rest[end..];
+            kept.push(' ');
+            continue;
+        } else {
+            first.len_utf8()
+        };
+        kept.push_str(&rest[..taken]);
+        rest = &rest[taken..];
+    }
+    kept
+}
+
+/// The bytes of the string that the text begins with, quotes included.
+fn string_length(text: &str) -> usize {
+    let mut escaped = false;
+    for (at, byte) in text.bytes().enumerate().skip(1) {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = true,
+            b'"' => return at + 1,
+            _ => {}
+        }
+    }
+    text.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn comments_are_left_out_and_strings_are_not() {
+        for (text, expected) in [
+            (r#"{"a": 1} // end"#, r#"{"a": 1} "#),
+            ("{/* x */\"a\": \"//b\"}", "{ \"a\": \"//b\"}"),
+            (r#"{"a\"//": "/*"}"#, r#"{"a\"//": "/*"}"#),
+            ("// a\n{}", "\n{}"),
+            ("{} /* open", "{}  "),
+            ("\"open", "\"open"),
+        ] {
+            assert_eq!(without_comments(text), expected);
+        }
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_is_empty() {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = GeminiFolder::read(&dir.path().join("none")).unwrap();
+        assert!(folder.entries.is_empty() && folder.settings.is_none());
+    }
+
+    #[test]
+    fn broken_settings_are_named() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::write(dir.path().join("settings.json"), "{\"a\": ").unwrap();
+        let error = GeminiFolder::read(dir.path()).unwrap_err().to_string();
+        assert!(error.contains("settings.json cannot be read: it is not JSON"), "{error}");
+    }
+}

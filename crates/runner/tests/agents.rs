@@ -1,0 +1,235 @@
+//! The real agent programs against a scripted model, in a home that does what it can to bring their
+//! own tools back. Each runs three times: with our tools alone; as the person has it, where the
+//! same forced call works; and with both kinds of tools.
+
+mod agents {
+    pub(crate) mod home;
+    pub(crate) mod stage;
+}
+
+use std::collections::BTreeSet;
+
+use agents::stage::Stage;
+use runner::agent::{Event, Isolation, Provider, Tools};
+use serde_json::json;
+use testkit::model::{Call, Turn};
+
+/// The program's own way to run `touch`.
+fn touch(provider: Provider, path: &str) -> Call {
+    let command = format!("touch {path}");
+    let words = json!({"command": command, "description": "touches"});
+    match provider {
+        Provider::Claude => Call::native("Bash", words),
+        Provider::Gemini => Call::native("run_shell_command", json!({"command": command})),
+        Provider::Codex => Call::native("exec_command", json!({"cmd": command})),
+        Provider::OpenCode => Call::native("bash", words),
+    }
+}
+
+/// What is advertised in an isolated step: ours, and what cannot be taken away and does nothing.
+fn ours_alone(provider: Provider) -> BTreeSet<String> {
+    let names: &[&str] = match provider {
+        Provider::Claude => {
+            &["DeferredToolPlaceholder", "mcp__awf-proxy__Bash", "mcp__awf-proxy__Read"]
+        }
+        Provider::Gemini => &["mcp_awf-proxy_Bash", "mcp_awf-proxy_Read"],
+        Provider::Codex => &[
+            "list_mcp_resource_templates",
+            "list_mcp_resources",
+            "mcp__awf_proxy.Bash",
+            "mcp__awf_proxy.Read",
+            "read_mcp_resource",
+        ],
+        Provider::OpenCode => &["awf-proxy_Bash", "awf-proxy_Read"],
+    };
+    names.iter().map(|name| (*name).to_owned()).collect()
+}
+
+fn say(text: &str) -> Turn {
+    Turn::Say(text.to_owned())
+}
+
+fn read(path: &str) -> Turn {
+    Turn::Call(vec![Call::ours("Read", json!({"path": path}))])
+}
+
+/// Our tools alone, though the home is hostile and the model insists.
+async fn only(provider: Provider) {
+    let stage = Stage::hostile(provider).await;
+    let pwned = stage.path("pwned");
+    let turns = [Turn::Call(vec![touch(provider, &pwned)]), read("a.txt"), say("all done")];
+    let outcome = stage.run(Tools::Only, "read @secret.txt", turns, &[]).await;
+    let shown = outcome.shown();
+    assert_eq!(outcome.launch.isolation, Isolation::Full, "{shown}");
+    assert_eq!(outcome.advertised, ours_alone(provider), "{shown}");
+    for marker in ["pwned", "hooked", "evil-started"] {
+        assert!(!stage.exists(marker), "{marker} is there: {shown}");
+    }
+    assert_eq!(outcome.calls, [json!({"path": "a.txt"})], "{shown}");
+    assert_eq!(outcome.results.len(), 2, "{shown}");
+    assert!(outcome.results[1].contains("together"), "{shown}");
+    assert!(!outcome.asked.contains("SECRET WORDS"), "a file was read past the gate: {shown}");
+    assert!(outcome.asked.contains("Speak like a pirate"), "the system prompt is missing: {shown}");
+    let report = outcome.report.as_ref().unwrap_or_else(|failed| panic!("{failed}: {shown}"));
+    assert_eq!(report.text, "all done", "{shown}");
+    assert!(report.tokens.is_some_and(|tokens| tokens.total > 0), "{shown}");
+    // Codex does not even tell of a call that it knows no tool for.
+    assert!(report.native.iter().all(|call| call.refused), "{shown}");
+    assert_eq!(report.native.is_empty(), provider == Provider::Codex, "{shown}");
+    assert!(outcome.events.iter().any(|event| matches!(event, Event::Called { .. })), "{shown}");
+    assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{shown}");
+}
+
+/// The control: without interception the same call has its effect.
+async fn plain(provider: Provider) {
+    let stage = Stage::friendly(provider).await;
+    let pwned = stage.path("pwned");
+    let turns = [Turn::Call(vec![touch(provider, &pwned)]), say("all done")];
+    let permissive: &[&str] = match provider {
+        Provider::Claude => &["--allowedTools", "Bash"],
+        Provider::Gemini => &["--approval-mode", "yolo", "--skip-trust"],
+        Provider::Codex => &["--sandbox", "danger-full-access"],
+        Provider::OpenCode => &[],
+    };
+    let outcome = stage.run(Tools::None, "touch it", turns, permissive).await;
+    let shown = outcome.shown();
+    assert!(stage.exists("pwned"), "{shown}");
+    assert!(outcome.calls.is_empty(), "{shown}");
+    let report = outcome.report.as_ref().unwrap_or_else(|failed| panic!("{failed}: {shown}"));
+    assert_eq!(report.text, "all done", "{shown}");
+    assert!(matches!(&report.native[..], [call] if !call.refused), "{shown}");
+}
+
+/// Both kinds of tools, and the person's own set-up.
+async fn beside(provider: Provider) {
+    let stage = Stage::hostile(provider).await;
+    let outcome = stage.run(Tools::Beside, "read it", [read("b.txt"), say("all done")], &[]).await;
+    let shown = outcome.shown();
+    assert_eq!(outcome.calls, [json!({"path": "b.txt"})], "{shown}");
+    let native = match provider {
+        Provider::Claude => "Bash",
+        Provider::Gemini => "read_file",
+        Provider::Codex => "exec_command",
+        Provider::OpenCode => "bash",
+    };
+    assert!(outcome.advertised.contains(native), "{shown}");
+    assert!(stage.exists("evil-started"), "the person's own server was not started: {shown}");
+    // OpenCode has no hooks in its config.
+    assert_eq!(stage.exists("hooked"), provider != Provider::OpenCode, "{shown}");
+    assert!(outcome.asked.contains("Speak like a pirate"), "{shown}");
+    let report = outcome.report.as_ref().unwrap_or_else(|failed| panic!("{failed}: {shown}"));
+    assert_eq!(report.text, "all done", "{shown}");
+}
+
+#[tokio::test]
+async fn claude_has_our_tools_alone() {
+    only(Provider::Claude).await;
+}
+
+#[tokio::test]
+async fn claude_runs_as_the_person_has_it() {
+    plain(Provider::Claude).await;
+}
+
+#[tokio::test]
+async fn claude_has_our_tools_beside_its_own() {
+    beside(Provider::Claude).await;
+}
+
+#[tokio::test]
+async fn gemini_has_our_tools_alone() {
+    only(Provider::Gemini).await;
+}
+
+#[tokio::test]
+async fn gemini_runs_as_the_person_has_it() {
+    plain(Provider::Gemini).await;
+}
+
+#[tokio::test]
+async fn gemini_has_our_tools_beside_its_own() {
+    beside(Provider::Gemini).await;
+}
+
+#[tokio::test]
+async fn codex_has_our_tools_alone() {
+    only(Provider::Codex).await;
+}
+
+#[tokio::test]
+async fn codex_runs_as_the_person_has_it() {
+    plain(Provider::Codex).await;
+}
+
+#[tokio::test]
+async fn codex_has_our_tools_beside_its_own() {
+    beside(Provider::Codex).await;
+}
+
+#[tokio::test]
+async fn opencode_has_our_tools_alone() {
+    only(Provider::OpenCode).await;
+}
+
+#[tokio::test]
+async fn opencode_runs_as_the_person_has_it() {
+    plain(Provider::OpenCode).await;
+}
+
+#[tokio::test]
+async fn opencode_has_our_tools_beside_its_own() {
+    beside(Provider::OpenCode).await;
+}
+
+/// The models differ in how Codex would give them tools; one that it does not know is a third kind.
+#[tokio::test]
+async fn codex_is_isolated_with_every_kind_of_model() {
+    for model in ["gpt-6-sol", "no-such-model"] {
+        let mut stage = Stage::friendly(Provider::Codex).await;
+        stage.model_name = Some(model.to_owned());
+        let pwned = stage.path("pwned");
+        let patch = "*** Begin Patch\n*** Add File: pwned\n+x\n*** End Patch";
+        let script = format!("await tools.exec_command({{cmd: \"touch {pwned}\"}})");
+        let turns = [
+            Turn::Call(vec![touch(Provider::Codex, &pwned)]),
+            Turn::Call(vec![Call::native("apply_patch", json!(patch))]),
+            Turn::Call(vec![Call::native("exec", json!(script))]),
+            read("c.txt"),
+            say("all done"),
+        ];
+        let outcome = stage.run(Tools::Only, "read it", turns, &[]).await;
+        let shown = outcome.shown();
+        let plain = |name: &String| name.trim_start_matches("functions.").to_owned();
+        let advertised: BTreeSet<String> = outcome.advertised.iter().map(plain).collect();
+        assert_eq!(advertised, ours_alone(Provider::Codex), "{model}: {shown}");
+        assert!(!stage.exists("pwned"), "{model}: {shown}");
+        assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{model}: {shown}");
+        assert_eq!(outcome.calls, [json!({"path": "c.txt"})], "{model}: {shown}");
+    }
+}
+
+/// A model that fails is a failure of the run, with the program's own words.
+#[tokio::test]
+async fn a_failing_model_fails_the_run() {
+    for (provider, turn) in [(Provider::Claude, Turn::Fail(400)), (Provider::Codex, Turn::Rubbish)]
+    {
+        let stage = Stage::friendly(provider).await;
+        let outcome = stage.run(Tools::Only, "read it", vec![turn; 20], &[]).await;
+        let shown = outcome.shown();
+        let failed = outcome.report.expect_err(&shown);
+        assert!(failed.to_string().starts_with("the agent failed: "), "{failed}: {shown}");
+    }
+}
+
+/// Claude and Gemini would run a prompt that begins with a slash as a command of their own.
+#[tokio::test]
+async fn a_prompt_is_never_a_command() {
+    for provider in [Provider::Claude, Provider::Gemini] {
+        let stage = Stage::friendly(provider).await;
+        let outcome = stage.run(Tools::Only, "/help me", [say("all done")], &[]).await;
+        let shown = outcome.shown();
+        assert!(outcome.asked.contains("/help me"), "{provider:?}: {shown}");
+        let report = outcome.report.expect(&shown);
+        assert_eq!(report.text, "all done", "{provider:?}: {shown}");
+    }
+}

@@ -1,0 +1,284 @@
+//! One run of a real agent program: a fresh home, a workspace, a scripted model, a scripted server.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use runner::agent::{
+    Event, Failed, Installed, Launch, Person, Provider, Report, Request, Server, Stream, Tools,
+    prepare,
+};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::model::{Model, Turn};
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+
+use super::home;
+
+/// OpenCode takes 15 s on two quiet cores, and tests run side by side.
+const PATIENCE: Duration = Duration::from_secs(240);
+
+pub(crate) struct Stage {
+    dir: TempDir,
+    installed: Installed,
+    at_first: Vec<String>,
+    pub(crate) model_name: Option<String>,
+}
+
+pub(crate) struct Outcome {
+    pub(crate) launch: Launch,
+    pub(crate) advertised: BTreeSet<String>,
+    pub(crate) results: Vec<String>,
+    /// All that the model was told, as text.
+    pub(crate) asked: String,
+    /// The arguments of the calls that reached our server's Read.
+    pub(crate) calls: Vec<Value>,
+    pub(crate) events: Vec<Event>,
+    pub(crate) report: Result<Report, Failed>,
+    pub(crate) left_in_workspace: Vec<String>,
+    stdout: String,
+    stderr: String,
+}
+
+impl Stage {
+    /// A home with nothing in it.
+    pub(crate) async fn friendly(provider: Provider) -> Stage {
+        let programs = tools_dir().join("agents/bin");
+        let path = std::env::join_paths(
+            std::iter::once(programs)
+                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
+        );
+        let installed = Installed::detect(provider, None, Some(&path.unwrap())).await.unwrap();
+        let dir = tempfile::tempdir().unwrap();
+        for folder in ["home", "workspace", "private"] {
+            std::fs::create_dir(dir.path().join(folder)).unwrap();
+        }
+        std::fs::write(dir.path().join("workspace/secret.txt"), "SECRET WORDS\n").unwrap();
+        let at_first = names(&dir.path().join("workspace"));
+        Stage { dir, installed, at_first, model_name: None }
+    }
+
+    pub(crate) async fn hostile(provider: Provider) -> Stage {
+        let mut stage = Stage::friendly(provider).await;
+        let tools =
+            json!([{"name": "Evil", "description": "evil", "inputSchema": {"type": "object"}}]);
+        let file = stage.dir.path().join("evil.json");
+        std::fs::write(&file, tools.to_string()).unwrap();
+        let started = stage.path("evil-started");
+        let start = format!("touch {started}; exec {} {}", step_server().display(), file.display());
+        let evil = ["sh".to_owned(), "-c".to_owned(), start];
+        let workspace = stage.dir.path().join("workspace");
+        home::make_hostile(provider, &stage.home(), &workspace, &evil);
+        stage.at_first = names(&workspace);
+        stage
+    }
+
+    fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// A marker's place, in the home.
+    pub(crate) fn path(&self, marker: &str) -> String {
+        self.home().join(marker).to_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn exists(&self, marker: &str) -> bool {
+        self.home().join(marker).exists()
+    }
+
+    /// What lies in the workspace before a run.
+    pub(crate) fn workspace_at_first(&self) -> &[String] {
+        &self.at_first
+    }
+
+    pub(crate) async fn run(
+        &self,
+        tools: Tools,
+        prompt: &str,
+        turns: impl IntoIterator<Item = Turn>,
+        args: &[&str],
+    ) -> Outcome {
+        let model = Model::start(turns).await;
+        let mut request = self.request(tools, prompt, &model.url());
+        request.args.extend(args.iter().map(|arg| (*arg).to_owned()));
+        let inherited = self.inherited();
+        let launch = prepare(&self.installed, &request, &Person::new(inherited.clone())).unwrap();
+        launch.write().unwrap();
+        let output = self.start(&launch, inherited).await;
+        let stdout = String::from_utf8(output.stdout).unwrap();
+        let mut stream = Stream::new(self.installed.provider());
+        let events = stdout.lines().flat_map(|line| stream.line(line)).collect();
+        let log = std::fs::read_to_string(self.dir.path().join("calls")).unwrap_or_default();
+        let asked: Vec<String> = model.turns().iter().map(|asked| asked.body.to_string()).collect();
+        Outcome {
+            launch,
+            advertised: model.advertised(),
+            results: model.results(),
+            asked: asked.join("\n"),
+            calls: log.lines().map(|line| serde_json::from_str(line).unwrap()).collect(),
+            events,
+            report: stream.end(),
+            left_in_workspace: names(&self.dir.path().join("workspace")),
+            stdout,
+            stderr: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Loopback only: the endpoint, a key that is none, and nothing that is fetched.
+    fn inherited(&self) -> Vec<(OsString, OsString)> {
+        let path = std::env::var_os("PATH").unwrap();
+        let mut vars: Vec<(OsString, OsString)> = vec![("PATH".into(), path)];
+        vars.push(("HOME".into(), self.home().into()));
+        vars.push(("COUNTERSIGN_HOME".into(), "/nowhere".into()));
+        for name in [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_AUTOUPDATER",
+            "OPENCODE_DISABLE_AUTOUPDATE",
+            "OPENCODE_DISABLE_DEFAULT_PLUGINS",
+            "OPENCODE_DISABLE_MODELS_FETCH",
+        ] {
+            vars.push((name.into(), "1".into()));
+        }
+        vars
+    }
+
+    fn request(&self, tools: Tools, prompt: &str, url: &str) -> Request {
+        let provider = self.installed.provider();
+        let env = |pairs: &[(&str, &str)]| {
+            pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+        };
+        let (env, config, model) = match provider {
+            Provider::Claude => {
+                (env(&[("ANTHROPIC_BASE_URL", url), ("ANTHROPIC_API_KEY", "test")]), None, None)
+            }
+            Provider::Gemini => (
+                env(&[("GOOGLE_GEMINI_BASE_URL", url), ("GEMINI_API_KEY", "test")]),
+                None,
+                Some("gemini-2.5-flash"),
+            ),
+            Provider::Codex => {
+                (env(&[("FAKE_KEY", "test")]), Some(codex_config(url)), Some("gpt-5.5"))
+            }
+            Provider::OpenCode => (Vec::new(), Some(opencode_config(url)), None),
+        };
+        Request {
+            prompt: prompt.to_owned(),
+            system_prompt: Some("Speak like a pirate.".to_owned()),
+            model: self.model_name.clone().or(model.map(str::to_owned)),
+            args: Vec::new(),
+            env,
+            config,
+            dir: self.dir.path().join("workspace"),
+            private: self.dir.path().join("private"),
+            server: self.server(),
+            tools,
+            call_timeout: Duration::from_secs(600),
+        }
+    }
+
+    fn server(&self) -> Server {
+        let log = self.dir.path().join("calls");
+        let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string", "description": name}}});
+        let tools = json!([
+            {
+                "name": "Read", "description": "Reads a file", "inputSchema": text("path"),
+                "annotations": {"readOnlyHint": true}, "x-do": {"work": {"log": log}},
+            },
+            {"name": "Bash", "description": "Runs a command", "inputSchema": text("command")},
+        ]);
+        let file = self.dir.path().join("tools.json");
+        std::fs::write(&file, tools.to_string()).unwrap();
+        Server { program: step_server(), args: vec![file.to_str().unwrap().to_owned()] }
+    }
+
+    async fn start(
+        &self,
+        launch: &Launch,
+        inherited: Vec<(OsString, OsString)>,
+    ) -> std::process::Output {
+        let mut command = Command::new(&launch.program);
+        command.args(&launch.args).env_clear().envs(inherited);
+        for name in &launch.env_remove {
+            command.env_remove(name);
+        }
+        command.envs(launch.env.iter().cloned()).current_dir(self.dir.path().join("workspace"));
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.process_group(0).kill_on_drop(true).spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        let prompt = launch.stdin.clone().unwrap_or_default();
+        let writing = async move { drop(stdin.write_all(&prompt).await) };
+        let ended = async { tokio::join!(writing, child.wait_with_output()).1 };
+        tokio::time::timeout(PATIENCE, ended).await.expect("it ends").unwrap()
+    }
+}
+
+impl Outcome {
+    /// What a person needs to see when a test fails.
+    pub(crate) fn shown(&self) -> String {
+        format!(
+            "\nargs: {:?}\nadvertised: {:?}\nresults: {:#?}\ncalls: {:?}\nreport: {:#?}\nstdout:\n{}\nstderr:\n{}",
+            self.launch.args,
+            self.advertised,
+            self.results,
+            self.calls,
+            self.report,
+            self.stdout,
+            self.stderr
+        )
+    }
+}
+
+fn codex_config(url: &str) -> Value {
+    let provider = json!({
+        "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses", "env_key": "FAKE_KEY",
+        "request_max_retries": 1, "stream_max_retries": 1,
+    });
+    json!({
+        "model_provider": "fake", "model_providers": {"fake": provider},
+        "analytics": {"enabled": false},
+    })
+}
+
+fn opencode_config(url: &str) -> Value {
+    let models = json!({"m": {
+        "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},
+    }});
+    let provider = json!({
+        "npm": "@ai-sdk/openai-compatible", "name": "Fake",
+        "options": {"baseURL": format!("{url}/v1"), "apiKey": "test"}, "models": models,
+    });
+    json!({
+        "provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m",
+        "autoupdate": false, "share": "disabled",
+    })
+}
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = std::fs::read_dir(folder).unwrap();
+    let mut names: Vec<String> =
+        entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// The scripted server's program, which cargo builds beside the tests.
+fn step_server() -> PathBuf {
+    let deps = std::env::current_exe().expect("the test has a path");
+    let target = deps.ancestors().nth(2).expect("target/<profile>/deps/agents");
+    target.join("examples/step_server")
+}
+
+/// Where `./test --setup` puts the agent programs.
+fn tools_dir() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    let tools = folder("COUNTERSIGN_TEST_TOOLS")
+        .or_else(|| Some(cache()?.join("countersign-test")))
+        .expect("HOME is set");
+    let agents = tools.join("agents");
+    assert!(agents.is_dir(), "{} is not there: run ./test --setup", agents.display());
+    tools
+}

@@ -1,0 +1,335 @@
+//! A scripted model on loopback, for the agent programs: it speaks Anthropic Messages, Gemini's
+//! `generateContent`, OpenAI Responses and Chat Completions. What it says is a list of turns; what
+//! it was asked is kept. Requests beside the conversation (titles, routing, counts of tokens) get a
+//! plain answer and take no turn.
+
+mod anthropic;
+mod chat;
+mod gemini;
+mod responses;
+
+use std::collections::{BTreeSet, VecDeque};
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex};
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{Method, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::Value;
+use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
+
+/// Prompts of tests may be large; what is larger is a mistake.
+const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// What the model does when it is asked.
+#[derive(Clone, Debug)]
+pub enum Turn {
+    Say(String),
+    Call(Vec<Call>),
+    /// An answer that is none.
+    Rubbish,
+    /// No answer, ever.
+    Stall,
+    /// An HTTP error.
+    Fail(u16),
+}
+
+/// A tool call of the model.
+#[derive(Clone, Debug)]
+pub struct Call {
+    name: Name,
+    /// An object; or text, for the tools of Codex that take any text.
+    arguments: Value,
+}
+
+#[derive(Clone, Debug)]
+enum Name {
+    /// The tool of ours that the program advertised, whatever it made of the name.
+    Ours(String),
+    /// As it stands, advertised or not.
+    Native(String),
+}
+
+impl Call {
+    /// A tool of the server `awf-proxy`, by the name that the server gives it.
+    pub fn ours(name: &str, arguments: Value) -> Call {
+        Call { name: Name::Ours(name.to_owned()), arguments }
+    }
+
+    /// A tool of the program itself, also one that it hides.
+    pub fn native(name: &str, arguments: Value) -> Call {
+        Call { name: Name::Native(name.to_owned()), arguments }
+    }
+
+    fn resolve(&self, advertised: &[Tool]) -> Tool {
+        match &self.name {
+            Name::Native(name) => Tool { namespace: None, name: name.clone() },
+            Name::Ours(name) => {
+                let fits = |tool: &&Tool| tool.is_ours() && tool.name.ends_with(name.as_str());
+                let plain = || Tool { namespace: None, name: name.clone() };
+                advertised.iter().find(fits).cloned().unwrap_or_else(plain)
+            }
+        }
+    }
+}
+
+/// A tool as a program advertised it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Tool {
+    namespace: Option<String>,
+    name: String,
+}
+
+impl Tool {
+    fn named(name: &Value) -> Option<Tool> {
+        Some(Tool { namespace: None, name: name.as_str()?.to_owned() })
+    }
+
+    fn full(&self) -> String {
+        match &self.namespace {
+            Some(namespace) => format!("{namespace}.{}", self.name),
+            None => self.name.clone(),
+        }
+    }
+
+    fn is_ours(&self) -> bool {
+        let full = self.full();
+        full.contains("awf-proxy") || full.contains("awf_proxy")
+    }
+}
+
+/// A request as it came.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub path: String,
+    pub body: Value,
+}
+
+/// Which of the four APIs a path belongs to.
+#[derive(Clone, Copy)]
+enum Api {
+    Anthropic,
+    Gemini,
+    Responses,
+    Chat,
+}
+
+impl Api {
+    fn of(path: &str) -> Option<Api> {
+        if path.ends_with("/messages") {
+            Some(Api::Anthropic)
+        } else if path.ends_with(":generateContent") || path.ends_with(":streamGenerateContent") {
+            Some(Api::Gemini)
+        } else if path.ends_with("/responses") {
+            Some(Api::Responses)
+        } else if path.ends_with("/chat/completions") {
+            Some(Api::Chat)
+        } else {
+            None
+        }
+    }
+
+    fn tools(self, body: &Value) -> Vec<Tool> {
+        match self {
+            Api::Anthropic => anthropic::tools(body),
+            Api::Gemini => gemini::tools(body),
+            Api::Responses => responses::tools(body),
+            Api::Chat => chat::tools(body),
+        }
+    }
+
+    fn results(self, body: &Value) -> Vec<String> {
+        match self {
+            Api::Anthropic => anthropic::results(body),
+            Api::Gemini => gemini::results(body),
+            Api::Responses => responses::results(body),
+            Api::Chat => chat::results(body),
+        }
+    }
+
+    /// What a request beside the conversation is answered with, if it is one.
+    fn aside(self, body: &Value) -> Option<&'static str> {
+        if !self.tools(body).is_empty() {
+            return None;
+        }
+        match self {
+            Api::Anthropic => (body["max_tokens"] == 1).then_some("ok"),
+            Api::Gemini => {
+                let wants = &body["generationConfig"]["responseMimeType"];
+                let route = r#"{"complexity_reasoning":"short","complexity_score":1,"reasoning":"short","model_choice":"flash"}"#;
+                (wants == "application/json").then_some(route)
+            }
+            Api::Responses => None,
+            Api::Chat => body.to_string().contains("title generator").then_some("A title"),
+        }
+    }
+
+    fn say(self, asked: &Asked, text: &str) -> String {
+        self.answer(asked, &[Part::Text(text.to_owned())])
+    }
+
+    /// The body of the answer, as events where those were asked for.
+    fn answer(self, asked: &Asked, parts: &[Part]) -> String {
+        match self {
+            Api::Anthropic => anthropic::answer(&asked.body, parts),
+            Api::Gemini => gemini::answer(streams(self, asked), parts),
+            Api::Responses => responses::answer(&asked.body, parts),
+            Api::Chat => chat::answer(&asked.body, parts),
+        }
+    }
+}
+
+fn streams(api: Api, asked: &Asked) -> bool {
+    match api {
+        Api::Gemini => asked.path.contains(":stream"),
+        Api::Anthropic | Api::Responses | Api::Chat => asked.body["stream"] == true,
+    }
+}
+
+/// A piece of an answer, its tool already found.
+enum Part {
+    Text(String),
+    Call { id: String, tool: Tool, arguments: Value },
+}
+
+#[derive(Default)]
+struct Kept {
+    turns: VecDeque<Turn>,
+    asked: Vec<Asked>,
+    calls: usize,
+}
+
+/// The running model. It ends when it is dropped.
+pub struct Model {
+    address: SocketAddr,
+    kept: Arc<Mutex<Kept>>,
+    serving: JoinHandle<()>,
+}
+
+impl Model {
+    /// When the turns are used up, the model says `done`.
+    pub async fn start(turns: impl IntoIterator<Item = Turn>) -> Model {
+        let turns = turns.into_iter().collect();
+        let kept = Arc::new(Mutex::new(Kept { turns, ..Kept::default() }));
+        let router = Router::new().fallback(answer).with_state(kept.clone());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Model { address, kept, serving }
+    }
+
+    /// Without a path: `/v1` and the like are the program's matter.
+    pub fn url(&self) -> String {
+        format!("http://{}", self.address)
+    }
+
+    pub fn requests(&self) -> Vec<Asked> {
+        self.kept.lock().unwrap().asked.clone()
+    }
+
+    /// The requests of the conversation itself.
+    pub fn turns(&self) -> Vec<Asked> {
+        let of_the_talk = |asked: &Asked| {
+            Api::of(&asked.path).is_some_and(|api| api.aside(&asked.body).is_none())
+        };
+        self.requests().into_iter().filter(of_the_talk).collect()
+    }
+
+    /// Every tool that was advertised in any request; one in a namespace as `namespace.name`.
+    pub fn advertised(&self) -> BTreeSet<String> {
+        let of = |asked: &Asked| Api::of(&asked.path).map(|api| api.tools(&asked.body));
+        self.requests().iter().filter_map(of).flatten().map(|tool| tool.full()).collect()
+    }
+
+    /// The tool results that the last request of the conversation held, as text.
+    pub fn results(&self) -> Vec<String> {
+        let last = self.turns().pop();
+        last.and_then(|asked| Some(Api::of(&asked.path)?.results(&asked.body))).unwrap_or_default()
+    }
+}
+
+impl Drop for Model {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Response {
+    let path = request.uri().path().to_owned();
+    let is_post = request.method() == Method::POST;
+    let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
+    let asked = Asked { path, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) };
+    kept.lock().unwrap().asked.push(asked.clone());
+    if asked.path.ends_with("/count_tokens") || asked.path.ends_with(":countTokens") {
+        let count = r#"{"input_tokens":1,"totalTokens":1}"#;
+        return ([(header::CONTENT_TYPE, "application/json")], count).into_response();
+    }
+    match Api::of(&asked.path) {
+        Some(api) if is_post => turn(api, &asked, &kept).await,
+        Some(_) | None if asked.path == "/api/hello" => StatusCode::OK.into_response(),
+        Some(_) | None => StatusCode::NOT_FOUND.into_response(),
+    }
+}
+
+async fn turn(api: Api, asked: &Asked, kept: &Mutex<Kept>) -> Response {
+    let events = streams(api, asked);
+    if let Some(text) = api.aside(&asked.body) {
+        return reply(events, api.say(asked, text));
+    }
+    let next = kept.lock().unwrap().turns.pop_front();
+    match next.unwrap_or_else(|| Turn::Say("done".to_owned())) {
+        Turn::Say(text) => reply(events, api.say(asked, &text)),
+        Turn::Call(calls) => {
+            let advertised = api.tools(&asked.body);
+            let parts: Vec<Part> = calls.iter().map(|call| part(call, &advertised, kept)).collect();
+            reply(events, api.answer(asked, &parts))
+        }
+        Turn::Rubbish => reply(events, "data: {\"half\": [1, \n\nrubbish\u{0} \n\n".to_owned()),
+        Turn::Stall => std::future::pending().await,
+        Turn::Fail(status) => {
+            let status = StatusCode::from_u16(status).unwrap();
+            let words = r#"{"type":"error","error":{"type":"api_error","message":"scripted failure","code":500,"status":"INTERNAL"}}"#;
+            (status, [(header::CONTENT_TYPE, "application/json")], words).into_response()
+        }
+    }
+}
+
+fn part(call: &Call, advertised: &[Tool], kept: &Mutex<Kept>) -> Part {
+    let mut kept = kept.lock().unwrap();
+    kept.calls += 1;
+    let id = format!("call_{}", kept.calls);
+    Part::Call { id, tool: call.resolve(advertised), arguments: call.arguments.clone() }
+}
+
+fn reply(events: bool, body: String) -> Response {
+    let kind = if events { "text/event-stream" } else { "application/json" };
+    ([(header::CONTENT_TYPE, kind)], Body::from(body)).into_response()
+}
+
+/// One server-sent event. Where the API names its events, the name is the data's `type`.
+fn event(data: &Value) -> String {
+    match data["type"].as_str() {
+        Some(name) => format!("event: {name}\ndata: {data}\n\n"),
+        None => format!("data: {data}\n\n"),
+    }
+}
+
+/// All text in a value, however deep: results come as strings, or as lists of blocks.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(items) => items.iter().map(text_of).collect::<Vec<_>>().join("\n"),
+        Value::Object(members) => match members.get("text") {
+            Some(text) => text_of(text),
+            None => value.to_string(),
+        },
+        Value::Null | Value::Bool(_) | Value::Number(_) => value.to_string(),
+    }
+}
+
+fn items(value: &Value) -> impl Iterator<Item = &Value> {
+    value.as_array().into_iter().flatten()
+}
