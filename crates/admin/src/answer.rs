@@ -62,14 +62,42 @@ fn status(code: Code) -> StatusCode {
         | Code::ReasonTooLong
         | Code::ServerMismatch
         | Code::InvalidArguments
-        | Code::InvalidRequest => StatusCode::BAD_REQUEST,
+        | Code::InvalidRequest
+        | Code::ProxyUnknownKey
+        | Code::ProxyUnknownPlugin
+        | Code::ProxyPluginNotApproved
+        | Code::ProxyUnknownServer
+        | Code::ProxyUnknownOperation
+        | Code::ProxyNameCollision
+        | Code::ProxyEmpty
+        | Code::ProxyUnsupportedProvider
+        | Code::WorkflowSyntax
+        | Code::WorkflowUnknownKey
+        | Code::WorkflowMissingKey
+        | Code::WorkflowWrongType
+        | Code::WorkflowBadValue
+        | Code::WorkflowBadName
+        | Code::WorkflowUnknownState
+        | Code::WorkflowUnreachable
+        | Code::WorkflowNoEffect
+        | Code::WorkflowNoTerminal
+        | Code::WorkflowBadParallel
+        | Code::WorkflowBadExpression
+        | Code::WorkflowBadTemplate
+        | Code::WorkflowIsolation
+        | Code::WorkflowBadInput
+        | Code::WorkflowVisitLimit => StatusCode::BAD_REQUEST,
         Code::Unauthorized => StatusCode::UNAUTHORIZED,
         Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::Cancelled | Code::Conflict => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-        Code::UpstreamError => StatusCode::BAD_GATEWAY,
+        Code::UpstreamError
+        | Code::AgentFailed
+        | Code::AgentBypassed
+        | Code::CommandFailed
+        | Code::ProxyLoopGuard => StatusCode::BAD_GATEWAY,
         Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {
             StatusCode::SERVICE_UNAVAILABLE
         }

@@ -13,7 +13,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 /// Between SIGTERM and SIGKILL.
-pub const GRACE: Duration = Duration::from_secs(5);
+pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
 /// The supervisor takes the same steps, and needs a moment more to kill what is left.
 const LAST_STEP: Duration = Duration::from_secs(2);
@@ -27,37 +27,37 @@ const STDERR_LINE_BYTES_MAX: usize = 2 * 1024;
 
 /// A process to start.
 #[derive(Clone, Debug)]
-pub struct Start<'a> {
-    pub program: &'a Path,
-    pub args: &'a [String],
+pub(crate) struct Start<'a> {
+    pub(crate) program: &'a Path,
+    pub(crate) args: &'a [String],
     /// The whole environment.
-    pub env: Vec<(OsString, OsString)>,
-    pub dir: &'a Path,
+    pub(crate) env: Vec<(OsString, OsString)>,
+    pub(crate) dir: &'a Path,
     /// What it reads, and then the end.
-    pub stdin: Option<&'a [u8]>,
+    pub(crate) stdin: Option<&'a [u8]>,
     /// Our own program, which stands between so that nothing is left when either ends.
-    pub supervisor: Option<PathBuf>,
+    pub(crate) supervisor: Option<PathBuf>,
     /// Longer lines of its output are cut.
-    pub line_bytes_max: usize,
+    pub(crate) line_bytes_max: usize,
 }
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum How {
+pub(crate) enum How {
     Exited(ExitStatus),
     TimedOut,
     Cancelled,
 }
 
 #[derive(Debug)]
-pub struct Ended {
-    pub how: How,
+pub(crate) struct Ended {
+    pub(crate) how: How,
     /// The last lines on stderr.
-    pub stderr: String,
+    pub(crate) stderr: String,
 }
 
 /// Runs it to its end, or ends it; when this returns, nothing of it is left.
-pub async fn run(
+pub(crate) async fn run(
     start: Start<'_>,
     within: Duration,
     cancel: &CancellationToken,
