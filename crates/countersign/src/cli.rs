@@ -2,6 +2,7 @@
 
 mod activity;
 mod receipt;
+mod runs;
 mod token;
 mod tools;
 mod upstream;
@@ -15,6 +16,7 @@ use domain::ledger::contention::Kind as ContentionKind;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
+pub(crate) use runs::Runs;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Upstream};
@@ -110,6 +112,11 @@ pub(crate) enum Command {
     Activity {
         #[command(subcommand)]
         verb: Activity,
+    },
+    /// See the runs of workflows, their steps and calls
+    Runs {
+        #[command(subcommand)]
+        verb: Runs,
     },
     /// See, check and take along the signed proof of what was done
     Receipt {

@@ -13,6 +13,7 @@ pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod receipt;
 mod review;
+pub(crate) mod runs;
 pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod upstream;
