@@ -10,18 +10,19 @@ use axum::response::{IntoResponse, Response};
 use domain::{Code, Refusal};
 use futures_util::stream;
 use serde_json::json;
-use store::query::{Reader, Record};
-use store::{Status, StoreError};
+use store::query::{Change, Record, Run};
+use store::run::StepRecord;
+use store::{Status, Store, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::Admin;
 use crate::answer::Refused;
 use crate::ledger::off_thread;
-use crate::{record, status};
+use crate::{record, run, status};
 
-/// Records in one piece of the stream.
-const PIECE_RECORDS: usize = 100;
+/// Changes in one piece of the stream.
+const PIECE_CHANGES: usize = 100;
 
 /// Other processes write to the ledger too, and tell nobody.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -33,23 +34,22 @@ pub(crate) async fn stream(
     State(admin): State<Admin>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let store = admin.gateway.store();
-    let reader = store.read().clone();
+    let store = admin.gateway.store().clone();
     let last = match headers.get("last-event-id") {
         Some(id) => after(id.to_str().unwrap_or_default())?,
         None => {
             store.settled().await;
-            let reader = reader.clone();
+            let reader = store.read().clone();
             off_thread(move || reader.latest_change()).await?
         }
     };
     let feed = Feed {
-        reader,
         last,
         changes: store.changes(),
         stop: admin.gateway.draining(),
         quiet_looks: 0,
         greeting: Some(greeting(last, &store.ledger())),
+        store,
     };
     let pieces = stream::try_unfold(feed, Feed::next);
     let headers =
@@ -72,7 +72,7 @@ fn after(id: &str) -> Result<i64, Refused> {
 }
 
 struct Feed {
-    reader: Reader,
+    store: Store,
     last: i64,
     changes: watch::Receiver<i64>,
     stop: CancellationToken,
@@ -87,17 +87,21 @@ impl Feed {
             return Ok(Some((greeting, self)));
         }
         loop {
-            let (reader, last) = (self.reader.clone(), self.last);
-            let found = off_thread(move || reader.changed_after(last, PIECE_RECORDS)).await?;
-            if let Some(newest) = found.last() {
-                self.last = newest.changed;
+            let (reader, last) = (self.store.read().clone(), self.last);
+            let found = off_thread(move || reader.changes_after(last, PIECE_CHANGES)).await?;
+            if let Some((newest, _)) = found.last() {
+                self.last = *newest;
                 self.quiet_looks = 0;
                 return Ok(Some((found.iter().map(event).collect::<String>().into(), self)));
             }
             tokio::select! {
                 // Closed where the store is: then the stop comes as well.
                 Ok(()) = self.changes.changed() => {}
-                () = tokio::time::sleep(LOOK_EVERY) => self.quiet_looks += 1,
+                () = tokio::time::sleep(LOOK_EVERY) => {
+                    self.quiet_looks += 1;
+                    let store = self.store.clone();
+                    off_thread(move || run::end_lost(&store)).await;
+                }
                 () = self.stop.cancelled() => return Ok(None),
             }
             if self.quiet_looks == QUIET_LOOKS {
@@ -108,12 +112,28 @@ impl Feed {
     }
 }
 
-fn event(found: &Record) -> String {
+fn event((number, change): &(i64, Change)) -> String {
+    match change {
+        Change::Record(found) => activity_event(*number, found),
+        Change::Run(run) => run_event(*number, run, None),
+        Change::Step(run, step) => run_event(*number, run, Some(step)),
+    }
+}
+
+fn activity_event(number: i64, found: &Record) -> String {
     let phase = match found.status {
         Status::Pending => "start",
         Status::Blocked => "refused",
         Status::Success | Status::Error | Status::Cancelled | Status::Interrupted => "end",
     };
     let data = json!({"phase": phase, "record": record::brief(found)});
-    format!("event: activity\nid: {}\ndata: {data}\n\n", found.changed)
+    format!("event: activity\nid: {number}\ndata: {data}\n\n")
+}
+
+fn run_event(number: i64, run: &Run, step: Option<&StepRecord>) -> String {
+    let mut data = json!({"phase": run::phase(run, step), "run": run::entry(run)});
+    if let Some(step) = step {
+        data["step"] = run::step_entry(step);
+    }
+    format!("event: run\nid: {number}\ndata: {data}\n\n")
 }

@@ -15,6 +15,7 @@ mod receipt;
 mod record;
 mod review;
 pub mod routes;
+mod run;
 mod server;
 mod status;
 mod token;

@@ -4,7 +4,8 @@ use axum::Router;
 use axum::routing::{MethodFilter, on};
 
 use crate::{
-    Admin, activity, call, contention, events, metrics, probe, receipt, server, status, token, tool,
+    Admin, activity, call, contention, events, metrics, probe, receipt, run, server, status, token,
+    tool,
 };
 
 /// Who may use a route.
@@ -82,6 +83,8 @@ routes! {
         GET "/api/v1/keys" receipt::keys,
         POST "/api/v1/keys/rotate" receipt::rotate,
         GET "/api/v1/contention" contention::show,
+        GET "/api/v1/runs" run::list,
+        GET "/api/v1/runs/{id}" run::show,
         GET "/api/v1/events" events::stream,
     }
 }

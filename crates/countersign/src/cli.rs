@@ -3,6 +3,7 @@
 mod activity;
 mod receipt;
 mod run;
+mod runs;
 mod token;
 mod tools;
 mod upstream;
@@ -18,6 +19,7 @@ use mcp::limits::CHILD_GRACE;
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
+pub(crate) use runs::Runs;
 pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Upstream};
@@ -116,6 +118,11 @@ pub(crate) enum Command {
     Activity {
         #[command(subcommand)]
         verb: Activity,
+    },
+    /// See the runs of workflows, their steps and calls
+    Runs {
+        #[command(subcommand)]
+        verb: Runs,
     },
     /// See, check and take along the signed proof of what was done
     Receipt {

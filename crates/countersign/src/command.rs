@@ -15,6 +15,7 @@ pub(crate) mod mcp_serve;
 pub(crate) mod receipt;
 mod review;
 pub(crate) mod run;
+pub(crate) mod runs;
 pub(crate) mod token;
 pub(crate) mod tools;
 pub(crate) mod upstream;

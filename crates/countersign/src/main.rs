@@ -81,6 +81,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
         Command::Token { verb } => command::token::run(&place, verb).await,
         Command::Activity { verb } => command::activity::run(&place, verb).await,
+        Command::Runs { verb } => command::runs::run(&place, verb).await,
         Command::Receipt { verb } => command::receipt::run(&place, verb).await,
         Command::Keys { verb } => command::keys::run(&place, verb).await,
         Command::Contention(args) => command::contention::run(&place, args).await,

@@ -41,8 +41,16 @@ pub struct Metrics {
     /// keeps its counts, as a counter never goes back.
     servers: RwLock<HashMap<Arc<str>, Tally>>,
     durations: [Histogram; CLASSES],
-    codes: [AtomicU64; Code::ALL.len()],
+    codes: Codes,
     sessions: AtomicUsize,
+}
+
+struct Codes([AtomicU64; Code::ALL.len()]);
+
+impl Default for Codes {
+    fn default() -> Self {
+        Codes(std::array::from_fn(|_| AtomicU64::new(0)))
+    }
 }
 
 /// By class, or none for a call that was refused, and by status.
@@ -95,7 +103,7 @@ impl Metrics {
 
     /// A call was answered with this code.
     pub(crate) fn answered(&self, code: Code) {
-        add(&self.codes[code as usize], 1);
+        add(&self.codes.0[code as usize], 1);
     }
 
     pub(crate) fn session_opened(&self) {
@@ -139,7 +147,7 @@ impl Metrics {
 
     /// How often calls were answered with each code, as refused ones and failed ones are.
     pub fn codes(&self) -> impl Iterator<Item = (Code, u64)> {
-        Code::ALL.iter().copied().zip(self.codes.iter().map(read))
+        Code::ALL.iter().copied().zip(self.codes.0.iter().map(read))
     }
 
     /// Sessions of MCP clients that are open, over HTTP and stdio.

@@ -186,7 +186,7 @@ pub(super) fn words<T: Copy>(
     PossibleValuesParser::new(all.iter().map(|one| word(*one)).collect::<Vec<_>>())
 }
 
-fn list<T: Copy>(what: &str, all: &[T], word: impl Fn(T) -> &'static str) -> String {
+pub(super) fn list<T: Copy>(what: &str, all: &[T], word: impl Fn(T) -> &'static str) -> String {
     let words: Vec<&str> = all.iter().map(|one| word(*one)).collect();
     format!("{what}: {}", words.join(", "))
 }

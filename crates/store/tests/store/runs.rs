@@ -185,7 +185,7 @@ fn runs_are_listed_newest_first_page_by_page_and_by_what_they_are() {
     }
     let reader = store.read();
     let oldest = &newest_first[24];
-    assert_eq!(reader.run_ids(oldest, 2).unwrap(), [oldest.clone()]);
+    assert_eq!(reader.run_ids(oldest, 2).unwrap(), std::slice::from_ref(oldest));
     assert_eq!(reader.run_ids("0", 100).unwrap().len(), 25);
     assert_eq!(reader.run_ids("", 3).unwrap().len(), 3);
     for none in ["x", "%", "0%", "~"] {
