@@ -8,6 +8,7 @@ mod agents {
 }
 
 use std::collections::BTreeSet;
+use std::path::Path;
 
 use agents::stage::Stage;
 use runner::agent::{Event, Isolation, Provider, Tools};
@@ -15,8 +16,8 @@ use serde_json::json;
 use testkit::model::{Call, Turn};
 
 /// The program's own way to run `touch`.
-fn touch(provider: Provider, path: &str) -> Call {
-    let command = format!("touch {path}");
+fn touch(provider: Provider, path: &Path) -> Call {
+    let command = format!("touch {}", path.display());
     let words = json!({"command": command, "description": "touches"});
     match provider {
         Provider::Claude => Call::native("Bash", words),
@@ -26,23 +27,28 @@ fn touch(provider: Provider, path: &str) -> Call {
     }
 }
 
-/// What is advertised in an isolated step: ours, and what cannot be taken away and does nothing.
-fn ours_alone(provider: Provider) -> BTreeSet<String> {
-    let names: &[&str] = match provider {
-        Provider::Claude => {
-            &["DeferredToolPlaceholder", "mcp__awf-proxy__Bash", "mcp__awf-proxy__Read"]
-        }
-        Provider::Gemini => &["mcp_awf-proxy_Bash", "mcp_awf-proxy_Read"],
-        Provider::Codex => &[
-            "list_mcp_resource_templates",
-            "list_mcp_resources",
-            "mcp__awf_proxy.Bash",
-            "mcp__awf_proxy.Read",
-            "read_mcp_resource",
-        ],
-        Provider::OpenCode => &["awf-proxy_Bash", "awf-proxy_Read"],
+/// What cannot be taken away and does nothing: a placeholder of Claude's, readers of Codex's that
+/// ask our own server.
+const INERT: [&str; 4] = [
+    "DeferredToolPlaceholder",
+    "list_mcp_resource_templates",
+    "list_mcp_resources",
+    "read_mcp_resource",
+];
+
+/// That the model was offered our two tools, by whatever names, and no other.
+fn assert_ours_alone(provider: Provider, advertised: &BTreeSet<String>, shown: &str) {
+    let plain = |name: &String| name.trim_start_matches("functions.").to_owned();
+    let offered: Vec<String> = advertised.iter().map(plain).collect();
+    let offered: Vec<&str> =
+        offered.iter().map(String::as_str).filter(|name| !INERT.contains(name)).collect();
+    let ours = match provider {
+        Provider::Claude => ["mcp__awf-proxy__Bash", "mcp__awf-proxy__Read"],
+        Provider::Gemini => ["mcp_awf-proxy_Bash", "mcp_awf-proxy_Read"],
+        Provider::Codex => ["mcp__awf_proxy.Bash", "mcp__awf_proxy.Read"],
+        Provider::OpenCode => ["awf-proxy_Bash", "awf-proxy_Read"],
     };
-    names.iter().map(|name| (*name).to_owned()).collect()
+    assert_eq!(offered, ours, "{shown}");
 }
 
 fn say(text: &str) -> Turn {
@@ -56,13 +62,13 @@ fn read(path: &str) -> Turn {
 /// Our tools alone, though the home is hostile and the model insists.
 async fn only(provider: Provider) {
     let stage = Stage::hostile(provider).await;
-    let pwned = stage.path("pwned");
-    let turns = [Turn::Call(vec![touch(provider, &pwned)]), read("a.txt"), say("all done")];
+    let turns = [Turn::Call(vec![touch(provider, &stage.pwned())]), read("a.txt"), say("all done")];
     let outcome = stage.run(Tools::Only, "read @secret.txt", turns, &[]).await;
     let shown = outcome.shown();
     assert_eq!(outcome.launch.isolation, Isolation::Full, "{shown}");
-    assert_eq!(outcome.advertised, ours_alone(provider), "{shown}");
-    for marker in ["pwned", "hooked", "evil-started"] {
+    assert_ours_alone(provider, &outcome.advertised, &shown);
+    assert!(!stage.pwned().exists(), "{shown}");
+    for marker in ["hooked", "evil-started"] {
         assert!(!stage.exists(marker), "{marker} is there: {shown}");
     }
     assert_eq!(outcome.calls, [json!({"path": "a.txt"})], "{shown}");
@@ -83,8 +89,7 @@ async fn only(provider: Provider) {
 /// The control: without interception the same call has its effect.
 async fn plain(provider: Provider) {
     let stage = Stage::friendly(provider).await;
-    let pwned = stage.path("pwned");
-    let turns = [Turn::Call(vec![touch(provider, &pwned)]), say("all done")];
+    let turns = [Turn::Call(vec![touch(provider, &stage.pwned())]), say("all done")];
     let permissive: &[&str] = match provider {
         Provider::Claude => &["--allowedTools", "Bash"],
         Provider::Gemini => &["--approval-mode", "yolo", "--skip-trust"],
@@ -93,7 +98,7 @@ async fn plain(provider: Provider) {
     };
     let outcome = stage.run(Tools::None, "touch it", turns, permissive).await;
     let shown = outcome.shown();
-    assert!(stage.exists("pwned"), "{shown}");
+    assert!(stage.pwned().exists(), "{shown}");
     assert!(outcome.calls.is_empty(), "{shown}");
     let report = outcome.report.as_ref().unwrap_or_else(|failed| panic!("{failed}: {shown}"));
     assert_eq!(report.text, "all done", "{shown}");
@@ -102,7 +107,11 @@ async fn plain(provider: Provider) {
 
 /// Both kinds of tools, and the person's own set-up.
 async fn beside(provider: Provider) {
-    let stage = Stage::hostile(provider).await;
+    let mut stage = Stage::hostile(provider).await;
+    if provider == Provider::Codex {
+        // The models that it knows look for tools of servers by a search, which ours cannot do.
+        stage.model_name = Some("no-such-model".to_owned());
+    }
     let outcome = stage.run(Tools::Beside, "read it", [read("b.txt"), say("all done")], &[]).await;
     let shown = outcome.shown();
     assert_eq!(outcome.calls, [json!({"path": "b.txt"})], "{shown}");
@@ -187,9 +196,9 @@ async fn codex_is_isolated_with_every_kind_of_model() {
     for model in ["gpt-6-sol", "no-such-model"] {
         let mut stage = Stage::friendly(Provider::Codex).await;
         stage.model_name = Some(model.to_owned());
-        let pwned = stage.path("pwned");
+        let pwned = stage.pwned();
         let patch = "*** Begin Patch\n*** Add File: pwned\n+x\n*** End Patch";
-        let script = format!("await tools.exec_command({{cmd: \"touch {pwned}\"}})");
+        let script = format!("await tools.exec_command({{cmd: 'touch {}'}})", pwned.display());
         let turns = [
             Turn::Call(vec![touch(Provider::Codex, &pwned)]),
             Turn::Call(vec![Call::native("apply_patch", json!(patch))]),
@@ -199,10 +208,7 @@ async fn codex_is_isolated_with_every_kind_of_model() {
         ];
         let outcome = stage.run(Tools::Only, "read it", turns, &[]).await;
         let shown = outcome.shown();
-        let plain = |name: &String| name.trim_start_matches("functions.").to_owned();
-        let advertised: BTreeSet<String> = outcome.advertised.iter().map(plain).collect();
-        assert_eq!(advertised, ours_alone(Provider::Codex), "{model}: {shown}");
-        assert!(!stage.exists("pwned"), "{model}: {shown}");
+        assert_ours_alone(Provider::Codex, &outcome.advertised, &shown);
         assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{model}: {shown}");
         assert_eq!(outcome.calls, [json!({"path": "c.txt"})], "{model}: {shown}");
     }

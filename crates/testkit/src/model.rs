@@ -17,7 +17,7 @@ use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
@@ -290,9 +290,10 @@ async fn turn(api: Api, asked: &Asked, kept: &Mutex<Kept>) -> Response {
         Turn::Rubbish => reply(events, "data: {\"half\": [1, \n\nrubbish\u{0} \n\n".to_owned()),
         Turn::Stall => std::future::pending().await,
         Turn::Fail(status) => {
+            let error = json!({"type": "invalid_request_error", "message": "scripted failure", "code": status});
             let status = StatusCode::from_u16(status).unwrap();
-            let words = r#"{"type":"error","error":{"type":"api_error","message":"scripted failure","code":500,"status":"INTERNAL"}}"#;
-            (status, [(header::CONTENT_TYPE, "application/json")], words).into_response()
+            let body = json!({"type": "error", "error": error}).to_string();
+            (status, [(header::CONTENT_TYPE, "application/json")], body).into_response()
         }
     }
 }

@@ -188,3 +188,6 @@ pub(super) fn path_text(path: &Path) -> Result<String, AgentError> {
         AgentError::BadOption(format!("{} is not UTF-8, which the agents need", path.display()))
     })
 }
+
+#[cfg(test)]
+mod tests;

@@ -274,3 +274,6 @@ fn cut(text: &str, bytes_max: usize) -> &str {
     }
     &text[..end]
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,6 +5,14 @@ use std::path::Path;
 use runner::agent::Provider;
 use serde_json::{Value, json};
 
+/// With another endpoint, Gemini wants the choice to be made.
+pub(crate) fn sign_in(provider: Provider, home: &Path) {
+    if provider == Provider::Gemini {
+        let auth = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}});
+        write(&home.join(".gemini/settings.json"), &auth);
+    }
+}
+
 /// Everything that each program reads without being told to.
 pub(crate) fn make_hostile(provider: Provider, home: &Path, workspace: &Path, evil: &[String]) {
     let hook = format!("touch {}", home.join("hooked").display());

@@ -44,7 +44,7 @@ pub(crate) struct Outcome {
 }
 
 impl Stage {
-    /// A home with nothing in it.
+    /// A home with nothing in it but the person's choice to sign in with a key.
     pub(crate) async fn friendly(provider: Provider) -> Stage {
         let programs = tools_dir().join("agents/bin");
         let path = std::env::join_paths(
@@ -57,6 +57,7 @@ impl Stage {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
         }
         std::fs::write(dir.path().join("workspace/secret.txt"), "SECRET WORDS\n").unwrap();
+        home::sign_in(provider, &dir.path().join("home"));
         let at_first = names(&dir.path().join("workspace"));
         Stage { dir, installed, at_first, model_name: None }
     }
@@ -67,8 +68,9 @@ impl Stage {
             json!([{"name": "Evil", "description": "evil", "inputSchema": {"type": "object"}}]);
         let file = stage.dir.path().join("evil.json");
         std::fs::write(&file, tools.to_string()).unwrap();
-        let started = stage.path("evil-started");
-        let start = format!("touch {started}; exec {} {}", step_server().display(), file.display());
+        let started = stage.home().join("evil-started");
+        let (started, server) = (started.display(), step_server());
+        let start = format!("touch {started}; exec {} {}", server.display(), file.display());
         let evil = ["sh".to_owned(), "-c".to_owned(), start];
         let workspace = stage.dir.path().join("workspace");
         home::make_hostile(provider, &stage.home(), &workspace, &evil);
@@ -80,11 +82,12 @@ impl Stage {
         self.dir.path().join("home")
     }
 
-    /// A marker's place, in the home.
-    pub(crate) fn path(&self, marker: &str) -> String {
-        self.home().join(marker).to_str().unwrap().to_owned()
+    /// What only a tool of the program's own can make.
+    pub(crate) fn pwned(&self) -> PathBuf {
+        self.dir.path().join("workspace/pwned")
     }
 
+    /// Whether the home's hook has run, or its server.
     pub(crate) fn exists(&self, marker: &str) -> bool {
         self.home().join(marker).exists()
     }

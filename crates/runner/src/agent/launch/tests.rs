@@ -1,0 +1,465 @@
+//! Arguments, environment and files, per provider and mode.
+
+use std::collections::BTreeMap;
+use std::os::unix::fs::PermissionsExt;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::*;
+use crate::agent::Server;
+
+fn request(tools: Tools) -> Request {
+    Request {
+        prompt: "do it".to_owned(),
+        system_prompt: None,
+        model: None,
+        args: Vec::new(),
+        env: Vec::new(),
+        config: None,
+        dir: "/workspace".into(),
+        private: "/private".into(),
+        server: Server { program: "/bin/gate".into(), args: words(["mcp-serve", "--config=/f"]) },
+        tools,
+        call_timeout: Duration::from_secs(600),
+    }
+}
+
+fn person(vars: &[(&str, &str)]) -> Person {
+    Person::new(vars.iter().map(|(name, value)| (name.into(), value.into())))
+}
+
+fn launch(provider: Provider, request: &Request) -> Result<Launch, AgentError> {
+    prepare(&Installed::imagined(provider, Isolation::Full), request, &person(&[]))
+}
+
+fn line(launch: &Launch) -> String {
+    launch
+        .args
+        .iter()
+        .map(|arg| if arg.is_empty() { "''" } else { arg })
+        .collect::<Vec<_>>()
+        .join(" ")
+}
+
+fn env(launch: &Launch) -> BTreeMap<String, String> {
+    launch.env.iter().cloned().collect()
+}
+
+fn file(launch: &Launch, name: &str) -> Value {
+    let text = text_file(launch, name);
+    serde_json::from_str(&text).unwrap_or(Value::String(text))
+}
+
+fn text_file(launch: &Launch, name: &str) -> String {
+    let found = launch.files.iter().find(|(path, _)| path == Path::new(name));
+    let (_, bytes) = found.unwrap_or_else(|| panic!("no {name} in {:?}", launch.files));
+    String::from_utf8(bytes.clone()).unwrap()
+}
+
+const CODEX_SERVER: &str = "-c mcp_servers.awf-proxy.command=\"/bin/gate\" \
+    -c mcp_servers.awf-proxy.args=[\"mcp-serve\", \"--config=/f\"] \
+    -c mcp_servers.awf-proxy.required=true \
+    -c mcp_servers.awf-proxy.default_tools_approval_mode=\"approve\" \
+    -c mcp_servers.awf-proxy.tool_timeout_sec=600";
+
+#[test]
+fn the_arguments_are_those_of_the_table() {
+    let claude = "-p --output-format stream-json --verbose";
+    let codex = "exec --json --skip-git-repo-check";
+    for (provider, tools, expected) in [
+        (Provider::Claude, Tools::None, claude.to_owned()),
+        (
+            Provider::Claude,
+            Tools::Only,
+            format!(
+                "{claude} --mcp-config /private/mcp.json --allowedTools mcp__awf-proxy \
+                 --strict-mcp-config --tools '' --setting-sources= --no-session-persistence"
+            ),
+        ),
+        (
+            Provider::Claude,
+            Tools::Beside,
+            format!("{claude} --mcp-config /private/mcp.json --allowedTools mcp__awf-proxy"),
+        ),
+        (Provider::Gemini, Tools::None, "--output-format stream-json".to_owned()),
+        (
+            Provider::Gemini,
+            Tools::Only,
+            "--output-format stream-json --policy /private/policy.toml --allowed-mcp-server-names \
+             awf-proxy --extensions none --skip-trust"
+                .to_owned(),
+        ),
+        (Provider::Gemini, Tools::Beside, "--output-format stream-json --skip-trust".to_owned()),
+        (Provider::Codex, Tools::None, format!("{codex} -")),
+        (
+            Provider::Codex,
+            Tools::Only,
+            format!(
+                "{codex} --sandbox read-only --ephemeral --ignore-user-config --ignore-rules \
+                 --disable shell_tool --disable unified_exec --disable view_image --disable \
+                 multi_agent --disable goals --disable apps --disable plugins --disable hooks \
+                 --disable image_generation --disable sleep_tool --disable tool_suggest --disable \
+                 skill_search --disable code_mode_host -c web_search=\"disabled\" -c \
+                 tools.experimental_request_user_input.enabled=false -c \
+                 model_catalog_json=\"/private/models.json\" {CODEX_SERVER} -"
+            ),
+        ),
+        (Provider::Codex, Tools::Beside, format!("{codex} {CODEX_SERVER} -")),
+        (Provider::OpenCode, Tools::None, "run --format json".to_owned()),
+        (Provider::OpenCode, Tools::Only, "run --format json --pure --agent awf-proxy".to_owned()),
+        (Provider::OpenCode, Tools::Beside, "run --format json".to_owned()),
+    ] {
+        let launch = launch(provider, &request(tools)).unwrap();
+        assert_eq!(line(&launch), expected, "{provider:?} {tools:?}");
+        assert_eq!(launch.program, Path::new("/opt").join(provider.as_str()));
+        assert_eq!(launch.stdin.as_deref(), Some(b"do it".as_slice()));
+        assert_eq!(launch.isolation, Isolation::Full);
+        assert!(launch.files.iter().all(|(path, _)| path.starts_with("/private")));
+    }
+}
+
+#[test]
+fn the_environment_is_that_of_the_table() {
+    let all = |pairs: &[(&str, &str)]| -> BTreeMap<String, String> {
+        pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
+    };
+    for (provider, tools, expected) in [
+        (Provider::Claude, Tools::None, all(&[])),
+        (Provider::Claude, Tools::Beside, all(&[("MCP_TOOL_TIMEOUT", "600000")])),
+        (
+            Provider::Claude,
+            Tools::Only,
+            all(&[
+                ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
+                ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
+                ("MCP_TOOL_TIMEOUT", "600000"),
+            ]),
+        ),
+        (Provider::Gemini, Tools::None, all(&[("GEMINI_CLI_NO_RELAUNCH", "true")])),
+        (
+            Provider::Gemini,
+            Tools::Only,
+            all(&[("GEMINI_CLI_HOME", "/private/gemini-home"), ("GEMINI_CLI_NO_RELAUNCH", "true")]),
+        ),
+        (Provider::Codex, Tools::Only, all(&[])),
+        (Provider::OpenCode, Tools::None, all(&[])),
+    ] {
+        let launch = launch(provider, &request(tools)).unwrap();
+        assert_eq!(env(&launch), expected, "{provider:?} {tools:?}");
+    }
+}
+
+#[test]
+fn opencode_gets_its_config_in_a_variable() {
+    let mut asked = request(Tools::Only);
+    asked.config = Some(json!({"model": "a/b", "provider": {"a": {}}}));
+    let only = launch(Provider::OpenCode, &asked).unwrap();
+    let vars = env(&only);
+    assert_eq!(vars["XDG_CONFIG_HOME"], "/private/opencode-config");
+    assert_eq!(vars["OPENCODE_TEST_HOME"], "/private/opencode-home");
+    for name in ["PROJECT_CONFIG", "MODELS_FETCH", "AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD"]
+    {
+        assert_eq!(vars[&format!("OPENCODE_DISABLE_{name}")], "1");
+    }
+    let server = json!({
+        "type": "local", "command": ["/bin/gate", "mcp-serve", "--config=/f"],
+        "enabled": true, "timeout": 600_000,
+    });
+    let permission = json!({"*": "deny", "awf-proxy_*": "allow"});
+    let expected = json!({
+        "model": "a/b", "provider": {"a": {}}, "mcp": {"awf-proxy": server}, "permission": permission,
+        "agent": {"awf-proxy": {"mode": "primary", "permission": permission}},
+    });
+    let config: Value = serde_json::from_str(&vars["OPENCODE_CONFIG_CONTENT"]).unwrap();
+    assert_eq!(config, expected);
+
+    asked.tools = Tools::Beside;
+    asked.config =
+        Some(json!({"mcp": {"awf-proxy": {"enabled": false}, "mine": {"enabled": true}}}));
+    let persons = person(&[("OPENCODE_CONFIG_CONTENT", r#"{"theme":"x","mcp":{"his":{}}}"#)]);
+    let installed = Installed::imagined(Provider::OpenCode, Isolation::Full);
+    let beside = env(&prepare(&installed, &asked, &persons).unwrap());
+    assert_eq!(beside.len(), 1, "{beside:?}");
+    let config: Value = serde_json::from_str(&beside["OPENCODE_CONFIG_CONTENT"]).unwrap();
+    let mcp = json!({"his": {}, "awf-proxy": server, "mine": {"enabled": true}});
+    assert_eq!(config, json!({"theme": "x", "mcp": mcp}));
+}
+
+#[test]
+fn codex_gets_its_config_under_ours() {
+    let mut asked = request(Tools::Beside);
+    asked.model = Some("gpt".to_owned());
+    asked.system_prompt = Some("Be\n\"good\"".to_owned());
+    asked.args = words(["--color", "never"]);
+    asked.config =
+        Some(json!({"mcp_servers": {"awf-proxy": {"command": "evil"}}, "model_provider": "x"}));
+    let launched = launch(Provider::Codex, &asked).unwrap();
+    let expected = format!(
+        "exec --json --skip-git-repo-check -c mcp_servers.awf-proxy.command=\"evil\" -c \
+         model_provider=\"x\" {CODEX_SERVER} --model gpt -c developer_instructions=\"Be\\n\\\"good\\\"\" \
+         --color never -"
+    );
+    assert_eq!(line(&launched), expected);
+}
+
+#[test]
+fn claudes_server_is_loaded_at_once_where_it_could_hide() {
+    let entry = json!({"command": "/bin/gate", "args": ["mcp-serve", "--config=/f"]});
+    let only = launch(Provider::Claude, &request(Tools::Only)).unwrap();
+    assert_eq!(file(&only, "/private/mcp.json"), json!({"mcpServers": {"awf-proxy": entry}}));
+    let beside = launch(Provider::Claude, &request(Tools::Beside)).unwrap();
+    let loaded = &file(&beside, "/private/mcp.json")["mcpServers"]["awf-proxy"]["alwaysLoad"];
+    assert_eq!(loaded, true);
+}
+
+/// The person's folder, with a login, settings, an extension and a memory.
+fn gemini_home() -> tempfile::TempDir {
+    let home = tempfile::tempdir().unwrap();
+    let folder = home.path().join(".gemini");
+    std::fs::create_dir_all(folder.join("extensions/x")).unwrap();
+    std::fs::create_dir(folder.join("tmp")).unwrap();
+    for (name, text) in [
+        ("oauth_creds.json", "{}"),
+        ("google_accounts.json", "{}"),
+        ("installation_id", "7"),
+        ("GEMINI.md", "Mine."),
+        (".env", "export GEMINI_API_KEY=k\nGEMINI_SANDBOX=true\nGOOGLE_CLOUD_PROJECT = p\n"),
+        (
+            "settings.json",
+            "{\"hooks\": {\"SessionStart\": []}, // mine\n \"mcpServers\": {\"his\": {}, \
+             \"awf-proxy\": {\"command\": \"evil\"}}, \"security\": {\"auth\": \
+             {\"selectedType\": \"oauth-personal\"}}}",
+        ),
+    ] {
+        std::fs::write(folder.join(name), text).unwrap();
+    }
+    home
+}
+
+fn gemini(home: &Path, tools: Tools) -> Launch {
+    let mut asked = request(tools);
+    asked.system_prompt = Some("Ours.".to_owned());
+    let installed = Installed::imagined(Provider::Gemini, Isolation::Full);
+    prepare(&installed, &asked, &person(&[("HOME", home.to_str().unwrap())])).unwrap()
+}
+
+fn linked(launch: &Launch) -> Vec<&str> {
+    launch.links.iter().map(|(link, _)| link.file_name().unwrap().to_str().unwrap()).collect()
+}
+
+#[test]
+fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
+    let home = gemini_home();
+    let launch = gemini(home.path(), Tools::Only);
+    let server = json!({
+        "command": "/bin/gate", "args": ["mcp-serve", "--config=/f"], "trust": true, "timeout": 600_000,
+    });
+    assert_eq!(
+        file(&launch, "/private/gemini-home/.gemini/settings.json"),
+        json!({
+            "security": {"auth": {"selectedType": "oauth-personal"}},
+            "mcpServers": {"awf-proxy": server},
+        })
+    );
+    assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
+    assert_eq!(launch.links[2].1, home.path().join(".gemini/oauth_creds.json"));
+    assert_eq!(text_file(&launch, "/private/gemini-home/.gemini/GEMINI.md"), "Ours.");
+    let env = text_file(&launch, "/private/gemini-home/.gemini/.env");
+    assert_eq!(env, "export GEMINI_API_KEY=k\nGOOGLE_CLOUD_PROJECT = p\n");
+    let policy = text_file(&launch, "/private/policy.toml");
+    assert!(policy.contains("decision = \"deny\"\npriority = 900"), "{policy}");
+    assert!(policy.contains("mcpName = \"awf-proxy\"\ntoolName = \"*\"\ndecision = \"allow\""));
+}
+
+#[test]
+fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
+    let home = gemini_home();
+    let launch = gemini(home.path(), Tools::Beside);
+    let settings = file(&launch, "/private/gemini-home/.gemini/settings.json");
+    assert_eq!(settings["mcpServers"]["awf-proxy"]["command"], "/bin/gate");
+    assert_eq!(settings["mcpServers"]["his"], json!({}));
+    assert_eq!(settings["hooks"], json!({"SessionStart": []}));
+    let carried =
+        [".env", "extensions", "google_accounts.json", "installation_id", "oauth_creds.json"];
+    assert_eq!(linked(&launch), carried);
+    let memory = text_file(&launch, "/private/gemini-home/.gemini/GEMINI.md");
+    assert_eq!(memory, "Mine.\n\nOurs.\n");
+}
+
+/// With a key and another endpoint it would else choose a way to sign in that it refuses.
+#[test]
+fn gemini_is_told_to_use_the_key_unless_the_person_chose() {
+    let mut asked = request(Tools::Only);
+    asked.env = vec![("GEMINI_API_KEY".to_owned(), "k".to_owned())];
+    let chosen = |asked: &Request| {
+        let launch = launch(Provider::Gemini, asked).unwrap();
+        file(&launch, "/private/gemini-home/.gemini/settings.json")["security"]["auth"].clone()
+    };
+    assert_eq!(chosen(&asked), json!({"selectedType": "gemini-api-key"}));
+    asked.env.push(("GOOGLE_GENAI_USE_VERTEXAI".to_owned(), "true".to_owned()));
+    assert_eq!(chosen(&asked), Value::Null);
+}
+
+#[test]
+fn variables_of_ours_and_loosening_ones_do_not_reach_the_program() {
+    let vars = person(&[
+        ("COUNTERSIGN_HOME", "/h"),
+        ("COUNTERSIGN_API_KEY", "k"),
+        ("OPENCODE_PERMISSION", "{}"),
+        ("OPENCODE_CONFIG", "/x"),
+        ("OPENCODE_API_KEY", "k"),
+        ("GEMINI_CLI_SYSTEM_SETTINGS_PATH", "/x"),
+        ("PATH", "/bin"),
+    ]);
+    let ours = ["COUNTERSIGN_API_KEY", "COUNTERSIGN_HOME"];
+    for (provider, tools, also) in [
+        (Provider::Claude, Tools::None, vec!["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]),
+        (Provider::Gemini, Tools::Only, vec!["GEMINI_CLI_SYSTEM_SETTINGS_PATH"]),
+        (Provider::Gemini, Tools::Beside, vec![]),
+        (Provider::Codex, Tools::Only, vec![]),
+        (Provider::OpenCode, Tools::Only, vec!["OPENCODE_CONFIG", "OPENCODE_PERMISSION"]),
+        (Provider::OpenCode, Tools::Beside, vec![]),
+    ] {
+        let installed = Installed::imagined(provider, Isolation::Full);
+        let launch = prepare(&installed, &request(tools), &vars).unwrap();
+        let expected: Vec<&str> = also.into_iter().chain(ours).collect();
+        assert_eq!(launch.env_remove, expected, "{provider:?} {tools:?}");
+    }
+}
+
+#[test]
+fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
+    let mut asked = request(Tools::Only);
+    asked.args = words(["--dangerously-bypass-approvals-and-sandbox"]);
+    asked.env = vec![("LD_PRELOAD".to_owned(), "/x".to_owned())];
+    asked.config = Some(json!({"mcp_servers": {"evil": {"command": "sh"}}, "model": "m"}));
+    let error = launch(Provider::Codex, &asked).unwrap_err();
+    assert_eq!(error.code(), "USER.MCP_PROXY.LOOSENS_ISOLATION");
+    assert_eq!(
+        error.to_string(),
+        "options would undo the isolation of codex: options.args: \
+         --dangerously-bypass-approvals-and-sandbox is not known to leave the tools alone; \
+         options.env: LD_PRELOAD steers the program's own tools; options.config: mcp_servers is not \
+         known to leave the tools alone"
+    );
+    asked.tools = Tools::Beside;
+    assert!(launch(Provider::Codex, &asked).is_ok());
+}
+
+#[test]
+fn bad_requests_are_told_apart() {
+    let fault = |provider, change: fn(&mut Request)| {
+        let mut asked = request(Tools::Beside);
+        change(&mut asked);
+        launch(provider, &asked).unwrap_err().to_string()
+    };
+    assert_eq!(
+        fault(Provider::Claude, |asked| asked.prompt = " \n".to_owned()),
+        "the prompt is empty"
+    );
+    assert_eq!(
+        fault(Provider::Gemini, |asked| asked.prompt = "x".repeat(8 * 1024 * 1024 + 1)),
+        "the prompt has 8388609 bytes, and gemini takes 8388608: put the text into a file"
+    );
+    assert_eq!(
+        fault(Provider::Codex, |asked| asked.prompt = "é".repeat(1024 * 1024 + 1)),
+        "the prompt has 1048577 characters, and codex takes 1048576: put the text into a file"
+    );
+    assert_eq!(
+        fault(Provider::Claude, |asked| asked.config = Some(json!({}))),
+        "options.config is for codex and opencode, not claude"
+    );
+    assert_eq!(
+        fault(Provider::Codex, |asked| asked.config = Some(json!([]))),
+        "options.config is no object"
+    );
+    assert_eq!(
+        fault(Provider::Codex, |asked| asked.env =
+            vec![("COUNTERSIGN_HOME".to_owned(), "x".to_owned())]),
+        "options.env: COUNTERSIGN_HOME would reach the agent; none of ours may"
+    );
+    assert_eq!(
+        fault(Provider::Codex, |asked| asked.env = vec![("A=B".to_owned(), "x".to_owned())]),
+        "options.env: \"A=B\" is no variable"
+    );
+}
+
+#[test]
+fn where_isolation_cannot_be_had_the_model_is_told() {
+    let reason = "old".to_owned();
+    for (provider, marker) in [
+        (Provider::Claude, "--strict-mcp-config"),
+        (Provider::Gemini, "--policy"),
+        (Provider::Codex, "--disable"),
+        (Provider::OpenCode, "--pure"),
+    ] {
+        let coexistence = Isolation::Coexistence { reason: reason.clone() };
+        let installed = Installed::imagined(provider, coexistence.clone());
+        let mut asked = request(Tools::Only);
+        asked.system_prompt = Some("Be good.".to_owned());
+        let launch = prepare(&installed, &asked, &person(&[])).unwrap();
+        assert_eq!(launch.isolation, coexistence);
+        assert!(!launch.args.iter().any(|arg| arg == marker), "{provider:?}");
+        let files = launch.files.iter().map(|(_, bytes)| String::from_utf8_lossy(bytes));
+        let said = line(&launch) + &files.collect::<String>();
+        let said = said.replace("\\n", "\n");
+        assert!(said.contains("Be good.\n\nUse only MCP tools, never built-in tools."), "{said}");
+        let warning = coexistence.warning(provider).unwrap();
+        assert!(warning.starts_with(&format!("mcp_proxy on provider={} runs", provider.as_str())));
+        // The line is for a step that wanted isolation.
+        asked.tools = Tools::Beside;
+        let beside = prepare(&installed, &asked, &person(&[])).unwrap();
+        assert_eq!(beside.isolation, Isolation::Full);
+        assert!(!line(&beside).contains("Use only MCP tools"));
+    }
+}
+
+#[test]
+fn an_isolated_prompt_is_words_alone() {
+    for (provider, tools, expected) in [
+        (Provider::Claude, Tools::Only, "\n/do @it"),
+        (Provider::Gemini, Tools::Only, "\n/do \\@it"),
+        (Provider::Codex, Tools::Only, "/do @it"),
+        (Provider::OpenCode, Tools::Only, "/do @it"),
+        (Provider::Claude, Tools::Beside, "/do @it"),
+        (Provider::Gemini, Tools::None, "/do @it"),
+    ] {
+        let mut asked = request(tools);
+        asked.prompt = "/do @it".to_owned();
+        let stdin = launch(provider, &asked).unwrap().stdin.unwrap();
+        assert_eq!(String::from_utf8(stdin).unwrap(), expected, "{provider:?} {tools:?}");
+    }
+}
+
+#[test]
+fn long_system_prompts_are_no_arguments() {
+    for provider in Provider::ALL {
+        let mut asked = request(Tools::Only);
+        asked.system_prompt = Some("x".repeat(200_000));
+        let launch = launch(provider, &asked).unwrap();
+        assert!(launch.args.iter().all(|arg| arg.len() < ARGUMENT_BYTES_MAX), "{provider:?}");
+        assert!(launch.env.iter().all(|(_, value)| value.len() < ARGUMENT_BYTES_MAX));
+        let in_file = launch.files.iter().any(|(_, bytes)| bytes.len() == 200_000);
+        let in_prompt = launch.stdin.is_some_and(|prompt| prompt.len() > 200_000);
+        assert!(in_file || in_prompt, "{provider:?}");
+    }
+}
+
+#[test]
+fn files_are_the_persons_alone_and_never_written_over() {
+    let dir = tempfile::tempdir().unwrap();
+    let home = gemini_home();
+    let mut asked = request(Tools::Only);
+    asked.private = dir.path().to_owned();
+    let installed = Installed::imagined(Provider::Gemini, Isolation::Full);
+    let launch =
+        prepare(&installed, &asked, &person(&[("HOME", home.path().to_str().unwrap())])).unwrap();
+    launch.write().unwrap();
+    let mode = |path: &Path| path.metadata().unwrap().permissions().mode() & 0o777;
+    assert_eq!(mode(&dir.path().join("policy.toml")), 0o600);
+    assert_eq!(mode(&dir.path().join("gemini-home/.gemini")), 0o700);
+    let login = dir.path().join("gemini-home/.gemini/oauth_creds.json");
+    assert_eq!(std::fs::read_link(login).unwrap(), home.path().join(".gemini/oauth_creds.json"));
+    assert_eq!(launch.write().unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+}

@@ -1,0 +1,191 @@
+//! What the real programs printed, against the scripted model, and lines that nobody printed.
+
+use super::*;
+
+const CLAUDE: &str = include_str!("../fixtures/claude.jsonl");
+const CLAUDE_FAILS: &str = include_str!("../fixtures/claude-fails.jsonl");
+const GEMINI: &str = include_str!("../fixtures/gemini.jsonl");
+const GEMINI_FAILS: &str = include_str!("../fixtures/gemini-fails.jsonl");
+const CODEX: &str = include_str!("../fixtures/codex.jsonl");
+const CODEX_FAILS: &str = include_str!("../fixtures/codex-fails.jsonl");
+const CODEX_NATIVE: &str = include_str!("../fixtures/codex-native.jsonl");
+const OPENCODE: &str = include_str!("../fixtures/opencode.jsonl");
+const OPENCODE_FAILS: &str = include_str!("../fixtures/opencode-fails.jsonl");
+
+fn read(provider: Provider, output: &str) -> (Vec<Event>, Result<Report, Failed>) {
+    let mut stream = Stream::new(provider);
+    let events = output.lines().flat_map(|line| stream.line(line)).collect();
+    (events, stream.end())
+}
+
+/// Each was made to call a tool that it does not have, then our Read, and then to say `all done`.
+#[test]
+fn a_whole_run_is_read() {
+    for (provider, output, native, ours, model) in [
+        (Provider::Claude, CLAUDE, Some("Bash"), "mcp__awf-proxy__Read", Some("claude-opus-5-5")),
+        (
+            Provider::Gemini,
+            GEMINI,
+            Some("run_shell_command"),
+            "mcp_awf-proxy_Read",
+            Some("gemini-2.5-flash"),
+        ),
+        (Provider::Codex, CODEX, None, "awf-proxy.Read", None),
+        (Provider::OpenCode, OPENCODE, Some("bash"), "awf-proxy_Read", None),
+    ] {
+        let (events, report) = read(provider, output);
+        let report = report.unwrap();
+        assert_eq!((report.text.as_str(), report.text_cut), ("all done", false), "{provider:?}");
+        assert_eq!(report.model.as_deref(), model, "{provider:?}");
+        let expected: Vec<&str> = native.into_iter().collect();
+        let found: Vec<&str> = report.native.iter().map(|call| call.name.as_str()).collect();
+        assert_eq!(found, expected, "{provider:?}");
+        assert!(report.native.iter().all(|call| call.refused), "{provider:?}");
+        assert_eq!(report.tokens.unwrap().total % 15, 0, "{provider:?}");
+        let is_ours = |event: &&Event| matches!(event, Event::Called { tool, .. } if tool == ours);
+        assert_eq!(events.iter().filter(is_ours).count(), 1, "{provider:?}: {events:?}");
+        let texts = |event: &&Event| matches!(event, Event::Text(text) if text == "all done");
+        assert_eq!(events.iter().filter(texts).count(), 1, "{provider:?}: {events:?}");
+        assert!(report.errors.is_empty(), "{provider:?}");
+    }
+}
+
+#[test]
+fn cost_is_what_the_program_says() {
+    let cost = |provider, output| read(provider, output).1.unwrap().cost_usd;
+    assert_eq!(cost(Provider::Claude, CLAUDE), Some(0.00042));
+    assert_eq!(cost(Provider::OpenCode, OPENCODE), Some(0.0));
+    assert_eq!(cost(Provider::Gemini, GEMINI), None);
+}
+
+#[test]
+fn native_tools_that_ran_are_told_once_each() {
+    let (events, report) = read(Provider::Codex, CODEX_NATIVE);
+    let report = report.unwrap();
+    let found: Vec<(&str, bool)> =
+        report.native.iter().map(|call| (call.name.as_str(), call.refused)).collect();
+    assert_eq!(found, [("command_execution", false), ("file_change", false)]);
+    let told = events.iter().filter(|event| matches!(event, Event::Native { .. })).count();
+    assert_eq!(told, 2);
+}
+
+#[test]
+fn a_failure_has_the_programs_words() {
+    for (provider, output, words) in [
+        (Provider::Claude, CLAUDE_FAILS, "API Error: 500 scripted failure"),
+        (Provider::Gemini, GEMINI_FAILS, "scripted failure"),
+        (Provider::Codex, CODEX_FAILS, "high demand"),
+        (Provider::OpenCode, OPENCODE_FAILS, "scripted failure"),
+    ] {
+        let failed = read(provider, output).1.unwrap_err();
+        let said = failed.to_string();
+        assert!(said.starts_with("the agent failed: ") && said.contains(words), "{said}");
+        assert!(!failed.report.errors.is_empty(), "{provider:?}");
+    }
+}
+
+/// Cut short at any line, a run is not a success: the exit code would not say so.
+#[test]
+fn a_run_cut_short_is_unfinished() {
+    for (provider, output) in [
+        (Provider::Claude, CLAUDE),
+        (Provider::Gemini, GEMINI),
+        (Provider::Codex, CODEX),
+        (Provider::OpenCode, OPENCODE),
+    ] {
+        let lines: Vec<&str> = output.lines().collect();
+        for end in 0..lines.len() {
+            let failed = read(provider, &lines[..end].join("\n")).1.unwrap_err();
+            assert_eq!(failed.cause, Cause::Unfinished, "{provider:?} after {end} lines");
+        }
+    }
+}
+
+#[test]
+fn rubbish_between_the_lines_changes_nothing() {
+    let rubbish = [
+        "",
+        "rubbish",
+        "{\"type\":",
+        "[1,2]",
+        "null",
+        "{}",
+        "{\"type\":7}",
+        "{\"type\":\"result\"",
+        "{\"type\":\"assistant\",\"message\":7}",
+        "{\"type\":\"tool_result\",\"error\":[]}",
+        "{\"type\":\"text\",\"part\":\"x\"}",
+    ];
+    for (provider, output) in [
+        (Provider::Claude, CLAUDE),
+        (Provider::Gemini, GEMINI),
+        (Provider::Codex, CODEX),
+        (Provider::OpenCode, OPENCODE),
+    ] {
+        let mixed: Vec<&str> =
+            output.lines().flat_map(|line| rubbish.into_iter().chain([line])).collect();
+        assert_eq!(read(provider, &mixed.join("\n")), read(provider, output), "{provider:?}");
+    }
+}
+
+#[test]
+fn tools_of_other_servers_and_unknown_items_are_native() {
+    for (provider, line, name) in [
+        (
+            Provider::Claude,
+            r#"{"type":"assistant","message":{"content":[{"type":"tool_use","id":"1","name":"mcp__evil__Read"}]}}"#,
+            "mcp__evil__Read",
+        ),
+        (
+            Provider::Claude,
+            r#"{"type":"assistant","message":{"content":[{"type":"server_tool_use","id":"1","name":"web_search"}]}}"#,
+            "web_search",
+        ),
+        (
+            Provider::Gemini,
+            r#"{"type":"tool_use","tool_id":"1","tool_name":"mcp_evil_Read"}"#,
+            "mcp_evil_Read",
+        ),
+        (
+            Provider::Codex,
+            r#"{"type":"item.started","item":{"id":"1","type":"mcp_tool_call","server":"evil","tool":"Read"}}"#,
+            "evil.Read",
+        ),
+        (
+            Provider::Codex,
+            r#"{"type":"item.completed","item":{"id":"1","type":"something_new"}}"#,
+            "something_new",
+        ),
+        (
+            Provider::OpenCode,
+            r#"{"type":"tool_use","part":{"callID":"1","tool":"evil_Read","state":{"status":"completed"}}}"#,
+            "evil_Read",
+        ),
+    ] {
+        let native = Event::Native { id: "1".to_owned(), name: name.to_owned() };
+        assert_eq!(read(provider, line).0, [native], "{line}");
+    }
+    let reader = r#"{"type":"item.started","item":{"id":"1","type":"mcp_tool_call","server":"codex","tool":"list_mcp_resources"}}"#;
+    assert_eq!(read(Provider::Codex, reader).0, []);
+}
+
+#[test]
+fn what_is_kept_is_bounded() {
+    let mut stream = Stream::new(Provider::Gemini);
+    let piece = "é".repeat(1024 * 1024);
+    let line = format!(r#"{{"type":"message","role":"assistant","content":"{piece}"}}"#);
+    for _ in 0..6 {
+        stream.line(&line);
+    }
+    for n in 0..NATIVE_CALLS_MAX + 5 {
+        stream.line(&format!(r#"{{"type":"tool_use","tool_id":"{n}","tool_name":"x"}}"#));
+    }
+    for _ in 0..ERRORS_MAX + 5 {
+        stream.line(&format!(r#"{{"type":"error","message":"{}"}}"#, "x".repeat(10_000)));
+    }
+    let report = stream.end().unwrap_err().report;
+    assert!(report.text.len() <= TEXT_BYTES_MAX && report.text_cut);
+    assert_eq!(report.native.len(), NATIVE_CALLS_MAX);
+    assert_eq!(report.errors.len(), ERRORS_MAX);
+    assert!(report.errors.iter().all(|words| words.len() == ERROR_BYTES_MAX));
+}
