@@ -17,7 +17,7 @@ use crate::app::{self, Purpose};
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
-use crate::output::plain;
+use crate::output::plain_lines;
 use crate::source;
 use crate::telemetry::Telemetry;
 
@@ -232,8 +232,7 @@ pub(crate) fn words(answer: &Value) -> String {
     let error = &answer["error"];
     match (error["code"].as_str(), error["message"].as_str()) {
         (Some(code), Some(message)) => {
-            let lines: Vec<String> = message.lines().map(plain).collect();
-            format!("{code}: {}", lines.join("\n"))
+            format!("{code}: {}", plain_lines(message))
         }
         _ => format!("the gate answered {answer}"),
     }

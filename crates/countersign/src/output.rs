@@ -109,6 +109,11 @@ pub(crate) fn text(value: &Value, name: &str) -> String {
     value[name].as_str().unwrap_or_default().to_owned()
 }
 
+/// Several lines for a terminal, each as [`plain`] has it.
+pub(crate) fn plain_lines(text: &str) -> String {
+    text.lines().map(plain).collect::<Vec<_>>().join("\n")
+}
+
 /// Text for a terminal: control and bidirectional characters become visible.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 mod activity_cli;
+mod agents;
 mod bad_input;
 mod cli;
 mod contention;

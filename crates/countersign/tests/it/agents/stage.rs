@@ -1,0 +1,165 @@
+//! A run with a real agent program: a fresh home, a workspace and a scripted model.
+
+use std::path::{Path, PathBuf};
+use std::process::{Output, Stdio};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::model::{Model, Turn};
+use tokio::process::Command;
+
+use crate::gate;
+
+pub(crate) const PROVIDERS: [&str; 4] = ["claude", "gemini", "codex", "opencode"];
+
+/// OpenCode takes 15 s on two quiet cores, and tests run side by side.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
+
+pub(crate) struct Stage {
+    dir: TempDir,
+    provider: String,
+    pub(crate) model: Model,
+}
+
+impl Stage {
+    pub(crate) async fn new(provider: &str, turns: impl IntoIterator<Item = Turn>) -> Stage {
+        let dir = tempfile::tempdir().unwrap();
+        let model = Model::start(turns).await;
+        let stage = Stage { dir, provider: provider.to_owned(), model };
+        std::fs::create_dir(stage.dir.path().join("workspace")).unwrap();
+        std::fs::write(stage.workspace().join("a.txt"), "one line\n").unwrap();
+        if provider == "gemini" {
+            // With another endpoint, Gemini wants the choice to be made.
+            let auth = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}});
+            let folder = stage.dir.path().join(".gemini");
+            std::fs::create_dir(&folder).unwrap();
+            std::fs::write(folder.join("settings.json"), auth.to_string()).unwrap();
+        }
+        stage
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.dir.path().canonicalize().unwrap().join("workspace")
+    }
+
+    /// The gate's home.
+    pub(crate) fn home(&self) -> PathBuf {
+        self.dir.path().join("home")
+    }
+
+    /// The agent's step, whatever else its workflow has.
+    pub(crate) fn step(&self, proxy: &Value) -> Value {
+        let url = self.model.url();
+        let options = match self.provider.as_str() {
+            "claude" => json!({"env": {"ANTHROPIC_BASE_URL": url, "ANTHROPIC_API_KEY": "test"}}),
+            "gemini" => json!({
+                "env": {"GOOGLE_GEMINI_BASE_URL": url, "GEMINI_API_KEY": "test"},
+                "model": "gemini-2.5-flash",
+            }),
+            "codex" => json!({
+                "env": {"FAKE_KEY": "test"}, "config": codex_config(&url), "model": "gpt-5.5",
+            }),
+            "opencode" => json!({"config": opencode_config(&url)}),
+            other => panic!("unknown provider {other}"),
+        };
+        json!({
+            "type": "agent", "provider": self.provider, "prompt": "do it", "options": options,
+            "mcp_proxy": proxy, "timeout": "4m", "on_success": "done",
+        })
+    }
+
+    /// A workflow with one step, in a file: JSON is YAML.
+    pub(crate) fn flow(&self, proxy: &Value) -> PathBuf {
+        self.flow_of(json!({"initial": "work", "work": self.step(proxy)}))
+    }
+
+    pub(crate) fn flow_of(&self, mut states: Value) -> PathBuf {
+        states["done"] = json!({"type": "terminal", "status": "success"});
+        let flow = json!({"name": "flow", "states": states});
+        let file = self.dir.path().join("flow.yaml");
+        std::fs::write(&file, flow.to_string()).unwrap();
+        file
+    }
+
+    /// `countersign run`, ready to be started in the workspace.
+    pub(crate) fn command(&self, flow: &Path, args: &[&str]) -> Command {
+        let mut command = gate::program(self.dir.path());
+        let programs = gate::tools_dir().join("agents/bin");
+        let path = std::env::var_os("PATH").unwrap();
+        let path = std::iter::once(programs).chain(std::env::split_paths(&path));
+        command
+            .arg("run")
+            .arg(flow)
+            .args(args)
+            .env("PATH", std::env::join_paths(path).unwrap())
+            .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
+            .env("DISABLE_AUTOUPDATER", "1")
+            .env("OPENCODE_DISABLE_AUTOUPDATE", "1")
+            .env("OPENCODE_DISABLE_MODELS_FETCH", "1")
+            .current_dir(self.workspace())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) async fn run(&self, flow: &Path, args: &[&str]) -> Output {
+        let running = self.command(flow, args).output();
+        tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
+    }
+
+    /// No process that has this stage's folder in its command line or environment, and no file of
+    /// a step.
+    pub(crate) async fn assert_nothing_left(&self) {
+        gate::eventually(|| async { self.left().is_empty().then_some(()) }).await;
+        let steps = std::fs::read_dir(self.home().join("steps")).into_iter().flatten();
+        assert_eq!(steps.count(), 0, "files of steps are left");
+    }
+
+    pub(crate) fn left(&self) -> Vec<String> {
+        let folder = self.dir.path().to_str().unwrap().to_owned();
+        let own = std::process::id().to_string();
+        let mut left = Vec::new();
+        for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+            let pid = entry.file_name().into_string().unwrap_or_default();
+            if pid == own || pid.parse::<u32>().is_err() {
+                continue;
+            }
+            let read = |name: &str| {
+                let bytes = std::fs::read(entry.path().join(name)).unwrap_or_default();
+                String::from_utf8_lossy(&bytes).replace('\0', " ")
+            };
+            let (line, env) = (read("cmdline"), read("environ"));
+            if line.contains(&folder) || env.contains(&folder) {
+                left.push(format!("{pid}: {line}"));
+            }
+        }
+        left
+    }
+}
+
+fn codex_config(url: &str) -> Value {
+    let provider = json!({
+        "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses",
+        "env_key": "FAKE_KEY", "request_max_retries": 1, "stream_max_retries": 1,
+    });
+    json!({
+        "model_provider": "fake", "model_providers": {"fake": provider},
+        "analytics": {"enabled": false},
+    })
+}
+
+fn opencode_config(url: &str) -> Value {
+    let models = json!({"m": {
+        "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},
+    }});
+    let provider = json!({
+        "npm": "@ai-sdk/openai-compatible", "name": "Fake",
+        "options": {"baseURL": format!("{url}/v1"), "apiKey": "test"}, "models": models,
+    });
+    json!({
+        "provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m",
+        "autoupdate": false, "share": "disabled",
+    })
+}
