@@ -108,6 +108,56 @@ codes! {
         "the route does not know this HTTP method"
     ShuttingDown "SHUTTING_DOWN" Gate true
         "the gate takes no new calls because it is about to stop"
+    ProxyUnknownKey "USER.MCP_PROXY.UNKNOWN_KEY" Operator false
+        "workflow: `mcp_proxy`, or an entry of its `plugin_tools`, has a key that is not known"
+    ProxyUnknownPlugin "USER.MCP_PROXY.UNKNOWN_PLUGIN" Operator false
+        "workflow: no plugin of that name was found or declared"
+    ProxyPluginNotApproved "USER.MCP_PROXY.PLUGIN_NOT_APPROVED" Operator false
+        "workflow: the plugin was found in the project, and this person has not approved it"
+    ProxyUnknownServer "USER.MCP_PROXY.UNKNOWN_SERVER" Operator false
+        "workflow: `mcp_servers` names a server that the config does not have"
+    ProxyUnknownOperation "USER.MCP_PROXY.UNKNOWN_OPERATION" Operator false
+        "workflow: the plugin has no operation of that name"
+    ProxyNameCollision "USER.MCP_PROXY.NAME_COLLISION" Operator false
+        "workflow: two tools of a step would have one name"
+    ProxyEmpty "USER.MCP_PROXY.EMPTY_PROXY" Operator false
+        "workflow: `mcp_proxy` is enabled and has nothing to offer"
+    ProxyUnsupportedProvider "USER.MCP_PROXY.UNSUPPORTED_PROVIDER" Operator false
+        "workflow: the agent's own tools cannot be taken away with this provider as installed; a warning, unless the step says `isolation: required`"
+    ProxyLoopGuard "USER.MCP_PROXY.INFINITE_LOOP_GUARD" Upstream false
+        "the model asked for tools without naming one, or took more turns than `max_turns`"
+    WorkflowSyntax "USER.WORKFLOW.SYNTAX" Operator false
+        "the workflow cannot be read: it is no YAML, has a key twice, or is over a bound"
+    WorkflowUnknownKey "USER.WORKFLOW.UNKNOWN_KEY" Operator false
+        "workflow: a key is not known at its place"
+    WorkflowMissingKey "USER.WORKFLOW.MISSING_KEY" Operator false
+        "workflow: a key that must be there is not"
+    WorkflowWrongType "USER.WORKFLOW.WRONG_TYPE" Operator false
+        "workflow: a value is of another type than its key takes"
+    WorkflowBadValue "USER.WORKFLOW.BAD_VALUE" Operator false
+        "workflow: a value is of the right type and not one of those that its key takes"
+    WorkflowBadName "USER.WORKFLOW.BAD_NAME" Operator false
+        "workflow: a name is empty, too long, taken, or has other characters than names may have"
+    WorkflowUnknownState "USER.WORKFLOW.UNKNOWN_STATE" Operator false
+        "workflow: a state is named that is not there"
+    WorkflowUnreachable "USER.WORKFLOW.UNREACHABLE" Operator false
+        "workflow: a warning that no way leads to a state"
+    WorkflowNoEffect "USER.WORKFLOW.NO_EFFECT" Operator false
+        "workflow: a warning that what is written changes nothing"
+    WorkflowNoTerminal "USER.WORKFLOW.NO_TERMINAL" Operator false
+        "workflow: no way leads from `initial` to a terminal state"
+    WorkflowBadParallel "USER.WORKFLOW.BAD_PARALLEL" Operator false
+        "workflow: a parallel state runs itself, a state twice at once, or one that cannot run in parallel"
+    WorkflowBadExpression "USER.WORKFLOW.BAD_EXPRESSION" Operator false
+        "workflow: a condition cannot be read, or names something that is not there"
+    WorkflowBadTemplate "USER.WORKFLOW.BAD_TEMPLATE" Operator false
+        "workflow: a `{{…}}` cannot be read, names something that is not there, or stands where its value could become code"
+    WorkflowIsolation "USER.WORKFLOW.ISOLATION" Operator false
+        "workflow: a step requires isolation, and something in it would undo that"
+    WorkflowBadInput "USER.WORKFLOW.BAD_INPUT" Caller false
+        "an input of a workflow is missing, unknown or not valid, or is declared in a way that no value could satisfy"
+    WorkflowVisitLimit "USER.WORKFLOW.VISIT_LIMIT" Operator false
+        "the run went through 1,000 states without coming to an end"
 }
 
 impl fmt::Display for Code {
