@@ -19,6 +19,7 @@ pub mod signature;
 pub mod tool;
 pub mod trust;
 pub mod upstream;
+pub mod workflow;
 
 pub use caller::Caller;
 pub use catalog::Catalog;
