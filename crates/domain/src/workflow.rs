@@ -1,0 +1,50 @@
+//! Workflows: text in, a checked [`Workflow`] or every fault at once with its place out; then the
+//! [`Machine`] that says what runs next. Nothing is run here: a driver does what the machine asks
+//! for and tells it what came of it.
+
+mod check;
+mod condition;
+mod fault;
+mod inputs;
+mod isolation;
+mod known;
+mod machine;
+mod plan;
+mod read;
+mod reference;
+mod resolve;
+mod retry;
+mod shell;
+mod table;
+mod template;
+#[cfg(test)]
+mod tests;
+mod tree;
+mod values;
+
+pub use condition::Condition;
+pub use fault::{Fault, Read};
+pub use inputs::{Input, InputType, Inputs, Validation};
+pub use isolation::coexistence;
+pub use known::{Isolation, Known, Plugin};
+pub use machine::{Action, Ending, Event, Finish, Machine, Outcome, Status};
+pub use plan::{
+    Agent, Demand, Kind, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider,
+    Proxy, State, Strategy, Terminal, TerminalStatus, Transition, Workflow,
+};
+pub use resolve::{ApiKey, Resolved, ResolvedAgent, ResolvedOptions};
+pub use retry::{Backoff, Retry};
+pub use shell::quoted;
+pub use table::{BUILTINS, ToolEntry, ToolSource, table};
+pub use template::Template;
+
+/// What a run ends with when it failed and the workflow does not say otherwise.
+pub const EXIT_FAILURE: u8 = 3;
+
+/// What a run ends with that was cancelled: as a shell says of a program ended by Ctrl+C.
+pub const EXIT_CANCELLED: u8 = 130;
+
+/// Reads a workflow and checks all of it against what is known outside.
+pub fn read(text: &str, known: &Known) -> Read {
+    read::read(text, known)
+}

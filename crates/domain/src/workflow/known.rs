@@ -1,0 +1,42 @@
+//! What the outside knows and a workflow is checked against, as plain values.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::Provider;
+
+/// Empty, it knows no server and no plugin, and every provider can be isolated.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The servers of the config.
+    pub servers: BTreeSet<String>,
+    pub plugins: BTreeMap<String, Plugin>,
+    /// Providers that are not in it can be isolated.
+    pub isolation: BTreeMap<Provider, Isolation>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Plugin {
+    Approved {
+        operations: BTreeSet<String>,
+    },
+    /// Found in the project and never started, so that nothing is known of its operations.
+    NotApproved,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Isolation {
+    /// The agent's own tools can be taken away.
+    Full,
+    /// They stay beside ours, for this reason.
+    Coexistence(String),
+}
+
+impl Known {
+    /// Why the provider keeps its own tools, if it does.
+    pub fn coexistence(&self, provider: Provider) -> Option<&str> {
+        match self.isolation.get(&provider) {
+            Some(Isolation::Coexistence(reason)) => Some(reason),
+            Some(Isolation::Full) | None => None,
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! How often a step is tried, and how long is waited between.
+
+use std::time::Duration;
+
+use super::plan::words;
+
+/// Beyond this a wait is a run that nobody watches any more.
+const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
+
+words! {
+    Backoff {
+        Constant = "constant",
+        /// Once, twice, three times the first delay.
+        Linear = "linear",
+        /// Doubled each time.
+        Exponential = "exponential",
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry {
+    /// The first one counted.
+    pub max_attempts: u32,
+    pub initial_delay: Duration,
+    pub backoff: Backoff,
+}
+
+impl Default for Retry {
+    /// One attempt.
+    fn default() -> Self {
+        Retry { max_attempts: 1, initial_delay: Duration::from_secs(1), backoff: Backoff::Constant }
+    }
+}
+
+impl Retry {
+    /// How long to wait after this many attempts.
+    pub fn delay(&self, attempts: u32) -> Duration {
+        let factor = match self.backoff {
+            Backoff::Constant => 1,
+            Backoff::Linear => attempts.max(1),
+            Backoff::Exponential => 1_u32 << attempts.saturating_sub(1).min(30),
+        };
+        self.initial_delay.saturating_mul(factor).min(DELAY_MAX)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn waits_grow_as_the_word_says_and_stay_bounded() {
+        let seconds = |backoff, attempts| {
+            let initial_delay = Duration::from_secs(2);
+            Retry { max_attempts: 9, initial_delay, backoff }.delay(attempts).as_secs()
+        };
+        let waits = |backoff| [1, 2, 3, 4, u32::MAX].map(|attempts| seconds(backoff, attempts));
+        assert_eq!(waits(Backoff::Constant), [2, 2, 2, 2, 2]);
+        assert_eq!(waits(Backoff::Linear), [2, 4, 6, 8, 3600]);
+        assert_eq!(waits(Backoff::Exponential), [2, 4, 8, 16, 3600]);
+    }
+}

@@ -1,0 +1,201 @@
+//! Text with `{{.…}}` in it. There is one form and no way to write another: what is not a
+//! reference between the braces is a fault.
+
+use super::reference::Reference;
+use super::shell;
+use super::values::Values;
+
+/// A prompt of this size is beyond every model; what is longer went wrong on the way.
+const RENDERED_MAX_BYTES: usize = 8 * 1024 * 1024;
+
+/// A text in which values are put when it is used.
+#[derive(Clone, Debug, Default)]
+pub struct Template {
+    text: String,
+    parts: Vec<Part>,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Part {
+    Text(String),
+    Value {
+        reference: Reference,
+        /// The byte of the text where its braces begin.
+        at: usize,
+    },
+}
+
+/// What is wrong in a text, at which byte of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Malformed {
+    pub(super) at: usize,
+    pub(super) message: String,
+}
+
+impl Template {
+    /// As it is written in the file.
+    pub fn as_written(&self) -> &str {
+        &self.text
+    }
+
+    pub(super) fn parse(text: &str) -> Result<Template, Vec<Malformed>> {
+        let (mut parts, mut faults) = (Vec::new(), Vec::new());
+        let mut at = 0;
+        while let Some(offset) = text[at..].find("{{") {
+            let open = at + offset;
+            if open > at {
+                parts.push(Part::Text(text[at..open].to_owned()));
+            }
+            let Some(length) = text[open..].find("}}") else {
+                let message = "'{{' without '}}'".to_owned();
+                faults.push(Malformed { at: open, message });
+                at = text.len();
+                break;
+            };
+            match reference(&text[open + 2..open + length]) {
+                Ok(reference) => parts.push(Part::Value { reference, at: open }),
+                Err(message) => faults.push(Malformed { at: open, message }),
+            }
+            at = open + length + 2;
+        }
+        if at < text.len() {
+            parts.push(Part::Text(text[at..].to_owned()));
+        }
+        match faults.is_empty() {
+            true => Ok(Template { text: text.to_owned(), parts }),
+            false => Err(faults),
+        }
+    }
+
+    pub(super) fn parts(&self) -> &[Part] {
+        &self.parts
+    }
+
+    pub(super) fn references(&self) -> impl Iterator<Item = (&Reference, usize)> {
+        self.parts.iter().filter_map(|part| match part {
+            Part::Text(_) => None,
+            Part::Value { reference, at } => Some((reference, *at)),
+        })
+    }
+
+    /// The reference that is all of it.
+    pub(super) fn sole(&self) -> Option<&Reference> {
+        match self.parts.as_slice() {
+            [Part::Value { reference, .. }] => Some(reference),
+            _ => None,
+        }
+    }
+
+    pub(super) fn render(&self, values: &Values) -> Result<String, String> {
+        self.render_with(values, Ok)
+    }
+
+    /// For a shell: every value is one word or part of one, whatever is in it.
+    pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
+        self.render_with(values, |value| match value.contains('\0') {
+            true => Err("it holds a NUL character, which no command can be given".to_owned()),
+            false => Ok(shell::quoted(&value)),
+        })
+    }
+
+    fn render_with(
+        &self,
+        values: &Values,
+        put: impl Fn(String) -> Result<String, String>,
+    ) -> Result<String, String> {
+        let mut rendered = String::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => rendered.push_str(text),
+                Part::Value { reference, at } => {
+                    let value = values.text(reference).and_then(&put);
+                    let value = value.map_err(|why| format!("{}: {why}", self.written(*at)))?;
+                    rendered.push_str(&value);
+                }
+            }
+            if rendered.len() > RENDERED_MAX_BYTES {
+                return Err("with its values put in, the text is over 8 MiB".to_owned());
+            }
+        }
+        Ok(rendered)
+    }
+
+    /// The braces that begin at this byte.
+    fn written(&self, at: usize) -> &str {
+        let end = self.text[at..].find("}}").map_or(self.text.len(), |end| at + end + 2);
+        &self.text[at..end]
+    }
+}
+
+fn reference(inside: &str) -> Result<Reference, String> {
+    let inside = inside.trim();
+    if !inside.starts_with('.') {
+        let example = "{{.inputs.x}} or {{.states.S.Output}}";
+        return Err(format!("a value is written {example}, with the dot"));
+    }
+    Reference::parse(inside)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn faults(text: &str) -> Vec<(usize, String)> {
+        let faults = Template::parse(text).err().unwrap_or_default();
+        faults.into_iter().map(|fault| (fault.at, fault.message)).collect()
+    }
+
+    #[test]
+    fn anything_but_a_reference_is_a_fault_at_its_place() {
+        for good in [
+            "",
+            "plain } and {",
+            "{{.inputs.x}}",
+            "a {{ .env.HOME }} b {{.workflow.id}}{{.workflow.name}}",
+            "{{.states.a-b.JSON.f.0.g}} {{.states.s.JSON}} {{.states.s.TokensUsed}}",
+        ] {
+            assert_eq!(faults(good), [], "{good}");
+        }
+        let table = [
+            ("x {{", 2, "'{{' without '}}'"),
+            ("{{}}", 0, "a value is written {{.inputs.x}} or {{.states.S.Output}}, with the dot"),
+            (
+                "{{inputs.x}}",
+                0,
+                "a value is written {{.inputs.x}} or {{.states.S.Output}}, with the dot",
+            ),
+            (
+                "{{.input.x}}",
+                0,
+                "there are inputs, states, workflow and env; did you mean 'inputs'?",
+            ),
+            ("{{.inputs.x | raw}}", 0, "between dots stand letters, digits, '_' and '-'"),
+            ("{{.inputs..x}}", 0, "there is a dot too many"),
+            ("{{.inputs.x.y}}", 0, "write inputs.NAME"),
+            ("{{.workflow.uuid}}", 0, "of the workflow there are workflow.id and workflow.name"),
+            (
+                "{{.states.s.output}}",
+                0,
+                "a state has Output, Stderr, ExitCode, Status, JSON, TokensUsed; did you mean 'Output'?",
+            ),
+            ("{{.states.s.Output.f}}", 0, "Output has no fields"),
+            (
+                "{{.states.s}}",
+                0,
+                "write states.NAME.FIELD, FIELD is Output, Stderr, ExitCode, Status, JSON, TokensUsed",
+            ),
+            (
+                "{{.env.COUNTERSIGN_HOME}}",
+                0,
+                "variables named COUNTERSIGN_… are not given to steps",
+            ),
+        ];
+        for (text, at, message) in table {
+            assert_eq!(faults(text), [(at, message.to_owned())], "{text}");
+        }
+        assert_eq!(
+            faults("é {{.a}} {{.inputs.x}} {{.b}}").iter().map(|f| f.0).collect::<Vec<_>>(),
+            [3, 24]
+        );
+    }
+}

@@ -1,0 +1,76 @@
+//! The workflow from outside: texts in, faults, plans and actions out.
+
+mod conditions;
+mod hostile;
+mod reading;
+mod running;
+mod tools;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::*;
+
+/// One server, two approved plugins and one that is not, and a codex that keeps its own tools.
+fn known() -> Known {
+    let set = |names: &[&str]| -> BTreeSet<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
+    };
+    let approved = |names: &[&str]| Plugin::Approved { operations: set(names) };
+    Known {
+        servers: set(&["github"]),
+        plugins: BTreeMap::from([
+            ("kubernetes".to_owned(), approved(&["kubectl_apply", "kubectl_get", "_x"])),
+            ("kubernetes_kubectl".to_owned(), approved(&["get"])),
+            ("github".to_owned(), approved(&["_issue", "issue", "bad.name"])),
+            ("strange".to_owned(), Plugin::NotApproved),
+        ]),
+        isolation: BTreeMap::from([
+            (Provider::Codex, Isolation::Coexistence("version 0.1 is too old".to_owned())),
+            (Provider::Claude, Isolation::Full),
+        ]),
+    }
+}
+
+fn workflow(text: &str) -> Arc<Workflow> {
+    let read = read(text, &known());
+    let told: Vec<String> = read.errors.iter().map(ToString::to_string).collect();
+    Arc::new(read.workflow.unwrap_or_else(|| panic!("{told:#?}\nin {text}")))
+}
+
+/// `CODE line:column path: message`, without what all codes begin with.
+fn told(fault: &Fault) -> String {
+    let Fault { code, message, path, line, column } = fault;
+    let code = code.as_str().strip_prefix("USER.").unwrap_or(code.as_str());
+    format!("{code} {line}:{column} {path}: {message}")
+}
+
+fn errors(text: &str) -> Vec<String> {
+    read(text, &known()).errors.iter().map(told).collect()
+}
+
+fn warnings(text: &str) -> Vec<String> {
+    let read = read(text, &known());
+    assert_eq!(read.errors, [], "{text}");
+    read.warnings.iter().map(told).collect()
+}
+
+/// Two lines before, so that a state begins on the third; the states `done` and `failed` after.
+fn with_states(states: &str) -> String {
+    let ends = "  done: {type: terminal}\n  failed: {type: terminal, status: failure}\n";
+    format!("name: n\nstates:\n{states}\n{ends}")
+}
+
+/// A state `s` with these keys on line 4, and nothing else that could be wrong.
+fn with_state(keys: &str) -> String {
+    let failure = if keys.contains("on_failure") { "" } else { ", on_failure: failed" };
+    with_states(&format!("  initial: s\n  s: {{{keys}, on_success: done{failure}}}"))
+}
+
+/// The text without its mark `§`, and the expectation with the mark's line and column for its `@`.
+fn placed(text: &str, expect: &str) -> (String, String) {
+    let Some(at) = text.find('§') else { return (text.to_owned(), expect.to_owned()) };
+    let line = text[..at].matches('\n').count() + 1;
+    let column = text[..at].chars().rev().take_while(|c| *c != '\n').count() + 1;
+    (text.replace('§', ""), expect.replacen('@', &format!("{line}:{column}"), 1))
+}

@@ -1,0 +1,62 @@
+//! The table of a step's tools, and names that would meet in it.
+
+use super::*;
+
+fn step(proxy: &str) -> String {
+    with_state(&format!(
+        "type: agent, provider: claude, prompt: p, mcp_proxy: {{enable: true, {proxy}}}"
+    ))
+}
+
+#[test]
+fn the_table_names_every_tool_with_its_source() {
+    let flow = workflow(&step(
+        "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get]}], mcp_servers: [github]",
+    ));
+    let entries = table(flow.state("s").unwrap(), &known()).unwrap();
+    assert_eq!(entries.len(), BUILTINS.len() + 2);
+    assert_eq!(entries[0], ToolEntry { name: "Read".to_owned(), source: ToolSource::Builtin });
+    let server = ToolSource::Server("github".to_owned());
+    assert_eq!(entries[6], ToolEntry { name: "github__*".to_owned(), source: server });
+    let (plugin, operation) = ("kubernetes".to_owned(), "kubectl_get".to_owned());
+    let source = ToolSource::Plugin { plugin, operation };
+    assert_eq!(entries[7], ToolEntry { name: "kubernetes_kubectl_get".to_owned(), source });
+    assert_eq!(table(flow.state("done").unwrap(), &known()), Ok(vec![]));
+}
+
+#[test]
+fn names_that_meet_are_faults() {
+    let table = [
+        (
+            "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get]}, {plugin: kubernetes_kubectl, expose: [§get]}]",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[1].expose[0]: two tools have the name kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
+        ),
+        (
+            "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get, §kubectl_get]}]",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools have the name kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
+        ),
+        (
+            "plugin_tools: [{plugin: github, expose: [issue, §_issue]}], mcp_servers: [github]",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools have the name github__issue: a tool of server 'github' and this one",
+        ),
+        (
+            "mcp_servers: [github, §github]",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.mcp_servers[1]: two tools have the name github__*: a tool of server 'github' and this one",
+        ),
+        (
+            "plugin_tools: [{plugin: github, expose: [§bad.name]}]",
+            "WORKFLOW.BAD_NAME @ states.s.mcp_proxy.plugin_tools[0].expose[0]: the tool would be named 'github_bad.name', and clients take at most 64 letters, digits, '_' and '-'",
+        ),
+    ];
+    for (proxy, expect) in table {
+        let (text, expect) = placed(&step(proxy), expect);
+        assert_eq!(errors(&text), [expect], "{proxy}");
+    }
+}
+
+#[test]
+fn a_table_against_other_facts_tells_what_is_gone() {
+    let flow = workflow(&step("mcp_servers: [github]"));
+    let fault = table(flow.state("s").unwrap(), &Known::default()).unwrap_err();
+    assert_eq!(fault.code.as_str(), "USER.MCP_PROXY.UNKNOWN_SERVER");
+}

@@ -1,0 +1,82 @@
+//! The values of a run, as templates and conditions see them.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+use super::reference::{Field, Reference};
+use super::{Inputs, Outcome};
+
+#[derive(Clone, Debug)]
+pub(super) struct Values {
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) inputs: Inputs,
+    /// The variables that the workflow names, as far as they are set.
+    pub(super) env: BTreeMap<String, String>,
+    /// How each state ended when it ran last.
+    pub(super) outcomes: BTreeMap<String, Outcome>,
+}
+
+impl Values {
+    /// `None` where there is nothing: a state that has not run, a variable that is not set.
+    pub(super) fn value(&self, reference: &Reference) -> Option<Value> {
+        match reference {
+            Reference::Input(name) => self.inputs.get(name).cloned(),
+            Reference::Env(name) => self.env.get(name).cloned().map(Value::String),
+            Reference::WorkflowId => Some(Value::String(self.id.clone())),
+            Reference::WorkflowName => Some(Value::String(self.name.clone())),
+            Reference::State { state, field } => field_of(self.outcomes.get(state)?, field),
+        }
+    }
+
+    /// As it is put into a text, or why there is nothing to put in.
+    pub(super) fn text(&self, reference: &Reference) -> Result<String, String> {
+        match (self.value(reference), reference) {
+            (Some(value), _) => Ok(text_of(value)),
+            // An input that need not be given and was not.
+            (None, Reference::Input(_)) => Ok(String::new()),
+            (None, Reference::Env(name)) => Err(format!("the variable {name} is not set")),
+            (None, Reference::State { state, .. }) if !self.outcomes.contains_key(state) => {
+                Err(format!("'{state}' has not run"))
+            }
+            (None, Reference::State { state, field: Field::Json(_) }) => {
+                Err(format!("the output of '{state}' is not JSON, or has no such field"))
+            }
+            (None, Reference::State { state, .. }) => Err(format!("'{state}' has no such value")),
+            (None, Reference::WorkflowId | Reference::WorkflowName) => Ok(String::new()),
+        }
+    }
+}
+
+fn field_of(outcome: &Outcome, field: &Field) -> Option<Value> {
+    match field {
+        Field::Output => Some(trimmed(&outcome.output)),
+        Field::Stderr => Some(trimmed(&outcome.stderr)),
+        Field::ExitCode => outcome.exit_code.map(Value::from),
+        Field::Status => Some(Value::from(outcome.status.name())),
+        Field::TokensUsed => Some(Value::from(outcome.tokens.unwrap_or(0))),
+        Field::Json(path) => path.iter().try_fold(outcome.json.as_ref()?, step_into).cloned(),
+    }
+}
+
+fn step_into<'v>(value: &'v Value, part: &String) -> Option<&'v Value> {
+    match value {
+        Value::Object(members) => members.get(part),
+        Value::Array(elements) => elements.get(part.parse::<usize>().ok()?),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => None,
+    }
+}
+
+/// Without the line ends that programs finish with, as `$(…)` gives it.
+fn trimmed(text: &str) -> Value {
+    Value::from(text.trim_end_matches(['\n', '\r']))
+}
+
+fn text_of(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Null => String::new(),
+        Value::Bool(_) | Value::Number(_) | Value::Array(_) | Value::Object(_) => value.to_string(),
+    }
+}
