@@ -140,7 +140,11 @@ fn the_environment_is_that_of_the_table() {
         (
             Provider::Gemini,
             Tools::Only,
-            all(&[("GEMINI_CLI_HOME", "/private/gemini-home"), ("GEMINI_CLI_NO_RELAUNCH", "true")]),
+            all(&[
+                ("GEMINI_CLI_HOME", "/private/gemini-home"),
+                ("GEMINI_CLI_NO_RELAUNCH", "true"),
+                ("GEMINI_SANDBOX", "false"),
+            ]),
         ),
         (Provider::Codex, Tools::Only, all(&[])),
         (Provider::OpenCode, Tools::None, all(&[])),
@@ -260,6 +264,7 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
         json!({
             "security": {"auth": {"selectedType": "oauth-personal"}},
             "mcpServers": {"awf-proxy": server},
+            "advanced": {"ignoreLocalEnv": true},
         })
     );
     assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
