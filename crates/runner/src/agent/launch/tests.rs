@@ -53,7 +53,7 @@ fn file(launch: &Launch, name: &str) -> Value {
 
 fn text_file(launch: &Launch, name: &str) -> String {
     let found = launch.files.iter().find(|(path, _)| path == Path::new(name));
-    let (_, bytes) = found.unwrap_or_else(|| panic!("no {name} in {:?}", launch.files));
+    let (_, bytes) = found.unwrap_or_else(|| panic!("no {name} in {launch:?}"));
     String::from_utf8(bytes.clone()).unwrap()
 }
 
@@ -449,6 +449,14 @@ fn long_system_prompts_are_no_arguments() {
         let in_prompt = launch.stdin.is_some_and(|prompt| prompt.len() > 200_000);
         assert!(in_file || in_prompt, "{provider:?}");
     }
+}
+
+#[test]
+fn keys_are_not_shown() {
+    let mut asked = request(Tools::Only);
+    asked.env = vec![("ANTHROPIC_API_KEY".to_owned(), "sk-secret".to_owned())];
+    let shown = format!("{:?}", launch(Provider::Claude, &asked).unwrap());
+    assert!(shown.contains("ANTHROPIC_API_KEY") && !shown.contains("sk-secret"), "{shown}");
 }
 
 #[test]
