@@ -108,8 +108,8 @@ pub struct Server {
     pub args: Vec<String>,
 }
 
-/// What a step asks of an agent.
-#[derive(Clone, Debug)]
+/// What a step asks of an agent. It may hold keys, so it is never shown.
+#[derive(Clone)]
 pub struct Request {
     pub prompt: String,
     pub system_prompt: Option<String>,

@@ -1,6 +1,7 @@
 //! The real agent programs against a scripted model, in a home that does what it can to bring their
 //! own tools back. Each runs three times: with our tools alone; as the person has it, where the
 //! same forced call works; and with both kinds of tools.
+#![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 mod agents {
     pub(crate) mod home;

@@ -334,3 +334,6 @@ fn text_of(value: &Value) -> String {
 fn items(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
+
+#[cfg(test)]
+mod tests;

@@ -64,6 +64,8 @@ pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, A
         args.extend(["--policy".to_owned(), path_text(&policy)?]);
         args.extend(words(["--allowed-mcp-server-names", SERVER_NAME, "--extensions", "none"]));
         launch.files.push((policy, POLICY.as_bytes().to_vec()));
+        // In a sandbox of its own it could not start our server.
+        launch.env.push(("GEMINI_SANDBOX".to_owned(), "false".to_owned()));
         let stays =
             ["GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC", "GEMINI_CLI_CUSTOM_HEADERS"];
         launch.env_remove =
@@ -131,6 +133,10 @@ fn settings(wanted: &Wanted, folder: &GeminiFolder) -> Result<Value, AgentError>
         "timeout": wanted.request.call_timeout.as_millis() as u64,
     });
     member(&mut settings, "mcpServers").insert(SERVER_NAME.to_owned(), ours);
+    if wanted.mode == Mode::Isolated {
+        // An agent that may write files could write this one, for the next step to read.
+        member(&mut settings, "advanced").insert("ignoreLocalEnv".to_owned(), json!(true));
+    }
     Ok(Value::Object(settings))
 }
 

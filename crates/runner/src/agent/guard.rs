@@ -83,7 +83,7 @@ const CLAUDE: Allowed = Allowed {
 const GEMINI: Allowed = Allowed {
     switches: &["--debug", "--screen-reader", "-d"],
     valued: &["--include-directories", "--model", "--session-id", "-m"],
-    governed: &["GEMINI_CLI_"],
+    governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
     free: &["GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC", "GEMINI_CLI_CUSTOM_HEADERS"],
     config: &[],
 };

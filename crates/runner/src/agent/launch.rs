@@ -15,7 +15,7 @@ use super::{
 pub(super) const ARGUMENT_BYTES_MAX: usize = 100 * 1024;
 
 /// A process to start, in the request's `dir`.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Launch {
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -51,6 +51,17 @@ impl Launch {
             std::os::unix::fs::symlink(target, link)?;
         }
         Ok(())
+    }
+}
+
+/// Keys travel in the environment and the files: only names are shown.
+impl std::fmt::Debug for Launch {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let env: Vec<&String> = self.env.iter().map(|(name, _)| name).collect();
+        let files: Vec<&PathBuf> = self.files.iter().map(|(path, _)| path).collect();
+        let mut shown = out.debug_struct("Launch");
+        shown.field("program", &self.program).field("env", &env).field("files", &files);
+        shown.field("isolation", &self.isolation).finish_non_exhaustive()
     }
 }
 

@@ -13,8 +13,8 @@ use super::AgentError;
 /// Settings and memory files of people are far smaller.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The environment that the agent would inherit.
-#[derive(Clone, Debug, Default)]
+/// The environment that the agent would inherit. It holds keys, so it is never shown.
+#[derive(Clone, Default)]
 pub struct Person {
     env: BTreeMap<String, String>,
 }
@@ -45,7 +45,7 @@ impl Person {
 }
 
 /// What Gemini's own folder holds.
-#[derive(Clone, Debug, Default)]
+#[derive(Default)]
 pub(super) struct GeminiFolder {
     pub(super) path: PathBuf,
     /// The names of all that lies in it.
@@ -174,7 +174,7 @@ mod tests {
     fn broken_settings_are_named() {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("settings.json"), "{\"a\": ").unwrap();
-        let error = GeminiFolder::read(dir.path()).unwrap_err().to_string();
+        let error = GeminiFolder::read(dir.path()).err().unwrap().to_string();
         assert!(error.contains("settings.json cannot be read: it is not JSON"), "{error}");
     }
 }

@@ -15,6 +15,7 @@ use tempfile::TempDir;
 use testkit::model::{Model, Turn};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
+use tokio::sync::OnceCell;
 
 use super::home;
 
@@ -46,12 +47,7 @@ pub(crate) struct Outcome {
 impl Stage {
     /// A home with nothing in it but the person's choice to sign in with a key.
     pub(crate) async fn friendly(provider: Provider) -> Stage {
-        let programs = tools_dir().join("agents/bin");
-        let path = std::env::join_paths(
-            std::iter::once(programs)
-                .chain(std::env::split_paths(&std::env::var_os("PATH").unwrap())),
-        );
-        let installed = Installed::detect(provider, None, Some(&path.unwrap())).await.unwrap();
+        let installed = installed(provider).await;
         let dir = tempfile::tempdir().unwrap();
         for folder in ["home", "workspace", "private"] {
             std::fs::create_dir(dir.path().join(folder)).unwrap();
@@ -232,6 +228,20 @@ impl Outcome {
             self.stderr
         )
     }
+}
+
+/// Asked once a program: some take seconds to start.
+async fn installed(provider: Provider) -> Installed {
+    static FOUND: [OnceCell<Installed>; 4] = [const { OnceCell::const_new() }; 4];
+    let place = Provider::ALL.iter().position(|known| *known == provider).unwrap();
+    let detect = || async {
+        let path = std::env::var_os("PATH").unwrap();
+        let folders = std::env::split_paths(&path);
+        let folders = std::iter::once(tools_dir().join("agents/bin")).chain(folders);
+        let path = std::env::join_paths(folders).unwrap();
+        Installed::detect(provider, None, Some(&path)).await.unwrap()
+    };
+    FOUND[place].get_or_init(detect).await.clone()
 }
 
 fn codex_config(url: &str) -> Value {

@@ -53,7 +53,7 @@ fn file(launch: &Launch, name: &str) -> Value {
 
 fn text_file(launch: &Launch, name: &str) -> String {
     let found = launch.files.iter().find(|(path, _)| path == Path::new(name));
-    let (_, bytes) = found.unwrap_or_else(|| panic!("no {name} in {:?}", launch.files));
+    let (_, bytes) = found.unwrap_or_else(|| panic!("no {name} in {launch:?}"));
     String::from_utf8(bytes.clone()).unwrap()
 }
 
@@ -140,7 +140,11 @@ fn the_environment_is_that_of_the_table() {
         (
             Provider::Gemini,
             Tools::Only,
-            all(&[("GEMINI_CLI_HOME", "/private/gemini-home"), ("GEMINI_CLI_NO_RELAUNCH", "true")]),
+            all(&[
+                ("GEMINI_CLI_HOME", "/private/gemini-home"),
+                ("GEMINI_CLI_NO_RELAUNCH", "true"),
+                ("GEMINI_SANDBOX", "false"),
+            ]),
         ),
         (Provider::Codex, Tools::Only, all(&[])),
         (Provider::OpenCode, Tools::None, all(&[])),
@@ -260,6 +264,7 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
         json!({
             "security": {"auth": {"selectedType": "oauth-personal"}},
             "mcpServers": {"awf-proxy": server},
+            "advanced": {"ignoreLocalEnv": true},
         })
     );
     assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
@@ -444,6 +449,14 @@ fn long_system_prompts_are_no_arguments() {
         let in_prompt = launch.stdin.is_some_and(|prompt| prompt.len() > 200_000);
         assert!(in_file || in_prompt, "{provider:?}");
     }
+}
+
+#[test]
+fn keys_are_not_shown() {
+    let mut asked = request(Tools::Only);
+    asked.env = vec![("ANTHROPIC_API_KEY".to_owned(), "sk-secret".to_owned())];
+    let shown = format!("{:?}", launch(Provider::Claude, &asked).unwrap());
+    assert!(shown.contains("ANTHROPIC_API_KEY") && !shown.contains("sk-secret"), "{shown}");
 }
 
 #[test]
