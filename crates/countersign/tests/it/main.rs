@@ -33,6 +33,7 @@ mod reload;
 mod results;
 mod roles;
 mod rug_pull;
+mod runs;
 mod sharing;
 mod start;
 mod tidy;
