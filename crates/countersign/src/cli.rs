@@ -44,8 +44,9 @@ pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: Place,
 
-    /// How log lines look; they go to stderr
-    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, display_order = LAST)]
+    /// How log lines on stderr look: text, json
+    #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, display_order = LAST,
+        hide_possible_values = true)]
     pub(crate) log_format: LogFormat,
 
     #[command(subcommand)]

@@ -168,23 +168,27 @@ mod tests {
         "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap()
     }
 
+    fn steps() -> Value {
+        let call = json!({"id": "0197", "server_name": "files", "tool_name": "Read",
+            "status": "error", "error_code": "TIMEOUT", "duration_ms": 1.5,
+            "timestamp": "2026-02-03T09:08:08Z",
+            "target": {"system": "filesystem", "resource": "/a"}});
+        json!([
+            {"number": 1, "state": "ask", "kind": "agent", "attempt": 1, "provider": "claude",
+             "status": "timed_out", "duration_ms": 9_000.0, "tokens": 1200, "calls_total": 150,
+             "error_code": "TIMEOUT", "error_message": "too\nlate", "calls": [call]},
+            {"number": 2, "state": "test", "kind": "command", "attempt": 1, "provider": null,
+             "status": "success", "duration_ms": 20.0, "tokens": null, "calls_total": 0,
+             "error_code": null, "error_message": null, "calls": []},
+        ])
+    }
+
     fn run() -> Value {
         json!({"id": "01a1de05-f636-7275-a785-685f5814b426", "workflow": "deploy\u{1b}",
             "version": "1.0", "file": "/flow.yaml", "pid": 7, "status": "failure",
             "message": "no luck", "exit_code": 3, "started_at": "2026-02-03T09:08:07.123Z",
             "ended_at": "2026-02-03T09:08:17.123Z", "duration_ms": 10_000.0, "trace_id": null,
-            "steps_total": 2, "tokens": 1200, "cost_usd": 0.05,
-            "steps": [
-                {"number": 1, "state": "ask", "kind": "agent", "attempt": 1, "provider": "claude",
-                 "status": "timed_out", "duration_ms": 9_000.0, "tokens": 1200, "calls_total": 150,
-                 "error_code": "TIMEOUT", "error_message": "too\nlate", "calls": [
-                    {"id": "0197", "server_name": "files", "tool_name": "Read", "status": "error",
-                     "error_code": "TIMEOUT", "duration_ms": 1.5,
-                     "timestamp": "2026-02-03T09:08:08Z", "target": {"system": "filesystem",
-                     "resource": "/a"}}]},
-                {"number": 2, "state": "test", "kind": "command", "attempt": 1, "provider": null,
-                 "status": "success", "duration_ms": 20.0, "tokens": null, "calls_total": 0,
-                 "error_code": null, "error_message": null, "calls": []}]})
+            "steps_total": 2, "tokens": 1200, "cost_usd": 0.05, "steps": steps()})
     }
 
     #[test]

@@ -34,6 +34,7 @@ mod reload;
 mod results;
 mod roles;
 mod rug_pull;
+mod runs;
 mod sharing;
 mod start;
 mod tidy;
