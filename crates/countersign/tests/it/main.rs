@@ -35,6 +35,7 @@ mod roles;
 mod rug_pull;
 mod sharing;
 mod start;
+mod telemetry;
 mod tidy;
 mod tokens;
 mod upstreams;
