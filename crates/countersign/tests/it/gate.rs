@@ -28,6 +28,10 @@ pub(crate) fn program(home: &Path) -> Command {
 /// A command that writes nothing into the person's own folders and inherits no setting.
 pub(crate) fn command(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
+    let is_telemetry = |name: &std::ffi::OsString| name.to_string_lossy().starts_with("OTEL_");
+    for (name, _) in std::env::vars_os().filter(|(name, _)| is_telemetry(name)) {
+        command.env_remove(name);
+    }
     command
         .env_remove("COUNTERSIGN_CONFIG")
         .env_remove("COUNTERSIGN_API_KEY")

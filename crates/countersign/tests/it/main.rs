@@ -37,6 +37,7 @@ mod rug_pull;
 mod runs;
 mod sharing;
 mod start;
+mod telemetry;
 mod tidy;
 mod tokens;
 mod upstreams;

@@ -1,0 +1,607 @@
+//! Spans, as a collector gets them from the real program: what there is, under what, what they say
+//! and what they never say; and a collector that is gone or slow, which no call waits for.
+
+use std::collections::BTreeMap;
+use std::process::Stdio;
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::Request;
+use axum::routing::any;
+use mcp::http::client::Endpoint;
+use mcp::http::server::Sessions;
+use mcp::peer::{Ask, Trace};
+use reqwest::Method;
+use rustix::process::{Pid, Signal};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use testkit::client::{Client, PATIENCE, text};
+use testkit::otlp::{Collector, Seen};
+use testkit::script::Script;
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tokio::process::{Child, Command};
+
+use crate::gate::{eventually, http_client, program, scripted};
+
+const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
+const PARENT: &str = "00f067aa0ba902b7";
+
+/// What must be in no span.
+const SECRET: &str = "argument-that-nobody-else-may-see";
+
+fn traceparent() -> String {
+    format!("00-{TRACE}-{PARENT}-01")
+}
+
+fn tools() -> Value {
+    json!([
+        {"name": "echo", "annotations": {"readOnlyHint": true}},
+        {"name": "error", "x-do": "error", "annotations": {"readOnlyHint": true}},
+        {"name": "is_error", "x-do": "is_error", "annotations": {"readOnlyHint": true}},
+    ])
+}
+
+/// `serve` with variables of its own, whose log can be read.
+struct Traced {
+    dir: TempDir,
+    address: String,
+    child: Child,
+    log: Arc<Mutex<String>>,
+}
+
+impl Traced {
+    async fn start(config: Value, variables: &[(&str, &str)]) -> Traced {
+        Traced::start_with(config, variables, &[]).await
+    }
+
+    async fn start_with(mut config: Value, variables: &[(&str, &str)], args: &[&str]) -> Traced {
+        let dir = tempfile::tempdir().unwrap();
+        config["mcpServers"]["s"] = scripted(dir.path(), "s", &tools());
+        std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+        let mut child = program(dir.path())
+            .args(args)
+            .args(["--config", "config.json", "serve", "--listen", "127.0.0.1:0", "-o", "json"])
+            .env("OTEL_BSP_SCHEDULE_DELAY", "50")
+            .envs(variables.iter().copied())
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let log = Arc::<Mutex<String>>::default();
+        let mut errors = BufReader::new(child.stderr.take().unwrap());
+        let noting = log.clone();
+        tokio::spawn(async move {
+            let mut line = String::new();
+            while errors.read_line(&mut line).await.is_ok_and(|read| read > 0) {
+                noting.lock().unwrap().push_str(&line);
+                line.clear();
+            }
+        });
+        let mut line = String::new();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        tokio::time::timeout(PATIENCE, stdout.read_line(&mut line)).await.unwrap().unwrap();
+        let ready: Value =
+            serde_json::from_str(&line).unwrap_or_else(|_| panic!("{}", log.lock().unwrap()));
+        let address = ready["listen"].as_str().unwrap().to_owned();
+        Traced { dir, address, child, log }
+    }
+
+    /// Sends its spans to this collector over gRPC.
+    async fn to(collector: &Collector) -> Traced {
+        Traced::start(json!({}), &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)]).await
+    }
+
+    fn secret(&self, name: &str) -> String {
+        let text = std::fs::read_to_string(self.dir.path().join("home").join(name)).unwrap();
+        text.trim().to_owned()
+    }
+
+    async fn client(&self, path: &str) -> Client {
+        let mut endpoint = Endpoint::new(format!("http://{}{path}", self.address));
+        let bearer = format!("Bearer {}", self.secret("agent-token"));
+        endpoint.headers.push((reqwest::header::AUTHORIZATION, bearer.parse().unwrap()));
+        Client::greet(json!({}), vec![], |service| {
+            mcp::http::client::connect(endpoint, service).unwrap()
+        })
+        .await
+    }
+
+    async fn stop(&mut self) -> (Option<i32>, Duration) {
+        let pid = Pid::from_raw(self.child.id().unwrap().cast_signed()).unwrap();
+        let told = Instant::now();
+        rustix::process::kill_process(pid, Signal::TERM).unwrap();
+        let status = tokio::time::timeout(PATIENCE, self.child.wait()).await.unwrap().unwrap();
+        (status.code(), told.elapsed())
+    }
+
+    async fn line(&self, with: &str) -> String {
+        let log = self.log.clone();
+        eventually(|| async {
+            let log = log.lock().unwrap();
+            log.lines().find(|line| line.contains(with)).map(str::to_owned)
+        })
+        .await
+    }
+}
+
+fn read(tool: &str) -> Value {
+    json!({"name": format!("s:{tool}"), "args": {"note": SECRET},
+           "intent": {"operation_type": "read", "reason": SECRET}})
+}
+
+/// The one span of this name.
+fn span<'a>(spans: &'a [Seen], name: &str) -> &'a Seen {
+    let mut named = spans.iter().filter(|span| span.name == name);
+    let found = named.next().unwrap_or_else(|| panic!("no {name} in {spans:#?}"));
+    assert!(named.next().is_none(), "two of {name} in {spans:#?}");
+    found
+}
+
+/// Request, call and upstream call, each under the one before it.
+fn tree<'a>(spans: &'a [Seen], tool: &str) -> [&'a Seen; 3] {
+    let call = span(spans, &format!("tool.call.{tool}"));
+    let of = |name: &str, fits: &dyn Fn(&Seen) -> bool| {
+        let found = spans.iter().find(|span| span.name == name && fits(span));
+        found.unwrap_or_else(|| panic!("no {name} for {tool} in {spans:#?}"))
+    };
+    let request = of("mcp.request", &|span| span.span_id == call.parent_id);
+    let upstream = of("upstream.call", &|span| span.parent_id == call.span_id);
+    assert_eq!([&*request.trace_id, &*upstream.trace_id], [&*call.trace_id, &*call.trace_id]);
+    [request, call, upstream]
+}
+
+fn without_durations(span: &Seen) -> Value {
+    let mut attributes = span.attributes.clone();
+    let members = attributes.as_object_mut().unwrap();
+    for name in ["tool.duration_ms", "countersign.call.id", "mcp.session.id", "jsonrpc.request.id"]
+    {
+        members.remove(name);
+    }
+    attributes
+}
+
+async fn the_tree_of_a_call(collector: &Collector, mut gate: Traced) {
+    let client = gate.client("/mcp").await;
+    client.call("call_tool_read", read("echo")).await;
+    let spans = collector.spans(3).await;
+    let [request, call, upstream] = tree(&spans, "echo");
+    assert_eq!(request.parent_id, "", "nobody gave a parent");
+    let kinds = [request.kind, call.kind, upstream.kind].map(|kind| kind.as_str_name());
+    assert_eq!(kinds, ["SPAN_KIND_SERVER", "SPAN_KIND_INTERNAL", "SPAN_KIND_CLIENT"]);
+    let expected = json!({"mcp.method.name": "tools/call", "countersign.surface": "discovery"});
+    assert_eq!(without_durations(request), expected);
+    assert!(request.attributes["mcp.session.id"].is_string());
+    assert!(request.attributes["jsonrpc.request.id"].is_string());
+    let expected = json!({"tool.name": "echo", "tool.source": "mcp:s",
+        "intent.operation_type": "read", "tool.outcome": "success"});
+    assert_eq!(without_durations(call), expected);
+    assert!(call.attributes["tool.duration_ms"].as_f64().unwrap() > 0.0);
+    let expected = json!({"upstream.server": "s", "upstream.transport": "stdio"});
+    assert_eq!(without_durations(upstream), expected);
+    assert!(spans.iter().all(|span| span.error.is_none()), "{spans:#?}");
+    assert_eq!(call.resource["service.name"], "countersign");
+    assert_eq!(call.resource["service.version"], env!("CARGO_PKG_VERSION"));
+    assert_eq!(gate.stop().await.0, Some(0));
+    assert!(!collector.text().contains(SECRET), "{}", collector.text());
+}
+
+#[tokio::test]
+async fn a_call_is_a_tree_of_spans_over_grpc() {
+    let collector = Collector::grpc().await;
+    let config = json!({"telemetry": {"exporter": collector.url}});
+    let gate = Traced::start(config, &[]).await;
+    the_tree_of_a_call(&collector, gate).await;
+}
+
+#[tokio::test]
+async fn a_call_is_a_tree_of_spans_over_http() {
+    let collector = Collector::http().await;
+    let config = json!({"telemetry": {"exporter": collector.url, "protocol": "http"}});
+    let gate = Traced::start(config, &[]).await;
+    the_tree_of_a_call(&collector, gate).await;
+}
+
+#[tokio::test]
+async fn what_fails_is_marked_by_its_code_and_in_no_other_words() {
+    let collector = Collector::grpc().await;
+    let mut gate = Traced::to(&collector).await;
+    let client = gate.client("/mcp").await;
+    for tool in ["error", "is_error"] {
+        client.call("call_tool_read", read(tool)).await;
+    }
+    // The keys do not match each other; there is no such tool; the parameters make no sense.
+    client.call("call_tool_write", read("echo")).await;
+    client.call("call_tool_read", read("nothing")).await;
+    client.call("call_tool_read", json!({"name": "s:echo", "args": SECRET})).await;
+    gate.client("/mcp/s/s")
+        .await
+        .request("tools/call", json!({"name": "error"}))
+        .await
+        .unwrap_err();
+    assert_eq!(gate.stop().await.0, Some(0));
+    let spans = collector.so_far();
+
+    let error = |span: &Seen| span.error.clone().unwrap_or_default();
+    let named = |name: &'static str| spans.iter().filter(move |span| span.name == name);
+    let [plain, of_error] = named("tool.call.error").collect::<Vec<_>>()[..] else {
+        panic!("{spans:#?}")
+    };
+    for call in [plain, of_error] {
+        assert_eq!(error(call), "UPSTREAM_ERROR");
+        assert_eq!(call.attributes["error.type"], "UPSTREAM_ERROR");
+        assert_eq!(call.attributes["tool.outcome"], "error");
+        let upstream = spans.iter().find(|span| span.parent_id == call.span_id).unwrap();
+        assert_eq!(error(upstream), "-32042");
+        assert_eq!(upstream.attributes["rpc.jsonrpc.error_code"], -32042);
+    }
+    let [_, call, upstream] = tree(&spans, "is_error");
+    assert_eq!((error(call), error(upstream)), ("tool_error".to_owned(), String::new()));
+    assert_eq!(call.attributes["tool.outcome"], "error");
+    for (tool, code, source) in
+        [("echo", "INTENT_MISMATCH", json!("mcp:s")), ("nothing", "TOOL_NOT_FOUND", Value::Null)]
+    {
+        let call = span(&spans, &format!("tool.call.{tool}"));
+        assert_eq!(error(call), code);
+        assert_eq!(call.attributes["tool.outcome"], "blocked");
+        assert_eq!(call.attributes["tool.source"], source);
+        let asked = spans.iter().any(|span| span.parent_id == call.span_id);
+        assert!(!asked, "a refused call reaches no server");
+    }
+    let requests: Vec<String> = named("mcp.request").map(error).collect();
+    assert_eq!(requests.iter().filter(|code| *code == "INVALID_ARGUMENTS").count(), 1);
+    assert_eq!(requests.iter().filter(|code| *code == "-32042").count(), 1, "{requests:?}");
+    assert!(!collector.text().contains(SECRET), "{}", collector.text());
+}
+
+/// A call that carries trace context in its headers, in `_meta`, or in both.
+fn ask(header: Option<&str>, meta: Option<&str>) -> Ask {
+    let mut params = json!({"name": "echo", "arguments": {"note": SECRET}});
+    if let Some(parent) = meta {
+        params["_meta"] = json!({"traceparent": parent, "tracestate": "their=meta", "kept": 1});
+    }
+    let trace = header.map(|parent| {
+        Box::new(Trace { parent: parent.to_owned(), state: Some("their=header".to_owned()) })
+    });
+    let params = mcp::message::to_raw(&params);
+    Ask { trace, ..Ask::new("tools/call", Some(params), PATIENCE) }
+}
+
+#[tokio::test]
+async fn the_callers_span_is_the_parent() {
+    let other = format!("00-{}-{PARENT}-01", "5".repeat(32));
+    for (header, meta, state) in [
+        (Some(traceparent()), None, "their=header"),
+        (None, Some(traceparent()), "their=meta"),
+        // The request's own word counts for more than that of the way here.
+        (Some(other.clone()), Some(traceparent()), "their=meta"),
+        (Some(traceparent()), Some("nonsense".to_owned()), "their=header"),
+    ] {
+        let collector = Collector::grpc().await;
+        let gate = Traced::to(&collector).await;
+        let client = gate.client("/mcp/s/s").await;
+        client.peer.request(ask(header.as_deref(), meta.as_deref())).await.unwrap();
+        let spans = collector.spans(3).await;
+        let [request, call, upstream] = tree(&spans, "echo");
+        assert_eq!((&*request.trace_id, &*request.parent_id), (TRACE, PARENT), "{header:?}");
+        for span in [request, call, upstream] {
+            assert_eq!(span.trace_state, state, "{header:?} {meta:?}");
+        }
+        assert_eq!(call.attributes["intent.operation_type"], Value::Null, "nothing was declared");
+    }
+}
+
+#[tokio::test]
+async fn what_is_no_trace_context_is_no_parent() {
+    let collector = Collector::grpc().await;
+    let gate = Traced::to(&collector).await;
+    let client = gate.client("/mcp/s/s").await;
+    let zeros = format!("00-{}-{PARENT}-01", "0".repeat(32));
+    client.peer.request(ask(Some("nonsense"), Some(&zeros))).await.unwrap();
+    let spans = collector.spans(3).await;
+    let [request, ..] = tree(&spans, "echo");
+    assert_eq!((request.parent_id.as_str(), request.trace_state.as_str()), ("", ""));
+}
+
+/// An HTTP server whose requests' headers are kept.
+async fn http_upstream() -> (String, Arc<Mutex<Vec<BTreeMap<String, String>>>>) {
+    let seen = Arc::<Mutex<Vec<BTreeMap<String, String>>>>::default();
+    let (sessions, noting) = (Sessions::new(), seen.clone());
+    let handler = any(move |request: Request| {
+        let (sessions, noting) = (sessions.clone(), noting.clone());
+        async move {
+            let text = |value: &reqwest::header::HeaderValue| value.to_str().unwrap().to_owned();
+            let headers = request.headers().iter().map(|(k, v)| (k.to_string(), text(v))).collect();
+            noting.lock().unwrap().push(headers);
+            sessions.handle(request, "anyone", || Arc::new(Script::new(tools()))).await
+        }
+    });
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/mcp", listener.local_addr().unwrap());
+    let router = Router::new().route("/mcp", handler);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, seen)
+}
+
+/// The params that a server got, from its answer.
+fn echoed(answer: &str) -> Value {
+    let answer: Value = serde_json::from_str(answer).unwrap();
+    serde_json::from_str(text(&answer)).unwrap()
+}
+
+#[tokio::test]
+async fn servers_are_told_the_span_that_asks_them() {
+    let (url, seen) = http_upstream().await;
+    let collector = Collector::grpc().await;
+    let config = json!({"mcpServers": {"h": {"url": url}},
+        "telemetry": {"exporter": collector.url}});
+    let gate = Traced::start(config, &[]).await;
+    for (server, is_http) in [("s", false), ("h", true)] {
+        let client = gate.client(&format!("/mcp/s/{server}")).await;
+        let before = collector.so_far().len();
+        let answer = client.peer.request(ask(None, Some(&traceparent()))).await.unwrap();
+        let spans = collector.spans(before + 3).await;
+        let [.., upstream] = tree(&spans[before..], "echo");
+        let ours = format!("00-{TRACE}-{}-01", upstream.span_id);
+        let expected = json!({"traceparent": ours, "tracestate": "their=meta", "kept": 1});
+        assert_eq!(echoed(answer.get())["_meta"], expected, "{server}");
+        if is_http {
+            let seen = seen.lock().unwrap();
+            let told = seen.iter().find(|headers| headers.contains_key("traceparent")).unwrap();
+            assert_eq!((&*told["traceparent"], &*told["tracestate"]), (&*ours, "their=meta"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn without_a_collector_servers_are_told_what_the_caller_said() {
+    let (url, seen) = http_upstream().await;
+    let gate = Traced::start(json!({"mcpServers": {"h": {"url": url}}}), &[]).await;
+    for server in ["s", "h"] {
+        let client = gate.client(&format!("/mcp/s/{server}")).await;
+        for (ask, state) in [
+            (ask(None, Some(&traceparent())), "their=meta"),
+            (ask(Some(&traceparent()), None), "their=header"),
+        ] {
+            let answer = client.peer.request(ask).await.unwrap();
+            let meta = &echoed(answer.get())["_meta"];
+            assert_eq!(meta["traceparent"], traceparent(), "{server}");
+            assert_eq!(meta["tracestate"], state, "{server}");
+        }
+        let answer = client.peer.request(ask(Some("nonsense"), None)).await.unwrap();
+        assert_eq!(echoed(answer.get())["_meta"], Value::Null, "{server}");
+    }
+    let seen = seen.lock().unwrap();
+    let told: Vec<&String> = seen.iter().filter_map(|headers| headers.get("traceparent")).collect();
+    assert_eq!(told, [&traceparent(), &traceparent()]);
+}
+
+#[tokio::test]
+async fn the_other_ways_in_have_spans_too() {
+    let collector = Collector::grpc().await;
+    let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
+    let gate = Traced::start(json!({}), &endpoint).await;
+    let body = json!({"tool_variant": "call_tool_read", "name": "s:echo",
+        "intent": {"operation_type": "read"}});
+    let request = http_client()
+        .request(Method::POST, format!("http://{}/api/v1/tools/call", gate.address))
+        .bearer_auth(gate.secret("api-key"))
+        .header("traceparent", traceparent())
+        .header("content-type", "application/json")
+        .body(body.to_string());
+    assert!(request.send().await.unwrap().status().is_success());
+    let spans = collector.spans(3).await;
+    let [request, ..] = tree(&spans, "echo");
+    assert_eq!((&*request.trace_id, &*request.parent_id), (TRACE, PARENT));
+    assert_eq!(request.attributes["countersign.surface"], "rest");
+
+    // Each of these is a gate of its own, and delivers before it ends.
+    let server = scripted(gate.dir.path(), "other", &tools());
+    let wrap = [server["command"].as_str().unwrap(), server["args"][0].as_str().unwrap()];
+    let wrap = [&["wrap", "--name", "s", "--"], &wrap[..]].concat();
+    let two_keys = json!({"name": "call_tool_read", "arguments": read("echo")});
+    for (surface, args, params, count) in [
+        ("cli", &["call", "tool-read", "--tool-name", "s:echo"][..], None, 6),
+        ("discovery", &["mcp"], Some(two_keys), 9),
+        ("wrap", &wrap, Some(json!({"name": "echo"})), 12),
+    ] {
+        let dir = tempfile::tempdir().unwrap();
+        let config = json!({"mcpServers": {"s": server}});
+        std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+        let mut command = program(dir.path());
+        command.envs(endpoint).args(["--config", "config.json"]).args(args);
+        match params {
+            None => {
+                let ran = command.stdin(Stdio::null()).output().await.unwrap();
+                assert!(ran.status.success(), "{ran:?}");
+            }
+            Some(params) => {
+                let told = call_on_pipes(command, params).await;
+                assert!(told["_meta"]["traceparent"].is_string(), "{surface}: {told}");
+            }
+        }
+        let spans = collector.spans(count).await;
+        let [request, ..] = tree(&spans[count - 3..], "echo");
+        assert_eq!(request.attributes["countersign.surface"], surface);
+    }
+}
+
+/// Makes a call on a child's stdin and stdout, and lets it end by itself. Gives what its server got.
+async fn call_on_pipes(mut command: Command, params: Value) -> Value {
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    let (stdout, stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
+    let client =
+        Client::greet(json!({}), vec![], |service| mcp::lines::connect(stdout, stdin, service))
+            .await;
+    let answer = client.request("tools/call", params).await.unwrap();
+    client.peer.close("done");
+    drop(client);
+    tokio::time::timeout(PATIENCE, child.wait()).await.unwrap().unwrap();
+    serde_json::from_str(text(&answer)).unwrap()
+}
+
+#[tokio::test]
+async fn built_in_tools_have_no_server_to_ask() {
+    let collector = Collector::grpc().await;
+    let root = tempfile::tempdir().unwrap();
+    let config = json!({"workspace": {"enabled": true, "root": root.path()},
+        "telemetry": {"exporter": collector.url, "service_name": "mine"}});
+    let gate = Traced::start(config, &[("OTEL_SERVICE_NAME", "theirs")]).await;
+    let client = gate.client("/mcp").await;
+    let arguments = json!({"name": "workspace:Glob", "args": {"pattern": "*"},
+        "intent": {"operation_type": "read"}});
+    let answer = client.call("call_tool_read", arguments).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    let spans = collector.spans(2).await;
+    assert_eq!(span(&spans, "tool.call.Glob").attributes["tool.source"], "builtin");
+    assert_eq!(spans.len(), 2, "{spans:#?}");
+    assert_eq!(spans[0].resource["service.name"], "mine", "the config is asked first");
+}
+
+#[tokio::test]
+async fn standard_variables_are_understood() {
+    let collector = Collector::http().await;
+    let traces = format!("{}/v1/traces", collector.url);
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
+        ("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", traces.as_str()),
+        ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/protobuf"),
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-team=blue,authorization=Bearer%20t"),
+        ("OTEL_SERVICE_NAME", "gate-7"),
+        ("OTEL_RESOURCE_ATTRIBUTES", "deployment.environment.name=test,service.name=other"),
+    ];
+    let gate = Traced::start(json!({}), &variables).await;
+    gate.client("/mcp").await.call("call_tool_read", read("echo")).await;
+    let spans = collector.spans(3).await;
+    assert_eq!(spans[0].resource["service.name"], "gate-7");
+    assert_eq!(spans[0].resource["deployment.environment.name"], "test");
+    let headers = collector.headers();
+    assert_eq!((&*headers[0]["x-team"], &*headers[0]["authorization"]), ("blue", "Bearer t"));
+}
+
+#[tokio::test]
+async fn what_is_not_sampled_or_switched_off_is_not_sent() {
+    for variable in [
+        ("OTEL_TRACES_SAMPLER", "always_off"),
+        ("OTEL_SDK_DISABLED", "true"),
+        ("OTEL_TRACES_EXPORTER", "none"),
+    ] {
+        let collector = Collector::grpc().await;
+        let endpoint = ("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str());
+        let mut gate = Traced::start(json!({}), &[endpoint, variable]).await;
+        let answer = gate.client("/mcp").await.call("call_tool_read", read("echo")).await;
+        let params: Value = serde_json::from_str(text(&answer)).unwrap();
+        let told = params["_meta"]["traceparent"].as_str().map(|parent| parent.ends_with("-00"));
+        let expected = (variable.0 == "OTEL_TRACES_SAMPLER").then_some(true);
+        assert_eq!(told, expected, "whoever comes next is told that this was not sampled");
+        assert_eq!(gate.stop().await.0, Some(0));
+        assert_eq!(collector.headers().len(), 0, "{variable:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_sampled_out_parent_is_followed() {
+    let collector = Collector::grpc().await;
+    let mut gate = Traced::to(&collector).await;
+    let client = gate.client("/mcp/s/s").await;
+    let unsampled = format!("00-{TRACE}-{PARENT}-00");
+    client.peer.request(ask(None, Some(&unsampled))).await.unwrap();
+    client.peer.request(ask(None, Some(&traceparent()))).await.unwrap();
+    gate.stop().await;
+    assert_eq!(collector.so_far().len(), 3, "those of the second call");
+}
+
+#[tokio::test]
+async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
+    let silent = Collector::silent().await;
+    let gone = Collector::gone().await;
+    for (url, protocol) in
+        [(&gone, "grpc"), (&gone, "http"), (&silent.url, "grpc"), (&silent.url, "http")]
+    {
+        let config = json!({"telemetry": {"exporter": url, "protocol": protocol}});
+        // Room for a few, so that it is full at once.
+        let variables = [("OTEL_BSP_MAX_QUEUE_SIZE", "8"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "500")];
+        let mut gate = Traced::start(config, &variables).await;
+        let client = gate.client("/mcp").await;
+        client.call("call_tool_read", read("echo")).await;
+        let begun = Instant::now();
+        for _ in 0..50 {
+            let answer = client.call("call_tool_read", read("echo")).await;
+            assert_ne!(answer["isError"], true, "{answer}");
+        }
+        let took = begun.elapsed();
+        assert!(took < Duration::from_secs(5), "{url} {protocol}: 50 calls took {took:?}");
+        gate.line("spans cannot be delivered to 127.0.0.1:").await;
+        client.call("call_tool_read", read("echo")).await;
+        let (code, took) = gate.stop().await;
+        assert_eq!(code, Some(0));
+        assert!(took < Duration::from_secs(6), "{url} {protocol}: the end took {took:?}");
+        let log = gate.log.lock().unwrap().clone();
+        for words in ["spans cannot be delivered", "spans are dropped"] {
+            assert!(log.matches(words).count() <= 1, "{url} {protocol}: {log}");
+        }
+        assert!(!log.contains(SECRET), "{log}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_told_at_the_start_and_stops_nothing() {
+    for (telemetry, words) in [
+        (json!({"exporter": "https://127.0.0.1:9", "protocol": "http"}), "without TLS only"),
+        (json!({}), "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' is not supported"),
+    ] {
+        let variables = [
+            ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
+            ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+        ];
+        let gate = Traced::start(json!({"telemetry": telemetry}), &variables).await;
+        let line = gate.line("no spans are sent").await;
+        assert!(line.contains(words), "{line}");
+        gate.client("/mcp").await.call("call_tool_read", read("echo")).await;
+    }
+}
+
+#[tokio::test]
+async fn the_log_line_of_a_call_names_its_trace() {
+    let collector = Collector::grpc().await;
+    let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
+    for (variables, format) in
+        [(&endpoint[..], "text"), (&[], "text"), (&endpoint[..], "json"), (&[], "json")]
+    {
+        let args = ["--log-format", format];
+        let gate = Traced::start_with(json!({}), variables, &args).await;
+        let client = gate.client("/mcp/s/s").await;
+        client.peer.request(ask(None, Some(&traceparent()))).await.unwrap();
+        let line = gate.line("tool call").await;
+        match format {
+            "json" => {
+                let line: Value = serde_json::from_str(&line).unwrap();
+                assert_eq!(line["trace_id"], TRACE);
+                assert_eq!(line["tool"], "s:echo");
+                assert_eq!(line["source"], "mcp:s");
+                assert_eq!(line["outcome"], "success");
+                assert!(line["duration_ms"].is_number(), "{line}");
+            }
+            _ => assert!(line.contains(&format!("trace_id={TRACE}")), "{line}"),
+        }
+        assert!(!line.contains(SECRET), "{line}");
+    }
+    // A trace of our own is named as well, and none where there is none.
+    let collector = Collector::grpc().await;
+    let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
+    for variables in [&endpoint[..], &[]] {
+        let gate = Traced::start(json!({}), variables).await;
+        gate.client("/mcp").await.call("call_tool_write", read("echo")).await;
+        let line = gate.line("tool call").await;
+        assert!(line.contains("error=\"INTENT_MISMATCH\""), "{line}");
+        assert!(line.contains("source=\"mcp:s\""), "a refused tool has a source too: {line}");
+        if variables.is_empty() {
+            assert!(!line.contains("trace_id"), "{line}");
+        } else {
+            let spans = collector.spans(2).await;
+            let call = span(&spans, "tool.call.echo");
+            assert!(line.contains(&format!("trace_id={}", call.trace_id)), "{line}");
+        }
+    }
+}
