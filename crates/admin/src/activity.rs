@@ -1,5 +1,7 @@
 //! `GET /activity`: what was done, newest first, one record, counted, or all of it.
 
+pub(crate) mod openapi;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;

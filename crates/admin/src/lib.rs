@@ -10,6 +10,7 @@ mod decision;
 mod events;
 mod ledger;
 mod metrics;
+mod openapi;
 mod probe;
 mod receipt;
 mod record;
