@@ -17,21 +17,26 @@ use utoipa::openapi::{
 
 use crate::openapi::operation::Operation;
 use crate::openapi::schema::{Schema, WithMembers, any_object, object, one_of, text};
-use crate::{activity, answer, call, contention, receipt, routes, server, status, token, tool};
+use crate::{
+    activity, answer, call, contention, events, receipt, routes, server, status, token, tool,
+};
 
 /// The name of the one way to sign in.
 const ADMIN_KEY: &str = "admin_key";
 
 const REQUEST_ID: &str = "x-request-id";
 
+type Part = (&'static str, fn() -> Schema);
+
 /// What several answers have in common, each described once.
-const PARTS: &[(&str, fn() -> Schema)] = &[
+const PARTS: &[Part] = &[
     ("ApprovedItem", server::openapi::approved_item),
     ("Call", call::openapi::call),
     ("Chain", receipt::openapi::chain),
     ("ChainCheck", receipt::openapi::chain_check),
     ("DiffLine", server::openapi::diff_line),
     ("Error", error),
+    ("Event", events::openapi::event),
     ("Graph", contention::openapi::graph),
     ("Item", server::openapi::item),
     ("Key", receipt::openapi::key),

@@ -95,7 +95,7 @@ routes! {
         GET "/api/v1/keys" receipt::keys => receipt::openapi::keys,
         POST "/api/v1/keys/rotate" receipt::rotate => receipt::openapi::rotate,
         GET "/api/v1/contention" contention::show => contention::openapi::show,
-        GET "/api/v1/events" events::stream => status::openapi::events,
+        GET "/api/v1/events" events::stream => events::openapi::stream,
     }
 }
 

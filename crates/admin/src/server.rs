@@ -99,7 +99,7 @@ pub(crate) async fn restart(
     let server = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     if server["state"] == "disabled" {
         let message = format!("server '{name}' is switched off: nothing to restart");
-        return Err(Refusal::new(Code::InvalidRequest, message).into());
+        return Err(Refusal::new(Code::Conflict, message).into());
     }
     admin.gateway.restart(&name).await;
     Ok(Json(json!({"name": name, "restarting": true})))

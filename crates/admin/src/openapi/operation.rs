@@ -33,29 +33,29 @@ impl Operation {
 
     /// A part of the path.
     pub(crate) fn path(self, name: &str, words: &str) -> Operation {
-        self.parameter(name, ParameterIn::Path, Required::True, words, text())
+        self.parameter(ParameterIn::Path, name, words, text())
     }
 
     pub(crate) fn query(self, name: &str, words: &str, value: impl Into<Schema>) -> Operation {
-        self.parameter(name, ParameterIn::Query, Required::False, words, value)
+        self.parameter(ParameterIn::Query, name, words, value)
     }
 
     pub(crate) fn header(self, name: &str, words: &str, value: impl Into<Schema>) -> Operation {
-        self.parameter(name, ParameterIn::Header, Required::False, words, value)
+        self.parameter(ParameterIn::Header, name, words, value)
     }
 
     fn parameter(
         mut self,
-        name: &str,
         place: ParameterIn,
-        required: Required,
+        name: &str,
         words: &str,
         value: impl Into<Schema>,
     ) -> Operation {
+        let is_part = matches!(place, ParameterIn::Path);
         let parameter = ParameterBuilder::new()
             .name(name)
             .parameter_in(place)
-            .required(required)
+            .required(if is_part { Required::True } else { Required::False })
             .description(Some(words))
             .schema(Some(value));
         self.told = self.told.parameter(parameter);

@@ -9,11 +9,12 @@ use utoipa::openapi::{
 
 pub(crate) type Schema = RefOr<utoipa::openapi::Schema>;
 
-/// A duration as people write it.
-const DURATION: &str = "^[0-9]+(ms|s|m|h|d)$";
+/// A duration as people write it. More digits may be too long for what it is asked of.
+const DURATION: &str = "^[1-9][0-9]{0,5}(ms|s|m|h|d)$";
 
-/// A name of a server, a token or a profile.
-const NAME: &str = "^[A-Za-z0-9_.-]{1,64}$";
+/// A name of a server, a token or a profile: plain characters, and neither `.` nor `..`.
+const NAME: &str = r"^(\.{0,2}[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$";
+const NAME_CHARS_MAX: usize = 64;
 
 pub(crate) fn text() -> ObjectBuilder {
     ObjectBuilder::new().schema_type(Type::String)
@@ -25,7 +26,7 @@ pub(crate) fn filled() -> ObjectBuilder {
 }
 
 pub(crate) fn name() -> ObjectBuilder {
-    text().pattern(Some(NAME))
+    text().pattern(Some(NAME)).max_length(Some(NAME_CHARS_MAX))
 }
 
 pub(crate) fn duration() -> ObjectBuilder {
@@ -86,8 +87,12 @@ pub(crate) fn part(name: &str) -> Schema {
     Ref::from_schema_name(name).into()
 }
 
+/// Exactly one of these.
+pub(crate) fn either<const N: usize>(schemas: [Schema; N]) -> Schema {
+    schemas.into_iter().fold(OneOfBuilder::new(), OneOfBuilder::item).into()
+}
+
 pub(crate) fn or_null(schema: impl Into<Schema>) -> Schema {
-    let null = || Object::with_type(Type::Null);
     match schema.into() {
         RefOr::T(utoipa::openapi::Schema::Object(mut object)) => {
             object.schema_type = with_null(&object.schema_type);
@@ -98,7 +103,7 @@ pub(crate) fn or_null(schema: impl Into<Schema>) -> Schema {
             list.schema_type = with_null(&list.schema_type);
             RefOr::T(list.into())
         }
-        other => OneOfBuilder::new().item(other).item(null()).into(),
+        other => either([other, RefOr::T(Object::with_type(Type::Null).into())]),
     }
 }
 

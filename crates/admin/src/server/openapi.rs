@@ -8,8 +8,8 @@ use utoipa::openapi::ObjectBuilder;
 
 use crate::openapi::operation::Operation;
 use crate::openapi::schema::{
-    Schema, WithMembers, anything, count, count_between, digest, filled, flag, list_of, map_of,
-    name, object, one_of, or_null, part, text,
+    Schema, WithMembers, amount, count, count_between, digest, duration, either, filled, flag,
+    list_of, map_of, name, object, one_of, or_null, part, text,
 };
 use crate::server::LINES_MAX;
 
@@ -85,11 +85,19 @@ fn items_list() -> Schema {
 }
 
 pub(crate) fn approve_items() -> Operation {
-    let item = object()
-        .may("kind", or_null(kind()))
-        .may("name", or_null(text().description(Some("Needed but for instructions."))))
-        .may("fingerprint", or_null(text()))
+    let fingerprint = || or_null(text().description(Some("Only if exactly that waits.")));
+    let kinds = [ItemKind::Tool, ItemKind::Prompt, ItemKind::Template].map(ItemKind::as_str);
+    let named = object()
+        .has("name", text())
+        .may("kind", or_null(one_of(kinds).default(Some(ItemKind::Tool.as_str().into()))))
+        .may("fingerprint", fingerprint())
         .and_no_more();
+    let instructions = object()
+        .has("kind", one_of([ItemKind::Instructions.as_str()]))
+        .may("name", or_null(text()))
+        .may("fingerprint", fingerprint())
+        .and_no_more();
+    let item = either([named.into(), instructions.into()]);
     let answer = object().has("name", text()).has("approved", list_of(part("ApprovedItem")));
     decision("Approves what waits of a server: everything, or what is named")
         .optional_body(object().may("items", or_null(list_of(item))).and_no_more())
@@ -107,7 +115,7 @@ pub(crate) fn logs() -> Operation {
 pub(crate) fn restart() -> Operation {
     named("Ends a server's connection and makes it anew")
         .gives("It was told to", object().has("name", text()).has("restarting", flag()))
-        .refuses(&[Code::NotFound])
+        .refuses(&[Code::NotFound, Code::Conflict])
 }
 
 /// A kind of thing that servers list.
@@ -150,6 +158,7 @@ pub(crate) fn server() -> Schema {
 /// An entry of `mcpServers` with its name.
 pub(crate) fn new_server() -> Schema {
     let words = |names: &'static [&'static str]| one_of(names.iter().copied());
+    let seconds = amount().description(Some("In seconds."));
     let oauth = object().may("client_id", text()).may("scopes", list_of(text())).and_no_more();
     object()
         .has("name", name())
@@ -167,7 +176,7 @@ pub(crate) fn new_server() -> Schema {
         .may("auto_approve", words(AutoApprove::NAMES))
         .may("sharing", words(Sharing::NAMES))
         .may("start", words(Start::NAMES))
-        .may("call_timeout", anything().description(Some("Such as `30s`, or seconds.")))
+        .may("call_timeout", either([duration().into(), seconds.into()]))
         .may("max_concurrent", count_between(1, CONCURRENT_MAX))
         .may("oauth", oauth)
         .and_no_more()

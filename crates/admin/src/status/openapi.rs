@@ -1,7 +1,6 @@
 //! What `/status` and those who watch the process are told, in OpenAPI's words.
 
 use axum::http::StatusCode;
-use domain::Code;
 
 use crate::metrics::CONTENT_TYPE;
 use crate::openapi::operation::Operation;
@@ -55,12 +54,4 @@ pub(crate) fn is_ready() -> Operation {
     Operation::new("Whether calls are taken")
         .gives("They are", object().has("status", one_of(["ready"])))
         .answers(StatusCode::SERVICE_UNAVAILABLE, "They are not", &["application/json"], unready)
-}
-
-pub(crate) fn events() -> Operation {
-    let id = count().description(Some("The id of the last event that you have."));
-    Operation::new("What happens, as it happens, as server-sent events")
-        .header("Last-Event-ID", "Goes on after this event.", id)
-        .answers(StatusCode::OK, "A stream without end", &["text/event-stream"], text())
-        .refuses(&[Code::InvalidRequest, Code::LedgerUnavailable])
 }

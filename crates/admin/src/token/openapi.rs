@@ -5,9 +5,11 @@ use domain::caller::{Surface, Unannotated};
 use domain::tool::Class;
 use utoipa::openapi::{ArrayBuilder, ObjectBuilder};
 
+use super::EVERY;
 use crate::openapi::operation::Operation;
 use crate::openapi::schema::{
-    Schema, WithMembers, duration, flag, list_of, moment, name, object, one_of, or_null, part, text,
+    Schema, WithMembers, duration, either, flag, list_of, moment, name, object, one_of, or_null,
+    part, text,
 };
 
 pub(crate) fn list() -> Operation {
@@ -62,11 +64,13 @@ pub(crate) fn token() -> Schema {
 }
 
 pub(crate) fn new_token() -> Schema {
-    let servers = list_of(text()).min_items(Some(1));
+    let every = list_of(one_of([EVERY])).min_items(Some(1)).max_items(Some(1));
+    let every = every.description(Some("All of them, as if it were absent."));
+    let servers = either([every.into(), list_of(name()).min_items(Some(1)).into()]);
     object()
         .has("name", name())
         .has("operations", operations().min_items(Some(1)))
-        .may("servers", or_null(servers.description(Some("`[\"*\"]` or absent for all."))))
+        .may("servers", or_null(servers))
         .may("surfaces", or_null(surfaces().min_items(Some(1))))
         .may("profile", or_null(name().description(Some("One of the config."))))
         .may("expires_in", or_null(duration()))

@@ -7,8 +7,8 @@ use utoipa::openapi::ObjectBuilder;
 
 use crate::openapi::operation::Operation;
 use crate::openapi::schema::{
-    Schema, WithMembers, amount, any_object, anything, count, count_between, digest, flag, list_of,
-    object, one_of, or_null, part, text,
+    Schema, WithMembers, amount, any_object, anything, count, count_between, digest, either, flag,
+    list_of, object, one_of, or_null, part, text,
 };
 use crate::server::openapi::{kind, reviewed};
 use crate::tool::SEARCH_RESULTS_MAX;
@@ -44,10 +44,9 @@ pub(crate) fn show() -> Operation {
     let tool = reviewed(entry())
         .may("remediation", text().description(Some("Who can lift the lock, and how.")))
         .has("definition", any_object().description(Some("As the server sent it.")));
-    let item = utoipa::openapi::OneOfBuilder::new().item(tool).item(part("Item"));
     named("One tool as a reviewer sees it, or another thing that its server lists")
         .query("kind", "What is meant by the name.", kind())
-        .gives("The tool", item)
+        .gives("The tool, or the other thing", either([tool.into(), part("Item")]))
         .refuses(&[Code::NotFound, Code::LedgerUnavailable])
 }
 
