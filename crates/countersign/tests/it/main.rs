@@ -24,6 +24,7 @@ mod locks;
 mod metrics;
 mod misbehaving;
 mod obsigna;
+mod openapi;
 mod operator;
 mod own_lists;
 mod passthrough;
