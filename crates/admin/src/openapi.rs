@@ -2,6 +2,7 @@
 //! routes, each of which brings its description, so that it tells of them all.
 
 pub(crate) mod operation;
+pub(crate) mod query;
 pub(crate) mod schema;
 
 use std::sync::LazyLock;

@@ -19,6 +19,7 @@ const JSON: &str = "application/json";
 
 pub(crate) struct Operation {
     told: OperationBuilder,
+    queries: Vec<String>,
     given: Vec<(StatusCode, ResponseBuilder)>,
     refused: BTreeMap<StatusCode, Vec<Code>>,
 }
@@ -26,7 +27,7 @@ pub(crate) struct Operation {
 impl Operation {
     pub(crate) fn new(summary: &str) -> Operation {
         let told = OperationBuilder::new().summary(Some(summary));
-        Operation { told, given: Vec::new(), refused: BTreeMap::new() }
+        Operation { told, queries: Vec::new(), given: Vec::new(), refused: BTreeMap::new() }
             // Whoever asks under a foreign name, before anything else is looked at.
             .refuses(&[Code::Forbidden])
     }
@@ -36,7 +37,8 @@ impl Operation {
         self.parameter(ParameterIn::Path, name, words, text())
     }
 
-    pub(crate) fn query(self, name: &str, words: &str, value: impl Into<Schema>) -> Operation {
+    pub(crate) fn query(mut self, name: &str, words: &str, value: impl Into<Schema>) -> Operation {
+        self.queries.push(name.to_owned());
         self.parameter(ParameterIn::Query, name, words, value)
     }
 
@@ -115,12 +117,17 @@ impl Operation {
         self
     }
 
+    /// The names of the parameters that its query may have.
+    pub(crate) fn into_queries(self) -> Vec<String> {
+        self.queries
+    }
+
     /// The whole, for a route that such callers may use.
     pub(crate) fn build(self, id: &str, access: Access) -> utoipa::openapi::path::Operation {
         let tag = id.split("::").next().unwrap_or_default().to_owned();
         let whole = match access {
             Access::Anyone => self,
-            Access::Admin => self.refuses(&[Code::Unauthorized]),
+            Access::Admin => self.refuses(&[Code::Unauthorized, Code::InvalidRequest]),
         };
         let mut told = whole.told.operation_id(Some(id.replace("::", "_"))).tag(tag);
         if access == Access::Admin {

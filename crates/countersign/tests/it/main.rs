@@ -31,6 +31,7 @@ mod passthrough;
 mod receipt_cli;
 mod records;
 mod reload;
+mod rest_input;
 mod results;
 mod roles;
 mod rug_pull;
