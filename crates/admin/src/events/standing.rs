@@ -110,7 +110,9 @@ fn of_server(lock: Lock) -> bool {
 mod tests {
     use super::*;
 
-    fn standing(servers: &[(&str, &'static str, &[(&str, Lock)])]) -> Standing {
+    type Tools<'a> = &'a [(&'a str, Lock)];
+
+    fn standing(servers: &[(&str, &'static str, Tools<'_>)]) -> Standing {
         let servers = servers.iter().map(|(name, state, tools)| {
             let tools = tools.iter().map(|(tool, lock)| ((*tool).to_owned(), *lock)).collect();
             (Arc::from(*name), Stand { state, error: None, tools })

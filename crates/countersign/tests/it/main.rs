@@ -35,6 +35,7 @@ mod rest_input;
 mod results;
 mod roles;
 mod rug_pull;
+mod screens;
 mod sharing;
 mod start;
 mod tidy;
