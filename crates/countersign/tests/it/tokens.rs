@@ -452,16 +452,21 @@ async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
     let url = format!("http://{}/mcp/s/s", gate.address);
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
-    let post = http_client().post(&url).bearer_auth(&token).body(initialize.to_string());
-    let post = post.header("content-type", "application/json");
-    let post = post.header("accept", "application/json, text/event-stream");
-    let answer = post.send().await.unwrap();
+    let post = |message: Value| {
+        let post = http_client().post(&url).bearer_auth(&token).body(message.to_string());
+        let post = post.header("content-type", "application/json");
+        post.header("accept", "application/json, text/event-stream")
+    };
+    let answer = post(initialize).send().await.unwrap();
     let session = answer.headers()["mcp-session-id"].clone();
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let sent = post(initialized).header("mcp-session-id", &session).send().await.unwrap();
+    assert_eq!(sent.status(), 202);
     let listen = http_client().get(&url).bearer_auth(&token).header("mcp-session-id", &session);
     let mut stream = listen.header("accept", "text/event-stream").send().await.unwrap();
     assert_eq!(stream.status(), 200);
     let switch = async |verb: &str| {
-        let path = format!("/api/v1/tools/s/plain/{verb}");
+        let path = format!("/api/v1/tools/s/peek/{verb}");
         assert_eq!(gate.rest(Method::POST, &path, None).await.0, 200);
     };
     let next = async |stream: &mut reqwest::Response| {
