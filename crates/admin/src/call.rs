@@ -1,5 +1,7 @@
 //! `POST /tools/call`: a call by a person or a script, through the same pipeline as any other.
 
+pub(crate) mod openapi;
+
 use std::sync::Arc;
 
 use axum::Extension;

@@ -1,5 +1,7 @@
 //! `GET /contention`: agents that touched the same thing.
 
+pub(crate) mod openapi;
+
 use std::time::Duration;
 
 use axum::Json;

@@ -1,5 +1,9 @@
-//! `GET /events`: what happens, as it happens. Each event carries the number of the change that it
-//! tells; a client that names the last one it saw gets all that came after, from any process.
+//! `GET /events`: what happens, as it happens. An event of the ledger carries the number of the
+//! change that it tells; a client that names the last one it saw gets all that came after, from any
+//! process. How servers and tools stand is told without a number: it is not kept.
+
+pub(crate) mod openapi;
+mod standing;
 
 use std::time::Duration;
 
@@ -9,15 +13,18 @@ use axum::http::{HeaderMap, header};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Refusal};
 use futures_util::stream;
+use gateway::Gateway;
+use gateway::front::step::BYPASS;
 use serde_json::json;
 use store::query::{Change, Record, Run};
 use store::run::StepRecord;
-use store::{Status, Store, StoreError};
+use store::{Status, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use crate::Admin;
 use crate::answer::Refused;
+use crate::events::standing::Standing;
 use crate::ledger::off_thread;
 use crate::{record, run, status};
 
@@ -34,7 +41,7 @@ pub(crate) async fn stream(
     State(admin): State<Admin>,
     headers: HeaderMap,
 ) -> Result<Response, Refused> {
-    let store = admin.gateway.store().clone();
+    let store = admin.gateway.store();
     let last = match headers.get("last-event-id") {
         Some(id) => after(id.to_str().unwrap_or_default())?,
         None => {
@@ -43,13 +50,19 @@ pub(crate) async fn stream(
             off_thread(move || reader.latest_change()).await?
         }
     };
+    // Whoever is greeted hears of all that comes after.
+    let catalog_changes = admin.gateway.changes();
+    let ledger = store.ledger();
     let feed = Feed {
         last,
         changes: store.changes(),
+        catalog_changes,
+        standing: Standing::of(&admin.gateway.catalog()),
+        is_failing: ledger.fault.is_some(),
         stop: admin.gateway.draining(),
         quiet_looks: 0,
-        greeting: Some(greeting(last, &store.ledger())),
-        store,
+        greeting: Some(greeting(last, &ledger)),
+        gateway: admin.gateway,
     };
     let pieces = stream::try_unfold(feed, Feed::next);
     let headers =
@@ -64,7 +77,7 @@ fn greeting(last: i64, ledger: &store::Ledger) -> Bytes {
 }
 
 fn after(id: &str) -> Result<i64, Refused> {
-    id.parse().map_err(|_| {
+    id.parse().ok().filter(|id| *id >= 0).ok_or_else(|| {
         let message = format!("Last-Event-ID must be the id of an event, got '{id}'");
         let details = json!({"field": "Last-Event-ID", "provided": id});
         Refusal::new(Code::InvalidRequest, message).with(details).into()
@@ -72,9 +85,15 @@ fn after(id: &str) -> Result<i64, Refused> {
 }
 
 struct Feed {
-    store: Store,
+    gateway: Gateway,
+    /// The last change of the ledger that was told.
     last: i64,
     changes: watch::Receiver<i64>,
+    catalog_changes: watch::Receiver<u64>,
+    /// How servers and tools stood when they were looked at last.
+    standing: Standing,
+    /// Whether the ledger could not be written then.
+    is_failing: bool,
     stop: CancellationToken,
     quiet_looks: u32,
     greeting: Option<Bytes>,
@@ -87,19 +106,18 @@ impl Feed {
             return Ok(Some((greeting, self)));
         }
         loop {
-            let (reader, last) = (self.store.read().clone(), self.last);
-            let found = off_thread(move || reader.changes_after(last, PIECE_CHANGES)).await?;
-            if let Some((newest, _)) = found.last() {
-                self.last = *newest;
+            let news = self.changed().await? + &self.others().await;
+            if !news.is_empty() {
                 self.quiet_looks = 0;
-                return Ok(Some((found.iter().map(event).collect::<String>().into(), self)));
+                return Ok(Some((news.into(), self)));
             }
             tokio::select! {
                 // Closed where the store is: then the stop comes as well.
                 Ok(()) = self.changes.changed() => {}
+                Ok(()) = self.catalog_changes.changed() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {
                     self.quiet_looks += 1;
-                    let store = self.store.clone();
+                    let store = self.gateway.store().clone();
                     off_thread(move || run::end_lost(&store)).await;
                 }
                 () = self.stop.cancelled() => return Ok(None),
@@ -109,6 +127,37 @@ impl Feed {
                 return Ok(Some((Bytes::from_static(b":\n\n"), self)));
             }
         }
+    }
+
+    /// What has changed in the ledger.
+    async fn changed(&mut self) -> Result<String, StoreError> {
+        let (reader, last) = (self.gateway.store().read().clone(), self.last);
+        let found = off_thread(move || reader.changes_after(last, PIECE_CHANGES)).await?;
+        self.last = found.last().map_or(last, |(newest, _)| *newest);
+        Ok(found.iter().map(event).collect())
+    }
+
+    /// What has changed beside it.
+    async fn others(&mut self) -> String {
+        let mut news = String::new();
+        let ledger = self.gateway.store().ledger();
+        if ledger.fault.is_some() != self.is_failing {
+            self.is_failing = ledger.fault.is_some();
+            news = format!("event: ledger\ndata: {}\n\n", status::ledger(&ledger));
+        }
+        let catalog = self.gateway.catalog();
+        if !self.standing.is_of(&catalog) {
+            let was = std::mem::take(&mut self.standing);
+            let look = move || {
+                let now = Standing::of(&catalog);
+                (was.news(&now), now)
+            };
+            let (changed, now) = off_thread(look).await;
+            self.standing = now;
+            let told = |(kind, data)| format!("event: {kind}\ndata: {data}\n\n");
+            news.extend(changed.into_iter().map(told));
+        }
+        news
     }
 }
 
@@ -122,6 +171,7 @@ fn event((number, change): &(i64, Change)) -> String {
 
 fn activity_event(number: i64, found: &Record) -> String {
     let phase = match found.status {
+        _ if found.surface == BYPASS => "bypass",
         Status::Pending => "start",
         Status::Blocked => "refused",
         Status::Success | Status::Error | Status::Cancelled | Status::Interrupted => "end",

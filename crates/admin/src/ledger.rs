@@ -12,7 +12,7 @@ use crate::Admin;
 use crate::answer::Refused;
 
 /// Rows of a page where none are asked for.
-const PAGE_DEFAULT: usize = 50;
+pub(crate) const PAGE_DEFAULT: usize = 50;
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
@@ -68,13 +68,18 @@ pub(crate) fn piece<T>(
 }
 
 pub(crate) fn page(limit: Option<usize>, cursor: Option<String>) -> Result<Page, Refused> {
-    let limit = limit.unwrap_or(PAGE_DEFAULT);
-    if !(1..=PAGE_MAX).contains(&limit) {
-        let message = format!("limit must lie between 1 and {PAGE_MAX}, got {limit}");
-        let details = json!({"field": "limit", "provided": limit, "min": 1, "max": PAGE_MAX});
-        return Err(Refusal::new(Code::InvalidRequest, message).with(details).into());
+    Ok(Page { limit: self::limit(limit, PAGE_DEFAULT, PAGE_MAX)?, cursor })
+}
+
+/// How many of a list are wanted.
+pub(crate) fn limit(given: Option<usize>, default: usize, max: usize) -> Result<usize, Refused> {
+    let limit = given.unwrap_or(default);
+    if (1..=max).contains(&limit) {
+        return Ok(limit);
     }
-    Ok(Page { limit, cursor })
+    let message = format!("limit must lie between 1 and {max}, got {limit}");
+    let details = json!({"field": "limit", "provided": limit, "min": 1, "max": max});
+    Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
 }
 
 /// A value out of a closed list, or what the list is.

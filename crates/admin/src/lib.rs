@@ -10,6 +10,7 @@ mod decision;
 mod events;
 mod ledger;
 mod metrics;
+mod openapi;
 mod probe;
 mod receipt;
 mod record;
@@ -64,14 +65,18 @@ pub fn router(gateway: Gateway) -> Router {
         .with_state(admin)
 }
 
-/// Only the admin key opens these routes, whatever an agent's token may do elsewhere.
+/// Only the admin key opens these routes, whatever an agent's token may do elsewhere; and they take
+/// only what they are described to take.
 async fn admit(
     State(admin): State<Admin>,
     request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
     match admin.gateway.tokens().bearer(request.headers()).map(|caller| caller.role) {
-        Some(Role::Admin) => Ok(next.run(request).await),
+        Some(Role::Admin) => {
+            openapi::query::check(&request)?;
+            Ok(next.run(request).await)
+        }
         Some(Role::Agent) => Err(Refusal::new(
             Code::Forbidden,
             "an agent's token does not open this route: use the admin key in <home>/api-key",

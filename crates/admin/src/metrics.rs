@@ -12,7 +12,7 @@ use gateway::metrics::{DURATION_BUCKETS, Metrics};
 
 use crate::Admin;
 
-const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
+pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
 
 pub(crate) async fn show(State(admin): State<Admin>) -> Response {
     let mut page = Page::default();

@@ -1,5 +1,7 @@
 //! `GET /receipts`, `/chains` and `/keys`: what can be proved.
 
+pub(crate) mod openapi;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;

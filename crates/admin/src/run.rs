@@ -1,5 +1,7 @@
 //! `GET /runs`: workflows that ran or run, newest first, and one with its steps and their calls.
 
+pub(crate) mod openapi;
+
 use axum::Json;
 use axum::extract::State;
 use domain::{Code, Refusal};

@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod entry;
+pub(crate) mod openapi;
 
 use axum::Json;
 use axum::extract::State;
@@ -13,6 +14,7 @@ use serde_json::{Value, json};
 use store::state::Item;
 
 use crate::answer::{Path, Query, Refused};
+use crate::ledger::limit;
 use crate::{Admin, review};
 
 pub(crate) async fn list(State(admin): State<Admin>) -> Json<Value> {
@@ -68,7 +70,7 @@ async fn listed(
 }
 
 /// Lines that a query gives unless it asks for fewer; no more are kept.
-const LINES_DEFAULT: usize = mcp::limits::STDERR_LINES_MAX;
+const LINES_MAX: usize = mcp::limits::STDERR_LINES_MAX;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -83,8 +85,9 @@ pub(crate) async fn logs(
     Query(query): Query<LogsQuery>,
 ) -> Result<Json<Value>, Refused> {
     discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+    let limit = limit(query.limit, LINES_MAX, LINES_MAX)?;
     let mut lines = admin.gateway.stderr(&name);
-    let surplus = lines.len().saturating_sub(query.limit.unwrap_or(LINES_DEFAULT));
+    let surplus = lines.len().saturating_sub(limit);
     lines.drain(..surplus);
     Ok(Json(json!({"name": name, "lines": lines})))
 }
@@ -96,7 +99,7 @@ pub(crate) async fn restart(
     let server = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     if server["state"] == "disabled" {
         let message = format!("server '{name}' is switched off: nothing to restart");
-        return Err(Refusal::new(Code::InvalidRequest, message).into());
+        return Err(Refusal::new(Code::Conflict, message).into());
     }
     admin.gateway.restart(&name).await;
     Ok(Json(json!({"name": name, "restarting": true})))

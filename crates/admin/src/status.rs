@@ -1,5 +1,7 @@
 //! `GET /status`: is all well?
 
+pub(crate) mod openapi;
+
 use std::collections::BTreeMap;
 
 use axum::Json;

@@ -1,6 +1,8 @@
 //! `/tokens`: what agents may show at the door. A secret is in the answer that makes it, and in no
 //! other.
 
+pub(crate) mod openapi;
+
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;

@@ -1,6 +1,7 @@
 //! `GET /tools`: every tool of every server, and why it cannot be called where it cannot.
 
 pub(crate) mod change;
+pub(crate) mod openapi;
 
 use std::borrow::Cow;
 
@@ -19,6 +20,7 @@ use store::state::Item;
 
 use crate::Admin;
 use crate::answer::{self, Path, Query, Refused};
+use crate::ledger::limit;
 use crate::review::{self, Review};
 use crate::server::change::kind;
 
@@ -50,9 +52,9 @@ pub(crate) async fn list(
         let details = json!({"field": "status", "provided": status, "valid_values": statuses});
         return Err(Refusal::new(Code::InvalidRequest, message).with(details).into());
     }
+    let limit = limit(query.limit, SEARCH_RESULTS_MAX, SEARCH_RESULTS_MAX)?;
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
-    let limit = query.limit.unwrap_or(SEARCH_RESULTS_MAX).min(SEARCH_RESULTS_MAX);
     let entries: Vec<String> = matching(&catalog, query.q.as_deref())
         .into_iter()
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))

@@ -31,6 +31,7 @@ const LAST: usize = 900;
 #[command(
     name = "countersign",
     version,
+    arg_required_else_help = true,
     about = "The gate between AI agents and their tools",
     after_help = "Examples:\n  \
         countersign serve                      run the gate; it says how to connect an agent\n  \
@@ -184,7 +185,7 @@ pub(crate) enum Command {
 #[derive(Args)]
 pub(crate) struct Serve {
     /// Address and port; port 0 takes a free one [default: 127.0.0.1:7420]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
 
     /// json: one line on stdout once it is ready
@@ -212,6 +213,10 @@ pub(crate) struct Wrap {
     /// The server's command line, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse().map_err(|_| "expected an address and a port such as 127.0.0.1:7420".to_owned())
 }
 
 /// As in the configuration, where names of servers stand before the tool's: `server:tool`.

@@ -3,6 +3,8 @@
 use std::io::Write;
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
     Done = 0,
@@ -76,11 +78,21 @@ impl Failure {
 
 /// Help and version are no errors; anything else that clap refuses is wrong input. Of a verifier
 /// the code 1 says that something is broken, so that wrong words must not end with it.
-pub(crate) fn usage(error: &clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
+pub(crate) fn usage(mut error: clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
+    hide_supervise(&mut error);
     let _ = error.print();
     if !error.use_stderr() {
         return Exit::Done.into();
     }
     let is_verifying = words.any(|word| word == "receipt") && words.any(|word| word == "verify");
     if is_verifying { NOT_CHECKED.into() } else { Exit::Input.into() }
+}
+
+/// A list of commands names those that people use.
+fn hide_supervise(error: &mut clap::Error) {
+    let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand) else {
+        return;
+    };
+    let shown = names.iter().filter(|name| *name != "supervise").cloned().collect();
+    error.insert(ContextKind::ValidSubcommand, ContextValue::Strings(shown));
 }

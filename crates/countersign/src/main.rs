@@ -29,7 +29,7 @@ use crate::exit::{Exit, Failure};
 fn main() -> ExitCode {
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
-        Err(error) => return exit::usage(&error, std::env::args()),
+        Err(error) => return exit::usage(error, std::env::args()),
     };
     match run(cli) {
         Ok(()) => Exit::Done.into(),

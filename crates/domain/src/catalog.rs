@@ -140,6 +140,10 @@ impl Server {
         self.rules.quarantined || self.rules.disabled
     }
 
+    /// What [`Server::state_word`] may be.
+    pub const STATE_WORDS: [&'static str; 6] =
+        ["ready", "idle", "connecting", "error", "disabled", "quarantined"];
+
     /// The word for people: a lock on the whole server comes before the connection.
     pub fn state_word(&self) -> &'static str {
         if self.rules.quarantined {

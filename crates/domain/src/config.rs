@@ -25,6 +25,7 @@ mod trusted;
 
 pub use fault::{Fault, Faults, Note};
 pub use found::{Overlaid, overlay};
+pub use keys::server_keys;
 pub use read::{duration, name_fault};
 pub use reference::reference;
 pub use render::render;

@@ -261,7 +261,7 @@ impl Gateway {
     }
 
     /// Tells that the catalog has changed.
-    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+    pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.registry.changes()
     }
 

@@ -2,9 +2,11 @@
 //! filled in from the command.
 
 use axum::http::Method;
+use domain::json::Object;
 use domain::tool::Class;
 use serde_json::{Value, json};
 
+use super::tools;
 use crate::cli::{Call, CallArgs, Format, Place};
 use crate::control::{self, Control};
 use crate::exit::Failure;
@@ -18,8 +20,8 @@ pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
         Call::Destructive(args) => (Class::Destructive, args),
     };
     let body = body(class, &args)?;
-    let server = args.tool_name.split(':').next().unwrap_or_default().trim();
-    let answer = Control::with(place, Reach::Only(server.to_owned()), async |control| {
+    let server = tools::parse(&args.tool_name)?.server;
+    let answer = Control::with(place, Reach::Only(server), async |control| {
         control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
     })
     .await?;
@@ -51,10 +53,16 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
 
 /// The text itself, or the content of `@file`.
 fn arguments(text: &str) -> Result<String, Failure> {
-    match text.strip_prefix('@') {
-        Some(path) => std::fs::read_to_string(path)
-            .map_err(|error| Failure::input(format!("cannot read --json_args '{path}': {error}"))),
-        None => Ok(text.to_owned()),
+    let text = match text.strip_prefix('@') {
+        Some(path) => std::fs::read_to_string(path).map_err(|error| {
+            Failure::input(format!("cannot read --json_args '{path}': {error}"))
+        })?,
+        None => text.to_owned(),
+    };
+    match Object::parse(&text) {
+        Ok(Some(_)) => Ok(text),
+        Ok(None) => Err(Failure::input("--json_args must be a JSON object")),
+        Err(error) => Err(Failure::input(format!("--json_args is not valid JSON: {error}"))),
     }
 }
 

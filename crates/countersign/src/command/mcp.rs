@@ -40,6 +40,7 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         .await
         .map_err(|error| lost(&error))?;
     tokio::spawn(connection.with_upgrades());
+    let named = name(&args);
     let path = with_query(LINES_PATH, &[("server", args.server), ("profile", args.profile)]);
     let request = Request::get(path)
         .header(header::HOST, "localhost")
@@ -50,9 +51,11 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         .map_err(|error| lost(&error))?;
     let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        let is_missing = response.status() == StatusCode::NOT_FOUND;
         let body = response.into_body().collect().await.map_err(|error| lost(&error))?.to_bytes();
         let value = serde_json::from_slice(&body).unwrap_or_default();
-        return Err(Failure::input(control::words(&value)));
+        let named = if is_missing { named } else { String::new() };
+        return Err(Failure::input(format!("{}{named}", control::words(&value))));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
     let (from_gate, to_gate) = tokio::io::split(TokioIo::new(upgraded));
@@ -92,9 +95,10 @@ async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure
     let stop = CancellationToken::new();
     let caller = Arc::new(Caller::agent("agent-token"));
     let what = if args.profile.is_some() { "profile" } else { "server" };
+    let named = name(&args);
     let view = View::named(args.server, args.profile);
     if !view.exists(&app.gateway, &caller) {
-        return Err(Failure::input(format!("NOT_FOUND: there is no such {what}")));
+        return Err(Failure::input(format!("NOT_FOUND: there is no such {what}{named}")));
     }
     let service = view.open(&app.gateway, &caller);
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
@@ -109,4 +113,10 @@ async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure
     app.gateway.drain().await;
     app.telemetry.end().await;
     Ok(())
+}
+
+/// Which server or profile is meant, for a message.
+fn name(args: &Mcp) -> String {
+    let name = args.server.as_ref().or(args.profile.as_ref());
+    name.map(|name| format!(": '{name}'")).unwrap_or_default()
 }

@@ -89,8 +89,12 @@ async fn switch(place: &Place, name: &str, verb: &str) -> Result<(), Failure> {
     output::line(&output::plain(&format!("{verb}d tool '{name}': {status}")))
 }
 
-fn parse(name: &str) -> Result<ToolName, Failure> {
-    ToolName::parse(name).map_err(|refusal| Failure::input(refusal.message))
+pub(super) fn parse(name: &str) -> Result<ToolName, Failure> {
+    ToolName::parse(name).map_err(|_| {
+        Failure::input(format!(
+            "a tool is named 'server:tool', got '{name}'; see 'countersign tools list'"
+        ))
+    })
 }
 
 fn path(name: &ToolName) -> String {

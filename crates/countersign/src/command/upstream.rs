@@ -120,6 +120,10 @@ fn list(answer: &Value) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = entries(answer, "servers").iter().map(row).collect();
+    if rows.is_empty() {
+        return "no servers; add one with 'countersign upstream add', or name it in the config"
+            .to_owned();
+    }
     table(&["server", "state", "transport", "tools", "error"], &rows)
 }
 
@@ -140,11 +144,10 @@ fn show(server: &Value) -> String {
             lines.push((name, words));
         }
     }
-    lines.extend([
-        ("tools", counts(server)),
-        ("pending", waiting(server)),
-        ("error", text(server, "error")),
-    ]);
+    lines.extend([("tools", counts(server)), ("pending", waiting(server))]);
+    if server["error"].is_string() {
+        lines.push(("error", text(server, "error")));
+    }
     format!("{}{}", review::warnings(server), fields(&lines))
 }
 

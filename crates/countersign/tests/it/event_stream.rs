@@ -147,3 +147,150 @@ async fn a_client_that_is_cut_off_anywhere_hears_every_change_once() {
         );
     }
 }
+
+/// What a listener is told beside the ledger, event after event.
+struct Told {
+    response: reqwest::Response,
+    text: Vec<u8>,
+}
+
+impl Told {
+    async fn by(gate: &Gate, last: Option<&str>) -> Told {
+        let listener = Listener { last: last.map(str::to_owned), heard: Vec::new() };
+        let mut told = Told { response: listener.connect(gate).await, text: Vec::new() };
+        assert_eq!(told.next().await.0, "ledger", "it is heard");
+        told
+    }
+
+    /// The next event: its name, its id and its data.
+    async fn next(&mut self) -> (String, Option<String>, Value) {
+        let reading = async {
+            loop {
+                if let Some(end) = self.text.windows(2).position(|pair| pair == b"\n\n") {
+                    let event: Vec<u8> = self.text.drain(..end + 2).collect();
+                    let event = String::from_utf8(event).unwrap();
+                    let field = |name: &str| event.lines().find_map(|line| line.strip_prefix(name));
+                    if let Some(kind) = field("event: ") {
+                        let data = serde_json::from_str(field("data: ").unwrap()).unwrap();
+                        return (kind.to_owned(), field("id: ").map(str::to_owned), data);
+                    }
+                }
+                let chunk = self.response.chunk().await.unwrap().expect("the gate runs");
+                self.text.extend_from_slice(&chunk);
+            }
+        };
+        tokio::time::timeout(PATIENCE, reading).await.expect("something is told")
+    }
+
+    /// The next event that is none of the ledger; it has no id, so that a client which comes back
+    /// names the last one of the ledger.
+    async fn next_beside(&mut self, of: &str) -> Value {
+        loop {
+            let (kind, id, data) = self.next().await;
+            if kind == "server" || kind == "tool" {
+                assert_eq!((kind.as_str(), id), (of, None), "{data}");
+                return data;
+            }
+        }
+    }
+
+    /// The states that a server goes through, until it is in this one.
+    async fn server_until(&mut self, name: &str, state: &str) -> Vec<Value> {
+        let mut told = Vec::new();
+        loop {
+            let (kind, _, data) = self.next().await;
+            if kind != "server" || data["name"] != name {
+                continue;
+            }
+            let is_last = data["state"] == state;
+            told.push(data);
+            if is_last {
+                return told;
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn how_servers_and_tools_stand_is_told_as_it_changes() {
+    let after =
+        json!([{"name": "echo", "description": "Another", "annotations": {"readOnlyHint": true}}]);
+    let gate = Gate::scripted(json!([
+        {"name": "echo", "description": "One", "annotations": {"readOnlyHint": true}},
+        {"name": "grow", "x-do": {"become": after}},
+    ]))
+    .await;
+    gate.ready("s").await;
+    let post = async |path: &str, body: Value| {
+        let path = format!("/api/v1{path}");
+        let (status, answer) = gate.rest(reqwest::Method::POST, &path, Some(body)).await;
+        assert!(status < 300, "{path}: {answer}");
+    };
+    let mut told = Told::by(&gate, None).await;
+    let tool = |status: &str, was: &str| json!({"name": "s:echo", "server": "s", "status": status, "was": was});
+
+    post("/tools/s/echo/disable", json!({})).await;
+    assert_eq!(told.next_beside("tool").await, tool("disabled_by_user", "callable"));
+    post("/tools/s/echo/enable", json!({})).await;
+    assert_eq!(told.next_beside("tool").await, tool("callable", "disabled_by_user"));
+    let grow = json!({"tool_variant": "call_tool_write", "name": "s:grow", "intent": {"operation_type": "write"}});
+    post("/tools/call", grow).await;
+    assert_eq!(told.next_beside("tool").await, tool("pending_approval", "callable"));
+    let gone = json!({"name": "s:grow", "server": "s", "status": "removed", "was": "callable"});
+    assert_eq!(told.next_beside("tool").await, gone);
+    post("/tools/s/echo/approve", json!({})).await;
+    assert_eq!(told.next_beside("tool").await, tool("callable", "pending_approval"));
+
+    post("/servers", json!({"name": "n", "command": "nothing-of-that-name"})).await;
+    let added = told.next_beside("server").await;
+    assert_eq!(added, json!({"name": "n", "state": "quarantined", "was": null}));
+    post("/servers/n/approve", json!({})).await;
+    let states = told.server_until("n", "error").await;
+    assert_eq!(states[0]["was"], "quarantined", "{states:?}");
+    let error = states.last().unwrap()["error"].as_str().unwrap();
+    assert!(error.contains("nothing-of-that-name"), "{error}");
+    post("/servers/s/disable", json!({})).await;
+    let off = json!({"name": "s", "state": "disabled", "was": "ready"});
+    assert_eq!(told.server_until("s", "disabled").await, [off]);
+    post("/servers/s/enable", json!({})).await;
+    told.server_until("s", "ready").await;
+    let (status, _) = gate.rest(reqwest::Method::DELETE, "/api/v1/servers/n", None).await;
+    assert_eq!(status, 200);
+    told.server_until("n", "removed").await;
+}
+
+#[tokio::test]
+async fn a_client_that_comes_back_is_told_of_the_ledger_again_and_of_nothing_else() {
+    let gate =
+        Gate::scripted(json!([{"name": "echo", "annotations": {"readOnlyHint": true}}])).await;
+    gate.ready("s").await;
+    let mut told = Told::by(&gate, Some("0")).await;
+    let path = "/api/v1/tools/s/echo/disable";
+    let (status, _) = gate.rest(reqwest::Method::POST, path, None).await;
+    assert_eq!(status, 200);
+    let mut seen = [false; 2];
+    while seen != [true; 2] {
+        let (kind, id, _) = told.next().await;
+        seen[usize::from(kind == "tool")] = true;
+        assert_eq!(id.is_none(), kind == "tool");
+    }
+    drop(told);
+    let mut told = Told::by(&gate, Some("0")).await;
+    let (kind, id, data) = told.next().await;
+    assert_eq!((kind.as_str(), id.is_some()), ("activity", true), "{data}");
+    assert_eq!(data["record"]["type"], "tool_change");
+    gate.http().await.request("tools/call", two_keys("read", "s:none", json!({}))).await.unwrap();
+    let (kind, _, data) = told.next().await;
+    assert_eq!((kind.as_str(), &data["phase"]), ("activity", &json!("refused")), "{data}");
+}
+
+#[tokio::test]
+async fn what_is_no_id_of_an_event_is_refused() {
+    let gate = Gate::scripted(json!([])).await;
+    for id in ["-1", "", "x", "1.5", "99999999999999999999"] {
+        let url = format!("http://{}/api/v1/events", gate.address);
+        let request = http_client().get(url).bearer_auth(gate.secret("api-key"));
+        let response = request.header("last-event-id", id).send().await.unwrap();
+        assert_eq!(response.status(), 400, "{id:?}");
+    }
+}

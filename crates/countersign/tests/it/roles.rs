@@ -23,11 +23,11 @@ fn path(route: &Route) -> String {
 }
 
 /// The status of the answer, whose body may have no end.
-async fn ask(gate: &Gate, door: Door, route: &Route, token: Option<&str>) -> u16 {
+async fn ask(gate: &Gate, door: Door, method: &str, path: &str, token: Option<&str>) -> u16 {
     match door {
         Door::Http => {
-            let method = Method::from_bytes(route.method.as_bytes()).unwrap();
-            let url = format!("http://{}{}", gate.address, path(route));
+            let method = Method::from_bytes(method.as_bytes()).unwrap();
+            let url = format!("http://{}{path}", gate.address);
             let mut request = http_client().request(method, url);
             if let Some(token) = token {
                 request = request.bearer_auth(token);
@@ -39,9 +39,7 @@ async fn ask(gate: &Gate, door: Door, route: &Route, token: Option<&str>) -> u16
             let mut stream = BufReader::new(stream);
             let bearer = token.map(|token| format!("authorization: Bearer {token}\r\n"));
             let head = format!(
-                "{} {} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n{}\r\n",
-                route.method,
-                path(route),
+                "{method} {path} HTTP/1.1\r\nhost: localhost\r\ncontent-length: 0\r\n{}\r\n",
                 bearer.unwrap_or_default()
             );
             stream.write_all(head.as_bytes()).await.unwrap();
@@ -80,11 +78,11 @@ async fn every_route_knows_who_may_use_it() {
         ("the admin", Some(&*admin), 0),
     ];
     let routes: Vec<&Route> = admin::routes::all().collect();
-    assert!(routes.len() >= 40, "the list is the whole list");
+    assert!(routes.len() >= 41, "the list is the whole list");
     for route in routes {
         for door in [Door::Http, Door::Socket] {
             for (who, token, refused) in callers {
-                let status = ask(&gate, door, route, token).await;
+                let status = ask(&gate, door, route.method, &path(route), token).await;
                 let suits = match (route.access, refused) {
                     (Access::Anyone, _) => status == 200,
                     (Access::Admin, 0) => suits_admin(route, status),
@@ -102,9 +100,9 @@ async fn what_is_no_route_tells_nothing_to_strangers() {
     let agent = gate.secret("agent-token");
     for (token, expected) in [(None, 401), (Some(&*agent), 403), (Some("bad"), 401)] {
         for method in ["GET", "POST", "DELETE"] {
-            let made_up = Route { method, path: "/api/v1/made-up", access: Access::Admin };
             for door in [Door::Http, Door::Socket] {
-                assert_eq!(ask(&gate, door, &made_up, token).await, expected, "{method} {token:?}");
+                let status = ask(&gate, door, method, "/api/v1/made-up", token).await;
+                assert_eq!(status, expected, "{method} {token:?}");
             }
         }
     }

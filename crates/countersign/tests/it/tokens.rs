@@ -442,3 +442,54 @@ async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
         list["tokens"].as_array().unwrap().iter().map(|t| t["state"].as_str().unwrap()).collect();
     assert_eq!(states, ["revoked", "valid", "expired"], "{list}");
 }
+
+/// The stream on which a client waits for news was opened while its token was good.
+#[tokio::test]
+async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
+    let gate = two_servers().await;
+    let body = json!({"name": "gone", "operations": ["read"], "surfaces": ["passthrough"]});
+    let token = make(&gate, body).await;
+    let url = format!("http://{}/mcp/s/s", gate.address);
+    let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
+    let post = |message: Value| {
+        let post = http_client().post(&url).bearer_auth(&token).body(message.to_string());
+        let post = post.header("content-type", "application/json");
+        post.header("accept", "application/json, text/event-stream")
+    };
+    let answer = post(initialize).send().await.unwrap();
+    let session = answer.headers()["mcp-session-id"].clone();
+    let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
+    let sent = post(initialized).header("mcp-session-id", &session).send().await.unwrap();
+    assert_eq!(sent.status(), 202);
+    let listen = http_client().get(&url).bearer_auth(&token).header("mcp-session-id", &session);
+    let mut stream = listen.header("accept", "text/event-stream").send().await.unwrap();
+    assert_eq!(stream.status(), 200);
+    let switch = async |verb: &str| {
+        let path = format!("/api/v1/tools/s/peek/{verb}");
+        assert_eq!(gate.rest(Method::POST, &path, None).await.0, 200);
+    };
+    let next = async |stream: &mut reqwest::Response| {
+        let reading = stream.chunk();
+        tokio::time::timeout(std::time::Duration::from_secs(3), reading).await
+    };
+    // Before, it is told that the list has changed.
+    switch("disable").await;
+    let mut told = String::new();
+    while !told.contains("list_changed") {
+        let chunk = next(&mut stream).await.expect("news come").unwrap().expect("it goes on");
+        told.push_str(&String::from_utf8_lossy(&chunk));
+    }
+    assert_eq!(gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await.0, 200);
+    switch("enable").await;
+    loop {
+        match next(&mut stream).await {
+            // It has ended, or nothing comes.
+            Err(_) | Ok(Err(_) | Ok(None)) => break,
+            Ok(Ok(Some(chunk))) => {
+                let said = String::from_utf8_lossy(&chunk).into_owned();
+                assert!(!said.contains("list_changed"), "{said}");
+            }
+        }
+    }
+}

@@ -9,7 +9,8 @@ macro_rules! choice {
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
-            pub(in crate::config) const NAMES: &[&str] = &[$($word),+];
+            /// Every word that the file may say.
+            pub const NAMES: &[&str] = &[$($word),+];
 
             /// The word for it in the file.
             pub fn name(self) -> &'static str {

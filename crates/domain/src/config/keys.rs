@@ -63,6 +63,11 @@ pub(super) enum When {
     Restart,
 }
 
+/// The keys of an entry of `mcpServers`, but for those of other clients.
+pub fn server_keys() -> impl Iterator<Item = &'static str> {
+    SERVER.keys.iter().map(|key| key.name)
+}
+
 impl Table {
     pub(super) fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)

@@ -180,7 +180,7 @@ impl Passthrough {
         }
     }
 
-    /// Tells the client when what it would be shown has changed.
+    /// Tells the client when what it would be shown has changed, as long as its token is good.
     fn watch(&self, peer: Peer) {
         if self.watching.set(()).is_err() {
             return;
@@ -188,6 +188,7 @@ impl Passthrough {
         let (gateway, session) = (self.session.gateway.clone(), self.session.id.clone());
         let (shown, server) = (self.shown.clone(), self.scope.server().map(str::to_owned));
         let now = move || gateway.catalog_of(Some(&session)).version(server.as_deref());
+        let is_over = self.session.is_over();
         let mut changes = self.session.gateway.changes();
         shown.set_first(now());
         tokio::spawn(async move {
@@ -197,6 +198,9 @@ impl Passthrough {
                     () = shown.listed() => {}
                     // The peer keeps this session alive: whoever holds it must let go by then.
                     _ = peer.closed() => return,
+                }
+                if is_over() {
+                    return peer.close("the token is no longer good");
                 }
                 if shown.is_news(now()) {
                     let told = peer.notify("notifications/tools/list_changed", None).await;

@@ -52,7 +52,7 @@ pub fn open(
 }
 
 /// The surface of what an agent did past the gate.
-const BYPASS: &str = "bypass";
+pub const BYPASS: &str = "bypass";
 
 /// Records that an agent used a tool of its own, past the gate: nobody decided about it, and of
 /// what it did no more is known than its name.

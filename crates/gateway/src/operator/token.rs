@@ -2,7 +2,7 @@
 
 use domain::caller::Scope;
 use domain::config::Origin;
-use domain::{Code, Refusal, config};
+use domain::{Code, Refusal, config, near};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use store::state::TokenRecord;
@@ -12,6 +12,9 @@ use super::{By, conflict, unavailable};
 use crate::Gateway;
 use crate::auth::digest;
 use crate::limits::TOKEN_BYTES;
+
+/// Suggestions for a name that no token has.
+const NEAR_MAX: usize = 3;
 
 /// What a token is to be.
 #[derive(Clone, Debug)]
@@ -69,9 +72,12 @@ impl Gateway {
 
     pub async fn revoke_token(&self, by: &By, name: &str) -> Result<(), Refusal> {
         let records = self.token_records().await?;
-        if !records.iter().any(|record| record.name == name && record.revoked_at.is_none()) {
-            let message = format!("there is no token '{name}' that could be revoked");
-            return Err(Refusal::new(Code::NotFound, message));
+        let valid = || records.iter().filter(|record| record.revoked_at.is_none());
+        if !valid().any(|record| record.name == name) {
+            let near = near::names(name, valid().map(|record| &*record.name), NEAR_MAX);
+            let hint = near::hint(&near);
+            let message = format!("there is no token '{name}' that could be revoked{hint}");
+            return Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})));
         }
         let details = json!({"decision": "revoke", "name": name});
         self.record_decision(by, About::token(), details).await?;

@@ -1,0 +1,47 @@
+//! Parameters of a query that the description of a route does not name are refused, on every route
+//! alike.
+
+use std::collections::HashMap;
+use std::sync::LazyLock;
+
+use axum::extract::{MatchedPath, Query, Request};
+use domain::{Code, Refusal, near};
+use serde_json::json;
+
+use crate::routes;
+
+/// Suggestions for a parameter that nobody knows.
+const NEAR_MAX: usize = 1;
+
+type Known = HashMap<(&'static str, &'static str), Vec<String>>;
+
+/// The parameters of each route, by its method and path.
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    routes::all()
+        .map(|route| ((route.method, route.path), (route.described)().into_queries()))
+        .collect()
+});
+
+pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
+    let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
+    let known = path.and_then(|path| KNOWN.get(&(request.method().as_str(), path)));
+    let (Some(known), Some(_)) = (known, request.uri().query()) else { return Ok(()) };
+    // What cannot be read is told by who reads it.
+    let given = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
+    let given = given.map(|Query(given)| given).unwrap_or_default();
+    match given.into_iter().find(|(name, _)| !known.contains(name)) {
+        Some((name, _)) => Err(unknown(&name, known)),
+        None => Ok(()),
+    }
+}
+
+fn unknown(name: &str, known: &[String]) -> Refusal {
+    let near = near::names(name, known.iter().map(String::as_str), NEAR_MAX);
+    let words = match (near.as_slice(), known) {
+        ([], []) => ": this route takes none".to_owned(),
+        ([], known) => format!(": there is {}", known.join(", ")),
+        (near, _) => near::hint(near),
+    };
+    Refusal::new(Code::InvalidRequest, format!("unknown parameter '{name}'{words}"))
+        .with(json!({"field": name, "valid_values": known}))
+}
