@@ -158,18 +158,18 @@ fn delete_runs(db: &mut Connection, older_than: i64) -> Result<bool, StoreError>
     Ok(steps + runs > 0)
 }
 
-/// Lets go of what steps printed that is older than every payload that is kept.
-fn forget_outputs(db: &Connection) -> Result<(), StoreError> {
+/// Lets go of what steps printed that is older than every payload that is kept. Of how many.
+fn forget_outputs(db: &Connection) -> Result<usize, StoreError> {
     let words =
         "SELECT started_us FROM payloads JOIN activity USING (number) ORDER BY number LIMIT 1";
     let oldest: Option<i64> = db.query_row(words, [], |row| row.get(0)).optional()?;
-    db.execute(
+    let forgotten = db.execute(
         "UPDATE run_steps SET output = NULL WHERE rowid IN
            (SELECT rowid FROM run_steps WHERE output IS NOT NULL AND started_us < ?1
             ORDER BY started_us LIMIT ?2)",
         [oldest.unwrap_or(i64::MAX), chunk()],
     )?;
-    Ok(())
+    Ok(forgotten)
 }
 
 /// Payloads are the largest part and the least missed; where none are left, whole records go.
@@ -179,9 +179,9 @@ fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> 
         "DELETE FROM payloads WHERE number IN (SELECT number FROM payloads ORDER BY number LIMIT ?1)",
         [chunk()],
     )?;
-    forget_outputs(&transaction)?;
+    let forgotten = forget_outputs(&transaction)?;
     transaction.commit()?;
-    if deleted > 0 {
+    if deleted + forgotten > 0 {
         return Ok(true);
     }
     delete_activity(db, first + chunk() - 1, None)
@@ -200,6 +200,49 @@ fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn outputs_leave_with_the_payloads_of_their_time_and_before_any_record() {
+        let mut db = Connection::open_in_memory().unwrap();
+        crate::schema::migrate(&mut db).unwrap();
+        db.execute_batch(
+            "INSERT INTO agents (agent, name, client, token) VALUES (1, '', '', '');
+             INSERT INTO runs (number, id, changed, workflow, pid, started_us, status)
+               VALUES (1, 'run', 1, 'w', 1, 0, 'success');",
+        )
+        .unwrap();
+        for at in 1..=2 * chunk() {
+            db.execute(
+                "INSERT INTO activity (number, id, changed, chain, type, source, surface, server,
+                   tool, agent, started_us, status)
+                 VALUES (?1, ?1, ?1, 1, 'tool_call', '', '', '', '', 1, ?1, 'success')",
+                [at],
+            )
+            .unwrap();
+            db.execute("INSERT INTO payloads (number, arguments) VALUES (?1, '{}')", [at]).unwrap();
+        }
+        for at in [1, chunk(), chunk() + 1, 3 * chunk()] {
+            db.execute(
+                "INSERT INTO run_steps (run, number, changed, state, kind, attempt, status,
+                   started_us, sessions, output)
+                 VALUES (1, ?1, ?1, 's', 'command', 1, 'success', ?1, '[]', 'words')",
+                [at],
+            )
+            .unwrap();
+        }
+        let count = |db: &Connection, of: &str| -> i64 {
+            db.query_row(&format!("SELECT COUNT(*) FROM {of}"), [], |row| row.get(0)).unwrap()
+        };
+        let outputs = "run_steps WHERE output IS NOT NULL";
+        for (payloads, left) in [(chunk(), 2), (0, 0)] {
+            assert!(delete_payloads(&mut db, 1).unwrap());
+            assert_eq!((count(&db, "payloads"), count(&db, outputs)), (payloads, left));
+            assert_eq!(count(&db, "activity"), 2 * chunk(), "no record left");
+        }
+        assert_eq!(count(&db, "run_steps"), 4);
+        assert!(delete_payloads(&mut db, 1).unwrap());
+        assert_eq!(count(&db, "activity"), chunk());
+    }
 
     #[test]
     fn what_people_decided_takes_no_room_from_records() {

@@ -168,6 +168,7 @@ async fn looking_back_starts_no_server() {
         &["receipt", "verify"],
         &["keys", "show"],
         &["contention"],
+        &["runs", "list"],
     ] {
         good(dir.path(), args).await;
     }
