@@ -17,6 +17,9 @@ use tokio::runtime::Handle;
 /// Spans that wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: about a megabyte.
 const WAITING_MAX: usize = 2048;
 
+/// As many as the variable may ask for: the room for them is taken at the start.
+const WAITING_LIMIT: usize = 64 * 1024;
+
 /// Counts the spans that wait to be delivered.
 #[derive(Debug)]
 pub(super) struct Queue {
@@ -27,7 +30,7 @@ pub(super) struct Queue {
 impl Queue {
     pub(super) fn new(variable: impl Fn(&str) -> Option<String>) -> Queue {
         let max = variable("OTEL_BSP_MAX_QUEUE_SIZE").and_then(|text| text.trim().parse().ok());
-        let max = max.filter(|max| *max > 0).unwrap_or(WAITING_MAX);
+        let max = max.filter(|max| *max > 0).unwrap_or(WAITING_MAX).min(WAITING_LIMIT);
         Queue { waiting: AtomicUsize::new(0), max }
     }
 
@@ -163,8 +166,13 @@ mod tests {
         assert!(queue.has_room() && queue.has_room() && !queue.has_room());
         queue.taken(2);
         assert!(queue.has_room());
-        for text in [None, Some("0"), Some("many")] {
-            assert_eq!(Queue::new(|_| text.map(str::to_owned)).max, WAITING_MAX, "{text:?}");
+        for (text, max) in [
+            (None, WAITING_MAX),
+            (Some("0"), WAITING_MAX),
+            (Some("many"), WAITING_MAX),
+            (Some("100000000000"), WAITING_LIMIT),
+        ] {
+            assert_eq!(Queue::new(|_| text.map(str::to_owned)).max, max, "{text:?}");
         }
     }
 }
