@@ -19,7 +19,7 @@ use utoipa::openapi::{
 use crate::openapi::operation::Operation;
 use crate::openapi::schema::{Schema, WithMembers, any_object, object, one_of, text};
 use crate::{
-    activity, answer, call, contention, events, receipt, routes, server, status, token, tool,
+    activity, answer, call, contention, events, receipt, routes, run, server, status, token, tool,
 };
 
 /// The name of the one way to sign in.

@@ -6,8 +6,8 @@ use axum::routing::{MethodFilter, on};
 
 use crate::openapi::operation::Operation;
 use crate::{
-    Admin, activity, call, contention, events, metrics, openapi, probe, receipt, run, server, status,
-    token, tool,
+    Admin, activity, call, contention, events, metrics, openapi, probe, receipt, run, server,
+    status, token, tool,
 };
 
 /// Who may use a route.

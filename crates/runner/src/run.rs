@@ -82,7 +82,8 @@ pub async fn run(
         trace_id: trace.trace_id().map(str::to_owned),
     };
     around.watch.run_began(&record);
-    let run = Run { around: around.clone(), id: record.id.clone(), trace, begun: AtomicU32::new(0) };
+    let run =
+        Run { around: around.clone(), id: record.id.clone(), trace, begun: AtomicU32::new(0) };
     let finish = run.drive(machine, cancel).await;
     if let Some(mut span) = span
         && finish.ending != Ending::Success

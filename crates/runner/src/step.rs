@@ -11,8 +11,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Code;
-use domain::workflow::{Outcome, Status};
 use domain::workflow::{Fault, Resolved, Workflow};
+use domain::workflow::{Outcome, Status};
 use provider::TraceContext;
 use store::run::StepRecord;
 use tokio_util::sync::CancellationToken;

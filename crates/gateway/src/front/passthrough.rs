@@ -172,7 +172,8 @@ impl Passthrough {
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };
-        let asked = Asked { surface: self.door.surface(), tool, arguments, declared: Declared::Nothing };
+        let asked =
+            Asked { surface: self.door.surface(), tool, arguments, declared: Declared::Nothing };
         match self.session.relay(asked, request, incoming, trace).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Code;
+use domain::workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
 use domain::workflow::{Outcome, Status};
-use domain::workflow::{Demand, Proxy, Provider as Named, ResolvedAgent};
 use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
 
@@ -182,7 +182,8 @@ impl Attempt {
         }
         if tools != Tools::None && !gate.was_listed() {
             let program = provider.as_str();
-            let message = format!("{program} never asked for its tools: its MCP server did not come up");
+            let message =
+                format!("{program} never asked for its tools: its MCP server did not come up");
             return fails(Code::AgentFailed, with_last_words(message, &ran.stderr));
         }
         match cause {

@@ -97,9 +97,10 @@ async fn launch(
 fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
     let argv = std::iter::once(launch.program.display().to_string());
     let argv: Vec<String> = argv.chain(launch.args.iter().cloned()).collect();
-    let files = launch.files.iter().map(|(path, bytes)| {
-        json!({"path": path, "content": String::from_utf8_lossy(bytes)})
-    });
+    let files = launch
+        .files
+        .iter()
+        .map(|(path, bytes)| json!({"path": path, "content": String::from_utf8_lossy(bytes)}));
     told["argv"] = json!(argv);
     told["dir"] = json!(dir);
     told["env"] = launch.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
@@ -120,7 +121,10 @@ fn words(step: &Value) -> String {
     };
     let mut lines = vec![output::plain(&title)];
     let mut say = |name: &str, text: String| {
-        lines.push(format!("  {name:<9} {}", output::plain_lines(&text).replace('\n', "\n            ")));
+        lines.push(format!(
+            "  {name:<9} {}",
+            output::plain_lines(&text).replace('\n', "\n            ")
+        ));
     };
     for name in ["unknown", "operation", "dir"] {
         if let Some(text) = step[name].as_str() {

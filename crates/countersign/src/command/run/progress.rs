@@ -125,7 +125,8 @@ impl Working {
 
 fn name(step: &StepRecord) -> String {
     let provider = step.provider.as_ref().map(|it| format!(" ({it})")).unwrap_or_default();
-    let attempt = if step.attempt > 1 { format!(", attempt {}", step.attempt) } else { String::new() };
+    let attempt =
+        if step.attempt > 1 { format!(", attempt {}", step.attempt) } else { String::new() };
     format!("{}{provider}{attempt}", output::plain(&step.state))
 }
 

@@ -35,8 +35,7 @@ impl Recorder {
                 }
             }
         });
-        let inner =
-            Inner { writes: Mutex::new(Some(sender)), steps: Mutex::default(), progress };
+        let inner = Inner { writes: Mutex::new(Some(sender)), steps: Mutex::default(), progress };
         Recorder { inner: Arc::new(inner), writing }
     }
 
