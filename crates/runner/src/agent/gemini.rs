@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::launch::{Launch, Mode, Wanted, path_text, words};
 use super::person::GeminiFolder;
 use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Isolation, Provider, SERVER_NAME};
+use super::{AgentError, Isolation, Provider, SERVER_NAME, guard};
 
 pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
@@ -66,10 +66,9 @@ pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, A
         launch.files.push((policy, POLICY.as_bytes().to_vec()));
         // In a sandbox of its own it could not start our server.
         launch.env.push(("GEMINI_SANDBOX".to_owned(), "false".to_owned()));
-        let stays =
-            ["GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC", "GEMINI_CLI_CUSTOM_HEADERS"];
-        launch.env_remove =
-            wanted.person.names(|name| name.starts_with("GEMINI_CLI_") && !stays.contains(&name));
+        let steers =
+            |name: &str| name.starts_with("GEMINI_CLI_") && !guard::GEMINI_FREE.contains(&name);
+        launch.env_remove = wanted.person.names(steers);
     }
     if wanted.mode != Mode::Plain {
         args.push("--skip-trust".to_owned());

@@ -84,7 +84,7 @@ const GEMINI: Allowed = Allowed {
     switches: &["--debug", "--screen-reader", "-d"],
     valued: &["--include-directories", "--model", "--session-id", "-m"],
     governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
-    free: &["GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC", "GEMINI_CLI_CUSTOM_HEADERS"],
+    free: GEMINI_FREE,
     config: &[],
 };
 
@@ -137,6 +137,10 @@ const OPENCODE: Allowed = Allowed {
         "username",
     ],
 };
+
+/// The person's own variables of Gemini that stay: logins and headers.
+pub(super) const GEMINI_FREE: &[&str] =
+    &["GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC"];
 
 /// The person's own variables of OpenCode that stay: logins and logs.
 pub(super) const OPENCODE_FREE: &[&str] = &[

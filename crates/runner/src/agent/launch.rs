@@ -114,26 +114,16 @@ pub fn prepare(
     if mode == Mode::Isolated {
         guard::check_isolated(provider, request)?;
     }
-    let wanted = Wanted {
-        installed,
-        request,
-        person,
-        mode,
-        prompt: prompt(provider, request, mode)?,
-        system_prompt: system_prompt(request, &isolation),
-    };
+    let prompt = prompt(provider, request, mode)?;
+    let system_prompt = system_prompt(request, &isolation);
+    let wanted = Wanted { installed, request, person, mode, prompt, system_prompt };
     let mut launch = match provider {
         Provider::Claude => claude::launch(&wanted),
-        Provider::Gemini => {
-            let folder = match person.gemini_folder() {
-                Some(path) if mode != Mode::Plain => GeminiFolder::read(&path)?,
-                Some(_) | None => GeminiFolder::default(),
-            };
-            gemini::launch(&wanted, &folder)
-        }
+        Provider::Gemini => gemini::launch(&wanted, &gemini_folder(&wanted)?),
         Provider::Codex => codex::launch(&wanted),
         Provider::OpenCode => opencode::launch(&wanted),
     }?;
+    check_size(provider, &launch)?;
     launch.isolation = isolation;
     launch.env_remove.extend(person.names(|name| name.starts_with("COUNTERSIGN_")));
     // What was asked for comes first: a variable of ours is not to be changed.
@@ -170,11 +160,28 @@ fn prompt(provider: Provider, request: &Request, mode: Mode) -> Result<String, A
             prompt = prompt.replace('@', "\\@");
         }
     }
-    let (size, max, unit) = provider.prompt_size(&prompt);
+    Ok(prompt)
+}
+
+/// Where there is no other way, the system prompt is a part of what is said.
+fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
+    let said = String::from_utf8_lossy(launch.stdin.as_deref().unwrap_or_default());
+    let (size, max, unit) = provider.prompt_size(&said);
     if size > max {
         return Err(AgentError::PromptTooLarge { provider, size, max, unit });
     }
-    Ok(prompt)
+    Ok(())
+}
+
+/// What is the person's, where the step gets a home of its own.
+fn gemini_folder(wanted: &Wanted) -> Result<GeminiFolder, AgentError> {
+    let home = wanted.var("GEMINI_CLI_HOME").or_else(|| wanted.var("HOME"));
+    match home {
+        Some(home) if wanted.mode != Mode::Plain => {
+            GeminiFolder::read(&Path::new(home).join(".gemini"))
+        }
+        Some(_) | None => Ok(GeminiFolder::default()),
+    }
 }
 
 fn system_prompt(request: &Request, isolation: &Isolation) -> Option<String> {

@@ -36,12 +36,6 @@ impl Person {
     pub(super) fn names(&self, matches: impl Fn(&str) -> bool) -> Vec<String> {
         self.env.keys().filter(|name| matches(name)).cloned().collect()
     }
-
-    /// Where Gemini keeps what is the person's.
-    pub(super) fn gemini_folder(&self) -> Option<PathBuf> {
-        let home = self.var("GEMINI_CLI_HOME").or_else(|| self.var("HOME"))?;
-        Some(Path::new(home).join(".gemini"))
-    }
 }
 
 /// What Gemini's own folder holds.

@@ -371,6 +371,11 @@ fn bad_requests_are_told_apart() {
         fault(Provider::Codex, |asked| asked.prompt = "é".repeat(1024 * 1024 + 1)),
         "the prompt has 1048577 characters, and codex takes 1048576: put the text into a file"
     );
+    let both = fault(Provider::Codex, |asked| {
+        asked.prompt = "x".repeat(1024 * 1024 - 10);
+        asked.system_prompt = Some("x".repeat(200_000));
+    });
+    assert!(both.starts_with("the prompt has 1248568 characters"), "{both}");
     assert_eq!(
         fault(Provider::Claude, |asked| asked.config = Some(json!({}))),
         "options.config is for codex and opencode, not claude"
