@@ -159,7 +159,7 @@ codes! {
     WorkflowBadTemplate "USER.WORKFLOW.BAD_TEMPLATE" Operator false
         "workflow: a `{{…}}` cannot be read, names something that is not there, or stands where its value could become code"
     WorkflowIsolation "USER.WORKFLOW.ISOLATION" Operator false
-        "workflow: a step requires isolation, and something in it would undo that"
+        "workflow: the agent of a step is to be isolated, and something in its options would undo that"
     WorkflowBadInput "USER.WORKFLOW.BAD_INPUT" Caller false
         "an input of a workflow is missing, unknown or not valid, or is declared in a way that no value could satisfy"
     WorkflowVisitLimit "USER.WORKFLOW.VISIT_LIMIT" Operator false

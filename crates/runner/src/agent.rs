@@ -16,6 +16,7 @@ mod toml;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use domain::Code;
 use serde_json::Value;
 
 pub use detect::Installed;
@@ -158,18 +159,18 @@ pub enum AgentError {
 
 impl AgentError {
     /// The stable code of the fault.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> Code {
         match self {
             AgentError::Missing { .. }
             | AgentError::NotRunnable { .. }
             | AgentError::Hangs { .. }
             | AgentError::Crashes { .. }
             | AgentError::TooOld { .. }
-            | AgentError::Unreadable { .. } => "AGENT_FAILED",
-            AgentError::LoosensIsolation { .. } => "USER.MCP_PROXY.LOOSENS_ISOLATION",
+            | AgentError::Unreadable { .. } => Code::AgentFailed,
+            AgentError::LoosensIsolation { .. } => Code::WorkflowIsolation,
             AgentError::BadOption(_)
             | AgentError::EmptyPrompt
-            | AgentError::PromptTooLarge { .. } => "INVALID_ARGUMENTS",
+            | AgentError::PromptTooLarge { .. } => Code::InvalidArguments,
         }
     }
 }

@@ -265,7 +265,7 @@ fn environment(inherited: &[(OsString, OsString)], launch: &Launch) -> Vec<(OsSt
 }
 
 fn failed(error: AgentError) -> Failure {
-    Failure::new(Code::AgentFailed, error.to_string())
+    Failure::new(error.code(), error.to_string())
 }
 
 /// Programs say on stderr what they do not say in their stream.

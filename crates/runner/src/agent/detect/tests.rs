@@ -27,7 +27,7 @@ async fn a_missing_program_is_named() {
     let error = detect(dir.path(), Provider::Claude).await.unwrap_err();
     let words = "no program 'claude' on PATH: install it, or name it in options.command";
     assert_eq!(error.to_string(), words);
-    assert_eq!(error.code(), "AGENT_FAILED");
+    assert_eq!(error.code(), domain::Code::AgentFailed);
     let gone = dir.path().join("gone");
     let error = Installed::detect(Provider::Claude, Some(&gone), None).await.unwrap_err();
     assert!(error.to_string().contains("gone"), "{error}");

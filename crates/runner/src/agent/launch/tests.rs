@@ -340,7 +340,7 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
     asked.env = vec![("LD_PRELOAD".to_owned(), "/x".to_owned())];
     asked.config = Some(json!({"mcp_servers": {"evil": {"command": "sh"}}, "model": "m"}));
     let error = launch(Provider::Codex, &asked).unwrap_err();
-    assert_eq!(error.code(), "USER.MCP_PROXY.LOOSENS_ISOLATION");
+    assert_eq!(error.code(), domain::Code::WorkflowIsolation);
     assert_eq!(
         error.to_string(),
         "options would undo the isolation of codex: options.args: \
