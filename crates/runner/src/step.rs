@@ -44,23 +44,28 @@ pub(crate) struct Ended {
 struct Failure {
     code: Code,
     message: String,
-    outcome: Outcome,
+    outcome: Box<Outcome>,
 }
 
 impl Failure {
     fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), outcome: Outcome::new(Status::Failure) }
+        let outcome = Box::new(Outcome::new(Status::Failure));
+        Failure { code, message: message.into(), outcome }
     }
 
     /// It did not fail: somebody wanted it to end.
     fn cancelled() -> Failure {
-        let outcome = Outcome::new(Status::Cancelled);
-        Failure { outcome, ..Failure::new(Code::Cancelled, "the step was cancelled") }
+        Failure::new(Code::Cancelled, "the step was cancelled")
+            .with(Outcome::new(Status::Cancelled))
     }
 
     fn timed_out(within: Duration) -> Failure {
         let message = format!("the step was not done within {}", words(within));
-        Failure { outcome: Outcome::new(Status::TimedOut), ..Failure::new(Code::Timeout, message) }
+        Failure::new(Code::Timeout, message).with(Outcome::new(Status::TimedOut))
+    }
+
+    fn with(self, outcome: Outcome) -> Failure {
+        Failure { outcome: Box::new(outcome), ..self }
     }
 }
 
@@ -75,27 +80,21 @@ fn words(duration: Duration) -> String {
 impl Attempt {
     /// Fills in what the record is to say.
     pub(crate) async fn make(&self, record: &mut StepRecord, trace: TraceContext) -> Ended {
-        let mut gate = None;
+        let mut work = Work { attempt: self, record, trace, gate: None };
         let made = match &self.resolved {
             Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
-            Ok(Resolved::Command { command, dir }) => {
-                self.command(command, dir.as_deref(), record, trace, &mut gate).await
-            }
-            Ok(Resolved::Agent(agent)) => self.agent(agent, record, trace, &mut gate).await,
+            Ok(Resolved::Command { command, dir }) => work.command(command, dir.as_deref()).await,
+            Ok(Resolved::Agent(agent)) => work.agent(agent).await,
             Ok(Resolved::Operation { plugin, .. }) => {
                 let message = format!("there is no plugin '{plugin}'");
                 Err(Failure::new(Code::ProxyUnknownPlugin, message))
             }
         };
-        let calls = gate.as_ref().map_or(0, |gate| gate.calls());
-        if let Some(gate) = gate {
-            record.sessions.extend(gate.sessions());
-            gate.close().await;
-        }
+        let calls = work.close().await;
         let outcome = made.unwrap_or_else(|failure| {
             record.error_code = Some(failure.code.as_str().to_owned());
             record.error = Some(failure.message.clone());
-            let mut outcome = failure.outcome;
+            let mut outcome = *failure.outcome;
             if outcome.stderr.is_empty() {
                 outcome.stderr = failure.message;
             }
@@ -120,23 +119,38 @@ impl Attempt {
         })
     }
 
-    /// Opens the step's gate; what was wanted of it stays known to the record.
-    async fn open(
-        &self,
-        wanted: Wanted,
-        record: &StepRecord,
-        opened: &mut Option<Arc<dyn StepGate>>,
-    ) -> Result<Arc<dyn StepGate>, Failure> {
-        let open = self.around.gates.open(wanted).await;
-        let gate = open.map_err(|message| Failure::new(Code::AgentFailed, message))?;
-        *opened = Some(gate.clone());
-        let counted = gate.clone();
-        self.around.watch.step_at_work(record, Arc::new(move || counted.calls()));
-        Ok(gate)
-    }
-
     /// Who calls, in the records.
     fn identity(&self, provider: &str) -> String {
         format!("{}/{}/{provider}", self.workflow.name, self.state)
+    }
+}
+
+/// An attempt that is being made.
+struct Work<'a> {
+    attempt: &'a Attempt,
+    record: &'a mut StepRecord,
+    /// The span that the work belongs under.
+    trace: TraceContext,
+    gate: Option<Arc<dyn StepGate>>,
+}
+
+impl Work<'_> {
+    async fn open(&mut self, wanted: Wanted) -> Result<Arc<dyn StepGate>, Failure> {
+        let around = &self.attempt.around;
+        let open = around.gates.open(wanted).await;
+        let gate = open.map_err(|message| Failure::new(Code::AgentFailed, message))?;
+        self.gate = Some(gate.clone());
+        let counted = gate.clone();
+        around.watch.step_at_work(self.record, Arc::new(move || counted.calls()));
+        Ok(gate)
+    }
+
+    /// Closes the gate, where one was opened; gives how many calls were made.
+    async fn close(self) -> u64 {
+        let Some(gate) = self.gate else { return 0 };
+        let calls = gate.calls();
+        self.record.sessions.extend(gate.sessions());
+        gate.close().await;
+        calls
     }
 }

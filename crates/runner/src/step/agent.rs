@@ -3,19 +3,18 @@
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Code;
 use domain::workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
 use domain::workflow::{Outcome, Status};
-use provider::{Span, SpanKind, TraceContext, Value};
+use provider::{Span, SpanKind, Value};
 use store::run::StepRecord;
 
-use super::{Attempt, Failure};
+use super::{Attempt, Failure, Work};
 use crate::agent::{
-    AgentError, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request, Server,
-    Stream, Tools, prepare,
+    AgentError, Failed, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request,
+    Server, Stream, Tools, prepare,
 };
 use crate::gate::{StepGate, Wanted};
 use crate::process::{self, How, Start};
@@ -23,67 +22,104 @@ use crate::process::{self, How, Start};
 /// Lines of stderr that a failure quotes.
 const QUOTED_LINES_MAX: usize = 5;
 
-impl Attempt {
-    pub(super) async fn agent(
-        &self,
-        agent: &ResolvedAgent,
-        record: &mut StepRecord,
-        trace: TraceContext,
-        opened: &mut Option<Arc<dyn StepGate>>,
-    ) -> Result<Outcome, Failure> {
-        let mut span = self.around.tracer.as_ref().map(|tracer| {
-            let mut span = tracer.start("agent.call".into(), SpanKind::Internal, &trace);
+impl Work<'_> {
+    pub(super) async fn agent(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+        let mut span = self.attempt.around.tracer.as_ref().map(|tracer| {
+            let mut span = tracer.start("agent.call".into(), SpanKind::Internal, &self.trace);
             span.set("provider", Value::Text(agent.provider.name()));
             span
         });
-        let trace = span.as_ref().map_or(trace, |span| span.context());
-        let made = self.ask(agent, record, trace, opened).await;
+        if let Some(span) = &span {
+            self.trace = span.context();
+        }
+        let made = self.ask(agent).await;
         if let Some(span) = &mut span {
-            say(&mut **span, record, &made);
+            say(&mut **span, self.record, &made);
         }
         made
     }
 
-    async fn ask(
-        &self,
-        agent: &ResolvedAgent,
-        record: &mut StepRecord,
-        trace: TraceContext,
-        opened: &mut Option<Arc<dyn StepGate>>,
-    ) -> Result<Outcome, Failure> {
+    async fn ask(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+        let attempt = self.attempt;
         let provider = known(agent.provider)?;
-        let (proxy, demand) = self.asked();
+        let (proxy, demand) = attempt.asked();
         let tools = tools(&proxy);
         let wanted = Wanted {
-            agent: self.identity(provider.as_str()),
-            root: self.dir(agent.dir.as_deref())?,
+            agent: attempt.identity(provider.as_str()),
+            root: attempt.dir(agent.dir.as_deref())?,
             builtins: tools == Tools::Only,
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
-            trace,
+            trace: self.trace.clone(),
         };
         let dir = wanted.root.clone();
-        let gate = self.open(wanted, record, opened).await?;
-        let installed = self.installed(provider, agent).await?;
+        let gate = self.open(wanted).await?;
+        let installed = attempt.installed(provider, agent).await?;
         let (program, args) = gate.server();
         let folders = (dir, gate.private().to_owned());
         let server = Server { program, args };
         let request = request(agent, server, tools, folders, gate.call_timeout());
-        let launch = prepare(&installed, &request, &self.around.person).map_err(failed)?;
-        record.isolation = Some(isolation(tools, &launch.isolation).to_owned());
+        let launch = prepare(&installed, &request, &attempt.around.person).map_err(failed)?;
+        self.record.isolation = Some(isolation(tools, &launch.isolation).to_owned());
         if let Some(warning) = launch.isolation.warning(provider) {
             if demand == Demand::Required {
                 return Err(Failure::new(Code::ProxyUnsupportedProvider, warning));
             }
-            tracing::warn!(step = self.state, "{warning}");
+            tracing::warn!(step = attempt.state, "{warning}");
         }
         launch.write().map_err(|error| {
             Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
         })?;
-        let (how, report) = self.listen(provider, &launch, &request).await?;
-        self.judge((provider, tools), &*gate, how, report, record).await
+        let ran = attempt.listen(provider, &launch, &request).await?;
+        self.judge((provider, tools), &*gate, ran).await
     }
 
+    /// What the agent's work came to. Its own word counts, and what the gate saw of it.
+    async fn judge(
+        &mut self,
+        (provider, tools): (Provider, Tools),
+        gate: &dyn StepGate,
+        ran: Ran,
+    ) -> Result<Outcome, Failure> {
+        let (report, cause) = match ran.ended {
+            Ok(report) => (report, None),
+            Err(failed) => (*failed.report, Some(failed.cause.to_string())),
+        };
+        self.record.model = report.model;
+        self.record.cost_usd = report.cost_usd;
+        let outcome = Outcome {
+            output: report.text,
+            stderr: ran.stderr.clone(),
+            exit_code: ran.code,
+            tokens: report.tokens.map(|tokens| tokens.total),
+            ..Outcome::new(Status::Success)
+        };
+        let passed = report.native.into_iter().filter(|call| !call.refused && tools == Tools::Only);
+        let passed: Vec<String> = passed.map(|call| call.name).collect();
+        for tool in &passed {
+            gate.bypassed(provider.as_str(), tool).await;
+        }
+        let program = provider.as_str();
+        let failure = if let Some(tool) = passed.first() {
+            let message = format!(
+                "{program} used its own '{tool}', past the gate, though it was to have no tools \
+                 but ours"
+            );
+            Failure::new(Code::AgentBypassed, message)
+        } else if tools != Tools::None && !gate.was_listed() {
+            let message =
+                format!("{program} never asked for its tools: its MCP server did not come up");
+            Failure::new(Code::AgentFailed, with_last_words(message, &ran.stderr))
+        } else if let Some(cause) = cause {
+            Failure::new(Code::AgentFailed, with_last_words(cause, &ran.stderr))
+        } else {
+            return Ok(outcome);
+        };
+        Err(failure.with(Outcome { status: Status::Failure, ..outcome }))
+    }
+}
+
+impl Attempt {
     /// What the step says of its agent's tools.
     fn asked(&self) -> (Proxy, Demand) {
         let agent = self.workflow.state(&self.state).and_then(|state| state.agent());
@@ -114,7 +150,7 @@ impl Attempt {
         provider: Provider,
         launch: &Launch,
         request: &Request,
-    ) -> Result<(Ran, Result<Report, crate::agent::Failed>), Failure> {
+    ) -> Result<Ran, Failure> {
         let start = Start {
             program: &launch.program,
             args: &launch.args,
@@ -135,60 +171,8 @@ impl Attempt {
             How::Cancelled => Err(Failure::cancelled()),
             How::TimedOut => Err(Failure::timed_out(within)),
             How::Exited(status) => {
-                Ok((Ran { code: status.code(), stderr: ended.stderr }, stream.end()))
+                Ok(Ran { code: status.code(), stderr: ended.stderr, ended: stream.end() })
             }
-        }
-    }
-
-    /// What the agent's work came to. Its own word counts, and what the gate saw of it.
-    async fn judge(
-        &self,
-        (provider, tools): (Provider, Tools),
-        gate: &dyn StepGate,
-        ran: Ran,
-        ended: Result<Report, crate::agent::Failed>,
-        record: &mut StepRecord,
-    ) -> Result<Outcome, Failure> {
-        let (report, cause) = match ended {
-            Ok(report) => (report, None),
-            Err(failed) => (*failed.report, Some(failed.cause.to_string())),
-        };
-        record.model = report.model.clone().or(record.model.take());
-        record.cost_usd = report.cost_usd;
-        let outcome = Outcome {
-            output: report.text,
-            stderr: ran.stderr.clone(),
-            exit_code: ran.code,
-            tokens: report.tokens.map(|tokens| tokens.total),
-            ..Outcome::new(Status::Success)
-        };
-        let fails = |code: Code, message: String| {
-            let outcome = Outcome { status: Status::Failure, ..outcome.clone() };
-            Err(Failure { code, message, outcome })
-        };
-        if tools == Tools::Only {
-            let passed: Vec<_> = report.native.iter().filter(|call| !call.refused).collect();
-            for call in &passed {
-                gate.bypassed(provider.as_str(), &call.name).await;
-            }
-            if let Some(call) = passed.first() {
-                let message = format!(
-                    "{} used its own '{}', past the gate, though it was to have no tools but ours",
-                    provider.as_str(),
-                    call.name
-                );
-                return fails(Code::AgentBypassed, message);
-            }
-        }
-        if tools != Tools::None && !gate.was_listed() {
-            let program = provider.as_str();
-            let message =
-                format!("{program} never asked for its tools: its MCP server did not come up");
-            return fails(Code::AgentFailed, with_last_words(message, &ran.stderr));
-        }
-        match cause {
-            Some(cause) => fails(Code::AgentFailed, with_last_words(cause, &ran.stderr)),
-            None => Ok(outcome),
         }
     }
 }
@@ -197,6 +181,7 @@ impl Attempt {
 struct Ran {
     code: Option<i32>,
     stderr: String,
+    ended: Result<Report, Failed>,
 }
 
 fn known(provider: Named) -> Result<Provider, Failure> {

@@ -7,13 +7,12 @@ use std::time::Duration;
 use domain::Code;
 use domain::json::Object;
 use domain::workflow::{Outcome, Status};
-use provider::{Call, CallContext, Declared, ProviderError, Surface, TraceContext};
+use provider::{Call, CallContext, Declared, ProviderError, Surface};
 use serde_json::{Value, json};
-use store::run::StepRecord;
 use tools::builtin::{COMMAND_META, Command};
 
-use super::{Attempt, Failure};
-use crate::gate::{StepGate, Wanted};
+use super::{Failure, Work};
+use crate::gate::Wanted;
 
 /// What the call may take beyond the command's own time: to end it, and to record that.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -21,31 +20,28 @@ const MARGIN: Duration = Duration::from_secs(10);
 /// Part of who calls, in the place where an agent's provider stands.
 const SHELL: &str = "sh";
 
-impl Attempt {
+impl Work<'_> {
     pub(super) async fn command(
-        &self,
+        &mut self,
         command: &str,
         dir: Option<&str>,
-        record: &mut StepRecord,
-        trace: TraceContext,
-        opened: &mut Option<Arc<dyn StepGate>>,
     ) -> Result<Outcome, Failure> {
-        let within = self.within();
+        let within = self.attempt.within();
         let wanted = Wanted {
-            agent: self.identity(SHELL),
-            root: self.dir(dir)?,
+            agent: self.attempt.identity(SHELL),
+            root: self.attempt.dir(dir)?,
             builtins: true,
             servers: Vec::new(),
             patience: within,
-            trace: trace.clone(),
+            trace: self.trace.clone(),
         };
-        let gate = self.open(wanted, record, opened).await?;
+        let gate = self.open(wanted).await?;
         // A call is made in whole seconds.
         let seconds = within.as_secs().max(1);
         let arguments = json!({"command": command, "timeout_seconds": seconds}).to_string();
         let arguments = Object::parse(&arguments).ok().flatten().unwrap_or_else(Object::empty);
         let session: Arc<str> = uuid::Uuid::now_v7().to_string().into();
-        record.sessions.push(session.to_string());
+        self.record.sessions.push(session.to_string());
         let call = Call {
             id: uuid::Uuid::now_v7().to_string(),
             caller: gate.caller(),
@@ -59,8 +55,8 @@ impl Attempt {
             other: Vec::new(),
         };
         let ctx = CallContext {
-            cancel: self.cancel.clone(),
-            trace,
+            cancel: self.attempt.cancel.clone(),
+            trace: self.trace.clone(),
             ..CallContext::within(within + MARGIN)
         };
         outcome(gate.gate().call(call, &ctx).await, within)
@@ -96,8 +92,7 @@ fn outcome(called: provider::Outcome, within: Duration) -> Result<Outcome, Failu
     match command.exit_code {
         Some(0) => Ok(outcome),
         _ if command.timed_out => {
-            let outcome = Outcome { status: Status::TimedOut, ..outcome };
-            Err(Failure { outcome, ..Failure::timed_out(within) })
+            Err(Failure::timed_out(within).with(Outcome { status: Status::TimedOut, ..outcome }))
         }
         code => {
             let message = match code {
@@ -105,7 +100,7 @@ fn outcome(called: provider::Outcome, within: Duration) -> Result<Outcome, Failu
                 None => "the command was ended by a signal".to_owned(),
             };
             let outcome = Outcome { status: Status::Failure, ..outcome };
-            Err(Failure { outcome, ..Failure::new(Code::CommandFailed, message) })
+            Err(Failure::new(Code::CommandFailed, message).with(outcome))
         }
     }
 }
