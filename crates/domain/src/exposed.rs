@@ -150,8 +150,10 @@ mod tests {
         let hostile = exposed_name("a.b", "c");
         let (server, name) = hostile.split_once("__").unwrap();
         let (first, second) = (tool(r#"{"name":"c"}"#), tool(&format!(r#"{{"name":"{name}"}}"#)));
-        let tools = [("a.b", &first, Lock::Callable), (server, &second, Lock::Callable)];
-        let exposed = Exposed::new(tools.into_iter());
+        let tools = [("a.b", &first), (server, &second)];
+        let exposed = Exposed::new(
+            tools.into_iter().map(|(server, tool)| (server, Names::Prefixed, tool, Lock::Callable)),
+        );
         assert_eq!(exposed.by_name.len(), 2);
         assert_eq!(exposed.tool(&hostile).unwrap().server, "a.b");
     }
@@ -169,5 +171,9 @@ mod tests {
             exposed.list.get(),
             r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#
         );
+        let own = Exposed::new([("s", Names::Own, &tool, Lock::Callable)].into_iter());
+        assert_eq!(own.tool("t").unwrap().server, "s");
+        assert!(own.tool("s__t").is_none());
+        assert_eq!(own.list.get(), format!(r#"{{"tools":[{}]}}"#, tool.definition().get()));
     }
 }

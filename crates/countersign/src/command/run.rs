@@ -36,7 +36,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
-    let (text, given, file) = asked(&args)?;
+    let Asked { text, inputs, file } = asked(&args)?;
     let read = checked(&text, &config).await;
     for warning in &read.warnings {
         output::note(&format!("warning: {}: {warning}", warning.code));
@@ -44,7 +44,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let Some(workflow) = read.workflow else {
         return Err(Failure::config(faults(&read.errors)));
     };
-    let inputs = workflow.inputs(&given).map_err(|found| Failure::input(faults(&found)))?;
+    let inputs = workflow.inputs(&inputs).map_err(|found| Failure::input(faults(&found)))?;
     let workflow = Arc::new(workflow);
     let home = Home::of(place)?;
     home.prepare()?;
@@ -74,14 +74,22 @@ struct Ran {
     steps: Vec<serde_json::Value>,
 }
 
-/// The workflow's text, the inputs that were given, and where the text is from.
-fn asked(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+/// A workflow's text, with what was given to it.
+struct Asked {
+    text: String,
+    inputs: Vec<(String, String)>,
+    /// Where the text is from.
+    file: Option<String>,
+}
+
+fn asked(args: &Run) -> Result<Asked, Failure> {
     let Some(file) = &args.file else {
         return alone(args);
     };
     let text = text_of(file)?;
     let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-    Ok((text, args.inputs.clone(), Some(file.display().to_string())))
+    let file = Some(file.display().to_string());
+    Ok(Asked { text, inputs: args.inputs.clone(), file })
 }
 
 /// The text of a workflow's file.
@@ -98,7 +106,7 @@ pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
 }
 
 /// One agent, as a workflow. What it is to do comes in as an input: it is no template.
-fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+fn alone(args: &Run) -> Result<Asked, Failure> {
     if !args.inputs.is_empty() {
         return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
     }
@@ -127,7 +135,7 @@ fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), 
             "done": {"type": "terminal", "status": "success"},
         },
     });
-    Ok((text.to_string(), given, None))
+    Ok(Asked { text: text.to_string(), inputs: given, file: None })
 }
 
 /// Who started this may say what the run belongs under.
