@@ -78,8 +78,8 @@ struct Scan {
     before: Before,
     /// The word so far, without its quotes; `None` between words.
     word: Option<String>,
-    /// The words before it in the same simple command.
-    words: Vec<String>,
+    /// What the words before it in the same simple command come to.
+    words: Words,
     /// An unclosed `[` of a word such as `list[`, in which some shells do arithmetic.
     in_subscript: bool,
     /// `${` that are not closed, in which some shells do arithmetic too.
@@ -116,7 +116,7 @@ impl Scan {
             (None, Quotes::None, Before::Dollar) => Some(AFTER_DOLLAR),
             (None, Quotes::None, Before::Nothing) => {
                 let in_arithmetic = self.in_subscript || self.braces > 0;
-                (in_arithmetic || self.is_read_twice()).then_some(READ_TWICE)
+                (in_arithmetic || self.words.read_next_twice()).then_some(READ_TWICE)
             }
         }
     }
@@ -196,7 +196,7 @@ impl Scan {
             self.lose(READ_TWICE);
         } else if begins("<<<") {
             self.end_word();
-            self.words.push("<<<".to_owned());
+            self.words.add("<<<");
             return Some(3);
         } else if begins("<<") {
             self.lose("a value after '<<': what stands in a here-document is not quoted");
@@ -208,10 +208,7 @@ impl Scan {
 
     /// Whether the `$` just read begins the name of a command: what `$(…)` puts out is run then.
     fn is_command_word(&self) -> bool {
-        const KEYWORDS: [&str; 10] =
-            ["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
-        let is_first = self.words.iter().all(|word| KEYWORDS.contains(&word.as_str()));
-        is_first && self.word.as_deref() == Some("$")
+        !self.words.has_name && self.word.as_deref() == Some("$")
     }
 
     fn in_double(&mut self, rest: &str, character: char) -> usize {
@@ -249,21 +246,41 @@ impl Scan {
     }
 
     fn end_word(&mut self) {
-        self.words.extend(self.word.take());
+        if let Some(word) = self.word.take() {
+            self.words.add(&word);
+        }
     }
 
     fn end_command(&mut self) {
         self.word = None;
-        self.words.clear();
+        self.words = Words::default();
         self.in_subscript = false;
     }
+}
 
-    /// Whether the words before hand the value to something that reads it as code.
-    fn is_read_twice(&self) -> bool {
+/// The words of a simple command, as far as they change what the next one is.
+#[derive(Default)]
+struct Words {
+    /// There were others than those after which a command still begins.
+    has_name: bool,
+    /// One that reads its arguments as code, or as names with code in their brackets.
+    rereads: bool,
+    has_shell: bool,
+    /// `-c` or `<<<`, which hand code to a shell.
+    has_code_option: bool,
+    /// `test` and the like, whose `-v` looks names up with what stands in their brackets.
+    looks_up: bool,
+    ends_with_v: bool,
+}
+
+impl Words {
+    fn add(&mut self, word: &str) {
+        const KEYWORDS: [&str; 10] =
+            ["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
         const REREADS: [&str; 14] = [
             "alias",
-            "complete",
             "compgen",
+            "complete",
             "declare",
             "eval",
             "getopts",
@@ -277,18 +294,19 @@ impl Scan {
             "unset",
         ];
         const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish"];
-        let is_shell =
-            |word: &String| SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
-        let takes_code = |word: &String| {
-            let letters = word.strip_prefix('-').unwrap_or_default();
-            let is_option = letters.chars().all(|c| c.is_ascii_alphabetic());
-            word == "<<<" || is_option && letters.ends_with('c')
-        };
-        let code_for_shell = self.words.iter().any(is_shell) && self.words.iter().any(takes_code);
-        // `test -v` and `printf -v` look names up, with what stands in their brackets.
-        let looks_up = self.words.last().is_some_and(|word| word == "-v")
-            && self.words.iter().any(|word| ["test", "[", "printf"].contains(&word.as_str()));
-        code_for_shell || looks_up || self.words.iter().any(|word| REREADS.contains(&word.as_str()))
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        let is_option = letters.chars().all(|c| c.is_ascii_alphabetic());
+        self.has_name |= !KEYWORDS.contains(&word);
+        self.rereads |= REREADS.contains(&word);
+        self.has_shell |= SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        self.has_code_option |= word == "<<<" || is_option && letters.ends_with('c');
+        self.looks_up |= ["test", "[", "printf"].contains(&word);
+        self.ends_with_v = word == "-v";
+    }
+
+    /// Whether a value that comes next is read as code.
+    fn read_next_twice(&self) -> bool {
+        self.rereads || self.has_shell && self.has_code_option || self.looks_up && self.ends_with_v
     }
 }
 
