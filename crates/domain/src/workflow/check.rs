@@ -15,31 +15,31 @@ const PARALLEL_DEPTH_MAX: usize = 16;
 
 /// Whatever one place names that another should have.
 pub(super) fn references(reader: &mut Reader<'_>, names: &Names<'_>) {
-    let states = names.states;
     for (name, place) in std::mem::take(&mut reader.targets) {
-        if !states.contains(&name.as_str()) {
-            let near = near::hint(&near::names(&name, states.iter().copied(), 1));
+        if reader.report.is_full() {
+            return;
+        }
+        if !names.states.contains(name.as_str()) {
+            let near = near::hint(&near::names(&name, names.states.iter().copied(), 1));
             let message = format!("no state '{name}'{near}");
             reader.report.error(&place, Code::WorkflowUnknownState, message);
         }
     }
     for one in &reader.uses {
-        let code = match one.by {
-            User::Template => Code::WorkflowBadTemplate,
-            User::Condition | User::Alone => Code::WorkflowBadExpression,
-        };
-        match one.by {
-            User::Template | User::Condition => {
-                if let Some(message) = one.reference.fault(names) {
-                    reader.report.error(&one.place, code, message);
-                }
-            }
+        if reader.report.is_full() {
+            return;
+        }
+        let never_boolean = "this is never true or false: compare it with something";
+        let (code, message) = match one.by {
+            User::Template => (Code::WorkflowBadTemplate, one.reference.fault(names)),
+            User::Condition => (Code::WorkflowBadExpression, one.reference.fault(names)),
             User::Alone => {
-                if !one.reference.may_be_boolean(names.inputs) {
-                    let message = "this is never true or false: compare it with something";
-                    reader.report.error(&one.place, code, message);
-                }
+                let is_wrong = !one.reference.may_be_boolean(names.inputs);
+                (Code::WorkflowBadExpression, is_wrong.then(|| never_boolean.to_owned()))
             }
+        };
+        if let Some(message) = message {
+            reader.report.error(&one.place(reader.source), code, message);
         }
     }
 }

@@ -8,6 +8,7 @@ mod proxy;
 mod state;
 
 use std::collections::BTreeSet;
+use std::rc::Rc;
 
 pub(super) use self::agent::AgentPlaces;
 pub(super) use self::node::shown;
@@ -16,7 +17,7 @@ use super::fault::{Place, Read, Report};
 use super::plan::{Kind, State, Workflow};
 use super::reference::{Names, Reference, is_name};
 use super::template::Malformed;
-use super::tree::{Source, Unreadable};
+use super::tree::{Mark, Source, Unreadable};
 use super::{Condition, Known, Template, check, shell};
 use crate::code::Code;
 use crate::near;
@@ -37,10 +38,22 @@ pub(super) struct Reader<'a> {
     pub(super) targets: Vec<(String, Place)>,
 }
 
+/// Its exact place is looked for only where there is something to say about it: that takes a walk
+/// along its line, and there may be many on one.
 pub(super) struct Use {
     pub(super) reference: Reference,
-    pub(super) place: Place,
     pub(super) by: User,
+    path: String,
+    start: Mark,
+    text: Rc<str>,
+    at: usize,
+}
+
+impl Use {
+    pub(super) fn place(&self, source: &Source<'_>) -> Place {
+        let mark = source.inside(self.start, &self.text, self.at);
+        Place { path: self.path.clone(), line: mark.line, column: mark.column }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -94,10 +107,10 @@ impl<'a> Reader<'a> {
         let inputs = members.get("inputs").map(|node| self.inputs(node)).unwrap_or_default();
         let Some(states_node) = self.required(&members, "states") else { return (name, None) };
         let Some(states) = self.states(states_node) else { return (name, None) };
-        let declared: Vec<&str> = states.declared.iter().map(String::as_str).collect();
+        let declared: BTreeSet<&str> = states.declared.iter().map(String::as_str).collect();
         let is_terminal = |state: &&State| matches!(state.kind, Kind::Terminal(_));
         let terminals = states.read.iter().filter(is_terminal).map(|state| state.name.as_str());
-        let terminals: Vec<&str> = terminals.collect();
+        let terminals: BTreeSet<&str> = terminals.collect();
         let names = Names { inputs: &inputs, states: &declared, terminals: &terminals };
         check::references(self, &names);
         let workflow = name.clone().zip(states.initial).map(|(name, initial)| Workflow {
@@ -171,9 +184,7 @@ impl<'a> Reader<'a> {
     fn template_of(&mut self, node: &Node<'a>, text: &str) -> Option<Template> {
         match Template::parse(text) {
             Ok(template) => {
-                for (reference, at) in template.references() {
-                    self.uses(reference, self.inside(node, text, at), User::Template);
-                }
+                self.uses(node, text, template.references(), User::Template);
                 Some(template)
             }
             Err(faults) => {
@@ -187,12 +198,8 @@ impl<'a> Reader<'a> {
         let text = self.word(node)?;
         match Condition::parse(&text) {
             Ok(condition) => {
-                for (reference, at) in condition.references() {
-                    self.uses(reference, self.inside(node, &text, at), User::Condition);
-                }
-                for (reference, at) in condition.alone() {
-                    self.uses(reference, self.inside(node, &text, at), User::Alone);
-                }
+                self.uses(node, &text, condition.references().into_iter(), User::Condition);
+                self.uses(node, &text, condition.alone().into_iter(), User::Alone);
                 Some(condition)
             }
             Err(fault) => {
@@ -202,13 +209,30 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn uses(&mut self, reference: &Reference, place: Place, by: User) {
-        self.uses.push(Use { reference: reference.clone(), place, by });
+    fn uses<'r>(
+        &mut self,
+        node: &Node<'a>,
+        text: &str,
+        references: impl Iterator<Item = (&'r Reference, usize)>,
+        by: User,
+    ) {
+        let text: Rc<str> = text.into();
+        self.uses.extend(references.map(|(reference, at)| Use {
+            reference: reference.clone(),
+            by,
+            path: node.place.path.clone(),
+            start: node.tree.mark,
+            text: Rc::clone(&text),
+            at,
+        }));
     }
 
     fn malformed(&mut self, node: &Node<'a>, text: &str, faults: Vec<Malformed>, code: Code) {
         for fault in faults {
-            let place = self.inside(node, text, fault.at);
+            let place = match self.report.is_full() {
+                true => node.place.clone(),
+                false => self.inside(node, text, fault.at),
+            };
             self.report.error(&place, code, fault.message);
         }
     }

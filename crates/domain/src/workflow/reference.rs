@@ -1,5 +1,7 @@
 //! What templates and conditions can name: `inputs.x`, `states.S.Output`, `workflow.id`, `env.X`.
 
+use std::collections::BTreeSet;
+
 use super::{Input, InputType};
 use crate::near;
 
@@ -35,9 +37,9 @@ pub(super) enum Field {
 /// What there is to be named.
 pub(super) struct Names<'n> {
     pub(super) inputs: &'n [Input],
-    pub(super) states: &'n [&'n str],
+    pub(super) states: &'n BTreeSet<&'n str>,
     /// Those of the states that end a run.
-    pub(super) terminals: &'n [&'n str],
+    pub(super) terminals: &'n BTreeSet<&'n str>,
 }
 
 impl Reference {
@@ -87,15 +89,13 @@ impl Reference {
                     format!("no input '{name}'{}", near::hint(&near::names(name, known(), 1)))
                 })
             }
-            Reference::State { state, .. } if names.terminals.contains(&state.as_str()) => {
+            Reference::State { state, .. } if names.terminals.contains(state.as_str()) => {
                 Some(format!("'{state}' is a terminal state: it puts nothing out"))
             }
-            Reference::State { state, .. } => {
-                (!names.states.contains(&state.as_str())).then(|| {
-                    let near = near::names(state, names.states.iter().copied(), 1);
-                    format!("no state '{state}'{}", near::hint(&near))
-                })
-            }
+            Reference::State { state, .. } => (!names.states.contains(state.as_str())).then(|| {
+                let near = near::names(state, names.states.iter().copied(), 1);
+                format!("no state '{state}'{}", near::hint(&near))
+            }),
             Reference::WorkflowId | Reference::WorkflowName | Reference::Env(_) => None,
         }
     }

@@ -13,7 +13,8 @@ use crate::code::Code;
 /// A step as it is to be run now.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Resolved {
-    /// For `sh -c`: every value in it is quoted.
+    /// For `sh -c`. Each value is given, quoted, to a variable in the lines before the command,
+    /// which says `"${…}"` in its place: no value is read as code.
     Command {
         command: String,
         dir: Option<String>,

@@ -1,13 +1,48 @@
-//! Values in commands. A value is put in as one quoted word, which is safe in one place only:
-//! outside of everything that a shell treats specially. Where else a template stands, the
-//! workflow is refused: inside of quotes the quotes of the value would end those around it, and
-//! what a shell reads twice (`eval`, `sh -c`, arithmetic) makes code of text again.
+//! Values in commands. A value is given to a variable, quoted, on a line before the command, and
+//! the command says `"${…}"` where the template stood: so that no value is ever part of what the
+//! shell reads as code, whatever the command around it is like.
+//!
+//! That leaves the places where a shell reads the value of a variable as code after all (`eval`,
+//! `sh -c`, arithmetic), and those where such a reference means something else (quotes, comments,
+//! here-documents). A workflow with a template there is refused.
 
 use super::template::{Malformed, Part, Template};
 
 /// POSIX: nothing is special between single quotes but the quote itself.
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+/// The command with a variable in place of each value.
+pub(super) struct Script {
+    values: String,
+    command: String,
+    count: usize,
+}
+
+impl Script {
+    pub(super) fn new() -> Script {
+        Script { values: String::new(), command: String::new(), count: 0 }
+    }
+
+    pub(super) fn text(&mut self, text: &str) {
+        self.command.push_str(text);
+    }
+
+    pub(super) fn value(&mut self, value: &str) {
+        self.count += 1;
+        let name = format!("__value_{}", self.count);
+        self.values.push_str(&format!("{name}={}\n", quoted(value)));
+        self.command.push_str(&format!("\"${{{name}}}\""));
+    }
+
+    pub(super) fn finish(self) -> String {
+        self.values + &self.command
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.values.len() + self.command.len()
+    }
 }
 
 /// The templates of a command that stand where their values would not be safe.
@@ -41,12 +76,14 @@ struct Scan {
     quotes: Quotes,
     /// The character before, outside of quotes, where it changes what follows.
     before: Before,
-    /// The word so far, for the few that matter.
-    word: String,
-    /// The words before it in the same simple command.
-    words: Vec<String>,
+    /// The word so far, without its quotes; `None` between words.
+    word: Option<String>,
+    /// What the words before it in the same simple command come to.
+    words: Words,
     /// An unclosed `[` of a word such as `list[`, in which some shells do arithmetic.
     in_subscript: bool,
+    /// `${` that are not closed, in which some shells do arithmetic too.
+    braces: usize,
     /// Something was seen after which quotes can no longer be followed with certainty, or text is
     /// read twice.
     lost: Option<&'static str>,
@@ -78,14 +115,15 @@ impl Scan {
             (None, Quotes::None, Before::Backslash) => Some(AFTER_BACKSLASH),
             (None, Quotes::None, Before::Dollar) => Some(AFTER_DOLLAR),
             (None, Quotes::None, Before::Nothing) => {
-                (self.in_subscript || self.is_read_twice()).then_some(READ_TWICE)
+                let in_arithmetic = self.in_subscript || self.braces > 0;
+                (in_arithmetic || self.words.read_next_twice()).then_some(READ_TWICE)
             }
         }
     }
 
     fn value(&mut self) {
         self.before = Before::Nothing;
-        self.word.push('v');
+        self.push('v');
     }
 
     fn text(&mut self, text: &str) {
@@ -94,14 +132,17 @@ impl Scan {
             let length = match self.quotes {
                 _ if self.before == Before::Backslash => {
                     self.before = Before::Nothing;
-                    self.word.push(character);
+                    // A line that goes on: as if neither character were there.
+                    if character != '\n' {
+                        self.push(character);
+                    }
                     character.len_utf8()
                 }
                 Quotes::None => self.outside(rest, character),
+                Quotes::Single if character == '\'' => self.close(),
+                Quotes::Double if character == '"' => self.close(),
                 Quotes::Single => {
-                    if character == '\'' {
-                        self.quotes = Quotes::None;
-                    }
+                    self.push(character);
                     character.len_utf8()
                 }
                 Quotes::Double => self.in_double(rest, character),
@@ -120,52 +161,84 @@ impl Scan {
     /// How many bytes were taken.
     fn outside(&mut self, rest: &str, character: char) -> usize {
         let after_dollar = std::mem::take(&mut self.before) == Before::Dollar;
-        let begins = |text: &str| rest.starts_with(text);
-        if after_dollar && character == '\'' {
-            self.lose("a value after $'…': which quotes it stands in is not certain");
-        } else if begins("<<<") {
-            return 3;
-        } else if begins("<<") {
-            self.lose("a value after '<<': what stands in a here-document is not quoted");
-        } else if begins("((") || begins("[[") && self.word.is_empty() {
-            self.lose(READ_TWICE);
+        if let Some(length) = self.beginning(rest, after_dollar) {
+            return length;
         }
         match character {
             '\\' => self.before = Before::Backslash,
-            '\'' => self.quotes = Quotes::Single,
-            '"' => self.quotes = Quotes::Double,
-            '$' => self.before = Before::Dollar,
-            '`' => self.lose("a value after a backtick: use $(…) instead"),
-            '#' if self.word.is_empty() => self.quotes = Quotes::Comment,
-            '[' if !self.word.is_empty() => self.in_subscript = true,
-            ']' => self.in_subscript = false,
+            '\'' => self.open(Quotes::Single),
+            '"' => self.open(Quotes::Double),
+            '#' if self.word.is_none() => self.quotes = Quotes::Comment,
             ' ' | '\t' => self.end_word(),
             '\n' | ';' | '&' | '|' | '(' | ')' => self.end_command(),
-            _ => {}
-        }
-        if !matches!(character, ' ' | '\t' | '\n' | ';' | '&' | '|' | '(' | ')' | '\'' | '"') {
-            self.word.push(character);
-        } else if matches!(character, '\'' | '"') {
-            // A word has begun, though nothing may be in it: no comment can follow.
-            self.word.push('\u{0}');
+            _ => {
+                match character {
+                    '$' => self.before = Before::Dollar,
+                    '`' => self.lose("a value after a backtick: use $(…) instead"),
+                    '[' if self.word.is_some() => self.in_subscript = true,
+                    ']' => self.in_subscript = false,
+                    '{' if after_dollar => self.braces += 1,
+                    '}' => self.braces = self.braces.saturating_sub(1),
+                    _ => {}
+                }
+                self.push(character);
+            }
         }
         character.len_utf8()
     }
 
+    /// Looks at what begins here with more than one character; how much of it to pass over.
+    fn beginning(&mut self, rest: &str, after_dollar: bool) -> Option<usize> {
+        let begins = |text: &str| rest.starts_with(text);
+        if after_dollar && begins("'") {
+            self.lose("a value after $'…': which quotes it stands in is not certain");
+        } else if after_dollar && (begins("[") || begins("(") && self.is_command_word()) {
+            self.lose(READ_TWICE);
+        } else if begins("<<<") {
+            self.end_word();
+            self.words.add("<<<");
+            return Some(3);
+        } else if begins("<<") {
+            self.lose("a value after '<<': what stands in a here-document is not quoted");
+        } else if begins("((") || begins("[[") && self.word.is_none() {
+            self.lose(READ_TWICE);
+        }
+        None
+    }
+
+    /// Whether the `$` just read begins the name of a command: what `$(…)` puts out is run then.
+    fn is_command_word(&self) -> bool {
+        !self.words.has_name && self.word.as_deref() == Some("$")
+    }
+
     fn in_double(&mut self, rest: &str, character: char) -> usize {
         match character {
-            '"' => self.quotes = Quotes::None,
             '\\' => self.before = Before::Backslash,
             '`' => self.lose("a value after a backtick: use $(…) instead"),
-            '$' if rest.starts_with("$(") || rest.starts_with("${") => {
+            '$' if ["$(", "${", "$["].iter().any(|opening| rest.starts_with(opening)) => {
                 self.lose(
-                    "a value after $(…) or ${…} in double quotes: which quotes it stands \
-                           in is not certain",
+                    "a value after $(…) or ${…} in double quotes: which quotes it stands in is \
+                     not certain",
                 );
             }
-            _ => {}
+            _ => self.push(character),
         }
         character.len_utf8()
+    }
+
+    fn open(&mut self, quotes: Quotes) {
+        self.quotes = quotes;
+        // A word has begun, though nothing may be in it: no comment can follow.
+        self.word.get_or_insert_default();
+    }
+
+    fn close(&mut self) -> usize {
+        self.quotes = Quotes::None;
+        1
+    }
+
+    fn push(&mut self, character: char) {
+        self.word.get_or_insert_default().push(character);
     }
 
     fn lose(&mut self, why: &'static str) {
@@ -173,32 +246,67 @@ impl Scan {
     }
 
     fn end_word(&mut self) {
-        if !self.word.is_empty() {
-            self.words.push(std::mem::take(&mut self.word).replace('\u{0}', ""));
+        if let Some(word) = self.word.take() {
+            self.words.add(&word);
         }
     }
 
     fn end_command(&mut self) {
-        self.word.clear();
-        self.words.clear();
+        self.word = None;
+        self.words = Words::default();
         self.in_subscript = false;
     }
+}
 
-    /// Whether the words before hand the value to something that reads it as code.
-    fn is_read_twice(&self) -> bool {
-        let is_shell = |word: &String| {
-            let name = word.rsplit('/').next().unwrap_or_default();
-            matches!(name, "sh" | "bash" | "dash" | "zsh" | "ksh" | "ash" | "fish")
-        };
-        let takes_code = |word: &String| {
-            let letters = word.strip_prefix('-').unwrap_or_default();
-            letters.ends_with('c') && letters.chars().all(|c| c.is_ascii_alphabetic())
-        };
-        let rereads = |word: &String| {
-            matches!(word.as_str(), "eval" | "let" | "declare" | "typeset" | "trap" | "unset")
-        };
-        let code_for_shell = self.words.iter().any(is_shell) && self.words.iter().any(takes_code);
-        self.words.iter().any(rereads) || code_for_shell
+/// The words of a simple command, as far as they change what the next one is.
+#[derive(Default)]
+struct Words {
+    /// There were others than those after which a command still begins.
+    has_name: bool,
+    /// One that reads its arguments as code, or as names with code in their brackets.
+    rereads: bool,
+    has_shell: bool,
+    /// `-c` or `<<<`, which hand code to a shell.
+    has_code_option: bool,
+    /// `test` and the like, whose `-v` looks names up with what stands in their brackets.
+    looks_up: bool,
+    ends_with_v: bool,
+}
+
+impl Words {
+    fn add(&mut self, word: &str) {
+        const KEYWORDS: [&str; 10] =
+            ["!", "{", "do", "elif", "else", "if", "then", "time", "until", "while"];
+        const REREADS: [&str; 14] = [
+            "alias",
+            "compgen",
+            "complete",
+            "declare",
+            "eval",
+            "getopts",
+            "let",
+            "local",
+            "mapfile",
+            "read",
+            "readarray",
+            "trap",
+            "typeset",
+            "unset",
+        ];
+        const SHELLS: [&str; 8] = ["sh", "bash", "dash", "zsh", "ksh", "mksh", "ash", "fish"];
+        let letters = word.strip_prefix('-').unwrap_or_default();
+        let is_option = letters.chars().all(|c| c.is_ascii_alphabetic());
+        self.has_name |= !KEYWORDS.contains(&word);
+        self.rereads |= REREADS.contains(&word);
+        self.has_shell |= SHELLS.contains(&word.rsplit('/').next().unwrap_or_default());
+        self.has_code_option |= word == "<<<" || is_option && letters.ends_with('c');
+        self.looks_up |= ["test", "[", "printf"].contains(&word);
+        self.ends_with_v = word == "-v";
+    }
+
+    /// Whether a value that comes next is read as code.
+    fn read_next_twice(&self) -> bool {
+        self.rereads || self.has_shell && self.has_code_option || self.looks_up && self.ends_with_v
     }
 }
 
@@ -250,6 +358,9 @@ mod tests {
             "cat <<< V",
             "echo ''#V",
             "sh script.sh V",
+            "echo ${x:-y} V",
+            "export A=V",
+            "echo a\\\n b V",
         ];
         for command in safe {
             assert_eq!(objections(&command.replace('V', "{{.inputs.x}}")), 0, "{command}");
@@ -280,6 +391,18 @@ mod tests {
             "/bin/bash -ec V",
             "sudo bash -c 'echo $1' x V",
             "let V",
+            "\\eval V",
+            "e'va'l V",
+            "\\\n# V",
+            "echo $[V]",
+            "echo ${x:V}",
+            "echo ${x:-${y}V}",
+            "[ -v V ]",
+            "bash <<< V",
+            "read V",
+            "alias a=V",
+            "$(echo V)",
+            "if true; then $(echo V); fi",
         ];
         for command in refused {
             assert_eq!(objections(&command.replace('V', "{{.inputs.x}}")), 1, "{command}");

@@ -2,7 +2,7 @@
 //! reference between the braces is a fault.
 
 use super::reference::Reference;
-use super::shell;
+use super::shell::Script;
 use super::values::Values;
 
 /// A prompt of this size is beyond every model; what is longer went wrong on the way.
@@ -87,43 +87,54 @@ impl Template {
     }
 
     pub(super) fn render(&self, values: &Values) -> Result<String, String> {
-        self.render_with(values, Ok)
-    }
-
-    /// For a shell: every value is one word or part of one, whatever is in it.
-    pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
-        self.render_with(values, |value| match value.contains('\0') {
-            true => Err("it holds a NUL character, which no command can be given".to_owned()),
-            false => Ok(shell::quoted(&value)),
-        })
-    }
-
-    fn render_with(
-        &self,
-        values: &Values,
-        put: impl Fn(String) -> Result<String, String>,
-    ) -> Result<String, String> {
         let mut rendered = String::new();
         for part in &self.parts {
             match part {
                 Part::Text(text) => rendered.push_str(text),
                 Part::Value { reference, at } => {
-                    let value = values.text(reference).and_then(&put);
-                    let value = value.map_err(|why| format!("{}: {why}", self.written(*at)))?;
-                    rendered.push_str(&value);
+                    rendered.push_str(&self.value(reference, *at, values)?);
                 }
             }
-            if rendered.len() > RENDERED_MAX_BYTES {
-                return Err("with its values put in, the text is over 8 MiB".to_owned());
-            }
+            bounded(rendered.len())?;
         }
         Ok(rendered)
+    }
+
+    /// For a shell: no value is part of what it reads as code.
+    pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
+        let mut script = Script::new();
+        for part in &self.parts {
+            match part {
+                Part::Text(text) => script.text(text),
+                Part::Value { reference, at } => {
+                    let value = self.value(reference, *at, values)?;
+                    if value.contains('\0') {
+                        let what = "it holds a NUL character, which no command can be given";
+                        return Err(format!("{}: {what}", self.written(*at)));
+                    }
+                    script.value(&value);
+                }
+            }
+            bounded(script.len())?;
+        }
+        Ok(script.finish())
+    }
+
+    fn value(&self, reference: &Reference, at: usize, values: &Values) -> Result<String, String> {
+        values.text(reference).map_err(|why| format!("{}: {why}", self.written(at)))
     }
 
     /// The braces that begin at this byte.
     fn written(&self, at: usize) -> &str {
         let end = self.text[at..].find("}}").map_or(self.text.len(), |end| at + end + 2);
         &self.text[at..end]
+    }
+}
+
+fn bounded(length: usize) -> Result<(), String> {
+    match length <= RENDERED_MAX_BYTES {
+        true => Ok(()),
+        false => Err("with its values put in, the text is over 8 MiB".to_owned()),
     }
 }
 

@@ -16,8 +16,12 @@ const SIZE_MAX_BYTES: usize = 1024 * 1024;
 const DEPTH_MAX: usize = 64;
 
 /// Values in the tree, aliases counted as often as they are used: a few lines of anchors can stand
-/// for billions.
-const VALUES_MAX: usize = 200_000;
+/// for billions. A thousand states of twenty keys take half of it.
+const VALUES_MAX: usize = 50_000;
+
+/// Texts and lines up to this are walked along to find a place in them; nobody counts columns
+/// beyond, and a thousand faults would each walk a megabyte.
+const WALKED_MAX_BYTES: usize = 16 * 1024;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Mark {
@@ -89,6 +93,9 @@ impl<'t> Source<'t> {
     pub(super) fn inside(&self, start: Mark, text: &str, at: usize) -> Mark {
         let before = &text[..at];
         let line = self.line(start.line);
+        if text.len().max(line.len()) > WALKED_MAX_BYTES {
+            return start;
+        }
         let opening: String = line.chars().skip(start.column as usize - 1).collect();
         for quote in ["", "\"", "'"] {
             let body = opening.strip_prefix(quote).unwrap_or_default();
@@ -142,8 +149,9 @@ impl<'t> Source<'t> {
 
     /// Whether a template stands here that YAML took for a mapping, for want of quotes.
     pub(super) fn is_bare_template(&self, mark: Mark) -> bool {
-        let rest: String = self.line(mark.line).chars().skip(mark.column as usize - 1).collect();
-        rest.starts_with("{{")
+        let line = self.line(mark.line);
+        let mut rest = line.chars().skip(mark.column as usize - 1);
+        line.len() <= WALKED_MAX_BYTES && rest.next() == Some('{') && rest.next() == Some('{')
     }
 }
 

@@ -13,6 +13,9 @@ use crate::config::duration;
 /// Longer texts are cut where a message or path shows them.
 const SHOWN_CHARS_MAX: usize = 80;
 
+/// Beyond this, a path names what it is part of: aliases can make paths longer than the text.
+const PATH_MAX_BYTES: usize = 1_000;
+
 const DURATION: &str = "a number of seconds, or a duration such as 30s, 10m or 500ms";
 
 #[derive(Clone)]
@@ -91,7 +94,7 @@ impl<'a> Node<'a> {
             return self.wrong(expected, report);
         };
         let nodes = list.iter().enumerate().map(|(index, tree)| {
-            let path = format!("{}[{index}]", self.place.path);
+            let path = element(&self.place.path, index);
             Node { place: place(path, tree.mark), tree }
         });
         Some(nodes.collect())
@@ -200,24 +203,22 @@ impl<'a> Node<'a> {
         json(self.tree)
     }
 
-    /// The leaves that are texts, with their places.
-    pub(super) fn texts(&self) -> Vec<Node<'a>> {
+    /// Shows each leaf that is a text, one at a time: there may be many, with long paths.
+    pub(super) fn each_text(&self, see: &mut impl FnMut(&Node<'a>)) {
         match &self.tree.content {
-            Content::Scalar { .. } if self.is_text() => vec![self.clone()],
-            Content::Scalar { .. } => Vec::new(),
+            Content::Scalar { .. } if self.is_text() => see(self),
+            Content::Scalar { .. } => {}
             Content::List(list) => {
-                let nodes = list.iter().enumerate().map(|(index, tree)| {
-                    let path = format!("{}[{index}]", self.place.path);
-                    Node { place: place(path, tree.mark), tree }
-                });
-                nodes.flat_map(|node| node.texts()).collect()
+                for (index, tree) in list.iter().enumerate() {
+                    let path = element(&self.place.path, index);
+                    Node { place: place(path, tree.mark), tree }.each_text(see);
+                }
             }
             Content::Map(entries) => {
-                let nodes = entries.iter().map(|(key, tree)| {
+                for (key, tree) in entries {
                     let path = child(&self.place.path, &key.name);
-                    Node { place: place(path, tree.mark), tree }
-                });
-                nodes.flat_map(|node| node.texts()).collect()
+                    Node { place: place(path, tree.mark), tree }.each_text(see);
+                }
             }
         }
     }
@@ -243,7 +244,14 @@ impl<'a> Node<'a> {
     }
 }
 
+fn element(path: &str, index: usize) -> String {
+    if path.len() > PATH_MAX_BYTES { path.to_owned() } else { format!("{path}[{index}]") }
+}
+
 fn child(path: &str, name: &str) -> String {
+    if path.len() > PATH_MAX_BYTES {
+        return path.to_owned();
+    }
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '$');
     let plain = !name.is_empty() && name.len() <= SHOWN_CHARS_MAX && name.chars().all(is_plain);
     match (plain, path) {

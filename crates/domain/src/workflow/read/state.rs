@@ -10,8 +10,8 @@ use super::super::plan::{
     Kind, OnFailure, Operation, Parallel, State, Strategy, Terminal, TerminalStatus, Transition,
 };
 use super::super::{Backoff, EXIT_FAILURE, Retry, Template, table};
-use super::Reader;
 use super::node::{Entry, Members, Node};
+use super::{Reader, STATES_MAX};
 use crate::code::Code;
 
 const TIMEOUTS: RangeInclusive<Duration> =
@@ -197,9 +197,9 @@ impl<'a> Reader<'a> {
     /// A mapping of anything, whose texts are templates.
     pub(super) fn json_members(&mut self, node: &Node<'a>) -> Option<Map<String, Value>> {
         node.any_members(&mut self.report)?;
-        for text in node.texts() {
-            self.template(&text);
-        }
+        node.each_text(&mut |text| {
+            self.template(text);
+        });
         match node.json() {
             Value::Object(members) => Some(members),
             _ => None,
@@ -218,6 +218,11 @@ impl<'a> Reader<'a> {
         if items.is_empty() {
             let message = "a parallel state needs states to run";
             self.report.error(&node.place, Code::WorkflowBadParallel, message);
+        }
+        if items.len() > STATES_MAX {
+            let message = format!("more than {STATES_MAX} states");
+            self.report.error(&node.place, Code::WorkflowBadParallel, message);
+            return None;
         }
         let mut branches: Vec<String> = Vec::new();
         for item in &items {

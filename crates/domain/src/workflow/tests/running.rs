@@ -333,7 +333,7 @@ fn steps_are_resolved_with_the_values_of_now() {
     let mut run = machine_with(&text, &[("file", evil)]);
     begin(&mut run);
     let Resolved::Command { command, dir } = run.resolve("a").unwrap() else { panic!() };
-    assert_eq!(command, r"cat 'it'\''s $(touch pwned)'");
+    assert_eq!(command, "__value_1='it'\\''s $(touch pwned)'\ncat \"${__value_1}\"");
     assert_eq!(dir.as_deref(), Some("/tmp/run-1"));
     let fault = run.resolve("b").unwrap_err();
     assert_eq!(
