@@ -48,8 +48,8 @@ pub(crate) enum Upstream {
     Logs {
         name: String,
         /// Most lines
-        #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u16).range(1..=1000))]
-        lines: u16,
+        #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
+        lines: u32,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },

@@ -11,6 +11,9 @@ use crate::output::{self, entries, fields, plain, table, text};
 
 const PATH: &str = "/api/v1/servers";
 
+/// Lines of a server's stderr that the gate keeps.
+const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
+
 pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     match verb {
         Upstream::List { output } => {
@@ -29,6 +32,8 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
         Upstream::Approve { name, inspect: false, output } => approve(place, name, output).await,
         Upstream::Restart { name } => restart(place, name).await,
         Upstream::Logs { name, lines, output } => {
+            // Whoever wants more gets all that is kept.
+            let lines = lines.min(LINES_KEPT);
             let path = format!("{PATH}/{}/logs?limit={lines}", encode(&name));
             output::print(output, &get(place, Reach::Only(name), &path).await?, logs)
         }

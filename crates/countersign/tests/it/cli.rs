@@ -51,8 +51,8 @@ async fn calls_fill_in_the_intent_and_exit_by_their_outcome() {
         let output = run(dir, ["call", "tool-read", "--tool-name=s:say", "--json_args", "@nowhere"]).await;
         assert_eq!(output.status.code(), Some(1));
         let output = run(dir, ["call", "tool-read", "--tool-name=say"]).await;
-        assert_eq!(output.status.code(), Some(3));
-        assert!(stderr(&output).contains("INVALID_ARGUMENTS"), "{}", stderr(&output));
+        assert_eq!(output.status.code(), Some(1));
+        assert!(stderr(&output).contains("'server:tool', got 'say'"), "{}", stderr(&output));
     })
     .await;
 }

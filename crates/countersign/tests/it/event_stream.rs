@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 
+use rusqlite::Connection;
 use serde_json::{Value, json};
 use testkit::client::{Client, PATIENCE};
 
@@ -282,6 +283,32 @@ async fn a_client_that_comes_back_is_told_of_the_ledger_again_and_of_nothing_els
     gate.http().await.request("tools/call", two_keys("read", "s:none", json!({}))).await.unwrap();
     let (kind, _, data) = told.next().await;
     assert_eq!((kind.as_str(), &data["phase"]), ("activity", &json!("refused")), "{data}");
+}
+
+#[tokio::test]
+async fn a_ledger_that_cannot_be_written_is_told_and_so_is_its_recovery() {
+    let gate = Gate::scripted(json!([{"name": "plain"}])).await;
+    gate.ready("s").await;
+    let client = gate.http().await;
+    let call = || two_keys("write", "s:plain", json!({}));
+    client.request("tools/call", call()).await.unwrap();
+    let mut told = Told::by(&gate, None).await;
+    let holder = Connection::open(gate.home().join("ledger.db")).unwrap();
+    holder.busy_timeout(PATIENCE).unwrap();
+    holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
+    client.request("tools/call", call()).await.unwrap();
+    let ledger = async |told: &mut Told| loop {
+        let (kind, id, data) = told.next().await;
+        if kind == "ledger" {
+            assert_eq!(id, None, "{data}");
+            return data;
+        }
+    };
+    let failing = ledger(&mut told).await;
+    assert_eq!(failing["state"], "failing", "{failing}");
+    assert!(failing["last_error"].is_string(), "{failing}");
+    holder.execute_batch("COMMIT").unwrap();
+    assert_eq!(ledger(&mut told).await["state"], "ok");
 }
 
 #[tokio::test]
