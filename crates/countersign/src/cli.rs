@@ -35,10 +35,8 @@ const LAST: usize = 900;
     about = "The gate between AI agents and their tools",
     after_help = "Examples:\n  \
         countersign serve                      run the gate; it says how to connect an agent\n  \
-        countersign tools list                 what can be called\n  \
-        countersign call tool-read --tool-name=notes:list_notes\n  \
-        countersign activity list              what was done\n  \
-        countersign receipt verify             whether the proof of it is whole\n\n\
+        countersign run --provider claude --prompt \"Fix the failing test\"\n  \
+        countersign activity list              what was done, and by whom\n\n\
         Exit codes: 0 done, 1 wrong input, 2 wrong config, 3 a call failed, 4 the system failed"
 )]
 pub(crate) struct Cli {
@@ -96,6 +94,16 @@ pub(crate) enum Command {
     #[command(after_help = "Example, in a client's configuration:\n  \
         \"command\": \"countersign\", \"args\": [\"wrap\", \"--name\", \"github\", \"--\", \"npx\", \"…\"]")]
     Wrap(Wrap),
+    /// Run a workflow, or one agent, with the gate as the only source of tools
+    #[command(after_help = "Examples:\n  \
+        countersign run flow.yaml -i env=dev\n  \
+        countersign run --provider claude --prompt \"Fix the failing test\"\n  \
+        countersign run flow.yaml --dry-run      what would be started, and how\n\n\
+        Ends with 0, 2 where the workflow is wrong, 3 where the run failed, 130 where it was\n\
+        cancelled, or what the workflow says. Ctrl+C ends every step first; a second one does not wait.")]
+    Run(Run),
+    /// Check a workflow and tell every fault at once, with its place
+    Validate(Validate),
     /// Call a tool; the intent is filled in from the command
     Call {
         #[command(subcommand)]
@@ -165,16 +173,6 @@ pub(crate) enum Command {
         #[arg(value_name = "COMMAND")]
         words: Vec<String>,
     },
-    /// Run a workflow, or one agent, with the gate as the only source of tools
-    #[command(after_help = "Examples:\n  \
-        countersign run flow.yaml -i env=dev\n  \
-        countersign run --provider claude --prompt \"Fix the failing test\"\n  \
-        countersign run flow.yaml --dry-run      what would be started, and how\n\n\
-        Ends with 0, 2 where the workflow is wrong, 3 where the run failed, 130 where it was\n\
-        cancelled, or what the workflow says. Ctrl+C ends every step first; a second one does not wait.")]
-    Run(Run),
-    /// Check a workflow and tell every fault at once, with its place
-    Validate(Validate),
     /// See, check or trust the configuration
     Config {
         #[command(subcommand)]

@@ -44,7 +44,7 @@ async fn works_through_the_gate(provider: &str) {
     let records = records_when(&stage.home(), |records| records.len() == 2).await;
     for (record, tool) in records.iter().zip(["Read", "Bash"]) {
         assert_eq!((&record["tool"], &record["status"]), (&json!(tool), &json!("success")));
-        let name = format!("flow/work/{provider}");
+        let name = ["flow", "work", provider].join("/");
         assert_eq!(record["token"], name, "{record}");
         assert!(record["receipt_id"].is_string(), "{record}");
         let lines: Vec<&str> = told.lines().filter(|line| line.contains("tool call")).collect();
