@@ -72,6 +72,20 @@ async fn filled() -> Gate {
         let (status, answer) = gate.rest(Method::POST, path, Some(body)).await;
         assert_eq!(status, 201, "{answer}");
     }
+    let flow = json!({"name": "flow", "states": {
+        "initial": "test",
+        "test": {"type": "step", "command": "echo one", "on_success": "done"},
+        "done": {"type": "terminal", "status": "success"},
+    }});
+    let file = gate.dir.path().join("flow.yaml");
+    std::fs::write(&file, flow.to_string()).unwrap();
+    std::fs::create_dir(gate.dir.path().join("project")).unwrap();
+    let output = command(Path::new(env!("CARGO_BIN_EXE_countersign")), gate.dir.path())
+        .arg("run")
+        .arg(&file)
+        .current_dir(gate.dir.path().join("project"))
+        .output();
+    assert!(output.await.unwrap().status.success());
     gate
 }
 
@@ -112,6 +126,9 @@ async fn document(gate: &Gate) -> Value {
             parameter["example"] = names[name].clone();
         }
     }
+    let (_, runs) = gate.rest(Method::GET, "/api/v1/runs", None).await;
+    document["paths"]["/api/v1/runs/{id}"]["get"]["parameters"][0]["example"] =
+        runs["runs"][0]["id"].clone();
     document
 }
 

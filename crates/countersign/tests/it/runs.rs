@@ -163,7 +163,7 @@ async fn what_makes_no_sense_is_told() {
         ("?limit=x", 400, "INVALID_REQUEST", "limit"),
         ("?cursor=x", 400, "INVALID_REQUEST", "'x' is no cursor of this list"),
         ("?cursor=a1", 400, "INVALID_REQUEST", "'a1' is no cursor of this list"),
-        ("?name=x", 400, "INVALID_REQUEST", "unknown parameter `name`"),
+        ("?name=x", 400, "INVALID_REQUEST", "unknown parameter 'name'"),
         ("/nothing", 404, "NOT_FOUND", "there is no run 'nothing'"),
         ("/01a", 404, "NOT_FOUND", "there is no run '01a'"),
         ("/01a1de05-f6", 400, "INVALID_REQUEST", "'01a1de05-f6' stands for several runs"),
