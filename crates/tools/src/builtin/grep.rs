@@ -1,5 +1,7 @@
 //! Grep: lines that fit a regular expression, in a file or below a folder.
 
+mod crowd;
+
 use std::ffi::OsStr;
 use std::io;
 use std::path::Path;
@@ -17,7 +19,7 @@ use super::glob;
 use super::limits::{GREP_CONTEXT_MAX, GREP_LINE_BYTES_MAX, GREP_LINES_MAX, TEXT_BYTES_MAX};
 use super::root::{Folder, Place, Root, missing};
 use super::stop::{Stop, Stoppable};
-use super::tree::{Ignoring, Next, Notes, Tree};
+use super::tree::{Ignoring, Notes, Tree};
 use super::{Answer, text_block};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -27,19 +29,18 @@ enum Mode {
     Count,
 }
 
+/// What is looked for, and how what is found is shown.
 struct Search<'a> {
     root: &'a Root,
     stop: &'a Stop,
     matcher: RegexMatcher,
-    searcher: Searcher,
     mode: Mode,
-    has_context: bool,
-    printed: Printed,
+    context: usize,
 }
 
 /// What goes back, within its bounds.
 #[derive(Default)]
-struct Printed {
+pub(super) struct Printed {
     text: String,
     lines: usize,
     is_full: bool,
@@ -47,27 +48,29 @@ struct Printed {
 
 pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
     let filter = arguments.optional_text(&["glob"])?.map(filter).transpose()?;
-    let mut search = Search::new(root, arguments, stop)?;
+    let search = Search::new(root, arguments, stop)?;
     let ignoring = match arguments.flag("no_ignore")? {
         true => Ignoring::Off,
         false => Ignoring::Honoured,
     };
     let mut tree = Tree::new(root, stop, ignoring);
-    match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
+    let printed = match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
         Place::File(folder, name) => {
-            search.file(file::open_in(&folder, &name)?, &mut tree.notes)?
+            let mut found = Found::default();
+            search.file(&mut search.searcher(), file::open_in(&folder, &name)?, &mut found)?;
+            tree.notes.append(found.notes);
+            found.printed
         }
-        Place::Folder(start) => tree.walk(&start, &mut |notes, folder, name| {
-            let path = folder.path.join(name);
-            let below = path.strip_prefix(&start.path).unwrap_or(&path);
-            match filter.as_ref().is_none_or(|filter| filter.is_match(below)) {
-                true => search.visit(notes, folder, name),
-                false => Ok(Next::More),
-            }
-        })?,
+        Place::Folder(start) => {
+            let wanted = |path: &Path| {
+                let below = path.strip_prefix(&start.path).unwrap_or(path);
+                filter.as_ref().is_none_or(|filter| filter.is_match(below))
+            };
+            crowd::search(&search, &mut tree, &start, &wanted)?
+        }
         Place::Missing(folder, names) => return Err(missing(&folder, &names)),
-    }
-    Ok(search.printed.answer(&tree.notes))
+    };
+    Ok(printed.answer(&tree.notes))
 }
 
 /// A pattern without a slash is for names, wherever they lie.
@@ -108,62 +111,86 @@ impl<'a> Search<'a> {
             .line_terminator(Some(b'\n'))
             .build(pattern)
             .map_err(|error| bad_pattern(pattern, &error.to_string()))?;
-        let searcher = SearcherBuilder::new()
+        Ok(Search { root, stop, matcher, mode, context })
+    }
+
+    /// Has buffers of its own, which one thread uses for file after file.
+    fn searcher(&self) -> Searcher {
+        SearcherBuilder::new()
             .line_number(true)
-            .before_context(context)
-            .after_context(context)
+            .before_context(self.context)
+            .after_context(self.context)
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(GREP_LINE_BYTES_MAX))
-            .build();
-        let (has_context, printed) = (context > 0, Printed::default());
-        Ok(Search { root, stop, matcher, searcher, mode, has_context, printed })
+            .build()
     }
 
-    fn visit(&mut self, notes: &mut Notes, folder: &Folder, name: &OsStr) -> Result<Next> {
+    /// A file that cannot be read is noted.
+    fn visit(
+        &self,
+        searcher: &mut Searcher,
+        (folder, name): (&Folder, &OsStr),
+        found: &mut Found,
+    ) -> Result<()> {
         self.stop.check()?;
         match file::open_in(folder, name) {
-            Ok(opened) => self.file(opened, notes)?,
+            Ok(opened) => self.file(searcher, opened, found),
             Err(fault) => {
                 let path = folder.path.join(name);
-                notes.fault(&self.root.shown(&path).display().to_string(), fault);
+                found.notes.fault(&self.root.shown(&path).display().to_string(), fault);
+                Ok(())
             }
         }
-        Ok(if self.printed.is_full { Next::Enough } else { Next::More })
     }
 
-    fn file(&mut self, opened: Opened, notes: &mut Notes) -> Result<()> {
+    fn file(&self, searcher: &mut Searcher, opened: Opened, found: &mut Found) -> Result<()> {
         let shown = shown(self.root, &opened.path);
         let reader = Stoppable { inner: opened.file, stop: self.stop };
         let mut lines = Lines {
             shown: &shown,
             mode: self.mode,
-            has_context: self.has_context,
+            has_context: self.context > 0,
             found: String::new(),
             count: 0,
             lines: 0,
             is_binary: false,
-            room: self.printed.room(),
+            room: found.printed.room(),
         };
-        let searched = self.searcher.search_reader(&self.matcher, reader, &mut lines);
+        let searched = searcher.search_reader(&self.matcher, reader, &mut lines);
         self.stop.check()?;
         if let Err(error) = searched {
-            notes.add(format!("{shown}: {error}"));
+            found.notes.add(format!("{shown}: {error}"));
         }
         if lines.is_binary || lines.count == 0 {
             return Ok(());
         }
+        let printed = &mut found.printed;
         match self.mode {
             Mode::Content => {
-                let gap = if self.has_context && self.printed.lines > 0 { "--\n" } else { "" };
                 let is_full = lines.lines >= lines.room.0 || lines.found.len() >= lines.room.1;
-                self.printed.add(&format!("{gap}{}", lines.found), lines.lines);
-                self.printed.is_full |= is_full;
+                printed.add(self.gap(printed), &lines.found, lines.lines);
+                printed.is_full |= is_full;
             }
-            Mode::Files => self.printed.add(&format!("{shown}\n"), 1),
-            Mode::Count => self.printed.add(&format!("{shown}:{}\n", lines.count), 1),
+            Mode::Files => printed.add("", &format!("{shown}\n"), 1),
+            Mode::Count => printed.add("", &format!("{shown}:{}\n", lines.count), 1),
         }
         Ok(())
     }
+
+    /// What stands between two files.
+    fn gap(&self, printed: &Printed) -> &'static str {
+        if self.context > 0 && printed.lines > 0 { GAP } else { "" }
+    }
+}
+
+/// Between lines that do not follow each other, where lines around a match are shown.
+const GAP: &str = "--\n";
+
+/// What some files have.
+#[derive(Default)]
+struct Found {
+    printed: Printed,
+    notes: Notes,
 }
 
 fn shown(root: &Root, path: &Path) -> String {
@@ -177,10 +204,30 @@ impl Printed {
         (GREP_LINES_MAX.saturating_sub(self.lines), bytes)
     }
 
-    fn add(&mut self, text: &str, lines: usize) {
+    fn add(&mut self, gap: &str, text: &str, lines: usize) {
+        self.text.push_str(gap);
         self.text.push_str(text);
         self.lines += lines;
         self.is_full |= self.lines >= GREP_LINES_MAX || self.text.len() >= TEXT_BYTES_MAX;
+    }
+
+    /// Adds what comes after it, as far as there is room.
+    fn append(&mut self, gap: &str, next: Printed) {
+        let (lines, bytes) = self.room();
+        if next.lines <= lines && next.text.len() <= bytes {
+            if next.lines > 0 {
+                self.add(gap, &next.text, next.lines);
+            }
+            self.is_full |= next.is_full;
+            return;
+        }
+        for (index, line) in next.text.split_inclusive('\n').enumerate() {
+            let gap = if index == 0 { gap } else { "" };
+            if self.is_full {
+                return;
+            }
+            self.add(gap, line, usize::from(line != GAP));
+        }
     }
 
     fn answer(self, notes: &Notes) -> Answer {
@@ -251,7 +298,7 @@ impl Sink for Lines<'_> {
 
     fn context_break(&mut self, _: &Searcher) -> io::Result<bool> {
         if self.has_context && self.lines > 0 {
-            self.found.push_str("--\n");
+            self.found.push_str(GAP);
         }
         Ok(true)
     }

@@ -190,6 +190,11 @@ impl Notes {
         }
     }
 
+    pub(super) fn append(&mut self, next: Notes) {
+        self.left_out += next.left_out;
+        next.said.into_iter().for_each(|note| self.add(note));
+    }
+
     /// One block of text; none where all went well.
     pub(super) fn text(&self) -> Option<String> {
         if self.said.is_empty() {
