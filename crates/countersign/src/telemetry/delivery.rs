@@ -14,6 +14,8 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
+use crate::telemetry::client::Reason;
+
 /// Spans that wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: about a megabyte.
 const WAITING_MAX: usize = 2048;
 
@@ -97,18 +99,25 @@ pub(super) struct Delivery {
     queue: Arc<Queue>,
     runtime: Handle,
     host: String,
+    reason: Reason,
     is_failing: AtomicBool,
     lost: AtomicUsize,
 }
 
 impl Delivery {
     /// Must be called within the runtime.
-    pub(super) fn new(exporter: OtlpExporter, queue: Arc<Queue>, host: String) -> Delivery {
+    pub(super) fn new(
+        exporter: OtlpExporter,
+        queue: Arc<Queue>,
+        host: String,
+        reason: Reason,
+    ) -> Delivery {
         Delivery {
             exporter: Arc::new(exporter),
             queue,
             runtime: Handle::current(),
             host,
+            reason,
             is_failing: AtomicBool::new(false),
             lost: AtomicUsize::new(0),
         }
@@ -125,8 +134,9 @@ impl Delivery {
             Err(error) => {
                 self.lost.fetch_add(count, Ordering::Relaxed);
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    let reason = self.reason.take().unwrap_or_else(|| error.to_string());
                     tracing::warn!(
-                        "spans cannot be delivered to {} and are dropped: {error}",
+                        "spans cannot be delivered to {} and are dropped: {reason}",
                         self.host
                     );
                 }
