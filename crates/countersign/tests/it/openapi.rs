@@ -227,4 +227,32 @@ async fn the_document_is_for_the_operator() {
     for status in ["200", "400", "401", "403", "503"] {
         assert!(list["responses"][status].is_object(), "{status}");
     }
+    let call = &document["paths"]["/api/v1/tools/call"]["post"]["responses"];
+    let words = call["415"]["description"].as_str().unwrap();
+    assert!(words.contains("UNSUPPORTED_MEDIA_TYPE"), "{words}");
+    assert!(list["responses"]["415"].is_null(), "it takes no body");
+}
+
+/// What a route may refuse with stands in the table that people read.
+#[tokio::test]
+async fn every_code_that_is_described_is_documented() {
+    let gate = Gate::scripted(json!([])).await;
+    let (_, document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let operations = document["paths"].as_object().unwrap().values().flat_map(|path| {
+        path.as_object().unwrap().values().map(|operation| operation["responses"].as_object())
+    });
+    let mut seen = 0;
+    for (status, response) in operations.flatten().flatten() {
+        let words = response["description"].as_str().unwrap();
+        let codes = domain::Code::ALL.iter().map(|code| format!("`{code}`"));
+        for code in codes.filter(|code| words.contains(&format!("{code}: "))) {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {status} |")));
+            let is_told = row.is_some_and(|row| row.contains(&code));
+            assert!(is_told, "{status} {code} is not in docs/rest.md");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }
