@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::Caller;
@@ -10,12 +11,14 @@ use domain::caller::{Profile, Scope};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use store::state::TokenRecord;
+use tokio::sync::watch;
 
 /// Every token that is known: those of the first start, and those that were made since.
 #[derive(Default)]
 pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
     made: ArcSwap<Made>,
+    changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -32,8 +35,15 @@ struct Token {
 
 impl Token {
     fn valid(&self) -> Option<Arc<Caller>> {
-        let is_over = self.expires_at.is_some_and(|at| at <= Timestamp::now());
-        (!is_over).then(|| self.caller.clone())
+        self.lasts().map(|_| self.caller.clone())
+    }
+
+    fn lasts(&self) -> Option<Duration> {
+        let Some(at) = self.expires_at else {
+            return Some(Duration::MAX);
+        };
+        let left = Duration::try_from(at.duration_since(Timestamp::now())).ok()?;
+        (!left.is_zero()).then_some(left)
     }
 }
 
@@ -59,6 +69,7 @@ impl Tokens {
             }
         }
         self.made.store(Arc::new(made));
+        self.changed.send_replace(());
     }
 
     /// Whether a token that is to be made may have this name.
@@ -87,6 +98,24 @@ impl Tokens {
             Some(token) => token.as_ref()?.valid(),
             None => Some(caller.clone()),
         }
+    }
+
+    /// Whether the token may be revoked or expire: those of the first start never are.
+    pub(crate) fn may_end(&self, caller: &Caller) -> bool {
+        self.made.load().by_name.contains_key(&*caller.token)
+    }
+
+    /// How long a token is good as things are; none where it no longer is.
+    pub(crate) fn lasts(&self, caller: &Caller) -> Option<Duration> {
+        match self.made.load().by_name.get(&*caller.token) {
+            Some(token) => token.as_ref()?.lasts(),
+            None => Some(Duration::MAX),
+        }
+    }
+
+    /// Changes whenever tokens were made or revoked.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
     }
 
     fn first(&self) -> std::sync::RwLockReadGuard<'_, Vec<([u8; 32], Arc<Caller>)>> {
@@ -165,9 +194,14 @@ mod tests {
         assert_eq!(opens, [true, true, false, false, false]);
         let good = tokens.caller("a").unwrap();
         assert!(tokens.now(&good).is_some());
+        assert!(tokens.lasts(&good).unwrap() <= Duration::from_secs(60));
+        assert!(tokens.may_end(&good) && !tokens.may_end(&Caller::agent("agent-token")));
+        let mut changes = tokens.changes();
         let revoked_at = Some(Timestamp::now());
         tokens.set(&[TokenRecord { revoked_at, ..record("good", "a", None) }], &HashMap::new());
         assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
+        assert!(tokens.lasts(&good).is_none() && changes.has_changed().unwrap());
+        changes.mark_unchanged();
         assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
     }
 }
