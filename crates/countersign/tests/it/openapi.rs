@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::gate::{Gate, command, scripted, tools_dir};
+use crate::runs;
 
 /// Requests for one operation, beside those that go to the edges of each parameter.
 const EXAMPLES: usize = 10;
@@ -72,6 +73,7 @@ async fn filled() -> Gate {
         let (status, answer) = gate.rest(Method::POST, path, Some(body)).await;
         assert_eq!(status, 201, "{answer}");
     }
+    runs::three(&runs::open(&gate.home()), &[]);
     gate
 }
 

@@ -15,7 +15,7 @@ use crate::cli::in_both_ways;
 use crate::gate::{Gate, http_client, run, stderr, stdout};
 use crate::ledger::two_keys;
 
-fn open(home: &Path) -> Store {
+pub(crate) fn open(home: &Path) -> Store {
     Store::open(home, &domain::config::Ledger::default()).unwrap()
 }
 
@@ -84,7 +84,7 @@ fn failed(step: StepRecord, sessions: Vec<String>) -> StepRecord {
 }
 
 /// One that failed, one that was well, one that goes on for as long as the store is there.
-fn three(store: &Store, sessions: &[String]) {
+pub(crate) fn three(store: &Store, sessions: &[String]) {
     let state = store.state();
     let (first, second, third) = (begun(1, "deploy"), begun(2, "deploy"), begun(3, "test"));
     state.begin_run(&first).unwrap();
@@ -163,7 +163,7 @@ async fn what_makes_no_sense_is_told() {
         ("?limit=x", 400, "INVALID_REQUEST", "limit"),
         ("?cursor=x", 400, "INVALID_REQUEST", "'x' is no cursor of this list"),
         ("?cursor=a1", 400, "INVALID_REQUEST", "'a1' is no cursor of this list"),
-        ("?name=x", 400, "INVALID_REQUEST", "unknown parameter `name`"),
+        ("?name=x", 400, "INVALID_REQUEST", "unknown parameter 'name'"),
         ("/nothing", 404, "NOT_FOUND", "there is no run 'nothing'"),
         ("/01a", 404, "NOT_FOUND", "there is no run '01a'"),
         ("/01a1de05-f6", 400, "INVALID_REQUEST", "'01a1de05-f6' stands for several runs"),

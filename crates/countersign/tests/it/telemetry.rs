@@ -508,6 +508,39 @@ async fn built_in_tools_have_no_server_to_ask() {
     assert_eq!(spans[0].resource["service.name"], "mine", "the config is asked first");
 }
 
+/// What children of the gate see of its environment: a server, one whose entry passes the key on,
+/// and a command.
+#[tokio::test]
+async fn the_key_of_the_collector_is_inherited_by_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let noting = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
+    let plain = json!({"command": "sh", "args": ["-c", noting, file("plain")]});
+    let mut handed = json!({"command": "sh", "args": ["-c", noting, file("handed")]});
+    handed["env"] = json!({"OTEL_EXPORTER_OTLP_HEADERS": "${env:OTEL_EXPORTER_OTLP_HEADERS}"});
+    let config = json!({"mcpServers": {"plain": plain, "handed": handed},
+        "workspace": {"enabled": true, "root": dir.path(), "write": true, "shell": true}});
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of-the-collector"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-key=of-the-collector"),
+        ("OTEL_SERVICE_NAME", "gate-7"),
+    ];
+    let gate = Traced::start(config, &variables).await;
+    let noted =
+        async |name: &str| eventually(|| async { std::fs::read_to_string(file(name)).ok() }).await;
+    let client = gate.client("/mcp").await;
+    let arguments = json!({"name": "workspace:Bash", "args": {"command": "env"},
+        "intent": {"operation_type": "destructive"}});
+    let answer = client.call("call_tool_destructive", arguments).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    for seen in [noted("plain").await, answer.to_string()] {
+        assert!(seen.contains("OTEL_SERVICE_NAME=gate-7"), "the rest is inherited: {seen}");
+        assert!(!seen.contains("of-the-collector"), "{seen}");
+    }
+    let seen = noted("handed").await;
+    assert_eq!(seen.matches("of-the-collector").count(), 1, "{seen}");
+}
+
 #[tokio::test]
 async fn standard_variables_are_understood() {
     let collector = Collector::http().await;
