@@ -29,6 +29,7 @@ struct Made {
 }
 
 struct Token {
+    hash: [u8; 32],
     caller: Arc<Caller>,
     expires_at: Option<Timestamp>,
 }
@@ -105,12 +106,15 @@ impl Tokens {
         self.made.load().by_name.contains_key(&*caller.token)
     }
 
-    /// How long a token is good as things are; none where it no longer is.
-    pub(crate) fn lasts(&self, caller: &Caller) -> Option<Duration> {
-        match self.made.load().by_name.get(&*caller.token) {
-            Some(token) => token.as_ref()?.lasts(),
-            None => Some(Duration::MAX),
-        }
+    /// Which token of that name it is, while it is good: a name is free again once its token is
+    /// revoked.
+    pub(crate) fn hash(&self, caller: &Caller) -> Option<[u8; 32]> {
+        self.made.load().by_name.get(&*caller.token)?.as_ref().map(|token| token.hash)
+    }
+
+    /// How long this token is good as things are; none where it no longer is.
+    pub(crate) fn lasts(&self, hash: &[u8; 32]) -> Option<Duration> {
+        self.made.load().by_hash.get(hash)?.lasts()
     }
 
     /// Changes whenever tokens were made or revoked.
@@ -133,7 +137,7 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     let scope = read.inspect_err(told).ok()?;
     let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));
     let caller = Arc::new(Caller::from_scope(&record.name, &scope, profile.cloned()));
-    Some(Arc::new(Token { caller, expires_at: record.expires_at }))
+    Some(Arc::new(Token { hash: record.hash, caller, expires_at: record.expires_at }))
 }
 
 pub(crate) fn digest(token: &str) -> [u8; 32] {
@@ -194,14 +198,18 @@ mod tests {
         assert_eq!(opens, [true, true, false, false, false]);
         let good = tokens.caller("a").unwrap();
         assert!(tokens.now(&good).is_some());
-        assert!(tokens.lasts(&good).unwrap() <= Duration::from_secs(60));
+        let hash = tokens.hash(&good).unwrap();
+        assert!(tokens.lasts(&hash).unwrap() <= Duration::from_secs(60));
         assert!(tokens.may_end(&good) && !tokens.may_end(&Caller::agent("agent-token")));
-        let mut changes = tokens.changes();
+        let changes = tokens.changes();
         let revoked_at = Some(Timestamp::now());
-        tokens.set(&[TokenRecord { revoked_at, ..record("good", "a", None) }], &HashMap::new());
+        let revoked = TokenRecord { revoked_at, ..record("good", "a", None) };
+        tokens.set(std::slice::from_ref(&revoked), &HashMap::new());
         assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
-        assert!(tokens.lasts(&good).is_none() && changes.has_changed().unwrap());
-        changes.mark_unchanged();
+        assert!(tokens.lasts(&hash).is_none() && changes.has_changed().unwrap());
+        assert!(tokens.may_end(&good) && tokens.hash(&good).is_none());
+        tokens.set(&[revoked, record("good", "e", None)], &HashMap::new());
+        assert!(tokens.lasts(&hash).is_none(), "another token has its name");
         assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
     }
 }

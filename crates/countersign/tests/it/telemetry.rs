@@ -508,6 +508,27 @@ async fn built_in_tools_have_no_server_to_ask() {
     assert_eq!(spans[0].resource["service.name"], "mine", "the config is asked first");
 }
 
+#[tokio::test]
+async fn spans_go_nowhere_else_than_they_were_sent() {
+    let collector = Collector::http().await;
+    let there = format!("{}/v1/traces", collector.url);
+    let elsewhere = move || {
+        let there = there.clone();
+        async move { axum::response::Redirect::temporary(&there) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/traces", any(elsewhere));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let config = json!({"telemetry": {"exporter": url, "protocol": "http"}});
+    let mut gate = Traced::start(config, &[]).await;
+    gate.client("/mcp").await.call("call_tool_read", read("echo")).await;
+    let line = gate.line("spans cannot be delivered").await;
+    assert!(line.contains("307"), "{line}");
+    assert_eq!(gate.stop().await.0, Some(0));
+    assert_eq!(collector.headers().len(), 0);
+}
+
 /// What children of the gate see of its environment: a server, one whose entry passes the key on,
 /// and a command.
 #[tokio::test]
@@ -598,9 +619,15 @@ async fn a_sampled_out_parent_is_followed() {
 async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
     let silent = Collector::silent().await;
     let gone = Collector::gone().await;
-    for (url, protocol) in
-        [(&gone, "grpc"), (&gone, "http"), (&silent.url, "grpc"), (&silent.url, "http")]
-    {
+    let behind_tls = silent.url.replacen("http", "https", 1);
+    for (url, protocol) in [
+        (&gone, "grpc"),
+        (&gone, "http"),
+        (&silent.url, "grpc"),
+        (&silent.url, "http"),
+        (&behind_tls, "grpc"),
+        (&behind_tls, "http"),
+    ] {
         let config = json!({"telemetry": {"exporter": url, "protocol": protocol}});
         // Room for a few, so that it is full at once.
         let variables = [("OTEL_BSP_MAX_QUEUE_SIZE", "8"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "500")];

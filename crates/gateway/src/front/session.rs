@@ -86,8 +86,9 @@ impl Session {
             return;
         }
         let mut changes = gateway.tokens().changes();
+        let hash = gateway.tokens().hash(&caller);
         tokio::spawn(async move {
-            while let Some(left) = gateway.tokens().lasts(&caller) {
+            while let Some(left) = hash.and_then(|hash| gateway.tokens().lasts(&hash)) {
                 tokio::select! {
                     _ = changes.changed() => {}
                     () = tokio::time::sleep(left.min(limits::TOKEN_LOOK_EVERY)) => {}
