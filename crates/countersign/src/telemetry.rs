@@ -80,7 +80,7 @@ fn provider(
     let reason = Reason::default();
     let exporter = exporter(destination, reason.clone())?;
     let queue = Arc::new(Queue::new(variable));
-    let delivery = Delivery::new(exporter, queue.clone(), destination.host(), reason);
+    let delivery = Delivery::new(exporter, queue.clone(), destination, reason);
     let resource = Resource::builder()
         .with_service_name(destination.service_name.clone())
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))

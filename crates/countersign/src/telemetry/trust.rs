@@ -34,17 +34,16 @@ pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, Str
 /// For gRPC, in the order in which to try them: it refuses a system that trusts nobody, though a
 /// certificate of one's own would do.
 pub(super) fn grpc_configs(destination: &Destination) -> Result<Vec<ClientTlsConfig>, String> {
-    let system = ClientTlsConfig::new().with_native_roots();
+    // A collector that never ends its greeting would be waited for even after it has come back.
+    let plain = ClientTlsConfig::new().timeout(destination.timeout);
+    let system = plain.clone().with_native_roots();
     let Some(file) = &destination.certificate else {
         return Ok(vec![system]);
     };
     let pem = read(file)?;
     parse(file, &pem)?;
     let certificate = Certificate::from_pem(pem);
-    Ok(vec![
-        system.ca_certificate(certificate.clone()),
-        ClientTlsConfig::new().ca_certificate(certificate),
-    ])
+    Ok(vec![system.ca_certificate(certificate.clone()), plain.ca_certificate(certificate)])
 }
 
 fn read(file: &CertificateFile) -> Result<Vec<u8>, String> {
