@@ -1,12 +1,12 @@
 //! Answers and errors in their one shape: `{"error": {"code", "message", "details"}, "request_id"}`.
 
-use axum::Json;
 use axum::body::Body;
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Refusal};
+use gateway::front::answer::body;
 use serde::de::DeserializeOwned;
 
 /// The id of the request at hand.
@@ -39,10 +39,8 @@ pub(crate) fn write_refusal(mut response: Response, request_id: &str) -> Respons
     let Some(refusal) = response.extensions_mut().remove::<Refusal>() else {
         return response;
     };
-    let mut body = refusal.to_json();
-    body["request_id"] = request_id.into();
     let (mut parts, _) = response.into_parts();
-    let (body_parts, body) = Json(body).into_response().into_parts();
+    let (body_parts, body) = body(&refusal, request_id).into_response().into_parts();
     parts.headers.extend(body_parts.headers);
     Response::from_parts(parts, body)
 }
@@ -93,6 +91,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
         Code::Cancelled | Code::Conflict => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+        Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::UpstreamError
         | Code::AgentFailed
         | Code::AgentBypassed

@@ -39,12 +39,15 @@ async fn whole(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
 fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
     let is_json = kind.is_some_and(|kind| {
-        kind.split(';').next().unwrap_or_default().trim() == "application/json"
+        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     });
-    if is_json {
-        return Ok(());
-    }
-    Err(invalid("the body must be JSON: send 'Content-Type: application/json'"))
+    let message = match is_json {
+        // An encoded body could grow without bound.
+        true if !headers.contains_key(header::CONTENT_ENCODING) => return Ok(()),
+        true => "the body must be sent as it is, without a Content-Encoding",
+        false => "the body must be JSON: send 'Content-Type: application/json'",
+    };
+    Err(Refusal::new(Code::UnsupportedMediaType, message))
 }
 
 /// The members of a body, taken out one by one.

@@ -24,12 +24,13 @@ mod tool;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::http::{HeaderName, HeaderValue};
+use axum::http::HeaderName;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use domain::caller::Role;
 use domain::{Code, Refusal};
 use gateway::Gateway;
+use gateway::front::answer::{REQUEST_ID, named, request_id};
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -37,11 +38,6 @@ use crate::answer::{Refused, RequestId};
 
 /// Set by `countersign call`, so that the record says where the call came from.
 pub const SOURCE_HEADER: HeaderName = HeaderName::from_static("x-countersign-source");
-
-const REQUEST_ID_HEADER: HeaderName = HeaderName::from_static("x-request-id");
-
-/// Request ids of callers are echoed up to this length.
-const REQUEST_ID_BYTES_MAX: usize = 128;
 
 #[derive(Clone)]
 struct Admin {
@@ -93,17 +89,9 @@ async fn admit(
 
 /// Gives each request an id, which errors repeat and the answer carries.
 async fn with_request_id(mut request: Request, next: Next) -> Response {
-    let given = request.headers().get(&REQUEST_ID_HEADER).and_then(|id| id.to_str().ok());
-    let id = match given {
-        Some(id) if (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) => id.to_owned(),
-        _ => uuid::Uuid::now_v7().to_string(),
-    };
+    let id = request_id(request.headers().get(&REQUEST_ID));
     request.extensions_mut().insert(RequestId(id.clone()));
-    let mut response = answer::write_refusal(next.run(request).await, &id);
-    if let Ok(id) = HeaderValue::from_str(&id) {
-        response.headers_mut().insert(REQUEST_ID_HEADER, id);
-    }
-    response
+    named(answer::write_refusal(next.run(request).await, &id), &id)
 }
 
 async fn unknown_route(request: Request) -> Refused {

@@ -195,10 +195,10 @@ async fn upgrade(
     mut request: Request,
 ) -> Response {
     let Some(caller) = lines.gateway.tokens().bearer(request.headers()) else {
-        return unauthorized();
+        return unauthorized(request.headers());
     };
     let view = View::named(query.server, query.profile);
-    if let Some(refused) = refused(&view, &lines.gateway, &caller) {
+    if let Some(refused) = refused(&view, &lines.gateway, &caller, request.headers()) {
         return refused;
     }
     let asked = request.headers().get(header::UPGRADE).is_some_and(|name| name == LINES_PROTOCOL);

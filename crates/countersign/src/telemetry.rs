@@ -1,10 +1,13 @@
-//! Spans leave through here, by OTLP: where to is in [`destination`], how they are kept from holding
-//! up a call in [`delivery`], what the rest of the program sees of it in [`tracer`]. No type of
-//! OpenTelemetry leaves this folder, and telemetry never stops the gate.
+//! Spans leave through here, by OTLP: where to is in [`destination`], whom to believe to be there in
+//! [`trust`], how they are kept from holding up a call in [`delivery`], what the rest of the program
+//! sees of it in [`tracer`]. No type of OpenTelemetry leaves this folder, and telemetry never stops
+//! the gate.
 
+mod client;
 mod delivery;
 mod destination;
 mod tracer;
+mod trust;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,14 +15,14 @@ use std::time::Duration;
 use domain::config::{OtlpProtocol, Telemetry as Wanted};
 use opentelemetry::trace::TracerProvider;
 use opentelemetry::{InstrumentationScope, KeyValue};
-use opentelemetry_otlp::tonic_types::transport::ClientTlsConfig;
 use opentelemetry_otlp::{
-    ExporterBuildError, Protocol, SpanExporter, WithExportConfig, WithTonicConfig,
+    Protocol, SpanExporter, WithExportConfig, WithHttpConfig, WithTonicConfig,
 };
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::SdkTracerProvider;
 use provider::Tracer;
 
+use crate::telemetry::client::{Client, Reason};
 use crate::telemetry::delivery::{Delivery, Queue, Sluice};
 use crate::telemetry::destination::Destination;
 use crate::telemetry::tracer::OtelTracer;
@@ -37,9 +40,7 @@ impl Telemetry {
         let variable = |name: &str| std::env::var(name).ok();
         let started = match Destination::find(wanted, variable) {
             Ok(None) => return Telemetry(None),
-            Ok(Some(destination)) => {
-                provider(&destination, variable).map_err(|error| error.to_string())
-            }
+            Ok(Some(destination)) => provider(&destination, variable),
             Err(reason) => Err(reason),
         };
         match started {
@@ -75,10 +76,11 @@ impl Telemetry {
 fn provider(
     destination: &Destination,
     variable: impl Fn(&str) -> Option<String>,
-) -> Result<SdkTracerProvider, ExporterBuildError> {
-    let exporter = exporter(destination)?;
+) -> Result<SdkTracerProvider, String> {
+    let reason = Reason::default();
+    let exporter = exporter(destination, reason.clone())?;
     let queue = Arc::new(Queue::new(variable));
-    let delivery = Delivery::new(exporter, queue.clone(), destination.host());
+    let delivery = Delivery::new(exporter, queue.clone(), destination, reason);
     let resource = Resource::builder()
         .with_service_name(destination.service_name.clone())
         .with_attribute(KeyValue::new("service.version", env!("CARGO_PKG_VERSION")))
@@ -89,21 +91,32 @@ fn provider(
     Ok(provider.build())
 }
 
-/// Headers and the timeout are read from the environment by the exporter itself.
-fn exporter(destination: &Destination) -> Result<SpanExporter, ExporterBuildError> {
-    let builder = SpanExporter::builder();
+/// Headers are read from the environment by the exporter itself.
+fn exporter(destination: &Destination, reason: Reason) -> Result<SpanExporter, String> {
     match destination.protocol {
-        OtlpProtocol::Grpc => {
-            let builder = builder.with_tonic().with_endpoint(destination.endpoint.clone());
-            if destination.endpoint.starts_with("http://") {
-                return builder.build();
-            }
-            builder.with_tls_config(ClientTlsConfig::new().with_native_roots()).build()
-        }
-        OtlpProtocol::Http => builder
+        OtlpProtocol::Grpc => grpc_exporter(destination),
+        OtlpProtocol::Http => SpanExporter::builder()
             .with_http()
             .with_protocol(Protocol::HttpBinary)
             .with_endpoint(destination.endpoint.clone())
-            .build(),
+            .with_http_client(Client::new(destination, reason)?)
+            .build()
+            .map_err(|error| error.to_string()),
     }
+}
+
+fn grpc_exporter(destination: &Destination) -> Result<SpanExporter, String> {
+    let builder = || SpanExporter::builder().with_tonic().with_endpoint(&*destination.endpoint);
+    if destination.endpoint.starts_with("http://") {
+        return builder().build().map_err(|error| error.to_string());
+    }
+    let mut outcome = Err("there is nobody to trust".to_owned());
+    for config in trust::grpc_configs(destination)? {
+        let built = builder().with_tls_config(config).build();
+        outcome = built.map_err(|error| error.to_string());
+        if outcome.is_ok() {
+            break;
+        }
+    }
+    outcome
 }

@@ -104,6 +104,8 @@ codes! {
         "the request body is over the limit"
     RequestTimeout "REQUEST_TIMEOUT" Caller true
         "the request body did not arrive in time"
+    UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" Caller false
+        "the request body is of another kind than `application/json`, or encoded"
     MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
         "the route does not know this HTTP method"
     AgentFailed "AGENT_FAILED" Upstream false

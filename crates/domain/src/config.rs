@@ -29,6 +29,7 @@ pub use keys::server_keys;
 pub use read::{duration, name_fault};
 pub use reference::reference;
 pub use render::render;
+pub use secret::is_withheld;
 pub use section::{
     Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Profile,
     Redact, Store, Telemetry, Workspace,

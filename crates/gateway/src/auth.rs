@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::Caller;
@@ -10,12 +11,14 @@ use domain::caller::{Profile, Scope};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use store::state::TokenRecord;
+use tokio::sync::watch;
 
 /// Every token that is known: those of the first start, and those that were made since.
 #[derive(Default)]
 pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
     made: ArcSwap<Made>,
+    changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
@@ -26,14 +29,22 @@ struct Made {
 }
 
 struct Token {
+    hash: [u8; 32],
     caller: Arc<Caller>,
     expires_at: Option<Timestamp>,
 }
 
 impl Token {
     fn valid(&self) -> Option<Arc<Caller>> {
-        let is_over = self.expires_at.is_some_and(|at| at <= Timestamp::now());
-        (!is_over).then(|| self.caller.clone())
+        self.lasts().map(|_| self.caller.clone())
+    }
+
+    fn lasts(&self) -> Option<Duration> {
+        let Some(at) = self.expires_at else {
+            return Some(Duration::MAX);
+        };
+        let left = Duration::try_from(at.duration_since(Timestamp::now())).ok()?;
+        (!left.is_zero()).then_some(left)
     }
 }
 
@@ -59,6 +70,7 @@ impl Tokens {
             }
         }
         self.made.store(Arc::new(made));
+        self.changed.send_replace(());
     }
 
     /// Whether a token that is to be made may have this name.
@@ -89,6 +101,27 @@ impl Tokens {
         }
     }
 
+    /// Whether the token may be revoked or expire: those of the first start never are.
+    pub(crate) fn may_end(&self, caller: &Caller) -> bool {
+        self.made.load().by_name.contains_key(&*caller.token)
+    }
+
+    /// Which token of that name it is, while it is good: a name is free again once its token is
+    /// revoked.
+    pub(crate) fn hash(&self, caller: &Caller) -> Option<[u8; 32]> {
+        self.made.load().by_name.get(&*caller.token)?.as_ref().map(|token| token.hash)
+    }
+
+    /// How long this token is good as things are; none where it no longer is.
+    pub(crate) fn lasts(&self, hash: &[u8; 32]) -> Option<Duration> {
+        self.made.load().by_hash.get(hash)?.lasts()
+    }
+
+    /// Changes whenever tokens were made or revoked.
+    pub(crate) fn changes(&self) -> watch::Receiver<()> {
+        self.changed.subscribe()
+    }
+
     fn first(&self) -> std::sync::RwLockReadGuard<'_, Vec<([u8; 32], Arc<Caller>)>> {
         self.first.read().unwrap_or_else(PoisonError::into_inner)
     }
@@ -104,7 +137,7 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     let scope = read.inspect_err(told).ok()?;
     let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));
     let caller = Arc::new(Caller::from_scope(&record.name, &scope, profile.cloned()));
-    Some(Arc::new(Token { caller, expires_at: record.expires_at }))
+    Some(Arc::new(Token { hash: record.hash, caller, expires_at: record.expires_at }))
 }
 
 pub(crate) fn digest(token: &str) -> [u8; 32] {
@@ -165,9 +198,18 @@ mod tests {
         assert_eq!(opens, [true, true, false, false, false]);
         let good = tokens.caller("a").unwrap();
         assert!(tokens.now(&good).is_some());
+        let hash = tokens.hash(&good).unwrap();
+        assert!(tokens.lasts(&hash).unwrap() <= Duration::from_secs(60));
+        assert!(tokens.may_end(&good) && !tokens.may_end(&Caller::agent("agent-token")));
+        let changes = tokens.changes();
         let revoked_at = Some(Timestamp::now());
-        tokens.set(&[TokenRecord { revoked_at, ..record("good", "a", None) }], &HashMap::new());
+        let revoked = TokenRecord { revoked_at, ..record("good", "a", None) };
+        tokens.set(std::slice::from_ref(&revoked), &HashMap::new());
         assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
+        assert!(tokens.lasts(&hash).is_none() && changes.has_changed().unwrap());
+        assert!(tokens.may_end(&good) && tokens.hash(&good).is_none());
+        tokens.set(&[revoked, record("good", "e", None)], &HashMap::new());
+        assert!(tokens.lasts(&hash).is_none(), "another token has its name");
         assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
     }
 }

@@ -2,6 +2,7 @@
 //! the gate's own tools, [`passthrough`] those of the servers, [`step`] those of one step of a run,
 //! and [`wrap`] passes one server's messages on as they are.
 
+pub mod answer;
 pub mod discovery;
 pub mod http;
 mod passthrough;

@@ -17,6 +17,9 @@ pub(crate) const CACHE_AGE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 pub(crate) const CACHE_ENTRIES_MAX: usize = 256;
 pub(crate) const CACHE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
+/// Sessions look at least this often whether their token has expired: the machine may have slept.
+pub(crate) const TOKEN_LOOK_EVERY: Duration = Duration::from_secs(60);
+
 /// Definitions that one `describe_tool` gives.
 pub(crate) const DESCRIBE_MAX: usize = 5;
 

@@ -15,10 +15,14 @@ use opentelemetry_proto::tonic::common::v1::any_value::Value as Any;
 use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
 use opentelemetry_proto::tonic::trace::v1::{Span, span::SpanKind};
 use prost::Message;
+use rustls::ServerConfig;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
+use tokio_rustls::TlsAcceptor;
 use tonic::transport::server::TcpIncoming;
 
 use crate::client::PATIENCE;
@@ -28,7 +32,12 @@ pub struct Collector {
     pub url: String,
     taken: Arc<Taken>,
     serving: JoinHandle<()>,
+    /// What stands before it, where something does.
+    front: Option<JoinHandle<()>>,
 }
+
+/// Who signed the certificate of a collector behind TLS, as PEM.
+pub const AUTHORITY: &str = include_str!("../testdata/tls/ca.pem");
 
 #[derive(Default)]
 struct Taken {
@@ -66,7 +75,7 @@ impl Collector {
             let server = tonic::transport::Server::builder().add_service(service);
             server.serve_with_incoming(incoming).await.unwrap();
         });
-        Collector { url, taken, serving }
+        Collector { url, taken, serving, front: None }
     }
 
     /// Takes POSTs of protobuf on `/v1/traces`.
@@ -79,7 +88,7 @@ impl Collector {
                 tokio::spawn(serve_http(stream, taking.clone()));
             }
         });
-        Collector { url, taken, serving }
+        Collector { url, taken, serving, front: None }
     }
 
     /// Accepts connections and says nothing on them.
@@ -91,7 +100,27 @@ impl Collector {
                 held.push(stream);
             }
         });
-        Collector { url, taken: Arc::default(), serving }
+        Collector { url, taken: Arc::default(), serving, front: None }
+    }
+
+    /// The same collector behind TLS, on a port of its own: its certificate is good for 127.0.0.1 by
+    /// the word of [`AUTHORITY`] alone.
+    pub async fn behind_tls(mut self) -> Collector {
+        let inner = self.url.trim_start_matches("http://").to_owned();
+        let (listener, url) = listen().await;
+        self.url = url.replacen("http", "https", 1);
+        let acceptor = tls_acceptor();
+        self.front = Some(tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                let (acceptor, inner) = (acceptor.clone(), inner.clone());
+                tokio::spawn(async move {
+                    let mut outside = acceptor.accept(stream).await.ok()?;
+                    let mut inside = TcpStream::connect(inner).await.ok()?;
+                    tokio::io::copy_bidirectional(&mut outside, &mut inside).await.ok()
+                });
+            }
+        }));
+        self
     }
 
     /// An address where nobody listens.
@@ -132,6 +161,9 @@ impl Collector {
 impl Drop for Collector {
     fn drop(&mut self) {
         self.serving.abort();
+        if let Some(front) = &self.front {
+            front.abort();
+        }
     }
 }
 
@@ -139,6 +171,23 @@ async fn listen() -> (TcpListener, String) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     (listener, url)
+}
+
+fn tls_acceptor() -> TlsAcceptor {
+    let certificate = include_bytes!("../testdata/tls/server.pem");
+    let key = include_bytes!("../testdata/tls/server-key.pem");
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_no_client_auth()
+        .with_single_cert(
+            vec![CertificateDer::from_pem_slice(certificate).unwrap()],
+            PrivateKeyDer::from_pem_slice(key).unwrap(),
+        )
+        .unwrap();
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
+    TlsAcceptor::from(Arc::new(config))
 }
 
 struct Grpc(Arc<Taken>);

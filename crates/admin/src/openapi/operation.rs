@@ -77,7 +77,12 @@ impl Operation {
         let content = ContentBuilder::new().schema(Some(value)).build();
         let body = RequestBodyBuilder::new().required(Some(required)).content(JSON, content);
         self.told = self.told.request_body(Some(body.build()));
-        self.refuses(&[Code::InvalidRequest, Code::RequestTimeout, Code::PayloadTooLarge])
+        self.refuses(&[
+            Code::InvalidRequest,
+            Code::RequestTimeout,
+            Code::PayloadTooLarge,
+            Code::UnsupportedMediaType,
+        ])
     }
 
     /// Answers 200 with JSON.

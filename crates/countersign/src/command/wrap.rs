@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::config::Origin;
+use domain::config::{Origin, is_withheld};
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, End, Wrapped};
 use gateway::upstream::ServerSpec;
@@ -84,8 +84,7 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
 /// A supervisor stands in between, so that the server ends with this process however it ends.
 fn spawn(command: &[OsString]) -> Result<Child, Failure> {
     let own = app::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
-    let inherited =
-        std::env::vars_os().filter(|(name, _)| !name.to_string_lossy().starts_with("COUNTERSIGN_"));
+    let inherited = std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy()));
     Command::new(own)
         .arg("supervise")
         .arg("--")

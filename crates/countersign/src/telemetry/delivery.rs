@@ -14,6 +14,9 @@ use opentelemetry_sdk::trace::{
 };
 use tokio::runtime::Handle;
 
+use crate::telemetry::client::Reason;
+use crate::telemetry::destination::Destination;
+
 /// Spans that wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: about a megabyte.
 const WAITING_MAX: usize = 2048;
 
@@ -97,18 +100,29 @@ pub(super) struct Delivery {
     queue: Arc<Queue>,
     runtime: Handle,
     host: String,
+    /// Over gRPC the way to the collector has no time of its own.
+    time: Duration,
+    reason: Reason,
     is_failing: AtomicBool,
     lost: AtomicUsize,
 }
 
 impl Delivery {
     /// Must be called within the runtime.
-    pub(super) fn new(exporter: OtlpExporter, queue: Arc<Queue>, host: String) -> Delivery {
+    pub(super) fn new(
+        exporter: OtlpExporter,
+        queue: Arc<Queue>,
+        destination: &Destination,
+        reason: Reason,
+    ) -> Delivery {
         Delivery {
             exporter: Arc::new(exporter),
             queue,
             runtime: Handle::current(),
-            host,
+            host: destination.host(),
+            // A last try may begin when the time of the first is over.
+            time: destination.timeout.saturating_mul(2),
+            reason,
             is_failing: AtomicBool::new(false),
             lost: AtomicUsize::new(0),
         }
@@ -125,8 +139,9 @@ impl Delivery {
             Err(error) => {
                 self.lost.fetch_add(count, Ordering::Relaxed);
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
+                    let reason = self.reason.take().unwrap_or_else(|| error.to_string());
                     tracing::warn!(
-                        "spans cannot be delivered to {} and are dropped: {error}",
+                        "spans cannot be delivered to {} and are dropped: {reason}",
                         self.host
                     );
                 }
@@ -139,8 +154,11 @@ impl SpanExporter for Delivery {
     async fn export(&self, batch: Vec<SpanData>) -> OTelSdkResult {
         let count = batch.len();
         self.queue.taken(count);
-        let exporter = self.exporter.clone();
-        let sending = self.runtime.spawn(async move { exporter.export(batch).await });
+        let (exporter, time) = (self.exporter.clone(), self.time);
+        let sending = self.runtime.spawn(async move {
+            let sending = tokio::time::timeout(time, exporter.export(batch));
+            sending.await.unwrap_or(Err(OTelSdkError::Timeout(time)))
+        });
         let outcome = sending
             .await
             .unwrap_or_else(|error| Err(OTelSdkError::InternalFailure(error.to_string())));

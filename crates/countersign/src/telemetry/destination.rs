@@ -1,17 +1,32 @@
 //! Where spans go. The endpoint and its protocol come from one place: the config where it names an
 //! endpoint, which is the operator's word, else the environment. Reads nothing itself.
 
+use std::time::Duration;
+
 use axum::http::Uri;
 use domain::config::{OtlpProtocol, Telemetry};
 
 /// Behind the address of a collector, where OTLP over HTTP takes spans.
 const TRACES_PATH: &str = "/v1/traces";
 
+/// How long a delivery may take where no variable says so, as OpenTelemetry has it.
+const TIMEOUT: Duration = Duration::from_secs(10);
+
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Destination {
     pub(super) endpoint: String,
     pub(super) protocol: OtlpProtocol,
     pub(super) service_name: String,
+    pub(super) timeout: Duration,
+    /// Whom to trust beside those whom the system trusts.
+    pub(super) certificate: Option<CertificateFile>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct CertificateFile {
+    /// Where it was named, for messages.
+    pub(super) variable: &'static str,
+    pub(super) path: String,
 }
 
 impl Destination {
@@ -30,13 +45,17 @@ impl Destination {
         let Some((endpoint, protocol)) = endpoint(config, &variable)? else {
             return Ok(None);
         };
-        if protocol == OtlpProtocol::Http && endpoint.starts_with("https:") {
-            return Err("OTLP over HTTP is spoken without TLS only; use the protocol grpc, or a \
-                        collector on this machine"
-                .to_owned());
-        }
-        let service_name = service_name(config, &variable);
-        Ok(Some(Destination { endpoint, protocol, service_name }))
+        let certificate =
+            ["OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "OTEL_EXPORTER_OTLP_CERTIFICATE"]
+                .into_iter()
+                .find_map(|name| Some(CertificateFile { variable: name, path: variable(name)? }));
+        Ok(Some(Destination {
+            endpoint,
+            protocol,
+            service_name: service_name(config, &variable),
+            timeout: timeout(&variable),
+            certificate,
+        }))
     }
 
     /// Without what may be secret in an address.
@@ -88,6 +107,13 @@ fn of_signal(base: &str, protocol: OtlpProtocol) -> String {
         OtlpProtocol::Http if base.ends_with(TRACES_PATH) => base.to_owned(),
         OtlpProtocol::Http => format!("{}{TRACES_PATH}", base.trim_end_matches('/')),
     }
+}
+
+fn timeout(variable: &impl Fn(&str) -> Option<String>) -> Duration {
+    let named = ["OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "OTEL_EXPORTER_OTLP_TIMEOUT"];
+    let text = named.into_iter().find_map(variable);
+    let milliseconds = text.and_then(|text| text.trim().parse().ok());
+    milliseconds.map_or(TIMEOUT, Duration::from_millis)
 }
 
 /// A name that the config leaves as it is by default may be another by the environment.
@@ -185,11 +211,29 @@ mod tests {
 
     #[test]
     fn what_cannot_be_sent_is_told() {
-        let tls = config("https://c", OtlpProtocol::Http);
-        assert!(found(&tls, &[]).unwrap_err().contains("without TLS only"));
         let json = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         let error = found(&Telemetry::default(), &[ENDPOINT, json]).unwrap_err();
         assert!(error.contains("OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json'"), "{error}");
+    }
+
+    #[test]
+    fn what_is_said_of_spans_alone_counts_for_more() {
+        let config = config("https://c", OtlpProtocol::Http);
+        let time = ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500");
+        let time_of_spans = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "20");
+        let file = ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/all.pem");
+        let file_of_spans = ("OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE", "/spans.pem");
+        for (variables, milliseconds, certificate) in [
+            (vec![], 10_000, None),
+            (vec![("OTEL_EXPORTER_OTLP_TIMEOUT", "soon")], 10_000, None),
+            (vec![time, file], 1500, Some(file)),
+            (vec![time, time_of_spans, file, file_of_spans], 20, Some(file_of_spans)),
+        ] {
+            let found = found(&config, &variables).unwrap().unwrap();
+            assert_eq!(found.timeout, Duration::from_millis(milliseconds), "{variables:?}");
+            let named = found.certificate.as_ref().map(|file| (file.variable, &*file.path));
+            assert_eq!(named, certificate, "{variables:?}");
+        }
     }
 
     #[test]

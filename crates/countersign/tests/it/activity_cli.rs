@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
@@ -223,6 +224,34 @@ async fn calls_are_watched_as_they_happen_and_across_a_restart() {
     let status = tokio::time::timeout(PATIENCE, watching.wait()).await.unwrap().unwrap();
     assert_eq!(status.code(), Some(0));
     assert_eq!(lines.next_line().await.unwrap(), None, "nothing is shown twice");
+}
+
+/// What an agent did past the gate is recorded by the process that ran it.
+#[tokio::test]
+async fn what_went_past_the_gate_is_watched_too() {
+    let gate = Gate::scripted(json!([])).await;
+    let (_child, mut told) = watch(gate.dir.path(), &["-o", "json"]);
+    let (_other, mut shown) = watch(gate.dir.path(), &[]);
+    assert!(next(&mut shown).await.starts_with("TIME      AGENT"));
+    let store = crate::runs::open(&gate.home());
+    let settings = gateway::Settings::from(&domain::config::Config::default());
+    let step = gateway::Gateway::new(settings, store);
+    let caller = domain::Caller::agent("step-1");
+    // Again and again: nothing says when the first of the two has begun to watch.
+    let recording = tokio::spawn(async move {
+        loop {
+            gateway::front::step::record_bypass(&step, &caller, "claude", "Write").await;
+            tokio::time::sleep(Duration::from_millis(500)).await;
+        }
+    });
+    let event: Value = serde_json::from_str(&next(&mut told).await).unwrap();
+    assert_eq!(event["phase"], "bypass", "{event}");
+    let record = &event["record"];
+    assert_eq!((&record["surface"], &record["tool_name"]), (&json!("bypass"), &json!("Write")));
+    assert_eq!(record["error_code"], "AGENT_BYPASSED");
+    let line = next(&mut shown).await;
+    assert!(line.contains("claude:Write") && line.contains("error AGENT_BYPASSED"), "{line}");
+    recording.abort();
 }
 
 fn pid(child: &Child) -> Pid {

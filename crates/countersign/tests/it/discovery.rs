@@ -355,6 +355,7 @@ async fn greeting(gate: &Gate, secret: &str, server: &str) -> String {
     let request = http_client()
         .post(format!("http://{}/mcp/s/{server}", gate.address))
         .bearer_auth(secret)
+        .header("x-request-id", "the-same")
         .header("content-type", "application/json")
         .header("accept", "application/json, text/event-stream");
     let response = request.body(hello.to_string()).send().await.unwrap();

@@ -92,6 +92,58 @@ async fn foreign_hosts_and_origins_are_refused_everywhere() {
     assert_eq!(post(&gate).with("origin", &own).send().await.0, 200);
 }
 
+/// Whatever is refused, and wherever: the answer has the one shape and names its request.
+#[tokio::test]
+async fn refusals_name_their_request() {
+    let gate = Gate::scripted(json!([])).await;
+    let (agent, admin) = (gate.secret("agent-token"), gate.secret("api-key"));
+    let scoped = json!({"name": "narrow", "operations": ["read"]});
+    let (_, made) = gate.rest(Method::POST, "/api/v1/tokens", Some(scoped)).await;
+    let narrow = made["token"].as_str().unwrap();
+    for (method, path, token, header, status, code) in [
+        (Method::GET, "/healthz", "", Some(("host", "evil.example")), 403, "FORBIDDEN"),
+        (Method::GET, "/api/v1/status", &*admin, Some(("origin", "null")), 403, "FORBIDDEN"),
+        (Method::POST, "/mcp", &*agent, Some(("origin", "http://evil.example")), 403, "FORBIDDEN"),
+        (Method::POST, "/mcp", "wrong", None, 401, "UNAUTHORIZED"),
+        (Method::GET, "/mcp/all", "wrong", None, 401, "UNAUTHORIZED"),
+        (Method::POST, "/mcp/all", narrow, None, 403, "NOT_PERMITTED"),
+        (Method::POST, "/mcp/s/nothing", &*agent, None, 404, "NOT_FOUND"),
+        (Method::POST, "/mcp/p/nothing", &*agent, None, 404, "NOT_FOUND"),
+        (Method::GET, "/nothing", "", None, 404, "NOT_FOUND"),
+        (Method::POST, "/healthz", "", None, 405, "METHOD_NOT_ALLOWED"),
+        (Method::POST, "/api/v1/tools/call", &*admin, None, 415, "UNSUPPORTED_MEDIA_TYPE"),
+    ] {
+        let what = format!("{method} {path}");
+        for given in [None, Some("mine-7")] {
+            let url = format!("http://{}{path}", gate.address);
+            let mut request = http_client().request(method.clone(), url).bearer_auth(token);
+            for (name, value) in header.into_iter().chain(given.map(|id| ("x-request-id", id))) {
+                request = request.header(name, value);
+            }
+            let response = request.send().await.unwrap();
+            assert_eq!(response.status(), status, "{what}");
+            let named = response.headers()["x-request-id"].to_str().unwrap().to_owned();
+            let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+            assert_eq!(body["error"]["code"], code, "{what}");
+            assert!(body["error"]["message"].is_string(), "{what}: {body}");
+            assert_eq!(body["request_id"], named, "{what}");
+            assert!(given.is_none_or(|id| id == named), "{what}: {named}");
+        }
+    }
+    // What speaks MCP is answered as MCP has it, and names its request beside.
+    for (method, kind, status) in
+        [(Method::POST, "text/plain", 415), (Method::PUT, "application/json", 405)]
+    {
+        let request = http_client().request(method, format!("http://{}/mcp", gate.address));
+        let request = request.bearer_auth(&agent).header("x-request-id", "mine-8");
+        let response = request.header("content-type", kind).body("{}").send().await.unwrap();
+        assert_eq!(response.status(), status);
+        assert_eq!(response.headers()["x-request-id"], "mine-8");
+        let body: Value = serde_json::from_str(&response.text().await.unwrap()).unwrap();
+        assert_eq!(body["jsonrpc"], "2.0", "{body}");
+    }
+}
+
 #[tokio::test]
 async fn an_agents_token_never_opens_an_admin_route() {
     let gate = Gate::scripted(json!([])).await;

@@ -10,6 +10,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::gate::{Gate, command, scripted, tools_dir};
+use crate::runs;
 
 /// Requests for one operation, beside those that go to the edges of each parameter.
 const EXAMPLES: usize = 10;
@@ -72,20 +73,7 @@ async fn filled() -> Gate {
         let (status, answer) = gate.rest(Method::POST, path, Some(body)).await;
         assert_eq!(status, 201, "{answer}");
     }
-    let flow = json!({"name": "flow", "states": {
-        "initial": "test",
-        "test": {"type": "step", "command": "echo one", "on_success": "done"},
-        "done": {"type": "terminal", "status": "success"},
-    }});
-    let file = gate.dir.path().join("flow.yaml");
-    std::fs::write(&file, flow.to_string()).unwrap();
-    std::fs::create_dir(gate.dir.path().join("project")).unwrap();
-    let output = command(Path::new(env!("CARGO_BIN_EXE_countersign")), gate.dir.path())
-        .arg("run")
-        .arg(&file)
-        .current_dir(gate.dir.path().join("project"))
-        .output();
-    assert!(output.await.unwrap().status.success());
+    runs::three(&runs::open(&gate.home()), &[]);
     gate
 }
 
@@ -126,9 +114,6 @@ async fn document(gate: &Gate) -> Value {
             parameter["example"] = names[name].clone();
         }
     }
-    let (_, runs) = gate.rest(Method::GET, "/api/v1/runs", None).await;
-    document["paths"]["/api/v1/runs/{id}"]["get"]["parameters"][0]["example"] =
-        runs["runs"][0]["id"].clone();
     document
 }
 
@@ -244,4 +229,32 @@ async fn the_document_is_for_the_operator() {
     for status in ["200", "400", "401", "403", "503"] {
         assert!(list["responses"][status].is_object(), "{status}");
     }
+    let call = &document["paths"]["/api/v1/tools/call"]["post"]["responses"];
+    let words = call["415"]["description"].as_str().unwrap();
+    assert!(words.contains("UNSUPPORTED_MEDIA_TYPE"), "{words}");
+    assert!(list["responses"]["415"].is_null(), "it takes no body");
+}
+
+/// What a route may refuse with stands in the table that people read.
+#[tokio::test]
+async fn every_code_that_is_described_is_documented() {
+    let gate = Gate::scripted(json!([])).await;
+    let (_, document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
+    let file = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/rest.md");
+    let page = std::fs::read_to_string(file).unwrap();
+    let operations = document["paths"].as_object().unwrap().values().flat_map(|path| {
+        path.as_object().unwrap().values().map(|operation| operation["responses"].as_object())
+    });
+    let mut seen = 0;
+    for (status, response) in operations.flatten().flatten() {
+        let words = response["description"].as_str().unwrap();
+        let codes = domain::Code::ALL.iter().map(|code| format!("`{code}`"));
+        for code in codes.filter(|code| words.contains(&format!("{code}: "))) {
+            let row = page.lines().find(|line| line.starts_with(&format!("| {status} |")));
+            let is_told = row.is_some_and(|row| row.contains(&code));
+            assert!(is_told, "{status} {code} is not in docs/rest.md");
+            seen += 1;
+        }
+    }
+    assert!(seen > 100, "{seen}");
 }

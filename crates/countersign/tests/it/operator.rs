@@ -459,16 +459,15 @@ async fn malformed_servers_are_told_and_not_added() {
     assert_refused(&answer, 409, "CONFLICT", "there is a server 's' already");
     let huge = json!({"name": "n", "command": "x".repeat(300_000)});
     assert_refused(&post(&gate, "/servers", huge).await, 413, "PAYLOAD_TOO_LARGE", "262144 bytes");
-    for (kind, body, words) in [
-        ("application/json", "{", "not valid JSON"),
-        ("application/json", r#"{"name": "n", "name": "m"}"#, "duplicate key 'name'"),
-        ("application/json", "", "not valid JSON"),
-        ("text/plain", "{}", "Content-Type: application/json"),
+    for (body, words) in [
+        ("{", "not valid JSON"),
+        (r#"{"name": "n", "name": "m"}"#, "duplicate key 'name'"),
+        ("", "not valid JSON"),
     ] {
         let request = http_client()
             .post(format!("http://{}/api/v1/servers", gate.address))
             .bearer_auth(gate.secret("api-key"))
-            .header("content-type", kind)
+            .header("content-type", "application/json")
             .body(body);
         let response = request.send().await.unwrap();
         let status = response.status().as_u16();

@@ -210,8 +210,13 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
         assert_refused(path, &send(path, json, huge.into_bytes()).await, 413, "the body is over");
         for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
             let answer = send(path, kind, b"{}".to_vec()).await;
-            assert_refused(path, &answer, 400, "send 'Content-Type: application/json'");
+            assert_refused(path, &answer, 415, "send 'Content-Type: application/json'");
+            assert_eq!(answer.1["error"]["code"], "UNSUPPORTED_MEDIA_TYPE", "{path}");
         }
+        let encoded = b"content-type: application/json\r\ncontent-encoding: gzip\r\n\
+                        content-length: 2\r\n\r\n{}";
+        let answer = raw(&gate, "POST", &format!("/api/v1{path}"), encoded).await;
+        assert_refused(path, &answer, 415, "without a Content-Encoding");
         for (body, words) in [
             (&b"\xff\xfe"[..], "not UTF-8"),
             (b"{", "not valid JSON"),
@@ -223,7 +228,7 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
         let deep = "[".repeat(100_000);
         let answer = send(path, json, format!(r#"{{"a": {deep}"#).into_bytes()).await;
         assert_refused(path, &answer, 400, "not valid JSON");
-        let kind = Some("application/json; charset=utf-8");
+        let kind = Some("Application/JSON; charset=utf-8");
         let (status, answer) = send(path, kind, br#"{"nonsense": 1}"#.to_vec()).await;
         assert_eq!(status, 400, "{path}: {answer}");
     }

@@ -56,8 +56,8 @@ fn suits_admin(route: &Route, status: u16) -> bool {
         ("GET", false) => status == 200,
         // Either it is not there, or the name is no name of such a thing.
         ("GET" | "DELETE", _) => matches!(status, 400 | 404),
-        // The body is missing where one is needed.
-        _ => matches!(status, 200 | 400 | 404 | 409),
+        // The body is missing where one is needed, and with it its kind.
+        _ => matches!(status, 200 | 400 | 404 | 409 | 415),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::cli::in_both_ways;
 use crate::gate::{Gate, http_client, run, stderr, stdout};
 use crate::ledger::two_keys;
 
-fn open(home: &Path) -> Store {
+pub(crate) fn open(home: &Path) -> Store {
     Store::open(home, &domain::config::Ledger::default()).unwrap()
 }
 
@@ -84,7 +84,7 @@ fn failed(step: StepRecord, sessions: Vec<String>) -> StepRecord {
 }
 
 /// One that failed, one that was well, one that goes on for as long as the store is there.
-fn three(store: &Store, sessions: &[String]) {
+pub(crate) fn three(store: &Store, sessions: &[String]) {
     let state = store.state();
     let (first, second, third) = (begun(1, "deploy"), begun(2, "deploy"), begun(3, "test"));
     state.begin_run(&first).unwrap();

@@ -17,7 +17,7 @@ use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::client::{Client, PATIENCE, text};
-use testkit::otlp::{Collector, Seen};
+use testkit::otlp::{AUTHORITY, Collector, Seen};
 use testkit::script::Script;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::{Child, Command};
@@ -201,6 +201,55 @@ async fn a_call_is_a_tree_of_spans_over_http() {
     let config = json!({"telemetry": {"exporter": collector.url, "protocol": "http"}});
     let gate = Traced::start(config, &[]).await;
     the_tree_of_a_call(&collector, gate).await;
+}
+
+/// A collector behind TLS for each protocol.
+async fn behind_tls() -> [(Collector, &'static str); 2] {
+    [
+        (Collector::grpc().await.behind_tls().await, "grpc"),
+        (Collector::http().await.behind_tls().await, "http"),
+    ]
+}
+
+#[tokio::test]
+async fn a_collector_behind_tls_is_believed_by_the_certificate_that_is_named() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = dir.path().join("ca.pem");
+    std::fs::write(&file, AUTHORITY).unwrap();
+    let variables = [("OTEL_EXPORTER_OTLP_CERTIFICATE", file.to_str().unwrap())];
+    for (collector, protocol) in behind_tls().await {
+        let config = json!({"telemetry": {"exporter": collector.url, "protocol": protocol}});
+        let gate = Traced::start(config, &variables).await;
+        // A second delivery over the connection that is there.
+        let client = gate.client("/mcp").await;
+        client.call("call_tool_read", read("is_error")).await;
+        assert_eq!(collector.spans(3).await.len(), 3, "{protocol}");
+        client.call("call_tool_read", read("is_error")).await;
+        assert_eq!(collector.spans(6).await.len(), 6, "{protocol}");
+        assert!(!gate.log.lock().unwrap().contains("WARN"), "{:?}", gate.log);
+    }
+}
+
+#[tokio::test]
+async fn a_collector_that_nobody_vouches_for_gets_no_spans_and_holds_up_nobody() {
+    for (collector, protocol) in behind_tls().await {
+        let config = json!({"telemetry": {"exporter": collector.url, "protocol": protocol}});
+        let mut gate = Traced::start(config, &[("OTEL_EXPORTER_OTLP_TIMEOUT", "500")]).await;
+        let client = gate.client("/mcp").await;
+        let begun = Instant::now();
+        for _ in 0..20 {
+            let answer = client.call("call_tool_read", read("echo")).await;
+            assert_ne!(answer["isError"], true, "{answer}");
+        }
+        assert!(begun.elapsed() < Duration::from_secs(5), "{protocol}");
+        let line = gate.line("spans cannot be delivered to 127.0.0.1:").await;
+        assert!(line.contains("certificate"), "{protocol}: {line}");
+        client.call("call_tool_read", read("echo")).await;
+        assert_eq!(gate.stop().await.0, Some(0));
+        let log = gate.log.lock().unwrap().clone();
+        assert_eq!(log.matches("spans cannot be delivered").count(), 1, "{protocol}: {log}");
+        assert_eq!(collector.headers().len(), 0, "{protocol}");
+    }
 }
 
 #[tokio::test]
@@ -460,6 +509,60 @@ async fn built_in_tools_have_no_server_to_ask() {
 }
 
 #[tokio::test]
+async fn spans_go_nowhere_else_than_they_were_sent() {
+    let collector = Collector::http().await;
+    let there = format!("{}/v1/traces", collector.url);
+    let elsewhere = move || {
+        let there = there.clone();
+        async move { axum::response::Redirect::temporary(&there) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = Router::new().route("/v1/traces", any(elsewhere));
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    let config = json!({"telemetry": {"exporter": url, "protocol": "http"}});
+    let mut gate = Traced::start(config, &[]).await;
+    gate.client("/mcp").await.call("call_tool_read", read("echo")).await;
+    let line = gate.line("spans cannot be delivered").await;
+    assert!(line.contains("307"), "{line}");
+    assert_eq!(gate.stop().await.0, Some(0));
+    assert_eq!(collector.headers().len(), 0);
+}
+
+/// What children of the gate see of its environment: a server, one whose entry passes the key on,
+/// and a command.
+#[tokio::test]
+async fn the_key_of_the_collector_is_inherited_by_nobody() {
+    let dir = tempfile::tempdir().unwrap();
+    let file = |name: &str| dir.path().join(name);
+    let noting = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
+    let plain = json!({"command": "sh", "args": ["-c", noting, file("plain")]});
+    let mut handed = json!({"command": "sh", "args": ["-c", noting, file("handed")]});
+    handed["env"] = json!({"OTEL_EXPORTER_OTLP_HEADERS": "${env:OTEL_EXPORTER_OTLP_HEADERS}"});
+    let config = json!({"mcpServers": {"plain": plain, "handed": handed},
+        "workspace": {"enabled": true, "root": dir.path(), "write": true, "shell": true}});
+    let variables = [
+        ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=of-the-collector"),
+        ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", "x-key=of-the-collector"),
+        ("OTEL_SERVICE_NAME", "gate-7"),
+    ];
+    let gate = Traced::start(config, &variables).await;
+    let noted =
+        async |name: &str| eventually(|| async { std::fs::read_to_string(file(name)).ok() }).await;
+    let client = gate.client("/mcp").await;
+    let arguments = json!({"name": "workspace:Bash", "args": {"command": "env"},
+        "intent": {"operation_type": "destructive"}});
+    let answer = client.call("call_tool_destructive", arguments).await;
+    assert_ne!(answer["isError"], true, "{answer}");
+    for seen in [noted("plain").await, answer.to_string()] {
+        assert!(seen.contains("OTEL_SERVICE_NAME=gate-7"), "the rest is inherited: {seen}");
+        assert!(!seen.contains("of-the-collector"), "{seen}");
+    }
+    let seen = noted("handed").await;
+    assert_eq!(seen.matches("of-the-collector").count(), 1, "{seen}");
+}
+
+#[tokio::test]
 async fn standard_variables_are_understood() {
     let collector = Collector::http().await;
     let traces = format!("{}/v1/traces", collector.url);
@@ -516,9 +619,15 @@ async fn a_sampled_out_parent_is_followed() {
 async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
     let silent = Collector::silent().await;
     let gone = Collector::gone().await;
-    for (url, protocol) in
-        [(&gone, "grpc"), (&gone, "http"), (&silent.url, "grpc"), (&silent.url, "http")]
-    {
+    let behind_tls = silent.url.replacen("http", "https", 1);
+    for (url, protocol) in [
+        (&gone, "grpc"),
+        (&gone, "http"),
+        (&silent.url, "grpc"),
+        (&silent.url, "http"),
+        (&behind_tls, "grpc"),
+        (&behind_tls, "http"),
+    ] {
         let config = json!({"telemetry": {"exporter": url, "protocol": protocol}});
         // Room for a few, so that it is full at once.
         let variables = [("OTEL_BSP_MAX_QUEUE_SIZE", "8"), ("OTEL_EXPORTER_OTLP_TIMEOUT", "500")];
@@ -545,15 +654,19 @@ async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
     }
 }
 
+const NO_FILE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read '/nothing.pem'";
+
 #[tokio::test]
 async fn what_cannot_be_sent_is_told_at_the_start_and_stops_nothing() {
     for (telemetry, words) in [
-        (json!({"exporter": "https://127.0.0.1:9", "protocol": "http"}), "without TLS only"),
+        (json!({"exporter": "https://127.0.0.1:9", "protocol": "http"}), NO_FILE),
+        (json!({"exporter": "https://127.0.0.1:9"}), NO_FILE),
         (json!({}), "OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json' is not supported"),
     ] {
         let variables = [
             ("OTEL_EXPORTER_OTLP_ENDPOINT", "http://127.0.0.1:9"),
             ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json"),
+            ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nothing.pem"),
         ];
         let gate = Traced::start(json!({"telemetry": telemetry}), &variables).await;
         let line = gate.line("no spans are sent").await;

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::process::Stdio;
+use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -10,6 +11,9 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
 
 use crate::gate::{Gate, eventually, http_client, program, run, scripted, stderr, stdout};
+
+/// What ends with a token has ended by then, with room for a machine that is busy.
+const PROMPTLY: Duration = Duration::from_secs(5);
 
 fn tools() -> Value {
     json!([
@@ -419,11 +423,9 @@ async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
         assert_eq!(knock(&gate, &token, path).await, 401, "{path}");
     }
     assert!(session.request("tools/list", json!({})).await.is_err(), "its session is not answered");
-    let found = stream.call("retrieve_tools", json!({"query": "peeks"})).await;
-    assert!(!found.to_string().contains("Peeks"), "{found}");
-    assert_ne!(code_of(&stream, "read", "s:peek").await, Value::Null);
-    let servers = stream.call("upstream_servers", json!({"operation": "list"})).await;
-    assert!(!servers.to_string().contains("stdio"), "{servers}");
+    let closed = tokio::time::timeout(PROMPTLY, stream.peer.closed()).await;
+    assert!(closed.is_ok(), "its stream of lines has ended");
+    assert!(stream.request("tools/list", json!({})).await.is_err());
     let (status, answer) = gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await;
     assert_eq!((status, &answer["error"]["code"]), (404, &json!("NOT_FOUND")), "{answer}");
     let again = make(&gate, body("gone")).await;
@@ -443,17 +445,13 @@ async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
     assert_eq!(states, ["revoked", "valid", "expired"], "{list}");
 }
 
-/// The stream on which a client waits for news was opened while its token was good.
-#[tokio::test]
-async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
-    let gate = two_servers().await;
-    let body = json!({"name": "gone", "operations": ["read"], "surfaces": ["passthrough"]});
-    let token = make(&gate, body).await;
-    let url = format!("http://{}/mcp/s/s", gate.address);
+/// A session with the stream on which its client waits for news.
+async fn standing(gate: &Gate, token: &str, path: &str) -> reqwest::Response {
+    let url = format!("http://{}{path}", gate.address);
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}});
     let post = |message: Value| {
-        let post = http_client().post(&url).bearer_auth(&token).body(message.to_string());
+        let post = http_client().post(&url).bearer_auth(token).body(message.to_string());
         let post = post.header("content-type", "application/json");
         post.header("accept", "application/json, text/event-stream")
     };
@@ -462,9 +460,60 @@ async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     let sent = post(initialized).header("mcp-session-id", &session).send().await.unwrap();
     assert_eq!(sent.status(), 202);
-    let listen = http_client().get(&url).bearer_auth(&token).header("mcp-session-id", &session);
-    let mut stream = listen.header("accept", "text/event-stream").send().await.unwrap();
+    let listen = http_client().get(&url).bearer_auth(token).header("mcp-session-id", &session);
+    let stream = listen.header("accept", "text/event-stream").send().await.unwrap();
     assert_eq!(stream.status(), 200);
+    stream
+}
+
+/// Waits until a stream ends, whatever it says before.
+async fn end_of(what: &str, mut stream: reqwest::Response) {
+    let ending = async { while let Ok(Some(_)) = stream.chunk().await {} };
+    assert!(tokio::time::timeout(PROMPTLY, ending).await.is_ok(), "{what} goes on");
+}
+
+#[tokio::test]
+async fn streams_end_with_their_token_and_wait_for_no_news() {
+    let gate = two_servers().await;
+    let body = |name: &str, expires_in: Option<&str>| {
+        json!({"name": name, "operations": ["read"], "expires_in": expires_in,
+               "surfaces": ["discovery", "passthrough"]})
+    };
+    let token = make(&gate, body("gone", None)).await;
+    let other = make(&gate, body("other", None)).await;
+    let short = make(&gate, body("short", Some("3s"))).await;
+    let paths = ["/mcp", "/mcp/p/narrow", "/mcp/all", "/mcp/s/s"];
+    let mut streams = Vec::new();
+    for path in paths {
+        let mine = standing(&gate, &token, path).await;
+        streams.push((path, mine, standing(&gate, &other, path).await));
+    }
+    let expiring = standing(&gate, &short, "/mcp").await;
+    let by_lines = lines(&gate, &token).await;
+    assert_eq!(gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await.0, 200);
+    for (path, mine, mut others) in streams {
+        end_of(path, mine).await;
+        let next = tokio::time::timeout(Duration::from_millis(100), others.chunk()).await;
+        assert!(next.is_err(), "{path}: that of another token goes on");
+    }
+    assert!(tokio::time::timeout(PROMPTLY, by_lines.peer.closed()).await.is_ok());
+    end_of("a stream whose token has expired", expiring).await;
+    // Nothing is left of the sessions but those of the other token.
+    eventually(|| async {
+        let url = format!("http://{}/metrics", gate.address);
+        let page = http_client().get(url).bearer_auth(gate.secret("api-key")).send().await.unwrap();
+        page.text().await.unwrap().contains("\ncountersign_mcp_sessions 4\n").then_some(())
+    })
+    .await;
+}
+
+/// The stream on which a client waits for news was opened while its token was good.
+#[tokio::test]
+async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
+    let gate = two_servers().await;
+    let body = json!({"name": "gone", "operations": ["read"], "surfaces": ["passthrough"]});
+    let token = make(&gate, body).await;
+    let mut stream = standing(&gate, &token, "/mcp/s/s").await;
     let switch = async |verb: &str| {
         let path = format!("/api/v1/tools/s/peek/{verb}");
         assert_eq!(gate.rest(Method::POST, &path, None).await.0, 200);

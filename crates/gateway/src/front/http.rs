@@ -6,9 +6,9 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::{Path, Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use axum::routing::any;
 use domain::caller::Role;
 use domain::{Caller, Code, Refusal};
@@ -17,6 +17,7 @@ use mcp::http::server::Sessions;
 
 use crate::Gateway;
 use crate::front::View;
+use crate::front::answer::{self, REQUEST_ID};
 
 /// The MCP endpoints of one listener.
 #[derive(Clone)]
@@ -76,14 +77,21 @@ async fn profile(
 impl Front {
     async fn serve(&self, view: View, request: Request) -> Response {
         let Some(caller) = self.gateway.tokens().bearer(request.headers()) else {
-            return unauthorized();
+            return unauthorized(request.headers());
         };
-        if let Some(refused) = refused(&view, &self.gateway, &caller) {
+        if let Some(refused) = refused(&view, &self.gateway, &caller, request.headers()) {
             return refused;
         }
+        let given = request.headers().get(&REQUEST_ID).cloned();
         // A session answers only to the token that made it, and only under the view it was made for.
         let owner = owner(&caller, &view);
-        self.sessions.handle(request, &owner, || view.open(&self.gateway, &caller)).await
+        let open = || view.open(&self.gateway, &caller);
+        let response = self.sessions.handle(request, &owner, open).await;
+        match response.status().is_success() {
+            true => response,
+            // The body is for MCP clients, who know nothing of request ids.
+            false => answer::named(response, &answer::request_id(given.as_ref())),
+        }
     }
 }
 
@@ -106,7 +114,12 @@ fn owner(caller: &Caller, view: &View) -> String {
 
 /// The answer where a view is not there for the caller, or its token not good for it. A server that
 /// the caller may not see is answered as one that is not there.
-pub fn refused(view: &View, gateway: &Gateway, caller: &Caller) -> Option<Response> {
+pub fn refused(
+    view: &View,
+    gateway: &Gateway,
+    caller: &Caller,
+    headers: &HeaderMap,
+) -> Option<Response> {
     let (status, refusal) = if !caller.uses(view.surface()) {
         let surface = view.surface().as_str();
         let message = format!("token '{}' is not good for {surface}", caller.token);
@@ -121,7 +134,7 @@ pub fn refused(view: &View, gateway: &Gateway, caller: &Caller) -> Option<Respon
     } else {
         return None;
     };
-    Some((status, axum::Json(refusal.to_json())).into_response())
+    Some(answer::refuse(headers, status, &refusal))
 }
 
 /// Refuses requests whose `Host` or `Origin` is not ours: a page that reaches for a local port.
@@ -134,7 +147,7 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
                 Ok(()) => next.run(request).await,
                 Err(forbidden) => {
                     let refusal = Refusal::new(Code::Forbidden, forbidden.to_string());
-                    (StatusCode::FORBIDDEN, axum::Json(refusal.to_json())).into_response()
+                    answer::refuse(request.headers(), StatusCode::FORBIDDEN, &refusal)
                 }
             }
         }
@@ -142,11 +155,13 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
 }
 
 /// The answer to a missing or unknown token, the same on every route.
-pub fn unauthorized() -> Response {
+pub fn unauthorized(headers: &HeaderMap) -> Response {
     let refusal = Refusal::new(
         Code::Unauthorized,
         "a token is needed: send 'Authorization: Bearer …' with the content of <home>/agent-token",
     );
-    let body = axum::Json(refusal.to_json());
-    (StatusCode::UNAUTHORIZED, [(header::WWW_AUTHENTICATE, "Bearer")], body).into_response()
+    let mut response = answer::refuse(headers, StatusCode::UNAUTHORIZED, &refusal);
+    let scheme = HeaderValue::from_static("Bearer");
+    response.headers_mut().insert(header::WWW_AUTHENTICATE, scheme);
+    response
 }

@@ -6,9 +6,9 @@ use domain::{Caller, Catalog};
 use mcp::ErrorObject;
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
-use mcp::peer::Incoming;
+use mcp::peer::{Incoming, Peer};
 
-use crate::Gateway;
+use crate::{Gateway, limits};
 
 pub(super) struct Session {
     pub(super) gateway: Gateway,
@@ -72,8 +72,32 @@ impl Session {
     ) -> Result<Raw, ErrorObject> {
         let (hello, answer) = handshake::accept(request, &incoming.peer, server)?;
         // Who the client is does not change within a session.
-        let _ = self.hello.set(Arc::new(hello));
+        if self.hello.set(Arc::new(hello)).is_ok() {
+            self.end_with_token(incoming.peer.clone());
+        }
         Ok(answer)
+    }
+
+    /// Ends the session, and with it every stream that waits for news, once the token is revoked or
+    /// its time is up.
+    fn end_with_token(&self, peer: Peer) {
+        let (gateway, caller) = (self.gateway.clone(), self.caller.clone());
+        if !gateway.tokens().may_end(&caller) {
+            return;
+        }
+        let mut changes = gateway.tokens().changes();
+        let hash = gateway.tokens().hash(&caller);
+        tokio::spawn(async move {
+            while let Some(left) = hash.and_then(|hash| gateway.tokens().lasts(&hash)) {
+                tokio::select! {
+                    _ = changes.changed() => {}
+                    () = tokio::time::sleep(left.min(limits::TOKEN_LOOK_EVERY)) => {}
+                    // The peer keeps this session alive: whoever holds it must let go by then.
+                    _ = peer.closed() => return,
+                }
+            }
+            peer.close("the token is no longer good");
+        });
     }
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, MissingVariable, Origin, Sharing, Start, Template, Transport,
+    self, AutoApprove, MissingVariable, Origin, Sharing, Start, Template, Transport, is_withheld,
 };
 use domain::policy::ServerRules;
 use domain::trust;
@@ -232,7 +232,5 @@ pub(super) fn expand(template: &Template) -> Result<String, MissingVariable> {
 
 /// What a child inherits: everything but the gate's own variables, which may hold its keys.
 fn inherited_env() -> Vec<(OsString, OsString)> {
-    std::env::vars_os()
-        .filter(|(name, _)| !name.to_string_lossy().starts_with("COUNTERSIGN_"))
-        .collect()
+    std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy())).collect()
 }

@@ -159,6 +159,9 @@ impl Sessions {
         let mut opening = self.open(owner, open).map_err(|refusal| refusal.of(Some(id)))?;
         let answer = opening.session.ask(request).await?;
         opening.is_kept = answer.outcome.is_ok();
+        if opening.is_kept {
+            self.forget_when_closed(&opening);
+        }
         let mut response = json_response(StatusCode::OK, answer.into());
         if opening.is_kept {
             let id = HeaderValue::from_str(&opening.id).expect("hex digits fit a header");
@@ -181,6 +184,18 @@ impl Sessions {
         self.refuse_more(by_id.len())?;
         by_id.insert(id.clone(), session.clone());
         Ok(Opening { sessions: self, id, session, is_kept: false })
+    }
+
+    /// The service may end its session too, by closing the peer.
+    fn forget_when_closed(&self, opening: &Opening<'_>) {
+        let (shared, id) = (Arc::downgrade(&self.shared), opening.id.clone());
+        let closing = opening.session.peer.closing();
+        tokio::spawn(async move {
+            closing.cancelled().await;
+            if let Some(shared) = shared.upgrade() {
+                Sessions { shared }.remove(&id, "the session was ended");
+            }
+        });
     }
 
     fn get(&self, headers: &HeaderMap, owner: &str) -> Result<Response, Refusal> {

@@ -131,6 +131,25 @@ async fn the_end_of_a_session_ends_its_calls_and_streams() {
 }
 
 #[tokio::test]
+async fn the_service_may_end_its_session_by_closing_the_peer() {
+    let mut rig = Rig::start().await;
+    let session = rig.open(LATEST).await;
+    rig.post(Some(&session), INITIALIZED).send().await.unwrap();
+    let peer = soon(rig.ready.recv()).await.unwrap();
+    let standing = rig.send(Method::GET, Some(&session)).header("accept", "text/event-stream");
+    let standing = standing.send().await.unwrap();
+    let waiting = tokio::spawn(rig.post(Some(&session), &call(1, "wait")).send());
+    assert_eq!(rig.next_event().await, "started");
+    peer.close("it is over");
+    assert_eq!(rig.next_event().await, "cancelled");
+    assert!(events_of(standing).await.is_empty());
+    let answer = json_of(soon(waiting).await.unwrap().unwrap()).await;
+    assert!(answer["error"].is_object(), "{answer}");
+    assert_eq!(refused(&rig, Some(&session), &call(2, "echo")).await.0, 404);
+    assert!(rig.sessions.is_empty());
+}
+
+#[tokio::test]
 async fn without_a_session_only_initialize_and_probes_are_answered() {
     let rig = Rig::start().await;
     for (method, status, code) in [

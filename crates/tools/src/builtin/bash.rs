@@ -9,6 +9,7 @@ use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use domain::config::is_withheld;
 use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
 use provider::CallContext;
 use rustix::process::{Pid, Signal, kill_process_group};
@@ -155,7 +156,7 @@ impl Running {
         shell.current_dir(&cwd.path);
         // They may hold the gate's keys.
         for (name, _) in std::env::vars_os() {
-            if name.to_string_lossy().starts_with("COUNTERSIGN_") {
+            if is_withheld(&name.to_string_lossy()) {
                 shell.env_remove(name);
             }
         }
