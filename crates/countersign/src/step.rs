@@ -99,6 +99,11 @@ impl Steps {
         &self.store
     }
 
+    /// Removes the files of steps that still run: this process is about to end.
+    pub(crate) fn abandon(&self) {
+        folder::remove_own(&self.home);
+    }
+
     /// A gate with the tools that are wanted, which nobody can reach yet.
     pub(crate) fn gateway(&self, wanted: &Wanted) -> Result<Gateway, String> {
         let mut reach = wanted.servers.clone();

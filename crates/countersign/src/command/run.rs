@@ -32,12 +32,16 @@ pub(crate) use known::checked;
 const ONLY_STATE: &str = "agent";
 
 pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
-    let stop = StopSignal::new()?;
+    let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
     let (text, given, file) = asked(&args)?;
-    let read = checked(&text, &config).await;
+    // The agents' programs are asked, which may take its time.
+    let read = tokio::select! {
+        read = checked(&text, &config) => read,
+        () = stop.received() => return Err(cancelled()),
+    };
     for warning in &read.warnings {
         output::note(&format!("warning: {}: {warning}", warning.code));
     }
@@ -49,7 +53,10 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     if args.dry_run {
-        return dry::show(&home, &workflow, inputs, args.format).await;
+        return tokio::select! {
+            shown = dry::show(&home, &workflow, inputs, args.format) => shown,
+            () = stop.received() => Err(cancelled()),
+        };
     }
     if let Some(exporter) = args.otel_exporter {
         config.telemetry.exporter = exporter;
@@ -172,7 +179,8 @@ async fn go(
             () = stop.received() => {
                 if cancel.is_cancelled() {
                     // Whoever asks twice does not want to wait; the supervisors see to the rest.
-                    return Err(Failure::with_status(workflow::EXIT_CANCELLED, "cancelled"));
+                    steps.abandon();
+                    return Err(cancelled());
                 }
                 output::note("ending the run; once more ends it at once");
                 cancel.cancel();
@@ -183,6 +191,10 @@ async fn go(
     let _ = steps.store().close().await;
     telemetry.end().await;
     Ok(Ran { id, finish, steps: steps_told })
+}
+
+fn cancelled() -> Failure {
+    Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }
 
 /// What the run came to, on stdout.

@@ -1,6 +1,9 @@
 //! Workflows with the real agent programs in them, each against a scripted model: whatever they do
 //! goes through the gate, and leaves record, receipt, span and log line.
 
+mod coexistence;
+mod ending;
+mod servers;
 mod stage;
 
 use serde_json::{Value, json};
