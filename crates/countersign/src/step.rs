@@ -254,10 +254,11 @@ impl StepGate for Open {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.gateway.retire_all().await;
+            // The agent is gone: nobody waits for what it still had under way.
             self.stop.cancel();
             self.connections.close();
             self.connections.wait().await;
+            self.gateway.retire_all().await;
             self.folder.remove();
         }
         .boxed()

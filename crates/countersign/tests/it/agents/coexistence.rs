@@ -52,6 +52,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
     assert!(words.lines().any(logged), "{words}");
     let told: Vec<String> = stage.model.turns().iter().map(|it| it.body.to_string()).collect();
     assert!(told[0].contains("Use only MCP tools, never built-in tools."), "{}", told[0]);
+    eprintln!("{:?} {words}", stage.model.results());
     records_when(&stage.home(), |records| records.len() == 1).await;
 
     let mut step = stage.step_with(&json!({"enable": true}), &program);

@@ -12,7 +12,7 @@ use crate::ledger::records_when;
 
 const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 
-/// One server to be used, one that is quarantined, one with a tool that is switched off.
+/// None of their tools has a schema. One server to be used, one that is quarantined, one with a tool that is switched off.
 fn servers(stage: &Stage) -> Value {
     let tool = |name: &str| json!([{"name": name}, {"name": "off"}]);
     let mut x = scripted(stage.dir(), "x", &tool("echo"));
