@@ -5,6 +5,8 @@ mod known;
 mod progress;
 mod recorder;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -54,7 +56,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     home.prepare()?;
     if args.dry_run {
         return tokio::select! {
-            shown = dry::show(&home, &workflow, inputs, args.format) => shown,
+            shown = dry::show(&home, &config, &workflow, inputs, args.format) => shown,
             () = stop.received() => Err(cancelled()),
         };
     }
@@ -93,15 +95,20 @@ fn asked(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), 
 
 /// The text of a workflow's file.
 pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
-    let fail = |error: &dyn std::fmt::Display| {
+    text_within(file, known::FILE_BYTES_MAX).map_err(|error| {
         Failure::input(format!("cannot read the workflow '{}': {error}", file.display()))
-    };
-    let size = std::fs::metadata(file).map_err(|error| fail(&error))?.len();
-    if size > known::FILE_BYTES_MAX {
-        return Err(fail(&format!("it has {size} bytes, which is too much")));
+    })
+}
+
+/// The text of a file that may be anything, also without an end.
+pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(|error| error.to_string())?;
+    let read = opened.take(bytes_max + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| error.to_string())? as u64 > bytes_max {
+        return Err(format!("it has more than {bytes_max} bytes, which is too much"));
     }
-    let bytes = std::fs::read(file).map_err(|error| fail(&error))?;
-    String::from_utf8(bytes).map_err(|error| fail(&error))
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
 /// One agent, as a workflow. What it is to do comes in as an input: it is no template.

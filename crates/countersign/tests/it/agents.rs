@@ -3,8 +3,9 @@
 
 mod coexistence;
 mod ending;
+mod faults;
 mod servers;
-mod stage;
+pub(crate) mod stage;
 
 use serde_json::{Value, json};
 use testkit::model::{Call, Turn};
@@ -14,11 +15,11 @@ use self::stage::{PROVIDERS, Stage};
 use crate::gate::{stderr, stdout};
 use crate::ledger::records_when;
 
-fn say(text: &str) -> Turn {
+pub(crate) fn say(text: &str) -> Turn {
     Turn::Say(text.to_owned())
 }
 
-fn ours(tool: &str, arguments: Value) -> Turn {
+pub(crate) fn ours(tool: &str, arguments: Value) -> Turn {
     Turn::Call(vec![Call::ours(tool, arguments)])
 }
 

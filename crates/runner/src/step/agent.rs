@@ -2,7 +2,7 @@
 //! judged by what it says rather than by its exit code.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -97,7 +97,8 @@ impl Attempt {
         provider: Provider,
         agent: &ResolvedAgent,
     ) -> Result<Installed, Failure> {
-        let command = agent.options.command.as_deref().map(|command| self.around.dir.join(command));
+        let command = agent.options.command.as_deref();
+        let command = command.map(|command| command_in(&self.around.dir, command));
         let path = self.around.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
         tokio::select! {
@@ -210,6 +211,13 @@ fn known(provider: Named) -> Result<Provider, Failure> {
             Err(Failure::new(Code::AgentFailed, message))
         }
     }
+}
+
+/// The program that `options.command` means: a path from the folder of the run, or a name that is
+/// looked for on `PATH`.
+pub fn command_in(dir: &Path, command: &str) -> PathBuf {
+    let command = Path::new(command);
+    if command.components().count() > 1 { dir.join(command) } else { command.to_owned() }
 }
 
 /// Which tools a step's agent is to have.

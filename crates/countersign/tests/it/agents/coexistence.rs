@@ -4,8 +4,8 @@
 use serde_json::{Value, json};
 use testkit::model::Turn;
 
+use super::say;
 use super::stage::{Stage, ended};
-use super::{ours, say};
 use crate::gate::{stderr, stdout};
 use crate::ledger::records_when;
 
@@ -30,8 +30,7 @@ async fn validate(stage: &Stage, flow: &std::path::Path, format: &str) -> (Optio
 
 #[tokio::test]
 async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
-    let turns = [ours("Read", json!({"path": "a.txt"})), say("read")];
-    let stage = Stage::new("codex", turns).await;
+    let stage = Stage::new("codex", [say("well")]).await;
     let program = stage.program(OLD_CODEX);
     let step = stage.step_with(&json!({"enable": true}), &program);
     let flow = stage.flow_of(json!({"initial": "work", "work": step}));
@@ -52,8 +51,6 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
     assert!(words.lines().any(logged), "{words}");
     let told: Vec<String> = stage.model.turns().iter().map(|it| it.body.to_string()).collect();
     assert!(told[0].contains("Use only MCP tools, never built-in tools."), "{}", told[0]);
-    eprintln!("{:?} {words}", stage.model.results());
-    records_when(&stage.home(), |records| records.len() == 1).await;
 
     let mut step = stage.step_with(&json!({"enable": true}), &program);
     step["isolation"] = json!("required");

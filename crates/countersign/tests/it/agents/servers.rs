@@ -52,6 +52,22 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
     stage.assert_nothing_left().await;
 }
 
+/// Without `mcp_proxy` an agent is as the person has it, and nothing goes through the gate.
+#[tokio::test]
+async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
+    let stage = Stage::new("claude", [say("as ever")]).await;
+    let mut step = stage.step(&json!({"enable": false}));
+    step.as_object_mut().unwrap().remove("mcp_proxy");
+    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let (ran, words) = stage.run_json(&flow, &[]).await;
+    assert_eq!(ran["steps"][0]["output"], "as ever", "{words}");
+    assert_eq!(ran["steps"][0]["isolation"], "none", "{words}");
+    let advertised = stage.model.advertised();
+    assert!(advertised.contains("Bash"), "{advertised:?}");
+    assert!(!advertised.iter().any(|name| name.contains("awf")), "{advertised:?}");
+    stage.assert_nothing_left().await;
+}
+
 /// The tools of ours among those that a model was offered, without what the program puts before
 /// their names.
 fn offered(stage: &Stage) -> BTreeSet<String> {
