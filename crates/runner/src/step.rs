@@ -44,23 +44,27 @@ pub(crate) struct Ended {
 struct Failure {
     code: Code,
     message: String,
-    outcome: Outcome,
+    outcome: Box<Outcome>,
 }
 
 impl Failure {
     fn new(code: Code, message: impl Into<String>) -> Failure {
-        Failure { code, message: message.into(), outcome: Outcome::new(Status::Failure) }
+        Failure::with(code, message, Outcome::new(Status::Failure))
+    }
+
+    fn with(code: Code, message: impl Into<String>, outcome: Outcome) -> Failure {
+        Failure { code, message: message.into(), outcome: Box::new(outcome) }
     }
 
     /// It did not fail: somebody wanted it to end.
     fn cancelled() -> Failure {
         let outcome = Outcome::new(Status::Cancelled);
-        Failure { outcome, ..Failure::new(Code::Cancelled, "the step was cancelled") }
+        Failure::with(Code::Cancelled, "the step was cancelled", outcome)
     }
 
     fn timed_out(within: Duration) -> Failure {
         let message = format!("the step was not done within {}", words(within));
-        Failure { outcome: Outcome::new(Status::TimedOut), ..Failure::new(Code::Timeout, message) }
+        Failure::with(Code::Timeout, message, Outcome::new(Status::TimedOut))
     }
 }
 
@@ -79,7 +83,7 @@ impl Attempt {
         let made = match &self.resolved {
             Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
             Ok(Resolved::Command { command, dir }) => {
-                self.command(command, dir.as_deref(), record, trace, &mut gate).await
+                self.command((command, dir.as_deref()), record, trace, &mut gate).await
             }
             Ok(Resolved::Agent(agent)) => self.agent(agent, record, trace, &mut gate).await,
             Ok(Resolved::Operation { plugin, .. }) => {
@@ -95,7 +99,7 @@ impl Attempt {
         let outcome = made.unwrap_or_else(|failure| {
             record.error_code = Some(failure.code.as_str().to_owned());
             record.error = Some(failure.message.clone());
-            let mut outcome = failure.outcome;
+            let mut outcome = *failure.outcome;
             if outcome.stderr.is_empty() {
                 outcome.stderr = failure.message;
             }

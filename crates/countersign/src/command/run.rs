@@ -38,7 +38,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
-    let (text, given, file) = asked(&args)?;
+    let Asked { text, given, file } = asked(&args)?;
     // The agents' programs are asked, which may take its time.
     let read = tokio::select! {
         read = checked(&text, &config) => read,
@@ -83,14 +83,23 @@ struct Ran {
     steps: Vec<serde_json::Value>,
 }
 
-/// The workflow's text, the inputs that were given, and where the text is from.
-fn asked(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+/// What is to be run.
+struct Asked {
+    /// The workflow's.
+    text: String,
+    /// The inputs.
+    given: Vec<(String, String)>,
+    /// Where the text is from.
+    file: Option<String>,
+}
+
+fn asked(args: &Run) -> Result<Asked, Failure> {
     let Some(file) = &args.file else {
         return alone(args);
     };
     let text = text_of(file)?;
     let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
-    Ok((text, args.inputs.clone(), Some(file.display().to_string())))
+    Ok(Asked { text, given: args.inputs.clone(), file: Some(file.display().to_string()) })
 }
 
 /// The text of a workflow's file.
@@ -112,7 +121,7 @@ pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String>
 }
 
 /// One agent, as a workflow. What it is to do comes in as an input: it is no template.
-fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), Failure> {
+fn alone(args: &Run) -> Result<Asked, Failure> {
     if !args.inputs.is_empty() {
         return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
     }
@@ -141,7 +150,7 @@ fn alone(args: &Run) -> Result<(String, Vec<(String, String)>, Option<String>), 
             "done": {"type": "terminal", "status": "success"},
         },
     });
-    Ok((text.to_string(), given, None))
+    Ok(Asked { text: text.to_string(), given, file: None })
 }
 
 /// Who started this may say what the run belongs under.

@@ -55,7 +55,7 @@ impl Drop for Folder {
 
 /// Removes what processes that are gone have left.
 pub(super) fn purge(home: &Path) {
-    remove(home, |pid| !pid.is_some_and(|pid| test_kill_process(pid).is_ok()));
+    remove(home, |pid| pid.is_none_or(|pid| test_kill_process(pid).is_err()));
 }
 
 /// Removes what this process has made.

@@ -48,7 +48,7 @@ async fn works_through_the_gate(provider: &str) {
     let records = records_when(&stage.home(), |records| records.len() == 2).await;
     for (record, tool) in records.iter().zip(["Read", "Bash"]) {
         assert_eq!((&record["tool"], &record["status"]), (&json!(tool), &json!("success")));
-        let name = format!("flow/work/{provider}");
+        let name = format!("flow/task/{provider}");
         assert_eq!(record["token"], name, "{record}");
         assert!(record["receipt_id"].is_string(), "{record}");
         let lines: Vec<&str> = told.lines().filter(|line| line.contains("tool call")).collect();
@@ -63,7 +63,7 @@ async fn works_through_the_gate(provider: &str) {
         let found = spans.iter().find(|span| span.name == name);
         found.unwrap_or_else(|| panic!("no span {name} in {spans:#?}"))
     };
-    let chain = ["workflow.run", "step.work", "agent.call", "tool.call.Read"];
+    let chain = ["workflow.run", "step.task", "agent.call", "tool.call.Read"];
     for pair in chain.windows(2) {
         assert_eq!(span(pair[1]).parent_id, span(pair[0]).span_id, "{pair:?}");
     }

@@ -72,8 +72,8 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
             std::fs::write(env, format!("GEMINI_API_KEY={KEY}\n")).unwrap();
         }
         step["on_success"] = json!("say");
-        let say = json!({"type": "step", "command": "echo {{.states.work.Output}}", "on_success": "done"});
-        let flow = stage.flow_of(json!({"initial": "work", "work": step, "say": say}));
+        let say = json!({"type": "step", "command": "echo {{.states.task.Output}}", "on_success": "done"});
+        let flow = stage.flow_of(json!({"initial": "task", "task": step, "say": say}));
         let formats: &[&str] = if provider == "claude" { &["text", "json"] } else { &["json"] };
         for format in formats {
             let output = stage.run(&flow, &["--dry-run", "-o", format]).await;
@@ -84,7 +84,7 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
             if *format == "json" {
                 let told: Value = serde_json::from_str(&text).unwrap();
                 let step = &told["steps"][0];
-                assert_eq!((&step["state"], &step["isolation"]), (&json!("work"), &json!("full")));
+                assert_eq!((&step["state"], &step["isolation"]), (&json!("task"), &json!("full")));
                 assert!(step["argv"].as_array().is_some_and(|argv| argv.len() > 3), "{step}");
                 assert!(step["env"].is_object() && step["files"].is_array(), "{step}");
                 assert!(told["steps"][1]["unknown"].is_string(), "{told}");

@@ -14,8 +14,8 @@ use store::run::StepRecord;
 
 use super::{Attempt, Failure};
 use crate::agent::{
-    AgentError, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request, Server,
-    Stream, Tools, prepare,
+    AgentError, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request, Search,
+    Server, Stream, Tools, prepare,
 };
 use crate::gate::{StepGate, Wanted};
 use crate::process::{self, How, Start};
@@ -80,8 +80,8 @@ impl Attempt {
         launch.write().map_err(|error| {
             Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
         })?;
-        let (how, report) = self.listen(provider, &launch, &request).await?;
-        self.judge((provider, tools), &*gate, how, report, record).await
+        let ended = self.listen(provider, &launch, &request).await?;
+        self.judge((provider, tools), &*gate, ended, record).await
     }
 
     /// What the step says of its agent's tools.
@@ -101,10 +101,13 @@ impl Attempt {
         let command = command.map(|command| command_in(&self.around.dir, command));
         let path = self.around.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
+        let search = Search {
+            command: command.as_deref(),
+            path: path.as_deref(),
+            supervisor: self.around.supervisor.as_deref(),
+        };
         tokio::select! {
-            found = Installed::detect(provider, command.as_deref(), path.as_deref()) => {
-                found.map_err(failed)
-            }
+            found = Installed::detect(provider, &search) => found.map_err(failed),
             () = self.cancel.cancelled() => Err(Failure::cancelled()),
         }
     }
@@ -146,8 +149,7 @@ impl Attempt {
         &self,
         (provider, tools): (Provider, Tools),
         gate: &dyn StepGate,
-        ran: Ran,
-        ended: Result<Report, crate::agent::Failed>,
+        (ran, ended): (Ran, Result<Report, crate::agent::Failed>),
         record: &mut StepRecord,
     ) -> Result<Outcome, Failure> {
         let (report, cause) = match ended {
@@ -165,7 +167,7 @@ impl Attempt {
         };
         let fails = |code: Code, message: String| {
             let outcome = Outcome { status: Status::Failure, ..outcome.clone() };
-            Err(Failure { code, message, outcome })
+            Err(Failure::with(code, message, outcome))
         };
         if tools == Tools::Only {
             let passed: Vec<_> = report.native.iter().filter(|call| !call.refused).collect();

@@ -24,8 +24,7 @@ const SHELL: &str = "sh";
 impl Attempt {
     pub(super) async fn command(
         &self,
-        command: &str,
-        dir: Option<&str>,
+        (command, dir): (&str, Option<&str>),
         record: &mut StepRecord,
         trace: TraceContext,
         opened: &mut Option<Arc<dyn StepGate>>,
@@ -97,7 +96,7 @@ fn outcome(called: provider::Outcome, within: Duration) -> Result<Outcome, Failu
         Some(0) => Ok(outcome),
         _ if command.timed_out => {
             let outcome = Outcome { status: Status::TimedOut, ..outcome };
-            Err(Failure { outcome, ..Failure::timed_out(within) })
+            Err(Failure { outcome: Box::new(outcome), ..Failure::timed_out(within) })
         }
         code => {
             let message = match code {
@@ -105,7 +104,7 @@ fn outcome(called: provider::Outcome, within: Duration) -> Result<Outcome, Failu
                 None => "the command was ended by a signal".to_owned(),
             };
             let outcome = Outcome { status: Status::Failure, ..outcome };
-            Err(Failure { outcome, ..Failure::new(Code::CommandFailed, message) })
+            Err(Failure::with(Code::CommandFailed, message, outcome))
         }
     }
 }

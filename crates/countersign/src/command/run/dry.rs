@@ -6,7 +6,7 @@ use std::sync::Arc;
 use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::workflow::{Inputs, Machine, Proxy, Resolved, ResolvedAgent, State, Workflow};
-use runner::agent::{self, Installed, Launch, Person, Provider, prepare};
+use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
 use runner::step;
 use serde_json::{Value, json};
 use tools::builtin::Workspace;
@@ -15,8 +15,8 @@ use super::machine;
 use crate::cli::RunFormat;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output;
 use crate::step::server_of;
+use crate::{app, output};
 
 pub(super) async fn show(
     home: &Home,
@@ -87,8 +87,14 @@ async fn launch(
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let command = agent.options.command.as_deref().map(|command| step::command_in(&here, command));
     let path = std::env::var_os("PATH");
-    let found = Installed::detect(provider, command.as_deref(), path.as_deref()).await;
-    let installed = found.map_err(|error| error.to_string())?;
+    let supervisor = app::own_program();
+    let search = Search {
+        command: command.as_deref(),
+        path: path.as_deref(),
+        supervisor: supervisor.as_deref(),
+    };
+    let installed =
+        Installed::detect(provider, &search).await.map_err(|error| error.to_string())?;
     let dir = here.join(agent.dir.as_deref().unwrap_or("."));
     let (program, args) = server_of(private);
     let request = step::request(

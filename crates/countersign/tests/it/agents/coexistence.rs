@@ -33,7 +33,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
     let stage = Stage::new("codex", [say("well")]).await;
     let program = stage.program(OLD_CODEX);
     let step = stage.step_with(&json!({"enable": true}), &program);
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (code, text) = validate(&stage, &flow, "text").await;
     assert_eq!(code, Some(0), "{text}");
     assert!(text.contains(&format!("warning: {CODE}: ")) && text.contains(WARNING), "{text}");
@@ -42,7 +42,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
     assert_eq!((code, &told["valid"], &told["errors"]), (Some(0), &json!(true), &json!([])));
     let warning = &told["warnings"][0];
     assert_eq!((&warning["code"], &warning["message"]), (&json!(CODE), &json!(WARNING)));
-    assert_eq!(warning["path"], "states.work.provider");
+    assert_eq!(warning["path"], "states.task.provider");
 
     let (ran, words) = stage.run_json(&flow, &[]).await;
     assert_eq!(ran["status"], "success", "{words}");
@@ -54,7 +54,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
 
     let mut step = stage.step_with(&json!({"enable": true}), &program);
     step["isolation"] = json!("required");
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (code, text) = validate(&stage, &flow, "json").await;
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &told["valid"]), (Some(2), &json!(false)), "{text}");
@@ -75,7 +75,7 @@ async fn nothing_is_said_where_isolation_holds() {
     let stage = Stage::new("codex", [say("well")]).await;
     let mut step = stage.step(&json!({"enable": true}));
     step["isolation"] = json!("required");
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (code, text) = validate(&stage, &flow, "json").await;
     let told: Value = serde_json::from_str(&text).unwrap();
     assert_eq!((code, &told["warnings"]), (Some(0), &json!([])), "{text}");
@@ -97,7 +97,7 @@ async fn server_never_up(provider: &str) {
     let stage = Stage::new(provider, [say("I have no tools"), Turn::Stall]).await;
     let program = stage.program(WITHOUT_SERVER);
     let step = stage.step_with(&json!({"enable": true}), &program);
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
     let step = &ran["steps"][0];
@@ -139,7 +139,7 @@ async fn a_tool_used_past_the_gate_fails_the_step_and_is_recorded() {
     let stage = Stage::new("claude", []).await;
     let program = stage.fake_claude(BYPASSES);
     let step = stage.step_with(&json!({"enable": true}), &program);
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;
     let step = &ran["steps"][0];
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
@@ -149,7 +149,7 @@ async fn a_tool_used_past_the_gate_fails_the_step_and_is_recorded() {
     let record = &records[0];
     assert_eq!((&record["surface"], &record["tool"]), (&json!("bypass"), &json!("Bash")));
     assert_eq!(record["error_code"], "AGENT_BYPASSED", "{record}");
-    assert_eq!(record["token"], "flow/work/claude", "{record}");
+    assert_eq!(record["token"], "flow/task/claude", "{record}");
     assert!(record["receipt_id"].is_string(), "{record}");
     stage.assert_nothing_left().await;
 }

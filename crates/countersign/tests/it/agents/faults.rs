@@ -18,7 +18,7 @@ async fn step_of(script: &str, change: impl FnOnce(&mut Value)) -> (Stage, Value
     let mut step = stage.step_with(&json!({"enable": true}), &program);
     change(&mut step);
     let (ran, words) =
-        stage.run_json(&stage.flow_of(json!({"initial": "work", "work": step})), &[]).await;
+        stage.run_json(&stage.flow_of(json!({"initial": "task", "task": step})), &[]).await;
     assert_eq!(ran["exit_code"], 3, "{words}");
     let told = ran["steps"][0].clone();
     stage.assert_nothing_left().await;
@@ -60,7 +60,7 @@ async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
         let stage = Stage::new("codex", turns).await;
         let mut step = stage.step(&json!({"enable": true}));
         step["timeout"] = json!(timeout);
-        let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+        let flow = stage.flow_of(json!({"initial": "task", "task": step}));
         let (ran, words) = stage.run_json(&flow, &[]).await;
         let step = &ran["steps"][0];
         assert_eq!(step["status"], status, "{turn}: {words}");
@@ -79,13 +79,13 @@ async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
 async fn prompts_of_any_size_are_taken_or_refused_in_words() {
     // What a command prints can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
     let print = json!({"type": "step", "command": "head -c 700000 /dev/zero | tr '\\0' x",
-                       "on_success": "work"});
+                       "on_success": "task"});
     let twice = "{{.states.print.Output}} {{.states.print.Output}}";
     for (provider, fits) in [("claude", true), ("codex", false)] {
         let stage = Stage::new(provider, [super::say("much")]).await;
         let mut step = stage.step(&json!({"enable": true}));
         step["prompt"] = json!(twice);
-        let flow = stage.flow_of(json!({"initial": "print", "print": print, "work": step}));
+        let flow = stage.flow_of(json!({"initial": "print", "print": print, "task": step}));
         let (ran, words) = stage.run_json(&flow, &[]).await;
         let step = &ran["steps"][1];
         if fits {
@@ -116,8 +116,8 @@ async fn nothing_that_is_put_into_a_command_is_run() {
     let mut step = stage.step(&json!({"enable": true}));
     step["on_success"] = json!("second");
     let states = json!({
-        "initial": "first", "first": shell("{{.inputs.word}}", "work"), "work": step,
-        "second": shell("{{.states.work.Output}}", "third"),
+        "initial": "first", "first": shell("{{.inputs.word}}", "task"), "task": step,
+        "second": shell("{{.states.task.Output}}", "third"),
         "third": shell("{{.states.second.Output}}", "done"),
         "done": {"type": "terminal", "status": "success"},
     });

@@ -47,7 +47,7 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
     let records = records_when(&stage.home(), |records| records.len() == 1).await;
     let record = &records[0];
     assert_eq!((&record["server"], &record["tool"]), (&json!("x"), &json!("echo")), "{record}");
-    assert_eq!(record["token"], "flow/work/claude", "{record}");
+    assert_eq!(record["token"], "flow/task/claude", "{record}");
     assert!(record["receipt_id"].is_string(), "{record}");
     stage.assert_nothing_left().await;
 }
@@ -58,7 +58,7 @@ async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
     let stage = Stage::new("claude", [say("as ever")]).await;
     let mut step = stage.step(&json!({"enable": false}));
     step.as_object_mut().unwrap().remove("mcp_proxy");
-    let flow = stage.flow_of(json!({"initial": "work", "work": step}));
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;
     assert_eq!(ran["steps"][0]["output"], "as ever", "{words}");
     assert_eq!(ran["steps"][0]["isolation"], "none", "{words}");

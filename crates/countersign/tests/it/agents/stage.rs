@@ -110,7 +110,7 @@ impl Stage {
 
     /// A workflow with one step, in a file: JSON is YAML.
     pub(crate) fn flow(&self, proxy: &Value) -> PathBuf {
-        self.flow_of(json!({"initial": "work", "work": self.step(proxy)}))
+        self.flow_of(json!({"initial": "task", "task": self.step(proxy)}))
     }
 
     pub(crate) fn flow_of(&self, mut states: Value) -> PathBuf {
