@@ -107,13 +107,14 @@ impl Steps {
     /// A gate with the tools that are wanted, which nobody can reach yet.
     pub(crate) fn gateway(&self, wanted: &Wanted) -> Result<Gateway, String> {
         let mut reach = wanted.servers.clone();
-        let builtin = match wanted.builtins {
+        // The built-in tools are the step's own: those over this process's folder stay out.
+        let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
+        plan.builtin = match wanted.builtins {
             true => Some(Arc::new(self.builtin(wanted)?)),
             false => None,
         };
-        reach.extend(builtin.as_ref().map(|builtin| builtin.name.to_string()));
-        let mut plan = self.servers.plan(&self.config, Reach::Among(reach));
-        plan.builtin = builtin;
+        reach.extend(plan.builtin.as_ref().map(|builtin| builtin.name.to_string()));
+        plan.reach = Reach::Among(reach);
         let (settings, store) = (Settings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         gateway.start(plan).map_err(|error| format!("{}: {error}", error.code()))?;
