@@ -45,6 +45,11 @@ const FILE: &str = "step.json";
 pub(crate) fn server_of(folder: &Path) -> (PathBuf, Vec<String>) {
     // Of the agent's process `/proc/self` would be the agent.
     let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+    // What Linux adds to the path of a file that was replaced: the newer one is there.
+    let program = match program.to_str().and_then(|text| text.strip_suffix(" (deleted)")) {
+        Some(path) if !program.exists() => path.into(),
+        Some(_) | None => program,
+    };
     let file = folder.join(FILE);
     (program, vec!["mcp-serve".to_owned(), format!("--config={}", file.display())])
 }

@@ -11,7 +11,7 @@ use testkit::model::Turn;
 use tokio::process::Child;
 
 use super::ours;
-use super::stage::{PATIENCE, PROVIDERS, Stage};
+use super::stage::{PATIENCE, Stage};
 use crate::gate::{eventually_within, run, stderr};
 use crate::ledger::records_when;
 
@@ -224,19 +224,36 @@ async fn a_step_that_takes_too_long_is_ended() {
     ends("codex", End::TimeOut).await;
 }
 
-/// Twenty times each in the long run; by the shorter tests above, once.
-#[tokio::test]
-async fn long_runs_end_in_every_way_again_and_again() {
+/// In every way, twenty times; only in the long run, for the tests above show each once.
+async fn again_and_again(provider: &str) {
     if std::env::var_os("COUNTERSIGN_TEST_LONG").is_none() {
         return;
     }
     for _ in 0..20 {
-        for provider in PROVIDERS {
-            for end in End::ALL {
-                ends(provider, end).await;
-            }
+        for end in End::ALL {
+            ends(provider, end).await;
         }
     }
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_claude() {
+    again_and_again("claude").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_gemini() {
+    again_and_again("gemini").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_codex() {
+    again_and_again("codex").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_opencode() {
+    again_and_again("opencode").await;
 }
 
 /// An agent that ends for nothing but SIGKILL, with a child that has left its group.
