@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use testkit::model::Turn;
 
 use super::ours;
-use super::stage::Stage;
+use super::stage::{Stage, ended};
 use crate::gate::{stderr, stdout};
 use crate::ledger::records_when;
 
@@ -131,4 +131,29 @@ async fn nothing_that_is_put_into_a_command_is_run() {
     assert!(!stage.workspace().join("pwned").exists(), "{heard}");
     assert_eq!(code, Some(0), "{}{}{heard}", stdout(&output), stderr(&output));
     assert_eq!(heard.matches("$(touch pwned) `touch pwned`").count(), 3, "{heard}");
+}
+
+/// A newer program is put in the place of the one that runs, as an update does.
+#[tokio::test]
+async fn a_run_goes_on_when_its_program_is_replaced() {
+    let stage =
+        Stage::new("claude", [ours("Read", json!({"path": "a.txt"})), super::say("read")]).await;
+    let program = stage.dir().join("countersign");
+    std::fs::copy(env!("CARGO_BIN_EXE_countersign"), &program).unwrap();
+    let (own, new) = (program.display(), stage.dir().join("new"));
+    let replace = format!("cp {own} {new} && mv {new} {own}", new = new.display());
+    let update = json!({"type": "step", "command": replace, "on_success": "task"});
+    let step = stage.step(&json!({"enable": true}));
+    let flow = stage.flow_of(json!({"initial": "update", "update": update, "task": step}));
+    let mut command = stage.countersign_at(&program, "run");
+    command.arg(&flow).args(["-o", "json"]);
+    let output = ended(command).await;
+    let words = format!("{}{}", stdout(&output), stderr(&output));
+    let ran: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{words}"));
+    assert_eq!(
+        (&ran["status"], &ran["steps"][1]["calls"]),
+        (&json!("success"), &json!(1)),
+        "{words}"
+    );
+    stage.assert_nothing_left().await;
 }

@@ -130,7 +130,12 @@ impl Stage {
 
     /// The program with the agents on its path, in the workspace.
     pub(crate) fn countersign(&self, word: &str) -> Command {
-        let mut command = gate::program(self.dir.path());
+        self.countersign_at(Path::new(env!("CARGO_BIN_EXE_countersign")), word)
+    }
+
+    /// The same of another copy of it.
+    pub(crate) fn countersign_at(&self, program: &Path, word: &str) -> Command {
+        let mut command = gate::command(program, self.dir.path());
         let programs = gate::tools_dir().join("agents/bin");
         let path = std::env::var_os("PATH").unwrap();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
