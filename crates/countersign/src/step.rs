@@ -45,6 +45,11 @@ const FILE: &str = "step.json";
 pub(crate) fn server_of(folder: &Path) -> (PathBuf, Vec<String>) {
     // Of the agent's process `/proc/self` would be the agent.
     let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
+    // What Linux adds to the path of a file that was replaced: the newer one is there.
+    let program = match program.to_str().and_then(|text| text.strip_suffix(" (deleted)")) {
+        Some(path) if !program.exists() => path.into(),
+        Some(_) | None => program,
+    };
     let file = folder.join(FILE);
     (program, vec!["mcp-serve".to_owned(), format!("--config={}", file.display())])
 }
@@ -99,16 +104,22 @@ impl Steps {
         &self.store
     }
 
+    /// Removes the files of steps that still run: this process is about to end.
+    pub(crate) fn abandon(&self) {
+        folder::remove_own(&self.home);
+    }
+
     /// A gate with the tools that are wanted, which nobody can reach yet.
     pub(crate) fn gateway(&self, wanted: &Wanted) -> Result<Gateway, String> {
         let mut reach = wanted.servers.clone();
-        let builtin = match wanted.builtins {
+        // The built-in tools are the step's own: those over this process's folder stay out.
+        let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
+        plan.builtin = match wanted.builtins {
             true => Some(Arc::new(self.builtin(wanted)?)),
             false => None,
         };
-        reach.extend(builtin.as_ref().map(|builtin| builtin.name.to_string()));
-        let mut plan = self.servers.plan(&self.config, Reach::Among(reach));
-        plan.builtin = builtin;
+        reach.extend(plan.builtin.as_ref().map(|builtin| builtin.name.to_string()));
+        plan.reach = Reach::Among(reach);
         let (settings, store) = (Settings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         gateway.start(plan).map_err(|error| format!("{}: {error}", error.code()))?;
@@ -249,10 +260,11 @@ impl StepGate for Open {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            self.gateway.retire_all().await;
+            // The agent is gone: nobody waits for what it still had under way.
             self.stop.cancel();
             self.connections.close();
             self.connections.wait().await;
+            self.gateway.retire_all().await;
             self.folder.remove();
         }
         .boxed()

@@ -19,7 +19,7 @@ use std::time::Duration;
 use domain::Code;
 use serde_json::Value;
 
-pub use detect::Installed;
+pub use detect::{Installed, Search};
 pub use launch::{Launch, prepare};
 pub use person::Person;
 pub use stream::{Cause, Event, Failed, LINE_BYTES_MAX, NativeCall, Report, Stream, Tokens};

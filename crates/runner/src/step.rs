@@ -4,7 +4,7 @@
 mod agent;
 mod command;
 
-pub use agent::{request, tools};
+pub use agent::{command_in, request, tools};
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 use tools::builtin::Workspace;
 
 use super::mcp::copy;
+use super::run::text_within;
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::Home;
@@ -46,15 +47,11 @@ pub(crate) async fn run(mut place: Place) -> Result<(), Failure> {
 }
 
 fn read(file: &Path) -> Result<StepFile, Failure> {
-    let fail = |error: &dyn std::fmt::Display| {
+    let text = text_within(file, FILE_BYTES_MAX);
+    let read = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
+    read.map_err(|error| {
         Failure::config(format!("cannot use the step's file '{}': {error}", file.display()))
-    };
-    let size = std::fs::metadata(file).map_err(|error| fail(&error))?.len();
-    if size > FILE_BYTES_MAX {
-        return Err(fail(&"it is too large"));
-    }
-    let text = std::fs::read_to_string(file).map_err(|error| fail(&error))?;
-    serde_json::from_str(&text).map_err(|error| fail(&error))
+    })
 }
 
 async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {

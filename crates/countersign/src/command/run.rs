@@ -5,6 +5,8 @@ mod known;
 mod progress;
 mod recorder;
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
@@ -32,12 +34,16 @@ pub(crate) use known::checked;
 const ONLY_STATE: &str = "agent";
 
 pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
-    let stop = StopSignal::new()?;
+    let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
     let Asked { text, inputs, file } = asked(&args)?;
-    let read = checked(&text, &config).await;
+    // The agents' programs are asked, which may take its time.
+    let read = tokio::select! {
+        read = checked(&text, &config) => read,
+        () = stop.received() => return Err(cancelled()),
+    };
     for warning in &read.warnings {
         output::note(&format!("warning: {}: {warning}", warning.code));
     }
@@ -49,7 +55,10 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     if args.dry_run {
-        return dry::show(&home, &workflow, inputs, args.format).await;
+        return tokio::select! {
+            shown = dry::show(&home, &config, &workflow, inputs, args.format) => shown,
+            () = stop.received() => Err(cancelled()),
+        };
     }
     if let Some(exporter) = args.otel_exporter {
         config.telemetry.exporter = exporter;
@@ -94,15 +103,20 @@ fn asked(args: &Run) -> Result<Asked, Failure> {
 
 /// The text of a workflow's file.
 pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
-    let fail = |error: &dyn std::fmt::Display| {
+    text_within(file, known::FILE_BYTES_MAX).map_err(|error| {
         Failure::input(format!("cannot read the workflow '{}': {error}", file.display()))
-    };
-    let size = std::fs::metadata(file).map_err(|error| fail(&error))?.len();
-    if size > known::FILE_BYTES_MAX {
-        return Err(fail(&format!("it has {size} bytes, which is too much")));
+    })
+}
+
+/// The text of a file that may be anything, also without an end.
+pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let opened = File::open(file).map_err(|error| error.to_string())?;
+    let read = opened.take(bytes_max + 1).read_to_end(&mut bytes);
+    if read.map_err(|error| error.to_string())? as u64 > bytes_max {
+        return Err(format!("it has more than {bytes_max} bytes, which is too much"));
     }
-    let bytes = std::fs::read(file).map_err(|error| fail(&error))?;
-    String::from_utf8(bytes).map_err(|error| fail(&error))
+    String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
 /// One agent, as a workflow. What it is to do comes in as an input: it is no template.
@@ -180,7 +194,8 @@ async fn go(
             () = stop.received() => {
                 if cancel.is_cancelled() {
                     // Whoever asks twice does not want to wait; the supervisors see to the rest.
-                    return Err(Failure::with_status(workflow::EXIT_CANCELLED, "cancelled"));
+                    steps.abandon();
+                    return Err(cancelled());
                 }
                 output::note("ending the run; once more ends it at once");
                 cancel.cancel();
@@ -191,6 +206,10 @@ async fn go(
     let _ = steps.store().close().await;
     telemetry.end().await;
     Ok(Ran { id, finish, steps: steps_told })
+}
+
+fn cancelled() -> Failure {
+    Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }
 
 /// What the run came to, on stdout.

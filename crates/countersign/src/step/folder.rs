@@ -55,11 +55,21 @@ impl Drop for Folder {
 
 /// Removes what processes that are gone have left.
 pub(super) fn purge(home: &Path) {
+    remove(home, |pid| pid.is_none_or(|pid| test_kill_process(pid).is_err()));
+}
+
+/// Removes what this process has made.
+pub(super) fn remove_own(home: &Path) {
+    let own = rustix::process::getpid();
+    remove(home, |pid| pid == Some(own));
+}
+
+/// Removes the folders of which that holds, by the process that their name tells.
+fn remove(home: &Path, is_wanted: impl Fn(Option<Pid>) -> bool) {
     for entry in fs::read_dir(home.join(STEPS)).into_iter().flatten().flatten() {
         let name = entry.file_name();
         let pid = name.to_str().and_then(|name| name.split('-').next()?.parse().ok());
-        let lives = pid.and_then(Pid::from_raw).is_some_and(|pid| test_kill_process(pid).is_ok());
-        if !lives {
+        if is_wanted(pid.and_then(Pid::from_raw)) {
             Folder(entry.path()).remove();
         }
     }

@@ -1,7 +1,11 @@
 //! Workflows with the real agent programs in them, each against a scripted model: whatever they do
 //! goes through the gate, and leaves record, receipt, span and log line.
 
-mod stage;
+mod coexistence;
+mod ending;
+mod faults;
+mod servers;
+pub(crate) mod stage;
 
 use serde_json::{Value, json};
 use testkit::model::{Call, Turn};
@@ -11,11 +15,11 @@ use self::stage::{PROVIDERS, Stage};
 use crate::gate::{stderr, stdout};
 use crate::ledger::records_when;
 
-fn say(text: &str) -> Turn {
+pub(crate) fn say(text: &str) -> Turn {
     Turn::Say(text.to_owned())
 }
 
-fn ours(tool: &str, arguments: Value) -> Turn {
+pub(crate) fn ours(tool: &str, arguments: Value) -> Turn {
     Turn::Call(vec![Call::ours(tool, arguments)])
 }
 
@@ -44,7 +48,7 @@ async fn works_through_the_gate(provider: &str) {
     let records = records_when(&stage.home(), |records| records.len() == 2).await;
     for (record, tool) in records.iter().zip(["Read", "Bash"]) {
         assert_eq!((&record["tool"], &record["status"]), (&json!(tool), &json!("success")));
-        let name = ["flow", "work", provider].join("/");
+        let name = format!("flow/task/{provider}");
         assert_eq!(record["token"], name, "{record}");
         assert!(record["receipt_id"].is_string(), "{record}");
         let lines: Vec<&str> = told.lines().filter(|line| line.contains("tool call")).collect();
@@ -59,7 +63,7 @@ async fn works_through_the_gate(provider: &str) {
         let found = spans.iter().find(|span| span.name == name);
         found.unwrap_or_else(|| panic!("no span {name} in {spans:#?}"))
     };
-    let chain = ["workflow.run", "step.work", "agent.call", "tool.call.Read"];
+    let chain = ["workflow.run", "step.task", "agent.call", "tool.call.Read"];
     for pair in chain.windows(2) {
         assert_eq!(span(pair[1]).parent_id, span(pair[0]).span_id, "{pair:?}");
     }

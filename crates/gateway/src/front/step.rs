@@ -11,8 +11,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
+use mcp::object::Members;
 use mcp::peer::{Incoming, Peer, Service};
 use provider::{Surface, TraceContext};
+use serde_json::value::RawValue;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Started, Status};
 
 use crate::Gateway;
@@ -122,11 +124,45 @@ impl Step {
             "tools/list" => {
                 let listed = self.tools.request(request, incoming).await;
                 self.seen.listed.fetch_or(listed.is_ok(), Ordering::Release);
-                listed
+                listed.map(readable)
             }
             _ => self.tools.request(request, incoming).await,
         }
     }
+}
+
+/// The list with a schema of an object for every tool. Agent programs demand one, and some take no
+/// tool at all from a list in which it is missing once.
+fn readable(list: Raw) -> Raw {
+    let changed = || {
+        let mut members = Members::parse(&list).ok()?;
+        let tools: Vec<&RawValue> = serde_json::from_str(members.get("tools")?).ok()?;
+        let with_schemas: Vec<Option<String>> =
+            tools.iter().map(|tool| with_schema(tool)).collect();
+        if with_schemas.iter().all(Option::is_none) {
+            return None;
+        }
+        let texts = tools.iter().zip(&with_schemas);
+        let texts = texts.map(|(tool, other)| other.as_deref().unwrap_or(tool.get()));
+        let tools = format!("[{}]", texts.collect::<Vec<_>>().join(","));
+        members.set("tools", tools);
+        Some(members.write())
+    };
+    changed().unwrap_or(list)
+}
+
+/// The tool as it has to be, where it is not so already.
+fn with_schema(tool: &RawValue) -> Option<String> {
+    const OBJECT: &str = r#""object""#;
+    let mut members = Members::parse(tool).ok()?;
+    let given = members.get("inputSchema").map(str::to_owned).unwrap_or_default();
+    let mut schema: Members<'_> = serde_json::from_str(&given).unwrap_or_default();
+    if schema.get("type") == Some(OBJECT) {
+        return None;
+    }
+    schema.set("type", OBJECT);
+    members.set("inputSchema", schema.write_text());
+    Some(members.write_text())
 }
 
 impl Service for Step {
@@ -140,5 +176,36 @@ impl Service for Step {
 
     fn notification(&self, notification: Notification, peer: Peer) {
         self.tools.notification(notification, peer);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_tool_gets_a_schema_and_nothing_else_is_changed() {
+        let list = |tools: &str| raw(format!(r#"{{"x":1E2,"tools":[{tools}]}}"#));
+        for (given, told) in [
+            (r#"{"name":"t"}"#, r#"{"name":"t","inputSchema":{"type":"object"}}"#),
+            (
+                r#"{"inputSchema":true,"name":"t"}"#,
+                r#"{"inputSchema":{"type":"object"},"name":"t"}"#,
+            ),
+            (
+                r#"{"name":"t","inputSchema":{"properties":{"a":{}}}}"#,
+                r#"{"name":"t","inputSchema":{"properties":{"a":{}},"type":"object"}}"#,
+            ),
+            (
+                r#"{"name":"t", "inputSchema":{"type" : "object"}}"#,
+                r#"{"name":"t", "inputSchema":{"type" : "object"}}"#,
+            ),
+        ] {
+            assert_eq!(readable(list(given)).get(), list(told).get());
+            let good = r#"{"y": 1.0,"inputSchema":{"type":"object"}}"#;
+            let (given, told) = (format!("{good},{given}"), format!("{good},{told}"));
+            assert_eq!(readable(list(&given)).get(), list(&told).get());
+        }
+        assert_eq!(readable(raw("{}".to_owned())).get(), "{}");
     }
 }

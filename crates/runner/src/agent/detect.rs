@@ -37,20 +37,28 @@ pub struct Installed {
     catalogue: Vec<u8>,
 }
 
+/// Where a program is looked for, and how it is asked.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Search<'a> {
+    /// The program, if not the one of the provider's name.
+    pub command: Option<&'a Path>,
+    /// The folders that names are looked for in, as in `PATH`.
+    pub path: Option<&'a OsStr>,
+    /// Our own program, which stands between so that no question outlives us.
+    pub supervisor: Option<&'a Path>,
+}
+
 impl Installed {
-    /// Finds the program: `command` if given, else by its name in the folders of `path_env`.
-    pub async fn detect(
-        provider: Provider,
-        command: Option<&Path>,
-        path_env: Option<&OsStr>,
-    ) -> Result<Installed, AgentError> {
-        let program = find(provider, command, path_env)?;
+    /// Finds the program and asks what it can.
+    pub async fn detect(provider: Provider, search: &Search<'_>) -> Result<Installed, AgentError> {
+        let program = find(provider, search.command, search.path)?;
+        let asker = Asker { program: &program, supervisor: search.supervisor };
         let help: &[&str] = match provider {
             Provider::Claude | Provider::Gemini => &["--help"],
             Provider::Codex => &["exec", "--help"],
             Provider::OpenCode => &["run", "--help"],
         };
-        let (version, help) = tokio::join!(ask(&program, &["--version"]), ask(&program, help));
+        let (version, help) = tokio::join!(asker.ask(&["--version"]), asker.ask(help));
         let version = version_of(&version?.text()).ok_or_else(|| AgentError::Crashes {
             program: program.clone(),
             question: "--version".to_owned(),
@@ -61,17 +69,11 @@ impl Installed {
         if !lacks.is_empty() {
             return Err(AgentError::TooOld { program, version, lacks });
         }
-        let mut installed = Installed {
-            provider,
-            program,
-            version,
-            isolation: Isolation::Full,
-            catalogue: Vec::new(),
+        let (isolation, catalogue) = match look_closer(provider, &asker, &version, &help).await {
+            Ok(catalogue) => (Isolation::Full, catalogue),
+            Err(reason) => (Isolation::Coexistence { reason }, Vec::new()),
         };
-        if let Err(reason) = installed.look_closer(&help).await {
-            installed.isolation = Isolation::Coexistence { reason };
-        }
-        Ok(installed)
+        Ok(Installed { provider, program, version, isolation, catalogue })
     }
 
     pub fn provider(&self) -> Provider {
@@ -95,33 +97,36 @@ impl Installed {
         &self.catalogue
     }
 
-    /// What isolation needs, or why it cannot be had.
-    async fn look_closer(&mut self, help: &str) -> Result<(), String> {
-        let lacks = lacking(isolating(self.provider), help);
-        if !lacks.is_empty() {
-            return Err(format!("version {} has no {}", self.version, lacks.join(", ")));
-        }
-        match self.provider {
-            Provider::Claude | Provider::Gemini => Ok(()),
-            Provider::OpenCode if numbers(&self.version) < OPENCODE_ISOLATING => {
-                Err(format!("version {} is older than 1.18", self.version))
-            }
-            Provider::OpenCode => Ok(()),
-            Provider::Codex => {
-                let answer = ask(&self.program, &["debug", "models"]).await;
-                let answer = answer.map_err(|error| error.to_string())?;
-                self.catalogue = codex::tame(&answer.stdout)?;
-                Ok(())
-            }
-        }
-    }
-
     /// For tests of what is made of a program: nothing is asked.
     #[cfg(test)]
     pub(super) fn imagined(provider: Provider, isolation: Isolation) -> Installed {
         let program = PathBuf::from("/opt").join(provider.as_str());
         let catalogue = b"{\"models\":[]}".to_vec();
         Installed { provider, program, version: "1.2.3".to_owned(), isolation, catalogue }
+    }
+}
+
+/// What isolation needs beside flags (Codex: its models), or why it cannot be had.
+async fn look_closer(
+    provider: Provider,
+    asker: &Asker<'_>,
+    version: &str,
+    help: &str,
+) -> Result<Vec<u8>, String> {
+    let lacks = lacking(isolating(provider), help);
+    if !lacks.is_empty() {
+        return Err(format!("version {version} has no {}", lacks.join(", ")));
+    }
+    match provider {
+        Provider::Claude | Provider::Gemini => Ok(Vec::new()),
+        Provider::OpenCode if numbers(version) < OPENCODE_ISOLATING => {
+            Err(format!("version {version} is older than 1.18"))
+        }
+        Provider::OpenCode => Ok(Vec::new()),
+        Provider::Codex => {
+            let answer = asker.ask(&["debug", "models"]).await;
+            codex::tame(&answer.map_err(|error| error.to_string())?.stdout)
+        }
     }
 }
 
@@ -259,46 +264,64 @@ impl Answer {
     }
 }
 
-/// Runs the program with a question, in a group of its own that does not outlive the answer.
-async fn ask(program: &Path, question: &[&str]) -> Result<Answer, AgentError> {
-    let not_runnable = |error: std::io::Error| AgentError::NotRunnable {
-        program: program.to_owned(),
-        cause: error.to_string(),
-    };
-    let mut command = Command::new(program);
-    command.args(question).current_dir("/").process_group(0).kill_on_drop(true);
-    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    // Nothing of ours reaches it, and nothing is fetched for a question.
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("COUNTERSIGN_") {
-            command.env_remove(name);
+/// Puts questions to a program.
+struct Asker<'a> {
+    program: &'a Path,
+    supervisor: Option<&'a Path>,
+}
+
+impl Asker<'_> {
+    /// Runs it with a question, in a group of its own that does not outlive the answer.
+    async fn ask(&self, question: &[&str]) -> Result<Answer, AgentError> {
+        let program = self.program.to_owned();
+        let mut child = match self.command(question).spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                return Err(AgentError::NotRunnable { program, cause: error.to_string() });
+            }
+        };
+        let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+        let answered = tokio::time::timeout(QUESTION_TIMEOUT, answer(&mut child)).await;
+        drop(group);
+        let question = question.join(" ");
+        match answered {
+            Err(_) => Err(AgentError::Hangs { program, question, after: QUESTION_TIMEOUT }),
+            Ok(Err(error)) => Err(AgentError::NotRunnable { program, cause: error.to_string() }),
+            Ok(Ok((status, answer))) if status.success() => Ok(answer),
+            Ok(Ok((status, answer))) => {
+                let text = answer.text();
+                let words: String = text.trim().chars().take(WORDS_BYTES_MAX).collect();
+                let words = format!("{status}: {words}");
+                Err(AgentError::Crashes { program, question, words })
+            }
         }
     }
-    for name in
-        ["DISABLE_AUTOUPDATER", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH"]
-    {
-        command.env(name, "1");
-    }
-    command.env("GEMINI_CLI_NO_RELAUNCH", "true");
-    let mut child = command.spawn().map_err(not_runnable)?;
-    let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
-    let answered = tokio::time::timeout(QUESTION_TIMEOUT, answer(&mut child)).await;
-    drop(group);
-    let question = question.join(" ");
-    match answered {
-        Err(_) => Err(AgentError::Hangs {
-            program: program.to_owned(),
-            question,
-            after: QUESTION_TIMEOUT,
-        }),
-        Ok(Err(error)) => Err(not_runnable(error)),
-        Ok(Ok((status, answer))) if status.success() => Ok(answer),
-        Ok(Ok((status, answer))) => {
-            let text = answer.text();
-            let words: String = text.trim().chars().take(WORDS_BYTES_MAX).collect();
-            let words = format!("{status}: {words}");
-            Err(AgentError::Crashes { program: program.to_owned(), question, words })
+
+    fn command(&self, question: &[&str]) -> Command {
+        let mut command = match self.supervisor {
+            Some(supervisor) => {
+                let mut command = Command::new(supervisor);
+                command.args(["supervise", "--gate", &std::process::id().to_string(), "--"]);
+                command.arg(self.program);
+                command
+            }
+            None => Command::new(self.program),
+        };
+        command.args(question).current_dir("/").process_group(0).kill_on_drop(true);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        // Nothing of ours reaches it, and nothing is fetched for a question.
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("COUNTERSIGN_") {
+                command.env_remove(name);
+            }
         }
+        for name in
+            ["DISABLE_AUTOUPDATER", "OPENCODE_DISABLE_AUTOUPDATE", "OPENCODE_DISABLE_MODELS_FETCH"]
+        {
+            command.env(name, "1");
+        }
+        command.env("GEMINI_CLI_NO_RELAUNCH", "true");
+        command
     }
 }
 

@@ -67,6 +67,9 @@ fn isolate(wanted: &Wanted, launch: &mut Launch) -> Result<(), AgentError> {
         launch.env.push((name.to_owned(), path_text(&folder)?));
         launch.folders.push(folder);
     }
+    // Programs that begin at the same moment would get into each other's way in the person's own.
+    let database = path_text(&wanted.private("opencode.db"))?;
+    launch.env.push(("OPENCODE_DB".to_owned(), database));
     launch.env.extend(DISABLED.map(|name| (name.to_owned(), "1".to_owned())));
     let steers =
         |name: &str| name.starts_with("OPENCODE_") && !guard::OPENCODE_FREE.contains(&name);

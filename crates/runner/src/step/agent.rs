@@ -2,7 +2,7 @@
 //! judged by what it says rather than by its exit code.
 
 use std::ffi::OsString;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::Code;
@@ -14,7 +14,7 @@ use store::run::StepRecord;
 use super::{Attempt, Failure, Work};
 use crate::agent::{
     AgentError, Failed, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request,
-    Server, Stream, Tools, prepare,
+    Search, Server, Stream, Tools, prepare,
 };
 use crate::gate::{StepGate, Wanted};
 use crate::process::{self, How, Start};
@@ -133,13 +133,17 @@ impl Attempt {
         provider: Provider,
         agent: &ResolvedAgent,
     ) -> Result<Installed, Failure> {
-        let command = agent.options.command.as_deref().map(|command| self.around.dir.join(command));
+        let command = agent.options.command.as_deref();
+        let command = command.map(|command| command_in(&self.around.dir, command));
         let path = self.around.env.iter().find(|(name, _)| name == "PATH");
         let path = path.map(|(_, path)| path.clone());
+        let search = Search {
+            command: command.as_deref(),
+            path: path.as_deref(),
+            supervisor: self.around.supervisor.as_deref(),
+        };
         tokio::select! {
-            found = Installed::detect(provider, command.as_deref(), path.as_deref()) => {
-                found.map_err(failed)
-            }
+            found = Installed::detect(provider, &search) => found.map_err(failed),
             () = self.cancel.cancelled() => Err(Failure::cancelled()),
         }
     }
@@ -195,6 +199,13 @@ fn known(provider: Named) -> Result<Provider, Failure> {
             Err(Failure::new(Code::AgentFailed, message))
         }
     }
+}
+
+/// The program that `options.command` means: a path from the folder of the run, or a name that is
+/// looked for on `PATH`.
+pub fn command_in(dir: &Path, command: &str) -> PathBuf {
+    let command = Path::new(command);
+    if command.components().count() > 1 { dir.join(command) } else { command.to_owned() }
 }
 
 /// Which tools a step's agent is to have.

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use runner::agent::{
-    Event, Failed, Installed, Launch, Person, Provider, Report, Request, Server, Stream, Tools,
-    prepare,
+    Event, Failed, Installed, Launch, Person, Provider, Report, Request, Search, Server, Stream,
+    Tools, prepare,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -239,7 +239,8 @@ async fn installed(provider: Provider) -> Installed {
         let folders = std::env::split_paths(&path);
         let folders = std::iter::once(tools_dir().join("agents/bin")).chain(folders);
         let path = std::env::join_paths(folders).unwrap();
-        Installed::detect(provider, None, Some(&path)).await.unwrap()
+        let search = Search { path: Some(&path), ..Search::default() };
+        Installed::detect(provider, &search).await.unwrap()
     };
     FOUND[place].get_or_init(detect).await.clone()
 }

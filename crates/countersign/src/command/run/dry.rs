@@ -2,33 +2,41 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::Duration;
 
+use domain::config::Config;
+use domain::ledger::redaction::{REDACTED, Redactor};
 use domain::workflow::{Inputs, Machine, Proxy, Resolved, ResolvedAgent, State, Workflow};
-use runner::agent::{self, Installed, Launch, Person, Provider, prepare};
+use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
 use runner::step;
 use serde_json::{Value, json};
+use tools::builtin::Workspace;
 
 use super::machine;
 use crate::cli::RunFormat;
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output;
 use crate::step::server_of;
+use crate::{app, output};
 
 pub(super) async fn show(
     home: &Home,
+    config: &Config,
     workflow: &Arc<Workflow>,
     inputs: Inputs,
     format: RunFormat,
 ) -> Result<(), Failure> {
     let (machine, _) = machine(workflow, inputs);
+    // Keys come in by `options` and by the person's own files.
+    let redactor = Redactor::new(&config.redact.keys, &config.redact.patterns)
+        .unwrap_or_else(|_| Redactor::builtin());
     let mut steps = Vec::new();
     for state in &workflow.states {
         if !matches!(state.type_name(), "terminal" | "parallel") {
             let number = steps.len();
             let private = crate::step::folder_of(home.path(), number);
-            steps.push(step_of(&machine, state, &private).await);
+            let mut step = step_of(&machine, state, &private).await;
+            redactor.value(&mut step);
+            steps.push(step);
         }
     }
     match format {
@@ -77,10 +85,16 @@ async fn launch(
     let provider = Provider::parse(agent.provider.name())
         .ok_or_else(|| format!("{} starts no program", agent.provider.name()))?;
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
-    let command = agent.options.command.as_deref().map(|command| here.join(command));
+    let command = agent.options.command.as_deref().map(|command| step::command_in(&here, command));
     let path = std::env::var_os("PATH");
-    let found = Installed::detect(provider, command.as_deref(), path.as_deref()).await;
-    let installed = found.map_err(|error| error.to_string())?;
+    let supervisor = app::own_program();
+    let search = Search {
+        command: command.as_deref(),
+        path: path.as_deref(),
+        supervisor: supervisor.as_deref(),
+    };
+    let installed =
+        Installed::detect(provider, &search).await.map_err(|error| error.to_string())?;
     let dir = here.join(agent.dir.as_deref().unwrap_or("."));
     let (program, args) = server_of(private);
     let request = step::request(
@@ -88,7 +102,7 @@ async fn launch(
         agent::Server { program, args },
         step::tools(proxy),
         (dir.clone(), private.to_owned()),
-        Duration::ZERO,
+        Workspace::CALL_TIMEOUT,
     );
     let launch = prepare(&installed, &request, &Person::new(std::env::vars_os()));
     Ok((launch.map_err(|error| error.to_string())?, dir))
@@ -103,7 +117,8 @@ fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
         .map(|(path, bytes)| json!({"path": path, "content": String::from_utf8_lossy(bytes)}));
     told["argv"] = json!(argv);
     told["dir"] = json!(dir);
-    told["env"] = launch.env.iter().map(|(name, value)| (name.clone(), json!(value))).collect();
+    told["env"] =
+        launch.env.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect();
     told["env_removed"] = json!(launch.env_remove);
     told["files"] = files.collect();
     told["links"] = launch.links.iter().map(|(link, to)| json!({"path": link, "to": to})).collect();
@@ -112,6 +127,14 @@ fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
         agent::Isolation::Full => json!("full"),
         agent::Isolation::Coexistence { reason } => json!(format!("coexistence: {reason}")),
     };
+}
+
+/// A variable's value, unless its name says that it is a key. Names of variables say so more freely
+/// than those that the redactor knows.
+fn shown(name: &str, value: &str) -> Value {
+    let words = ["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"];
+    let is_key = name.split('_').any(|word| words.contains(&word.to_ascii_uppercase().as_str()));
+    if is_key { json!(REDACTED) } else { json!(value) }
 }
 
 fn words(step: &Value) -> String {

@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use domain::config::Config;
 use domain::workflow::{self, Isolation, Known, Provider, Read, Workflow};
 use futures_util::future::join_all;
-use runner::agent::{self, Installed};
+use runner::agent::{self, Installed, Search};
+
+use crate::app;
 
 /// Nobody writes a longer workflow; the reader refuses far smaller ones.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -37,8 +39,13 @@ async fn isolation(workflow: &Workflow) -> BTreeMap<Provider, Isolation> {
         let path = path.clone();
         Some(async move {
             let command = command.map(std::path::PathBuf::from);
-            let found = Installed::detect(program, command.as_deref(), path.as_deref()).await;
-            match found.ok()?.isolation() {
+            let supervisor = app::own_program();
+            let search = Search {
+                command: command.as_deref(),
+                path: path.as_deref(),
+                supervisor: supervisor.as_deref(),
+            };
+            match Installed::detect(program, &search).await.ok()?.isolation() {
                 agent::Isolation::Full => None,
                 agent::Isolation::Coexistence { reason } => {
                     Some((provider, Isolation::Coexistence(reason.clone())))

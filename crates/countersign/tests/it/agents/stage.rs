@@ -1,5 +1,6 @@
 //! A run with a real agent program: a fresh home, a workspace and a scripted model.
 
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
 use std::time::Duration;
@@ -43,6 +44,44 @@ impl Stage {
         self.dir.path().canonicalize().unwrap().join("workspace")
     }
 
+    /// The folder around all of it.
+    pub(crate) fn dir(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// A program for `options.command`: a shell script, in which `$REAL` is the real agent and
+    /// `$HOME_OF_GATE` the gate's home.
+    pub(crate) fn program(&self, script: &str) -> PathBuf {
+        let real = gate::tools_dir().join("agents/bin").join(&self.provider);
+        let home = self.home();
+        let path = self.dir.path().join("agent.sh");
+        let (real, home) = (real.display(), home.display());
+        let text = format!("#!/bin/sh\nREAL='{real}' HOME_OF_GATE='{home}'\n{script}\n");
+        std::fs::write(&path, text).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path
+    }
+
+    /// A program that answers what Claude Code is asked before it is started, and then does as the
+    /// script says.
+    pub(crate) fn fake_claude(&self, script: &str) -> PathBuf {
+        self.program(&format!("{CLAUDE_ANSWERS}\n{script}"))
+    }
+
+    /// The step of another program.
+    pub(crate) fn step_with(&self, proxy: &Value, program: &Path) -> Value {
+        let mut step = self.step(proxy);
+        step["options"]["command"] = json!(program);
+        step
+    }
+
+    /// Servers of the gate's config; gives the arguments that name it.
+    pub(crate) fn config(&self, servers: &Value) -> [String; 2] {
+        let file = self.dir.path().join("config.json");
+        std::fs::write(&file, json!({"mcpServers": servers}).to_string()).unwrap();
+        ["--config".to_owned(), file.to_str().unwrap().to_owned()]
+    }
+
     /// The gate's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
@@ -71,7 +110,7 @@ impl Stage {
 
     /// A workflow with one step, in a file: JSON is YAML.
     pub(crate) fn flow(&self, proxy: &Value) -> PathBuf {
-        self.flow_of(json!({"initial": "work", "work": self.step(proxy)}))
+        self.flow_of(json!({"initial": "task", "task": self.step(proxy)}))
     }
 
     pub(crate) fn flow_of(&self, mut states: Value) -> PathBuf {
@@ -84,14 +123,24 @@ impl Stage {
 
     /// `countersign run`, ready to be started in the workspace.
     pub(crate) fn command(&self, flow: &Path, args: &[&str]) -> Command {
-        let mut command = gate::program(self.dir.path());
+        let mut command = self.countersign("run");
+        command.arg(flow).args(args);
+        command
+    }
+
+    /// The program with the agents on its path, in the workspace.
+    pub(crate) fn countersign(&self, word: &str) -> Command {
+        self.countersign_at(Path::new(env!("CARGO_BIN_EXE_countersign")), word)
+    }
+
+    /// The same of another copy of it.
+    pub(crate) fn countersign_at(&self, program: &Path, word: &str) -> Command {
+        let mut command = gate::command(program, self.dir.path());
         let programs = gate::tools_dir().join("agents/bin");
         let path = std::env::var_os("PATH").unwrap();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
         command
-            .arg("run")
-            .arg(flow)
-            .args(args)
+            .arg(word)
             .env("PATH", std::env::join_paths(path).unwrap())
             .env("CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "1")
             .env("DISABLE_AUTOUPDATER", "1")
@@ -105,8 +154,24 @@ impl Stage {
     }
 
     pub(crate) async fn run(&self, flow: &Path, args: &[&str]) -> Output {
-        let running = self.command(flow, args).output();
-        tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
+        ended(self.command(flow, args)).await
+    }
+
+    /// Runs it and gives what it tells as JSON, beside all of its words.
+    pub(crate) async fn run_json(&self, flow: &Path, args: &[&str]) -> (Value, String) {
+        let output = self.run(flow, &[args, &["-o", "json"]].concat()).await;
+        let words = format!("{}\n{}", gate::stdout(&output), gate::stderr(&output));
+        let told = serde_json::from_str(&gate::stdout(&output));
+        (told.unwrap_or_else(|_| panic!("{:?}: {words}", output.status)), words)
+    }
+
+    /// Of the newest run, what anybody can ask the program for.
+    pub(crate) async fn last_run(&self) -> Value {
+        let list = gate::run(self.dir.path(), ["runs", "list", "-o", "json"]).await;
+        let list: Value = serde_json::from_str(&gate::stdout(&list)).unwrap();
+        let id = list["runs"][0]["id"].as_str().unwrap_or_else(|| panic!("{list}")).to_owned();
+        let run = gate::run(self.dir.path(), ["runs", "show", &id, "-o", "json"]).await;
+        serde_json::from_str(&gate::stdout(&run)).unwrap()
     }
 
     /// No process that has this stage's folder in its command line or environment, and no file of
@@ -138,6 +203,19 @@ impl Stage {
         left
     }
 }
+
+/// To its end, however long the agents take.
+pub(crate) async fn ended(mut command: Command) -> Output {
+    let running = command.output();
+    tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
+}
+
+/// What `Installed::detect` wants to know of Claude Code.
+const CLAUDE_ANSWERS: &str = r#"case "$1" in
+    --version) echo "2.1.325 (Claude Code)"; exit ;;
+    --help) echo "--output-format stream-json --verbose --mcp-config --strict-mcp-config --tools \
+        --allowedTools --setting-sources"; exit ;;
+esac"#;
 
 fn codex_config(url: &str) -> Value {
     let provider = json!({

@@ -13,7 +13,8 @@ fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
 }
 
 async fn detect(dir: &Path, provider: Provider) -> Result<Installed, AgentError> {
-    Installed::detect(provider, None, Some(dir.as_os_str())).await
+    let search = Search { path: Some(dir.as_os_str()), ..Search::default() };
+    Installed::detect(provider, &search).await
 }
 
 const OLD_CLAUDE: &str = r#"case $1 in
@@ -29,11 +30,13 @@ async fn a_missing_program_is_named() {
     assert_eq!(error.to_string(), words);
     assert_eq!(error.code(), domain::Code::AgentFailed);
     let gone = dir.path().join("gone");
-    let error = Installed::detect(Provider::Claude, Some(&gone), None).await.unwrap_err();
+    let search = Search { command: Some(&gone), ..Search::default() };
+    let error = Installed::detect(Provider::Claude, &search).await.unwrap_err();
     assert!(error.to_string().contains("gone"), "{error}");
     std::fs::write(dir.path().join("plain"), "x").unwrap();
     let plain = dir.path().join("plain");
-    let error = Installed::detect(Provider::Claude, Some(&plain), None).await.unwrap_err();
+    let search = Search { command: Some(&plain), ..Search::default() };
+    let error = Installed::detect(Provider::Claude, &search).await.unwrap_err();
     assert!(error.to_string().ends_with("cannot be run: it is not an executable file"), "{error}");
 }
 
@@ -55,7 +58,10 @@ async fn a_program_that_hangs_is_given_up_with_its_children() {
     let body = format!("sleep 600 & echo $! >> {}; wait", pids.display());
     let program = script(dir.path(), "claude", &body);
     // The clock is moved on once the child is there.
-    let asked = tokio::spawn(async move { ask(&program, &["--version"]).await.map(|_| ()) });
+    let asked = tokio::spawn(async move {
+        let asker = Asker { program: &program, supervisor: None };
+        asker.ask(&["--version"]).await.map(|_| ())
+    });
     let pid = loop {
         let text = std::fs::read_to_string(&pids).unwrap_or_default();
         if let Ok(pid) = text.trim().parse::<i32>() {

@@ -162,6 +162,7 @@ fn opencode_gets_its_config_in_a_variable() {
     let vars = env(&only);
     assert_eq!(vars["XDG_CONFIG_HOME"], "/private/opencode-config");
     assert_eq!(vars["OPENCODE_TEST_HOME"], "/private/opencode-home");
+    assert_eq!(vars["OPENCODE_DB"], "/private/opencode.db");
     for name in ["PROJECT_CONFIG", "MODELS_FETCH", "AUTOUPDATE", "DEFAULT_PLUGINS", "LSP_DOWNLOAD"]
     {
         assert_eq!(vars[&format!("OPENCODE_DISABLE_{name}")], "1");

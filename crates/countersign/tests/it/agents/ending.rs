@@ -1,0 +1,328 @@
+//! Runs that are ended: by Ctrl+C, by a signal, by the step's time and by SIGKILL, with the real
+//! programs while one of their calls is made and while their model is silent. Nothing is left of
+//! them, and what was under way is recorded.
+
+use std::collections::BTreeSet;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+use testkit::model::Turn;
+use tokio::process::Child;
+
+use super::ours;
+use super::stage::{PATIENCE, Stage};
+use crate::gate::{eventually_within, run, stderr};
+use crate::ledger::records_when;
+
+/// Five seconds for those that do not end by themselves, twice, and a busy machine.
+const SOON: Duration = Duration::from_secs(25);
+
+/// Agents that end when they are told to are not waited for, and neither are their calls: the gate
+/// would give those ten seconds.
+const AT_ONCE: Duration = Duration::from_secs(9);
+
+/// How a run is ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    Interrupt,
+    Terminate,
+    Kill,
+    TimeOut,
+}
+
+impl End {
+    const ALL: [End; 4] = [End::Interrupt, End::Terminate, End::Kill, End::TimeOut];
+
+    fn signal(self) -> Option<Signal> {
+        match self {
+            End::Interrupt => Some(Signal::INT),
+            End::Terminate => Some(Signal::TERM),
+            End::Kill => Some(Signal::KILL),
+            End::TimeOut => None,
+        }
+    }
+
+    /// The exit code, and what the run, its steps and the open call are recorded as.
+    fn leaves(self) -> (Option<i32>, &'static str, &'static str, &'static str) {
+        match self {
+            End::Interrupt | End::Terminate => (Some(130), "cancelled", "cancelled", "cancelled"),
+            End::Kill => (None, "interrupted", "interrupted", "interrupted"),
+            End::TimeOut => (Some(0), "success", "timed_out", "cancelled"),
+        }
+    }
+}
+
+/// Two agents at once: the first that asks is told to call Bash, the other is left without an
+/// answer.
+struct Busy {
+    stage: Stage,
+    child: Child,
+    /// Everything that the run has started, by process and by group.
+    family: Family,
+}
+
+async fn busy(provider: &str, timeout: &str) -> Busy {
+    let sleep = ours("Bash", json!({"command": "echo begun > begun.txt; sleep 1000"}));
+    let stage = Stage::new(provider, [sleep, Turn::Stall]).await;
+    let mut step = stage.step(&json!({"enable": true}));
+    step["timeout"] = json!(timeout);
+    // One that was too slow does not end the other.
+    let both = json!({"type": "parallel", "parallel": ["a", "b"], "strategy": "best_effort",
+                      "on_success": "done"});
+    let flow = stage.flow_of(json!({"initial": "both", "both": both, "a": step, "b": step}));
+    let child = stage.command(&flow, &[]).spawn().unwrap();
+    let begun = stage.workspace().join("begun.txt");
+    eventually_within(PATIENCE, || async {
+        (begun.exists() && stage.model.turns().len() >= 2).then_some(())
+    })
+    .await;
+    let family = Family::of(pid(&child));
+    assert!(family.pids.len() > 5, "run, two supervisors, two agents, Bash: {family:?}");
+    Busy { stage, child, family }
+}
+
+fn pid(child: &Child) -> Pid {
+    Pid::from_raw(child.id().expect("it runs").cast_signed()).unwrap()
+}
+
+/// Processes and their groups.
+#[derive(Debug, Default)]
+struct Family {
+    pids: BTreeSet<i32>,
+    groups: BTreeSet<i32>,
+}
+
+impl Family {
+    /// A process and all that descend from it.
+    fn of(head: Pid) -> Family {
+        let all = processes();
+        let mut family = Family::default();
+        family.pids.insert(head.as_raw_nonzero().get());
+        loop {
+            let known = family.pids.len();
+            for (pid, parent, group) in &all {
+                if family.pids.contains(parent) {
+                    family.pids.insert(*pid);
+                    family.groups.insert(*group);
+                }
+            }
+            if family.pids.len() == known {
+                return family;
+            }
+        }
+    }
+
+    fn left(&self) -> Vec<i32> {
+        let is_one = |(pid, _, group): &(i32, i32, i32)| {
+            self.pids.contains(pid) || self.groups.contains(group)
+        };
+        processes().iter().filter(|it| is_one(it)).map(|(pid, _, _)| *pid).collect()
+    }
+}
+
+/// Every process that is not a zombie, with its parent and its group.
+fn processes() -> Vec<(i32, i32, i32)> {
+    let read = |entry: std::fs::DirEntry| {
+        let pid = entry.file_name().to_str()?.parse().ok()?;
+        let stat = std::fs::read_to_string(entry.path().join("stat")).ok()?;
+        let mut rest = stat.rsplit(')').next()?.split_whitespace();
+        let state = rest.next()?;
+        let (parent, group) = (rest.next()?.parse().ok()?, rest.next()?.parse().ok()?);
+        (state != "Z").then_some((pid, parent, group))
+    };
+    std::fs::read_dir("/proc").unwrap().flatten().filter_map(read).collect()
+}
+
+async fn ends(provider: &str, end: End) {
+    let timeout = if end == End::TimeOut { time_of(provider) } else { "10m" };
+    let Busy { stage, mut child, family } = busy(provider, timeout).await;
+    let told = Instant::now();
+    let patience = match end.signal() {
+        Some(signal) => {
+            kill_process(pid(&child), signal).unwrap();
+            SOON
+        }
+        None => PATIENCE,
+    };
+    let status = tokio::time::timeout(patience, child.wait()).await.expect("it ends").unwrap();
+    let (code, run_status, step_status, call_status) = end.leaves();
+    assert_eq!(status.code(), code, "{provider} {end:?}: {status}");
+    let nobody = || async { (family.left().is_empty() && stage.left().is_empty()).then_some(()) };
+    eventually_within(SOON, nobody).await;
+    let took = told.elapsed();
+    assert!(end == End::TimeOut || took < AT_ONCE, "{provider} {end:?}: {took:?}");
+    let steps = stage.home().join("steps");
+    if end == End::Kill {
+        assert_ne!(std::fs::read_dir(&steps).unwrap().count(), 0, "it could not tidy up");
+        next_start(&stage).await;
+    }
+    stage.assert_nothing_left().await;
+    let runs = run(stage.dir(), ["runs", "list", "--workflow", "flow", "-o", "json"]).await;
+    let runs: Value = serde_json::from_slice(&runs.stdout).unwrap();
+    assert_eq!(runs["runs"][0]["status"], run_status, "{provider} {end:?}: {runs}");
+    let id = runs["runs"][0]["id"].as_str().unwrap();
+    let shown = run(stage.dir(), ["runs", "show", id, "-o", "json"]).await;
+    let shown: Value = serde_json::from_slice(&shown.stdout).unwrap();
+    let steps = shown["steps"].as_array().unwrap();
+    assert_eq!(steps.len(), 2, "{shown}");
+    assert!(steps.iter().all(|step| step["status"] == step_status), "{provider} {end:?}: {shown}");
+    let fits = |record: &Value| record["tool"] == "Bash" && record["status"] == call_status;
+    records_when(&stage.home(), |records| records.iter().any(fits)).await;
+}
+
+/// Enough for the program to have made its call on a busy machine.
+fn time_of(provider: &str) -> &'static str {
+    match provider {
+        "claude" | "codex" => "20s",
+        _ => "60s",
+    }
+}
+
+/// Another run in the same home finds what the killed one has left.
+async fn next_start(stage: &Stage) {
+    let file = stage.dir().join("next.yaml");
+    let text = "{name: next, states: {initial: a, a: {type: step, command: 'true', on_success: b}, \
+                b: {type: terminal, status: success}}}";
+    std::fs::write(&file, text).unwrap();
+    let next = stage.run(&file, &["-o", "quiet"]).await;
+    assert_eq!(next.status.code(), Some(0), "{}", stderr(&next));
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_nothing_of_claude() {
+    ends("claude", End::Interrupt).await;
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_nothing_of_gemini() {
+    ends("gemini", End::Interrupt).await;
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_nothing_of_codex() {
+    ends("codex", End::Interrupt).await;
+}
+
+#[tokio::test]
+async fn ctrl_c_leaves_nothing_of_opencode() {
+    ends("opencode", End::Interrupt).await;
+}
+
+#[tokio::test]
+async fn sigterm_ends_a_run_like_ctrl_c() {
+    ends("codex", End::Terminate).await;
+}
+
+#[tokio::test]
+async fn a_killed_run_takes_everything_with_it() {
+    ends("codex", End::Kill).await;
+}
+
+#[tokio::test]
+async fn a_step_that_takes_too_long_is_ended() {
+    ends("codex", End::TimeOut).await;
+}
+
+/// In every way, twenty times; only in the long run, for the tests above show each once.
+async fn again_and_again(provider: &str) {
+    if std::env::var_os("COUNTERSIGN_TEST_LONG").is_none() {
+        return;
+    }
+    for _ in 0..20 {
+        for end in End::ALL {
+            ends(provider, end).await;
+        }
+    }
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_claude() {
+    again_and_again("claude").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_gemini() {
+    again_and_again("gemini").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_codex() {
+    again_and_again("codex").await;
+}
+
+#[tokio::test]
+async fn long_nothing_is_ever_left_of_opencode() {
+    again_and_again("opencode").await;
+}
+
+/// An agent that ends for nothing but SIGKILL, with a child that has left its group.
+const STUBBORN: &str = r#"trap '' TERM INT HUP
+setsid sleep 1000 &
+echo "$$ $!" > stubborn.txt
+while :; do sleep 1000; done"#;
+
+async fn stubborn() -> (Stage, Child, Family) {
+    let stage = Stage::new("claude", []).await;
+    let program = stage.fake_claude(STUBBORN);
+    let step = stage.step_with(&json!({"enable": true}), &program);
+    let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+    let child = stage.command(&flow, &[]).spawn().unwrap();
+    let begun = stage.workspace().join("stubborn.txt");
+    eventually_within(PATIENCE, || async {
+        std::fs::read_to_string(&begun).ok().filter(|text| text.ends_with('\n')).map(|_| ())
+    })
+    .await;
+    let family = Family::of(pid(&child));
+    (stage, child, family)
+}
+
+#[tokio::test]
+async fn an_agent_that_does_not_want_to_end_is_killed() {
+    let (stage, mut child, family) = stubborn().await;
+    kill_process(pid(&child), Signal::INT).unwrap();
+    let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
+    assert_eq!((status.code(), family.left()), (Some(130), vec![]));
+    stage.assert_nothing_left().await;
+    assert_eq!(stage.last_run().await["status"], "cancelled");
+}
+
+#[tokio::test]
+async fn a_second_ctrl_c_does_not_wait() {
+    let (stage, mut child, family) = stubborn().await;
+    kill_process(pid(&child), Signal::INT).unwrap();
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    let told = Instant::now();
+    kill_process(pid(&child), Signal::INT).unwrap();
+    let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
+    assert_eq!(status.code(), Some(130));
+    assert!(told.elapsed() < Duration::from_secs(3), "{:?}", told.elapsed());
+    eventually_within(SOON, || async { family.left().is_empty().then_some(()) }).await;
+    stage.assert_nothing_left().await;
+    // Nobody waited to see how it ended.
+    assert_eq!(stage.last_run().await["status"], "interrupted");
+}
+
+/// Before anything runs, the program is asked what it can; that too can be ended.
+#[tokio::test]
+async fn no_question_outlives_who_asked_it() {
+    for (word, signal, code) in [
+        ("run", Signal::INT, Some(130)),
+        ("run", Signal::KILL, None),
+        ("validate", Signal::INT, None),
+    ] {
+        let stage = Stage::new("claude", []).await;
+        let program = stage.program("echo asked > \"$HOME_OF_GATE.asked\"; exec sleep 1000");
+        let step = stage.step_with(&json!({"enable": true}), &program);
+        let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+        let mut child = stage.countersign(word).arg(&flow).spawn().unwrap();
+        let asked = stage.dir().join("home.asked");
+        eventually_within(PATIENCE, || async { asked.exists().then_some(()) }).await;
+        let family = Family::of(pid(&child));
+        kill_process(pid(&child), signal).unwrap();
+        let status = tokio::time::timeout(SOON, child.wait()).await.expect("it ends").unwrap();
+        assert_eq!(status.code(), code, "{word} {signal:?}: {status}");
+        eventually_within(SOON, || async { family.left().is_empty().then_some(()) }).await;
+        stage.assert_nothing_left().await;
+    }
+}

@@ -1,0 +1,159 @@
+//! Agents, models and prompts that go wrong: the step fails with its code and says why, and nothing
+//! is left.
+
+use std::iter::repeat_n;
+
+use serde_json::{Value, json};
+use testkit::model::Turn;
+
+use super::ours;
+use super::stage::{Stage, ended};
+use crate::gate::{stderr, stdout};
+use crate::ledger::records_when;
+
+/// Runs one step of a program that behaves like this; gives the step.
+async fn step_of(script: &str, change: impl FnOnce(&mut Value)) -> (Stage, Value) {
+    let stage = Stage::new("claude", []).await;
+    let program = stage.fake_claude(script);
+    let mut step = stage.step_with(&json!({"enable": true}), &program);
+    change(&mut step);
+    let (ran, words) =
+        stage.run_json(&stage.flow_of(json!({"initial": "task", "task": step})), &[]).await;
+    assert_eq!(ran["exit_code"], 3, "{words}");
+    let told = ran["steps"][0].clone();
+    stage.assert_nothing_left().await;
+    (stage, told)
+}
+
+fn error(step: &Value) -> &str {
+    step["error"].as_str().unwrap_or_else(|| panic!("{step}"))
+}
+
+#[tokio::test]
+async fn a_program_that_is_missing_crashes_or_hangs_fails_its_step() {
+    let (_, step) = step_of("", |step| step["options"]["command"] = json!("/nowhere/claude")).await;
+    assert_eq!(step["error_code"], "AGENT_FAILED");
+    let said = "no program '/nowhere/claude' on PATH: install it, or name it in options.command";
+    assert_eq!(error(&step), said);
+    let off = |step: &mut Value| step["mcp_proxy"] = json!({"enable": false});
+    let (_, step) = step_of("echo boom >&2; exit 1", off).await;
+    assert_eq!((&step["error_code"], &step["exit_code"]), (&json!("AGENT_FAILED"), &json!(1)));
+    assert_eq!(error(&step), "the agent ended without a result; its last words: boom");
+    let (_, step) =
+        step_of("cat >/dev/null; exec sleep 1000", |step| step["timeout"] = json!(1)).await;
+    assert_eq!((&step["status"], &step["error_code"]), (&json!("timed_out"), &json!("TIMEOUT")));
+    assert_eq!(error(&step), "the step was not done within 1 s");
+    // It says that all is well, and has never asked for its tools.
+    let well = r#"echo '{"type":"result","subtype":"success","result":"well"}'"#;
+    let (_, step) = step_of(well, |_| ()).await;
+    assert_eq!(error(&step), "claude never asked for its tools: its MCP server did not come up");
+}
+
+#[tokio::test]
+async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
+    for (turns, timeout, status) in [
+        (vec![Turn::Rubbish; 20], "30s", "failure"),
+        (vec![Turn::Fail(500); 20], "30s", "failure"),
+        (repeat_n(ours("Read", json!({"path": "a.txt"})), 5_000).collect(), "5s", "timed_out"),
+    ] {
+        let turn = format!("{:?}", turns[0]);
+        let stage = Stage::new("codex", turns).await;
+        let mut step = stage.step(&json!({"enable": true}));
+        step["timeout"] = json!(timeout);
+        let flow = stage.flow_of(json!({"initial": "task", "task": step}));
+        let (ran, words) = stage.run_json(&flow, &[]).await;
+        let step = &ran["steps"][0];
+        assert_eq!(step["status"], status, "{turn}: {words}");
+        let code = if status == "failure" { "AGENT_FAILED" } else { "TIMEOUT" };
+        assert_eq!(step["error_code"], code, "{turn}: {words}");
+        assert!(!error(step).is_empty(), "{words}");
+        let calls = step["calls"].as_u64().unwrap();
+        let count = usize::try_from(calls).unwrap();
+        assert_eq!(calls > 5, status == "timed_out", "{turn}: {words}");
+        records_when(&stage.home(), |records| records.len() == count).await;
+        stage.assert_nothing_left().await;
+    }
+}
+
+#[tokio::test]
+async fn prompts_of_any_size_are_taken_or_refused_in_words() {
+    // What a command prints can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
+    let print = json!({"type": "step", "command": "head -c 700000 /dev/zero | tr '\\0' x",
+                       "on_success": "task"});
+    let twice = "{{.states.print.Output}} {{.states.print.Output}}";
+    for (provider, fits) in [("claude", true), ("codex", false)] {
+        let stage = Stage::new(provider, [super::say("much")]).await;
+        let mut step = stage.step(&json!({"enable": true}));
+        step["prompt"] = json!(twice);
+        let flow = stage.flow_of(json!({"initial": "print", "print": print, "task": step}));
+        let (ran, words) = stage.run_json(&flow, &[]).await;
+        let step = &ran["steps"][1];
+        if fits {
+            assert_eq!(step["status"], "success", "{words}");
+            let heard = stage.model.turns()[0].body.to_string().matches('x').count();
+            assert!(heard >= 1_400_000, "{heard}");
+        } else {
+            assert_eq!(step["error_code"], "INVALID_ARGUMENTS", "{words}");
+            let said = "the prompt has 1400001 characters, and codex takes 1048576";
+            assert!(error(step).starts_with(said), "{words}");
+            assert!(stage.model.turns().is_empty());
+        }
+        stage.assert_nothing_left().await;
+    }
+    let (_, step) = step_of("", |step| step["prompt"] = json!("{{.env.NOTHING_IN_HERE}} ")).await;
+    assert!(error(&step).contains("NOTHING_IN_HERE"), "{step}");
+}
+
+/// Values are text to the shell: from an input, and from what a model said.
+#[tokio::test]
+async fn nothing_that_is_put_into_a_command_is_run() {
+    let evil = "$(touch pwned) `touch pwned`; touch pwned '\"$(touch pwned)\n touch pwned";
+    let stage = Stage::new("claude", [super::say(evil)]).await;
+    let shell = |value: &str, next: &str| {
+        let command = format!("printf '%s\\n' {value} | tee -a heard.txt");
+        json!({"type": "step", "command": command, "on_success": next})
+    };
+    let mut step = stage.step(&json!({"enable": true}));
+    step["on_success"] = json!("second");
+    let states = json!({
+        "initial": "first", "first": shell("{{.inputs.word}}", "task"), "task": step,
+        "second": shell("{{.states.task.Output}}", "third"),
+        "third": shell("{{.states.second.Output}}", "done"),
+        "done": {"type": "terminal", "status": "success"},
+    });
+    let inputs = json!([{"name": "word", "required": true}]);
+    let file = stage.dir().join("flow.yaml");
+    let flow = json!({"name": "flow", "inputs": inputs, "states": states});
+    std::fs::write(&file, flow.to_string()).unwrap();
+    let output = stage.run(&file, &["-i", &format!("word={evil}")]).await;
+    let code = output.status.code();
+    let heard = std::fs::read_to_string(stage.workspace().join("heard.txt")).unwrap_or_default();
+    assert!(!stage.workspace().join("pwned").exists(), "{heard}");
+    assert_eq!(code, Some(0), "{}{}{heard}", stdout(&output), stderr(&output));
+    assert_eq!(heard.matches("$(touch pwned) `touch pwned`").count(), 3, "{heard}");
+}
+
+/// A newer program is put in the place of the one that runs, as an update does.
+#[tokio::test]
+async fn a_run_goes_on_when_its_program_is_replaced() {
+    let stage =
+        Stage::new("claude", [ours("Read", json!({"path": "a.txt"})), super::say("read")]).await;
+    let program = stage.dir().join("countersign");
+    std::fs::copy(env!("CARGO_BIN_EXE_countersign"), &program).unwrap();
+    let (own, new) = (program.display(), stage.dir().join("new"));
+    let replace = format!("cp {own} {new} && mv {new} {own}", new = new.display());
+    let update = json!({"type": "step", "command": replace, "on_success": "task"});
+    let step = stage.step(&json!({"enable": true}));
+    let flow = stage.flow_of(json!({"initial": "update", "update": update, "task": step}));
+    let mut command = stage.countersign_at(&program, "run");
+    command.arg(&flow).args(["-o", "json"]);
+    let output = ended(command).await;
+    let words = format!("{}{}", stdout(&output), stderr(&output));
+    let ran: Value = serde_json::from_str(&stdout(&output)).unwrap_or_else(|_| panic!("{words}"));
+    assert_eq!(
+        (&ran["status"], &ran["steps"][1]["calls"]),
+        (&json!("success"), &json!(1)),
+        "{words}"
+    );
+    stage.assert_nothing_left().await;
+}

@@ -1,0 +1,163 @@
+//! `countersign mcp-serve` with a file that names no gate: it is one itself, with the tools that
+//! the file describes.
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use crate::gate::{program, run, scripted, stderr};
+use crate::ledger::records_when;
+use crate::wire::Wire;
+
+fn file(dir: &Path, step: &Value) -> PathBuf {
+    let file = dir.join("step.json");
+    std::fs::write(&file, step.to_string()).unwrap();
+    file
+}
+
+/// A folder to work in, with the gate's home inside of it.
+fn folder(dir: &Path) -> PathBuf {
+    let folder = dir.canonicalize().unwrap().join("project");
+    std::fs::create_dir_all(&folder).unwrap();
+    std::fs::write(folder.join("a.txt"), "one line\n").unwrap();
+    folder
+}
+
+fn open(dir: &Path, step: &Value) -> Wire {
+    let mut command = program(dir);
+    let home = dir.canonicalize().unwrap().join("project/home");
+    command.arg("mcp-serve").arg(format!("--config={}", file(dir, step).display()));
+    command.env("COUNTERSIGN_HOME", home).env("COUNTERSIGN_LOG", "warn");
+    Wire::open(command)
+}
+
+async fn ask(wire: &mut Wire, id: u64, method: &str, params: Value) -> Value {
+    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+    wire.say(&request.to_string()).await;
+    serde_json::from_str(&wire.answer(id).await).unwrap()
+}
+
+async fn call(wire: &mut Wire, id: u64, tool: &str, arguments: Value) -> (bool, String) {
+    let params = json!({"name": tool, "arguments": arguments});
+    let answer = ask(wire, id, "tools/call", params).await;
+    let result = &answer["result"];
+    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
+    (result["isError"] == true, text.to_owned())
+}
+
+#[tokio::test]
+async fn it_serves_the_six_tools_by_itself() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let mut wire = open(dir.path(), &json!({"root_dir": folder, "agent": "me"}));
+    // Claude asks this first, and waits for seconds where nobody answers.
+    let began = Instant::now();
+    let answer = ask(&mut wire, 1, "server/discover", json!({})).await;
+    assert_eq!(answer["error"]["code"], -32601, "{answer}");
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    wire.greet().await;
+    let list = ask(&mut wire, 2, "tools/list", json!({})).await;
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let mut names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["Bash", "Edit", "Glob", "Grep", "Read", "Write"]);
+    for tool in tools {
+        assert!(tool["description"].is_string(), "{tool}");
+        for (_, parameter) in tool["inputSchema"]["properties"].as_object().unwrap() {
+            assert!(parameter["description"].is_string(), "{tool}");
+        }
+    }
+    assert_eq!(
+        call(&mut wire, 3, "Read", json!({"path": "a.txt"})).await,
+        (false, "one line\n".into())
+    );
+    let (_, env) = call(&mut wire, 4, "Bash", json!({"command": "env; pwd"})).await;
+    assert!(env.contains(folder.to_str().unwrap()) && !env.contains("COUNTERSIGN_"), "{env}");
+    // The home is closed to the tools, also where it lies inside of their folder.
+    assert!(folder.join("home/ledger.db").exists());
+    std::fs::write(folder.join("home/api-key"), "secret").unwrap();
+    for path in ["home/api-key".into(), folder.join("home/api-key")] {
+        let (is_error, text) = call(&mut wire, 5, "Read", json!({"path": path})).await;
+        assert!(is_error && !text.contains("secret"), "{path:?}: {text}");
+    }
+    let (_, found) =
+        call(&mut wire, 6, "Grep", json!({"pattern": "secret|one", "path": "."})).await;
+    assert_eq!(found.trim(), "a.txt:1:one line");
+    let (is_error, _) =
+        call(&mut wire, 7, "Write", json!({"path": "home/api-key", "content": "mine"})).await;
+    assert!(is_error);
+    let answer = ask(&mut wire, 8, "shutdown", json!({})).await;
+    assert_eq!(answer["result"], json!({}), "{answer}");
+    assert_eq!(wire.hear().await, "");
+    assert_eq!(wire.ended().await.code(), Some(0));
+    let records = records_when(&folder.join("home"), |records| records.len() >= 6).await;
+    assert!(records.iter().all(|record| record["token"] == "me"), "{records:?}");
+}
+
+#[tokio::test]
+async fn it_ends_with_its_stdin_and_by_signals() {
+    for signal in [None, Some(Signal::TERM), Some(Signal::INT)] {
+        let dir = tempfile::tempdir().unwrap();
+        let folder = folder(dir.path());
+        let mut wire = open(dir.path(), &json!({"root_dir": folder}));
+        wire.greet().await;
+        match signal {
+            None => wire.close(),
+            Some(signal) => kill_process(Pid::from_raw(wire.pid()).unwrap(), signal).unwrap(),
+        }
+        assert_eq!(wire.ended().await.code(), Some(0), "{signal:?}");
+    }
+}
+
+#[tokio::test]
+async fn it_serves_servers_of_the_config_without_the_built_in_tools() {
+    let dir = tempfile::tempdir().unwrap();
+    let folder = folder(dir.path());
+    let config = dir.path().join("xdg-config/countersign");
+    std::fs::create_dir_all(&config).unwrap();
+    let servers = json!({"x": scripted(dir.path(), "x", &json!([{"name": "echo"}])),
+                         "y": scripted(dir.path(), "y", &json!([{"name": "other"}]))});
+    std::fs::write(config.join("config.json"), json!({"mcpServers": servers}).to_string()).unwrap();
+    let step = json!({"root_dir": folder, "intercept_builtins": false, "mcp_servers": ["x"]});
+    let mut wire = open(dir.path(), &step);
+    wire.greet().await;
+    let list = ask(&mut wire, 1, "tools/list", json!({})).await;
+    let tools = list["result"]["tools"].as_array().unwrap();
+    let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["x__echo"], "{list}");
+    let (is_error, text) = call(&mut wire, 2, "x__echo", json!({"word": "hello"})).await;
+    assert!(!is_error && text.contains("hello"), "{text}");
+    wire.close();
+    assert_eq!(wire.ended().await.code(), Some(0));
+}
+
+#[tokio::test]
+async fn a_file_that_cannot_be_used_is_told() {
+    let dir = tempfile::tempdir().unwrap();
+    let path = dir.path().join("step.json");
+    let path = path.to_str().unwrap();
+    for (text, words) in [
+        (Some("{"), "EOF while parsing"),
+        (Some(r#"{"gates": "x"}"#), "unknown field `gates`"),
+        (Some(r#"{"root_dir": "/nowhere"}"#), "/nowhere"),
+        (Some(r#"{"root_dir": "/"}"#), "too much to open unasked"),
+        (None, "No such file"),
+    ] {
+        match text {
+            Some(text) => std::fs::write(path, text).unwrap(),
+            None => std::fs::remove_file(path).unwrap(),
+        }
+        let output = run(dir.path(), ["mcp-serve", &format!("--config={path}")]).await;
+        assert_eq!(output.status.code(), Some(2), "{text:?}: {}", stderr(&output));
+        assert!(stderr(&output).contains(words), "{text:?}: {}", stderr(&output));
+    }
+    std::fs::write(path, json!({"gate": dir.path().join("nowhere.sock")}).to_string()).unwrap();
+    let output = run(dir.path(), ["mcp-serve", &format!("--config={path}")]).await;
+    assert_eq!(output.status.code(), Some(4), "{}", stderr(&output));
+    assert!(stderr(&output).contains("cannot reach the step's gate"), "{}", stderr(&output));
+    let output = run(dir.path(), ["mcp-serve"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(stderr(&output).contains("--config="), "{}", stderr(&output));
+}
