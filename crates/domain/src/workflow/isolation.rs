@@ -91,7 +91,9 @@ const LOADERS: [&str; 7] =
     ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
 
 pub(super) fn check(agent: &Agent, places: &AgentPlaces, known: &Known, report: &mut Report) {
-    let coexists = known.coexistence(agent.provider).filter(|_| agent.proxy.is_isolating());
+    let command = agent.options.command.as_deref();
+    let coexists = known.coexistence(agent.provider, command);
+    let coexists = coexists.filter(|_| agent.proxy.is_isolating());
     match (agent.isolation, coexists) {
         (Demand::Preferred, None) => {}
         (Demand::Preferred, Some(_)) => {

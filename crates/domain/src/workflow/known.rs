@@ -10,8 +10,9 @@ pub struct Known {
     /// The servers of the config.
     pub servers: BTreeSet<String>,
     pub plugins: BTreeMap<String, Plugin>,
-    /// Providers that are not in it can be isolated.
-    pub isolation: BTreeMap<Provider, Isolation>,
+    /// By the provider, and by `options.command` where a step names the program; those that are not
+    /// in it can be isolated.
+    pub isolation: BTreeMap<(Provider, Option<String>), Isolation>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +33,9 @@ pub enum Isolation {
 }
 
 impl Known {
-    /// Why the provider keeps its own tools, if it does.
-    pub fn coexistence(&self, provider: Provider) -> Option<&str> {
-        match self.isolation.get(&provider) {
+    /// Why the provider, or the program that stands for it, keeps its own tools, if it does.
+    pub fn coexistence(&self, provider: Provider, command: Option<&str>) -> Option<&str> {
+        match self.isolation.get(&(provider, command.map(str::to_owned))) {
             Some(Isolation::Coexistence(reason)) => Some(reason),
             Some(Isolation::Full) | None => None,
         }

@@ -26,8 +26,8 @@ fn known() -> Known {
             ("strange".to_owned(), Plugin::NotApproved),
         ]),
         isolation: BTreeMap::from([
-            (Provider::Codex, Isolation::Coexistence("version 0.1 is too old".to_owned())),
-            (Provider::Claude, Isolation::Full),
+            ((Provider::Codex, None), Isolation::Coexistence("version 0.1 is too old".to_owned())),
+            ((Provider::Claude, None), Isolation::Full),
         ]),
     }
 }

@@ -95,7 +95,7 @@ async fn launch(
     };
     let installed =
         Installed::detect(provider, &search).await.map_err(|error| error.to_string())?;
-    let dir = here.join(agent.dir.as_deref().unwrap_or("."));
+    let dir = agent.dir.as_deref().map_or_else(|| here.clone(), |dir| here.join(dir));
     let (program, args) = server_of(private);
     let request = step::request(
         agent,
@@ -137,6 +137,13 @@ fn shown(name: &str, value: &str) -> Value {
     if is_key { json!(REDACTED) } else { json!(value) }
 }
 
+/// As one would type it.
+fn word(text: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
+    let plain = !text.is_empty() && text.chars().all(is_plain);
+    if plain { text.to_owned() } else { domain::workflow::quoted(text) }
+}
+
 fn words(step: &Value) -> String {
     let title = match step["provider"].as_str() {
         Some(provider) => format!("{} ({provider})", output::text(step, "state")),
@@ -155,7 +162,7 @@ fn words(step: &Value) -> String {
         }
     }
     if let Some(argv) = step["argv"].as_array() {
-        let quoted = argv.iter().filter_map(Value::as_str).map(domain::workflow::quoted);
+        let quoted = argv.iter().filter_map(Value::as_str).map(word);
         say("argv", quoted.collect::<Vec<_>>().join(" "));
     }
     for (name, value) in step["env"].as_object().into_iter().flatten() {

@@ -28,7 +28,7 @@ pub(crate) async fn checked(text: &str, config: &Config) -> Read {
 }
 
 /// Of an agent that is not there nothing is said: it may be where the workflow runs.
-async fn isolation(workflow: &Workflow) -> BTreeMap<Provider, Isolation> {
+async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), Isolation> {
     let agents = workflow.states.iter().filter_map(|state| state.agent());
     let isolating = agents.filter(|agent| agent.proxy.is_isolating());
     let wanted: BTreeSet<_> =
@@ -38,17 +38,14 @@ async fn isolation(workflow: &Workflow) -> BTreeMap<Provider, Isolation> {
         let program = agent::Provider::parse(provider.name())?;
         let path = path.clone();
         Some(async move {
-            let command = command.map(std::path::PathBuf::from);
+            let named = command.as_deref().map(std::path::Path::new);
             let supervisor = app::own_program();
-            let search = Search {
-                command: command.as_deref(),
-                path: path.as_deref(),
-                supervisor: supervisor.as_deref(),
-            };
+            let search =
+                Search { command: named, path: path.as_deref(), supervisor: supervisor.as_deref() };
             match Installed::detect(program, &search).await.ok()?.isolation() {
                 agent::Isolation::Full => None,
                 agent::Isolation::Coexistence { reason } => {
-                    Some((provider, Isolation::Coexistence(reason.clone())))
+                    Some(((provider, command.clone()), Isolation::Coexistence(reason.clone())))
                 }
             }
         })

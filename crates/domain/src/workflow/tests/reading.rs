@@ -463,6 +463,8 @@ fn a_provider_that_keeps_its_tools_is_told_of() {
     );
     assert_eq!(warnings(&with_state(&additive)), [""; 0]);
     assert_eq!(warnings(&with_state(codex)), [""; 0]);
+    let another = format!("{enabled}, options: {{command: ./codex-of-mine}}");
+    assert_eq!(warnings(&with_state(&another)), [""; 0], "another program, another answer");
     let required = format!("{enabled}, isolation: required");
     assert_eq!(errors(&with_state(&required)), [format!("{warning} (version 0.1 is too old)")]);
 }
