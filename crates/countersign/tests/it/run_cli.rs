@@ -54,6 +54,72 @@ async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
     stage.assert_nothing_left().await;
 }
 
+/// As people write it, with the agent's endpoint in the environment; the step's proxy follows.
+const FLOW: &str = "\
+name: refactor
+version: \"1.0\"
+states:
+  initial: refactor
+  refactor:
+    type: step
+    agent:
+      provider: claude
+      prompt: \"Refactor src/foo.go\"
+    on_success: done
+PROXY
+  done: {type: terminal, status: success}
+";
+
+/// Without a proxy the agent has its own tools and nothing goes through the gate; with one, all.
+#[tokio::test]
+async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
+    for (proxy, offered, calls) in
+        [("", "Bash", 0), ("    mcp_proxy:\n      enable: true\n", "mcp__awf-proxy__Bash", 1)]
+    {
+        let turns = match calls {
+            0 => vec![say("all done")],
+            _ => vec![ours("Read", json!({"path": "a.txt"})), say("all done")],
+        };
+        let stage = Stage::new("claude", turns).await;
+        let file = stage.dir().join("flow.yaml");
+        std::fs::write(&file, FLOW.replace("PROXY\n", proxy)).unwrap();
+        let mut command = stage.command(&file, &["-o", "json"]);
+        command.env("ANTHROPIC_BASE_URL", stage.model.url()).env("ANTHROPIC_API_KEY", "test");
+        let output = ended(command).await;
+        let told = format!("{}{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code(), Some(0), "{told}");
+        let ran: Value = serde_json::from_str(&stdout(&output)).unwrap();
+        let step = &ran["steps"][0];
+        assert_eq!(
+            (&step["output"], &step["calls"]),
+            (&json!("all done"), &json!(calls)),
+            "{told}"
+        );
+        assert!(stage.model.advertised().contains(offered), "{:?}", stage.model.advertised());
+    }
+}
+
+/// On a terminal a line tells what is under way, and is taken back when the step has ended.
+#[tokio::test]
+async fn a_terminal_shows_what_is_under_way() {
+    let stage = Stage::new("claude", []).await;
+    let flow = stage.flow_of(json!({
+        "initial": "wait",
+        "wait": {"type": "step", "command": "sleep 2", "on_success": "done"},
+    }));
+    let typed = format!("{} run {}", env!("CARGO_BIN_EXE_countersign"), flow.display());
+    // Gives its command a terminal.
+    let mut command = stage.countersign_at("/usr/bin/script".as_ref(), "-qec");
+    command.arg(typed).arg("/dev/null").env("TERM", "xterm");
+    let output = ended(command).await;
+    let shown = stdout(&output);
+    assert_eq!(output.status.code(), Some(0), "{shown}");
+    assert!(shown.contains("\r\x1b[Kwait  1."), "{shown:?}");
+    assert!(shown.contains(" s, 0 calls"), "{shown:?}");
+    assert!(shown.contains("\r\x1b[Kok         wait  2."), "{shown:?}");
+    assert!(!shown.contains("tool call"), "the log keeps quiet: {shown:?}");
+}
+
 #[tokio::test]
 async fn a_dry_run_shows_what_would_start_and_no_key() {
     for provider in ["claude", "codex", "opencode", "gemini"] {

@@ -94,10 +94,8 @@ impl Progress {
             StepStatus::Running | StepStatus::Interrupted => "?",
         };
         let mut text = format!("{mark:<9}  {}  {}", name(step), elapsed(took));
-        match calls {
-            0 => {}
-            1 => text.push_str(", 1 call"),
-            calls => text.push_str(&format!(", {calls} calls")),
+        if calls > 0 {
+            text.push_str(&format!(", {}", counted(calls)));
         }
         if let Some(tokens) = step.tokens {
             text.push_str(&format!(", {tokens} tokens"));
@@ -119,7 +117,7 @@ impl Progress {
 impl Working {
     fn words(&self) -> String {
         let calls = self.calls.as_ref().map_or(0, |calls| calls());
-        format!("{} {} {calls} calls", self.name, elapsed(self.since.elapsed()))
+        format!("{}  {}, {}", self.name, elapsed(self.since.elapsed()), counted(calls))
     }
 }
 
@@ -128,6 +126,10 @@ fn name(step: &StepRecord) -> String {
     let attempt =
         if step.attempt > 1 { format!(", attempt {}", step.attempt) } else { String::new() };
     format!("{}{provider}{attempt}", output::plain(&step.state))
+}
+
+fn counted(calls: u64) -> String {
+    if calls == 1 { "1 call".to_owned() } else { format!("{calls} calls") }
 }
 
 fn elapsed(time: Duration) -> String {
