@@ -239,6 +239,22 @@ impl StopSignal {
         })
     }
 
+    /// Serves until it is done by itself; once told, `stop` is cancelled, and it ends in its own time.
+    pub(crate) async fn or_done(
+        &mut self,
+        serving: impl Future<Output = ()>,
+        stop: CancellationToken,
+    ) {
+        tokio::pin!(serving);
+        tokio::select! {
+            () = &mut serving => {}
+            () = self.received() => {
+                stop.cancel();
+                serving.await;
+            }
+        }
+    }
+
     pub(crate) async fn received(&mut self) {
         tokio::select! {
             _ = self.terminate.recv() => {}

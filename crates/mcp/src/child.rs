@@ -6,6 +6,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
@@ -55,12 +56,10 @@ impl StderrTail {
     }
 }
 
-/// A running child. Dropping it kills its process group at once, or has its supervisor do so;
-/// [`Process::end`] asks first.
+/// A running child. Dropping it ends its group; [`Process::end`] asks first.
 pub struct Process {
     child: Child,
-    group: Option<Pid>,
-    supervisor: bool,
+    group: Group,
     /// Reads stderr until everything that inherited it is gone.
     reading: JoinHandle<()>,
 }
@@ -88,8 +87,8 @@ pub fn spawn(
     let stdin = child.stdin.take().expect("stdin is piped");
     let errors = child.stderr.take().expect("stderr is piped");
     let reading = tokio::spawn(keep_stderr(errors, stderr.clone()));
-    let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
-    Ok((Process { child, group, supervisor: spec.supervisor, reading }, stdout, stdin))
+    let group = Group::led_by(&child, spec.supervisor);
+    Ok((Process { child, group, reading }, stdout, stdin))
 }
 
 impl Process {
@@ -111,27 +110,52 @@ impl Process {
     /// Waits for a child whose stdin was closed, then SIGTERM, then SIGKILL, to the whole group.
     pub async fn end(mut self) {
         if tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await.is_err() {
-            self.signal(Signal::TERM);
             let patience = limits::CHILD_GRACE + limits::CHILD_LAST_STEP;
-            let _ = tokio::time::timeout(patience, self.child.wait()).await;
+            self.group.end(&mut self.child, patience).await;
         }
         // Grandchildren may live on in the group when the child itself has ended.
+        self.group.kill(&mut self.child).await;
+    }
+}
+
+/// The process group that a child leads. Dropping it kills the group at once, or has its supervisor
+/// do so.
+pub struct Group {
+    leader: Option<Pid>,
+    /// The leader ends all that it started, also what has left the group, and must live to do so.
+    supervised: bool,
+}
+
+impl Group {
+    /// Of a child that was started in a group of its own.
+    pub fn led_by(child: &Child, supervised: bool) -> Group {
+        Group { leader: child.id().and_then(|id| Pid::from_raw(id.cast_signed())), supervised }
+    }
+
+    /// SIGTERM and some patience, then SIGKILL. When it returns, nothing of the group is left.
+    pub async fn end(&mut self, child: &mut Child, patience: Duration) {
+        self.signal(Signal::TERM);
+        let _ = tokio::time::timeout(patience, child.wait()).await;
+        self.kill(child).await;
+    }
+
+    async fn kill(&mut self, child: &mut Child) {
         self.signal(Signal::KILL);
-        let _ = self.child.wait().await;
-        self.group = None;
+        let _ = child.wait().await;
+        self.leader = None;
     }
 
     fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
+        if let Some(leader) = self.leader {
             // The group may be gone already: that is what was wanted.
-            let _ = kill_process_group(group, signal);
+            let _ = kill_process_group(leader, signal);
         }
     }
 }
 
-impl Drop for Process {
+impl Drop for Group {
     fn drop(&mut self) {
-        self.signal(if self.supervisor { Signal::TERM } else { Signal::KILL });
+        self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
     }
 }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::process::{ExitStatus, Stdio};
 use std::time::Duration;
 
-use rustix::process::{Pid, Signal, kill_process_group};
+use mcp::child::Group;
 use tokio::io::{AsyncBufReadExt, AsyncRead, AsyncWriteExt, BufReader};
 use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
@@ -102,8 +102,7 @@ async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
 /// A process with its group. Dropping it ends the group.
 struct Running {
     child: Child,
-    group: Option<Pid>,
-    supervised: bool,
+    group: Group,
     stderr: JoinHandle<VecDeque<String>>,
 }
 
@@ -131,35 +130,23 @@ impl Running {
             .process_group(0)
             .kill_on_drop(!supervised);
         let mut child = command.spawn()?;
-        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let group = Group::led_by(&child, supervised);
         let stderr = child.stderr.take().expect("stderr is piped");
         let stderr = tokio::spawn(last_lines(stderr));
-        Ok(Running { child, group, supervised, stderr })
+        Ok(Running { child, group, stderr })
     }
 
     /// Ends what is left of it; gives its last words.
     async fn end(mut self) -> String {
-        self.signal(Signal::TERM);
-        let _ = tokio::time::timeout(GRACE + LAST_STEP, self.child.wait()).await;
-        self.signal(Signal::KILL);
-        let _ = self.child.wait().await;
-        self.group = None;
+        self.group.end(&mut self.child, GRACE + LAST_STEP).await;
         let lines = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
         let lines = lines.ok().and_then(Result::ok).unwrap_or_default();
         lines.into_iter().collect::<Vec<_>>().join("\n")
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // The group may be gone already: that is what was wanted.
-            let _ = kill_process_group(group, signal);
-        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
         self.stderr.abort();
     }
 }
@@ -264,7 +251,7 @@ mod tests {
         let script = "sleep 1000 & echo $!; exec sleep 1000";
         let (found, ended) = lines(script, None, Duration::from_millis(300)).await;
         assert_eq!(ended.how, How::TimedOut);
-        let pid = found[0].parse().ok().and_then(Pid::from_raw).expect("a pid");
+        let pid = found[0].parse().ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
         let lives = || rustix::process::test_kill_process(pid).is_ok();
         for _ in 0..100 {
             if !lives() {

@@ -337,3 +337,30 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 
 #[cfg(test)]
 mod tests;
+
+/// What makes Codex ask the model at this address, of its config.
+pub fn codex_config(url: &str) -> Value {
+    let provider = json!({
+        "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses",
+        "env_key": "FAKE_KEY", "request_max_retries": 1, "stream_max_retries": 1,
+    });
+    json!({
+        "model_provider": "fake", "model_providers": {"fake": provider},
+        "analytics": {"enabled": false},
+    })
+}
+
+/// The same for OpenCode.
+pub fn opencode_config(url: &str) -> Value {
+    let models = json!({"m": {
+        "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},
+    }});
+    let provider = json!({
+        "npm": "@ai-sdk/openai-compatible", "name": "Fake",
+        "options": {"baseURL": format!("{url}/v1"), "apiKey": "test"}, "models": models,
+    });
+    json!({
+        "provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m",
+        "autoupdate": false, "share": "disabled",
+    })
+}

@@ -102,14 +102,7 @@ async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure
     }
     let service = view.open(&app.gateway, &caller);
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
-    tokio::pin!(serving);
-    tokio::select! {
-        () = &mut serving => {}
-        () = told.received() => {
-            stop.cancel();
-            serving.await;
-        }
-    }
+    told.or_done(serving, stop).await;
     app.gateway.drain().await;
     app.telemetry.end().await;
     Ok(())

@@ -76,14 +76,7 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
     let service = step::open(&gateway, &caller, &Arc::default(), wanted.trace);
     let stop = CancellationToken::new();
     let serving = stdio::serve(service, tokio::io::stdin(), tokio::io::stdout(), stop.clone());
-    tokio::pin!(serving);
-    tokio::select! {
-        () = &mut serving => {}
-        () = told.received() => {
-            stop.cancel();
-            serving.await;
-        }
-    }
+    told.or_done(serving, stop).await;
     gateway.drain().await;
     telemetry.end().await;
     Ok(())

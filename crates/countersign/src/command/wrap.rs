@@ -51,14 +51,7 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
         Wrapped { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
     let stop = CancellationToken::new();
     let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
-    tokio::pin!(serving);
-    tokio::select! {
-        () = &mut serving => {}
-        () = told.received() => {
-            stop.cancel();
-            serving.await;
-        }
-    }
+    told.or_done(serving, stop).await;
     gateway.drain().await;
     telemetry.end().await;
     leave(&mut child).await

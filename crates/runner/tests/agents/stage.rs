@@ -12,7 +12,7 @@ use runner::agent::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::model::{Model, Turn};
+use testkit::model::{self, Model, Turn};
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -159,9 +159,9 @@ impl Stage {
                 Some("gemini-2.5-flash"),
             ),
             Provider::Codex => {
-                (env(&[("FAKE_KEY", "test")]), Some(codex_config(url)), Some("gpt-5.5"))
+                (env(&[("FAKE_KEY", "test")]), Some(model::codex_config(url)), Some("gpt-5.5"))
             }
-            Provider::OpenCode => (Vec::new(), Some(opencode_config(url)), None),
+            Provider::OpenCode => (Vec::new(), Some(model::opencode_config(url)), None),
         };
         Request {
             prompt: prompt.to_owned(),
@@ -243,31 +243,6 @@ async fn installed(provider: Provider) -> Installed {
         Installed::detect(provider, &search).await.unwrap()
     };
     FOUND[place].get_or_init(detect).await.clone()
-}
-
-fn codex_config(url: &str) -> Value {
-    let provider = json!({
-        "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses", "env_key": "FAKE_KEY",
-        "request_max_retries": 1, "stream_max_retries": 1,
-    });
-    json!({
-        "model_provider": "fake", "model_providers": {"fake": provider},
-        "analytics": {"enabled": false},
-    })
-}
-
-fn opencode_config(url: &str) -> Value {
-    let models = json!({"m": {
-        "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},
-    }});
-    let provider = json!({
-        "npm": "@ai-sdk/openai-compatible", "name": "Fake",
-        "options": {"baseURL": format!("{url}/v1"), "apiKey": "test"}, "models": models,
-    });
-    json!({
-        "provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m",
-        "autoupdate": false, "share": "disabled",
-    })
 }
 
 fn names(folder: &Path) -> Vec<String> {

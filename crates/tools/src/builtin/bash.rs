@@ -10,9 +10,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use domain::config::is_withheld;
+use mcp::child::Group;
 use mcp::limits::{CHILD_GRACE, CHILD_LAST_STEP};
 use provider::CallContext;
-use rustix::process::{Pid, Signal, kill_process_group};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use tokio::io::{AsyncRead, AsyncReadExt};
@@ -139,9 +139,9 @@ fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
 /// A command with its group. Dropping it ends the group.
 struct Running {
     child: Child,
-    group: Option<Pid>,
-    /// It must live to end what has left the group.
-    supervised: bool,
+    group: Group,
+    /// How long a supervisor may take to end all of it; without one, the group is killed at once.
+    patience: Duration,
     stdout: Collected,
     stderr: Collected,
 }
@@ -167,11 +167,12 @@ impl Running {
             spawned.map_err(|error| Fault::said(format!("cannot start sh: {error}")))?;
         let stdout = child.stdout.take().expect("stdout is piped");
         let stderr = child.stderr.take().expect("stderr is piped");
-        let group = child.id().and_then(|id| Pid::from_raw(id.cast_signed()));
+        let group = Group::led_by(&child, supervised);
+        let patience = if supervised { CHILD_GRACE + CHILD_LAST_STEP } else { Duration::ZERO };
         Ok(Running {
             child,
             group,
-            supervised,
+            patience,
             stdout: Collected::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
             stderr: Collected::start(stderr, limits::BASH_STDERR_BYTES_MAX),
         })
@@ -179,30 +180,15 @@ impl Running {
 
     /// Kills what is left, and gives what was written.
     async fn end(mut self) -> (String, String) {
-        if self.supervised {
-            self.signal(Signal::TERM);
-            let patience = CHILD_GRACE + CHILD_LAST_STEP;
-            let _ = tokio::time::timeout(patience, self.child.wait()).await;
-        }
-        self.signal(Signal::KILL);
-        let _ = self.child.wait().await;
-        self.group = None;
+        self.group.end(&mut self.child, self.patience).await;
         let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
         let stdout = self.stdout.text(until).await;
         (stdout, self.stderr.text(until).await)
-    }
-
-    fn signal(&self, signal: Signal) {
-        if let Some(group) = self.group {
-            // The group may be gone already: that is what was wanted.
-            let _ = kill_process_group(group, signal);
-        }
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
         self.stdout.reading.abort();
         self.stderr.reading.abort();
     }

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::model::{Model, Turn};
+use testkit::model::{self, Model, Turn};
 use tokio::process::Command;
 
 use crate::gate;
@@ -97,9 +97,9 @@ impl Stage {
                 "model": "gemini-2.5-flash",
             }),
             "codex" => json!({
-                "env": {"FAKE_KEY": "test"}, "config": codex_config(&url), "model": "gpt-5.5",
+                "env": {"FAKE_KEY": "test"}, "config": model::codex_config(&url), "model": "gpt-5.5",
             }),
-            "opencode" => json!({"config": opencode_config(&url)}),
+            "opencode" => json!({"config": model::opencode_config(&url)}),
             other => panic!("unknown provider {other}"),
         };
         json!({
@@ -216,28 +216,3 @@ const CLAUDE_ANSWERS: &str = r#"case "$1" in
     --help) echo "--output-format stream-json --verbose --mcp-config --strict-mcp-config --tools \
         --allowedTools --setting-sources"; exit ;;
 esac"#;
-
-fn codex_config(url: &str) -> Value {
-    let provider = json!({
-        "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses",
-        "env_key": "FAKE_KEY", "request_max_retries": 1, "stream_max_retries": 1,
-    });
-    json!({
-        "model_provider": "fake", "model_providers": {"fake": provider},
-        "analytics": {"enabled": false},
-    })
-}
-
-fn opencode_config(url: &str) -> Value {
-    let models = json!({"m": {
-        "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},
-    }});
-    let provider = json!({
-        "npm": "@ai-sdk/openai-compatible", "name": "Fake",
-        "options": {"baseURL": format!("{url}/v1"), "apiKey": "test"}, "models": models,
-    });
-    json!({
-        "provider": {"fake": provider}, "model": "fake/m", "small_model": "fake/m",
-        "autoupdate": false, "share": "disabled",
-    })
-}
