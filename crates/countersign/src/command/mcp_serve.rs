@@ -40,7 +40,12 @@ pub(crate) async fn run(mut place: Place) -> Result<(), Failure> {
                 Failure::system(format!("cannot reach the step's gate at '{socket}': {error}"))
             })?;
             let (reader, writer) = stream.into_split();
-            copy(reader, writer).await
+            // Not by default: whoever started the agent may have had SIGINT ignored.
+            let mut told = StopSignal::new()?;
+            tokio::select! {
+                copied = copy(reader, writer) => copied,
+                () = told.received() => Ok(()),
+            }
         }
         None => serve(&place, step).await,
     }

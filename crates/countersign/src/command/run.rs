@@ -208,7 +208,8 @@ async fn go(
     Ok(Ran { id, finish, steps: steps_told })
 }
 
-fn cancelled() -> Failure {
+/// The person did not want to wait.
+pub(crate) fn cancelled() -> Failure {
     Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }
 

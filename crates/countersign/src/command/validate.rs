@@ -1,13 +1,20 @@
 //! `countersign validate`: every fault of a workflow at once. Nothing of it is run.
 
 use crate::cli::{Place, Validate, ValidateFormat};
-use crate::command::run::{checked, text_of};
+use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
+use crate::serve::StopSignal;
 use crate::{output, source};
 
 pub(crate) async fn run(place: &Place, args: &Validate) -> Result<(), Failure> {
+    let mut told = StopSignal::new()?;
     let source = source::load(place)?;
-    let read = checked(&text_of(&args.file)?, &source.config).await;
+    let text = text_of(&args.file)?;
+    // The agents' programs are asked, which may take its time.
+    let read = tokio::select! {
+        read = checked(&text, &source.config) => read,
+        () = told.received() => return Err(cancelled()),
+    };
     match args.format {
         ValidateFormat::Json => output::line(&output::pretty(&read.json()))?,
         ValidateFormat::Text => {

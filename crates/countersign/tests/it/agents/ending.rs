@@ -309,7 +309,7 @@ async fn no_question_outlives_who_asked_it() {
     for (word, signal, code) in [
         ("run", Signal::INT, Some(130)),
         ("run", Signal::KILL, None),
-        ("validate", Signal::INT, None),
+        ("validate", Signal::INT, Some(130)),
     ] {
         let stage = Stage::new("claude", []).await;
         let program = stage.program("echo asked > \"$HOME_OF_GATE.asked\"; exec sleep 1000");
