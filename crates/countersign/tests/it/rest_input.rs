@@ -234,3 +234,28 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
     }
     gate.ready("s").await;
 }
+
+/// A page of another site may neither ask nor read: it is refused, and no answer invites it.
+#[tokio::test]
+async fn no_other_site_is_let_in() {
+    let gate = gate().await;
+    let own = format!("http://{}", gate.address);
+    for (origin, method, status) in [
+        ("https://evil.example", Method::OPTIONS, 403),
+        ("https://evil.example", Method::GET, 403),
+        (own.as_str(), Method::OPTIONS, 405),
+        (own.as_str(), Method::GET, 200),
+    ] {
+        let answer = http_client()
+            .request(method.clone(), format!("{own}/api/v1/status"))
+            .bearer_auth(gate.secret("api-key"))
+            .header("origin", origin)
+            .header("access-control-request-method", "POST")
+            .send()
+            .await
+            .unwrap();
+        assert_eq!(answer.status(), status, "{method} from {origin}");
+        let invites = |name: &str| name.starts_with("access-control-");
+        assert!(!answer.headers().keys().any(|name| invites(name.as_str())), "{answer:?}");
+    }
+}

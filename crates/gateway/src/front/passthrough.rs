@@ -181,7 +181,7 @@ impl Passthrough {
         }
     }
 
-    /// Tells the client when what it would be shown has changed, as long as its token is good.
+    /// Tells the client when what it would be shown has changed.
     fn watch(&self, peer: Peer) {
         if self.watching.set(()).is_err() {
             return;
@@ -189,7 +189,6 @@ impl Passthrough {
         let (gateway, session) = (self.session.gateway.clone(), self.session.id.clone());
         let (shown, server) = (self.shown.clone(), self.scope.server().map(str::to_owned));
         let now = move || gateway.catalog_of(Some(&session)).version(server.as_deref());
-        let is_over = self.session.is_over();
         let mut changes = self.session.gateway.changes();
         shown.set_first(now());
         tokio::spawn(async move {
@@ -199,9 +198,6 @@ impl Passthrough {
                     () = shown.listed() => {}
                     // The peer keeps this session alive: whoever holds it must let go by then.
                     _ = peer.closed() => return,
-                }
-                if is_over() {
-                    return peer.close("the token is no longer good");
                 }
                 if shown.is_news(now()) {
                     let told = peer.notify("notifications/tools/list_changed", None).await;

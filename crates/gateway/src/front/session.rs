@@ -42,12 +42,6 @@ impl Session {
         }
     }
 
-    /// Whether the token is no longer good, for a task that must not keep the session.
-    pub(super) fn is_over(&self) -> impl Fn() -> bool + Send + 'static {
-        let (gateway, caller) = (self.gateway.clone(), self.caller.clone());
-        move || gateway.tokens().now(&caller).is_none()
-    }
-
     /// What this session's client sees.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         self.gateway.catalog_of(Some(&self.id))

@@ -109,7 +109,7 @@ fn told(step: &StepRecord, calls: u64) -> Value {
         "tokens": step.tokens,
         "cost_usd": step.cost_usd,
         "error_code": step.error_code,
-        "error": step.error,
+        "error_message": step.error,
         "output": step.output,
     })
 }

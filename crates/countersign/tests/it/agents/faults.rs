@@ -26,7 +26,7 @@ async fn step_of(script: &str, change: impl FnOnce(&mut Value)) -> (Stage, Value
 }
 
 fn error(step: &Value) -> &str {
-    step["error"].as_str().unwrap_or_else(|| panic!("{step}"))
+    step["error_message"].as_str().unwrap_or_else(|| panic!("{step}"))
 }
 
 #[tokio::test]
