@@ -5,7 +5,10 @@ mod call;
 mod context;
 mod span;
 
+use std::sync::Arc;
+
 use futures_util::future::BoxFuture;
+use mcp::child::StderrTail;
 use mcp::message::Raw;
 
 pub use call::{Call, Declared, Surface};
@@ -26,6 +29,21 @@ pub trait ToolProvider: Send + Sync {
     ) -> BoxFuture<'a, Result<Reply, ProviderError>>;
 
     fn close(&self) -> BoxFuture<'_, ()>;
+}
+
+/// Something that offers tools once it is started, and may be started again: a plugin's process.
+pub trait Connector: Send + Sync {
+    /// What it says beside its answers goes to `said`. The words of an error are for people.
+    fn connect<'a>(
+        &'a self,
+        said: &'a StderrTail,
+    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>>;
+}
+
+/// A provider that can be lost; closing it ends what was started for it.
+pub trait Connected: ToolProvider {
+    /// Waits until it is gone, and says why.
+    fn lost(&self) -> BoxFuture<'_, String>;
 }
 
 /// The result object of `tools/call`, as the provider gave it.
