@@ -1,0 +1,13 @@
+//! Plugins as Countersign and AWF start them: a process that says on stdout where it listens, and
+//! answers gRPC there. [`Plugin`] serves one; the generated types of the protocol are for hosts as
+//! well. Depends on nothing else of Countersign.
+
+pub mod handshake;
+pub mod protocol;
+#[cfg(feature = "server")]
+mod server;
+#[cfg(feature = "server")]
+mod service;
+
+#[cfg(feature = "server")]
+pub use server::{Answer, Input, Kind, Operation, Plugin, Request};

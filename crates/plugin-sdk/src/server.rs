@@ -1,0 +1,195 @@
+//! A plugin and its operations, as their author writes them.
+
+use std::fmt::Display;
+use std::future::Future;
+use std::panic::AssertUnwindSafe;
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use serde_json::{Map, Value};
+
+use crate::protocol::{InputSchema, OperationSchema, OutputSchema};
+use crate::service;
+
+/// A plugin under construction; [`Plugin::run`] serves it.
+pub struct Plugin {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) description: String,
+    pub(crate) operations: Vec<(OperationSchema, Handler)>,
+}
+
+/// An operation's schema.
+pub struct Operation(OperationSchema);
+
+/// One input of an operation.
+pub struct Input(InputSchema);
+
+/// What a value is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    String,
+    Integer,
+    Number,
+    Boolean,
+    Array,
+    Object,
+}
+
+/// What an operation is asked with.
+#[derive(Clone, Debug, Default)]
+pub struct Request {
+    pub inputs: Map<String, Value>,
+    /// What the host was configured with for this plugin.
+    pub config: Arc<Map<String, Value>>,
+}
+
+/// What an operation gives.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Answer {
+    pub output: String,
+    pub data: Map<String, Value>,
+}
+
+pub(crate) type Handler = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Answer, String>> + Send + Sync>;
+
+impl Plugin {
+    pub fn new(name: &str, version: &str) -> Plugin {
+        let (name, version) = (name.to_owned(), version.to_owned());
+        Plugin { name, version, description: String::new(), operations: Vec::new() }
+    }
+
+    #[must_use]
+    pub fn describe(self, description: &str) -> Plugin {
+        Plugin { description: description.to_owned(), ..self }
+    }
+
+    /// Adds an operation. What it gives is an [`Answer`] or any JSON; an error is told to whoever
+    /// called.
+    #[must_use]
+    pub fn operation<F, D, A, E>(mut self, operation: Operation, handler: F) -> Plugin
+    where
+        F: Fn(Request) -> D + Send + Sync + 'static,
+        D: Future<Output = Result<A, E>> + Send + 'static,
+        A: Into<Answer>,
+        E: Display,
+    {
+        let handler: Handler = Arc::new(move |request| {
+            let doing = handler(request);
+            async move {
+                let done = AssertUnwindSafe(doing).catch_unwind().await;
+                let done = done.map_err(|_| "the plugin panicked".to_owned())?;
+                done.map(Into::into).map_err(|error| error.to_string())
+            }
+            .boxed()
+        });
+        self.operations.push((operation.0, handler));
+        self
+    }
+
+    /// Serves until the host says that it is enough. The only thing that `main` has to do.
+    pub fn run(self) -> ExitCode {
+        service::run(self)
+    }
+}
+
+impl Operation {
+    pub fn new(name: &str, description: &str) -> Operation {
+        Operation(OperationSchema {
+            name: name.to_owned(),
+            description: description.to_owned(),
+            ..OperationSchema::default()
+        })
+    }
+
+    #[must_use]
+    pub fn input(mut self, input: Input) -> Operation {
+        self.0.inputs.push(input.0);
+        self
+    }
+
+    #[must_use]
+    pub fn output(mut self, name: &str, kind: Kind, description: &str) -> Operation {
+        let r#type = kind.as_str().to_owned();
+        let (name, description) = (name.to_owned(), description.to_owned());
+        self.0.outputs.push(OutputSchema { name, r#type, description });
+        self
+    }
+}
+
+impl Input {
+    pub fn new(name: &str, kind: Kind, description: &str) -> Input {
+        Input(InputSchema {
+            name: name.to_owned(),
+            r#type: kind.as_str().to_owned(),
+            description: description.to_owned(),
+            ..InputSchema::default()
+        })
+    }
+
+    #[must_use]
+    pub fn required(mut self) -> Input {
+        self.0.required = true;
+        self
+    }
+
+    /// What holds where the caller says nothing; the operation has to put it in itself.
+    #[must_use]
+    pub fn default(mut self, value: impl Into<Value>) -> Input {
+        // The wire has strings: a text as it is, everything else as JSON.
+        self.0.default = match value.into() {
+            Value::String(text) => text,
+            other => other.to_string(),
+        };
+        self
+    }
+
+    #[must_use]
+    pub fn url(self) -> Input {
+        self.validated("url")
+    }
+
+    #[must_use]
+    pub fn email(self) -> Input {
+        self.validated("email")
+    }
+
+    fn validated(mut self, rule: &str) -> Input {
+        self.0.validation = rule.to_owned();
+        self
+    }
+}
+
+impl Kind {
+    fn as_str(self) -> &'static str {
+        match self {
+            Kind::String => "string",
+            Kind::Integer => "integer",
+            Kind::Number => "number",
+            Kind::Boolean => "boolean",
+            Kind::Array => "array",
+            Kind::Object => "object",
+        }
+    }
+}
+
+impl Request {
+    /// A text that there must be.
+    pub fn text(&self, name: &str) -> Result<&str, String> {
+        let value = self.inputs.get(name).and_then(Value::as_str);
+        value.ok_or_else(|| format!("'{name}' must be given, as a text"))
+    }
+}
+
+/// An object becomes data, a text output, and anything else the text that it is as JSON.
+impl From<Value> for Answer {
+    fn from(value: Value) -> Answer {
+        match value {
+            Value::Object(data) => Answer { data, output: String::new() },
+            Value::String(output) => Answer { output, ..Answer::default() },
+            other => Answer { output: other.to_string(), ..Answer::default() },
+        }
+    }
+}
