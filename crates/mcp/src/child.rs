@@ -34,25 +34,65 @@ pub struct SpawnError {
     source: std::io::Error,
 }
 
+impl SpawnError {
+    /// Whether somebody has the program open for writing, which passes.
+    pub fn is_busy(&self) -> bool {
+        self.source.kind() == std::io::ErrorKind::ExecutableFileBusy
+    }
+}
+
 /// The last lines that a child wrote on stderr.
 #[derive(Clone, Default)]
-pub struct StderrTail(Arc<Mutex<VecDeque<String>>>);
+pub struct StderrTail {
+    lines: Arc<Mutex<VecDeque<String>>>,
+    heard: Option<Heard>,
+}
+
+type Heard = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl StderrTail {
+    /// The same lines, of which each new one is told as well.
+    #[must_use]
+    pub fn telling(&self, heard: impl Fn(&str) + Send + Sync + 'static) -> StderrTail {
+        StderrTail { lines: self.lines.clone(), heard: Some(Arc::new(heard)) }
+    }
+
     pub fn lines(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).iter().cloned().collect()
     }
 
     pub fn last(&self) -> Option<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
+        self.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
     }
 
-    fn push(&self, line: String) {
-        let mut lines = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+    /// Adds what a child said in another way than on stderr.
+    pub fn push(&self, line: String) {
+        if let Some(heard) = &self.heard {
+            heard(&line);
+        }
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         if lines.len() == limits::STDERR_LINES_MAX {
             lines.pop_front();
         }
         lines.push_back(line);
+    }
+
+    /// Adds each line of a stream until its end, which comes when a child and all that inherited
+    /// the stream are gone.
+    pub async fn keep(&self, stream: impl AsyncRead + Unpin) {
+        let mut reader = BufReader::new(stream);
+        while let Some(line) = next_line(&mut reader).await {
+            self.push(line);
+        }
+    }
+}
+
+/// The next line without its end, cut at the bound; nothing at the end of the stream.
+pub async fn next_line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
+    let mut line = Vec::new();
+    match read_bounded_line(reader, &mut line).await {
+        Ok(true) => Some(String::from_utf8_lossy(&line).trim_end().to_owned()),
+        Ok(false) | Err(_) => None,
     }
 }
 
@@ -86,7 +126,8 @@ pub fn spawn(
     let stdout = child.stdout.take().expect("stdout is piped");
     let stdin = child.stdin.take().expect("stdin is piped");
     let errors = child.stderr.take().expect("stderr is piped");
-    let reading = tokio::spawn(keep_stderr(errors, stderr.clone()));
+    let tail = stderr.clone();
+    let reading = tokio::spawn(async move { tail.keep(errors).await });
     let group = Group::led_by(&child, spec.supervisor);
     Ok((Process { child, group, reading }, stdout, stdin))
 }
@@ -156,19 +197,6 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         self.signal(if self.supervised { Signal::TERM } else { Signal::KILL });
-    }
-}
-
-/// Ends when the child and all that inherited its stderr are gone.
-async fn keep_stderr(stderr: impl AsyncRead + Unpin, tail: StderrTail) {
-    let mut reader = BufReader::new(stderr);
-    let mut line = Vec::new();
-    loop {
-        line.clear();
-        match read_bounded_line(&mut reader, &mut line).await {
-            Ok(true) => tail.push(String::from_utf8_lossy(&line).trim_end().to_owned()),
-            Ok(false) | Err(_) => return,
-        }
     }
 }
 

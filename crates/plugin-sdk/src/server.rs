@@ -53,7 +53,8 @@ pub struct Answer {
     pub data: Map<String, Value>,
 }
 
-pub(crate) type Handler = Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Answer, String>> + Send + Sync>;
+pub(crate) type Handler =
+    Arc<dyn Fn(Request) -> BoxFuture<'static, Result<Answer, String>> + Send + Sync>;
 
 impl Plugin {
     pub fn new(name: &str, version: &str) -> Plugin {

@@ -76,7 +76,8 @@ async fn serve(plugin: Plugin) -> Result<(), String> {
     let listener = UnixListener::bind(&path)
         .map_err(|error| format!("cannot listen on {}: {error}", path.display()))?;
     let stop = Arc::new(Notify::new());
-    let services = Services { plugin: Arc::new(plugin), config: Arc::default(), stop: stop.clone() };
+    let services =
+        Services { plugin: Arc::new(plugin), config: Arc::default(), stop: stop.clone() };
     let serving = Server::builder()
         .add_service(HealthServer::new(services.clone()))
         .add_service(GrpcControllerServer::new(services.clone()))
@@ -177,7 +178,12 @@ impl OperationService for Services {
         Ok(Response::new(match done {
             Ok(Answer { output, data }) => {
                 let data = data.into_iter().map(|(name, value)| (name, value.to_string().into()));
-                ExecuteResponse { success: true, output, data: data.collect(), ..Default::default() }
+                ExecuteResponse {
+                    success: true,
+                    output,
+                    data: data.collect(),
+                    ..Default::default()
+                }
             }
             Err(error) => ExecuteResponse { success: false, error, ..Default::default() },
         }))

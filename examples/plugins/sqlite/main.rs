@@ -17,8 +17,11 @@ fn main() -> ExitCode {
         .output("columns", Kind::Array, "The names of the columns.")
         .output("rows", Kind::Array, "Each row as a list.")
         .output("more", Kind::Boolean, "Whether rows were left out.");
-    let tables = Operation::new("tables", "Names the tables, each with its definition.")
-        .output("tables", Kind::Array, "Objects with name and sql.");
+    let tables = Operation::new("tables", "Names the tables, each with its definition.").output(
+        "tables",
+        Kind::Array,
+        "Objects with name and sql.",
+    );
     Plugin::new("sqlite", "0.1.0")
         .describe("Questions to one SQLite database")
         .operation(query, |request| async move { query_rows(&request) })

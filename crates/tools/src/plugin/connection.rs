@@ -1,0 +1,299 @@
+//! A plugin as a provider of tools: started, greeted and listed when it is connected, asked by
+//! `Execute`, and ended with all that it started.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::error::Error as _;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use mcp::child::StderrTail;
+use mcp::message::Raw;
+use mcp::object::Members;
+use plugin_sdk::protocol::{ExecuteRequest, OperationSchema};
+use provider::{Call, CallContext, Connected, Connector, ProviderError, Reply, ToolProvider};
+use tokio::sync::{mpsc, watch};
+use tokio::task::JoinSet;
+use tokio::time::Instant;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use tonic::{Code, Status};
+
+use super::find::Found;
+use super::host::Host;
+use super::process::{Running, explained, seconds};
+use super::schema::{self, Tool};
+use super::{limits, reply};
+
+/// A plugin that can be started, as often as needed.
+pub struct Plugin {
+    found: Found,
+    start: Start,
+}
+
+/// How a plugin is started, and what of it is offered.
+#[derive(Clone, Debug)]
+pub struct Start {
+    /// The program that runs it as `supervise -- …`, so that it ends with the gate.
+    pub supervisor: Option<PathBuf>,
+    /// Where its private folder is made. Made if it is not there.
+    pub folder: PathBuf,
+    /// Where it runs; by default where the gate does.
+    pub cwd: Option<PathBuf>,
+    /// The operations that become tools; `None` is all of them.
+    pub expose: Option<BTreeSet<String>>,
+    /// From the start until its operations are known.
+    pub timeout: Duration,
+}
+
+impl Plugin {
+    /// Whoever makes one has seen to it that it may be started: that it is the person's own, or
+    /// that its [`Found::identity`] was approved.
+    pub fn new(found: Found, start: Start) -> Plugin {
+        Plugin { found, start }
+    }
+
+    pub fn found(&self) -> &Found {
+        &self.found
+    }
+
+    /// Starts it and asks what it can do.
+    async fn open(&self, said: &StderrTail) -> Result<(Session, Vec<OperationSchema>), String> {
+        let name: Arc<str> = self.found.name.as_str().into();
+        let fault = |reason: String| format!("plugin '{name}': {reason}");
+        if let Some(reason) = &self.found.fault {
+            return Err(fault(reason.clone()));
+        }
+        let heard = heard(&name, said);
+        let started = Running::start(&self.found, &self.start, heard).await;
+        let mut running = started.map_err(fault)?;
+        let greeted = tokio::time::timeout(self.start.timeout, self.greet(&mut running)).await;
+        let greeted = greeted.unwrap_or_else(|_| {
+            Err(format!("it was not ready after {}", seconds(self.start.timeout)))
+        });
+        match greeted {
+            Ok((host, operations)) => Ok((Session::keep(name, running, host), operations)),
+            Err(reason) => {
+                let reason = running.explained(reason).await;
+                running.end().await;
+                Err(fault(reason))
+            }
+        }
+    }
+
+    async fn greet(&self, running: &mut Running) -> Result<(Host, Vec<OperationSchema>), String> {
+        let address = running.address().await?;
+        let host = Host::connect(&address).await?;
+        host.check().await?;
+        let about = host.about().await?;
+        // A name for people: what the tools are called by is in the manifest.
+        if about.name != self.found.name {
+            running.heard.push(format!("it calls itself '{}'", about.name));
+        }
+        host.init(&self.found.config).await?;
+        let operations = host.operations().await?;
+        Ok((host, operations))
+    }
+}
+
+/// What this start of the plugin says: kept, told to whoever listens, and logged.
+fn heard(name: &Arc<str>, said: &StderrTail) -> StderrTail {
+    let (name, said) = (name.clone(), said.clone());
+    StderrTail::default().telling(move |line| {
+        tracing::info!(plugin = %name, line, "plugin output");
+        said.push(line.to_owned());
+    })
+}
+
+impl Connector for Plugin {
+    fn connect<'a>(
+        &'a self,
+        said: &'a StderrTail,
+    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+        async move {
+            let (session, operations) = self.open(said).await?;
+            let expose = self.start.expose.as_ref();
+            match schema::tools(&self.found.name, &operations, expose) {
+                Ok(tools) => Ok(Arc::new(Provider { session, tools }) as Arc<dyn Connected>),
+                Err(reason) => {
+                    session.close().await;
+                    Err(reason)
+                }
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The names of what a plugin can do, whether or not they can be tools: starts it, asks, ends it.
+pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
+    let (session, operations) = plugin.open(&StderrTail::default()).await?;
+    session.close().await;
+    Ok(operations.into_iter().map(|operation| operation.name).collect())
+}
+
+/// A started plugin. Dropping it ends the process, in the background.
+struct Session {
+    name: Arc<str>,
+    host: Host,
+    /// Why it is gone.
+    gone: watch::Receiver<Option<String>>,
+    /// Takes the reason why it is to be given up.
+    give_up: mpsc::Sender<String>,
+    /// Ends it, also when it is dropped.
+    end: CancellationToken,
+    _ended_by_drop: DropGuard,
+    keeper: TaskTracker,
+}
+
+impl Session {
+    fn keep(name: Arc<str>, running: Running, host: Host) -> Session {
+        let (tell, gone) = watch::channel(None);
+        let (give_up, given_up) = mpsc::channel(1);
+        let end = CancellationToken::new();
+        let keeper = TaskTracker::new();
+        keeper.spawn(keep(running, host.clone(), end.clone(), given_up, tell));
+        keeper.close();
+        let _ended_by_drop = end.clone().drop_guard();
+        Session { name, host, gone, give_up, end, _ended_by_drop, keeper }
+    }
+
+    async fn gone(&self) -> String {
+        let mut gone = self.gone.clone();
+        let reason = gone.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
+        let reason = reason.unwrap_or_else(|| "it was closed".to_owned());
+        format!("plugin '{}': {reason}", self.name)
+    }
+
+    async fn close(&self) {
+        self.end.cancel();
+        self.keeper.wait().await;
+    }
+
+    /// Asks a plugin that did not answer how it is, and gives it up where it says nothing.
+    fn doubt(&self) {
+        let (host, give_up) = (self.host.clone(), self.give_up.clone());
+        let asking = async move {
+            let asked = tokio::time::timeout(limits::HEALTH_TIMEOUT, host.check()).await;
+            let reason = match asked {
+                Ok(Ok(())) => return,
+                Ok(Err(reason)) => reason,
+                Err(_) => "it does not answer any more".to_owned(),
+            };
+            let _ = give_up.try_send(reason);
+        };
+        self.keeper.spawn(asking);
+    }
+}
+
+/// Owns the process until its end, whoever brings it about.
+async fn keep(
+    running: Running,
+    host: Host,
+    end: CancellationToken,
+    mut given_up: mpsc::Receiver<String>,
+    tell: watch::Sender<Option<String>>,
+) {
+    let Running { mut process, stdout, stdin, folder, heard } = running;
+    let mut listening = JoinSet::new();
+    let printed = heard.clone();
+    listening.spawn(async move { printed.keep(stdout).await });
+    listening.spawn(host.clone().listen(heard.clone()));
+    tokio::select! {
+        () = process.ended() => {
+            let reason = explained(&mut process, &heard, "the process ended".to_owned()).await;
+            tell.send_replace(Some(reason));
+        }
+        Some(reason) = given_up.recv() => {
+            tell.send_replace(Some(reason));
+        }
+        () = end.cancelled() => host.goodbye().await,
+    }
+    drop(stdin);
+    process.end().await;
+    drop(listening);
+    drop(folder);
+}
+
+/// The tools of a started plugin.
+struct Provider {
+    session: Session,
+    tools: Vec<Tool>,
+}
+
+impl Provider {
+    async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
+        let Some(tool) = self.tools.iter().find(|tool| tool.name == call.tool.tool) else {
+            return Ok(reply::failed(&format!("there is no tool '{}' here", call.tool.tool)));
+        };
+        let place = format!("plugin '{}', operation '{}'", self.session.name, tool.operation);
+        let request = ExecuteRequest { operation: tool.operation.clone(), inputs: inputs(call) };
+        tokio::select! {
+            biased;
+            () = ctx.cancel.cancelled() => Err(ProviderError::Cancelled),
+            answer = self.session.host.execute(request, ctx.remaining()) => match answer {
+                Ok(answer) => Ok(reply::of(&place, &answer)),
+                Err(status) => self.failed(&place, &status).await,
+            },
+            reason = self.session.gone() => Err(ProviderError::Unavailable(reason)),
+            () = tokio::time::sleep_until(ctx.deadline) => {
+                self.session.doubt();
+                Err(ProviderError::Timeout)
+            }
+        }
+    }
+
+    /// An answer of the plugin's is for the caller; a connection that broke is not an answer.
+    async fn failed(&self, place: &str, status: &Status) -> Result<Reply, ProviderError> {
+        if status.source().is_some() {
+            let until = Instant::now() + limits::EXIT_STATUS_WAIT + limits::GOODBYE;
+            self.session.doubt();
+            let gone = tokio::time::timeout_at(until, self.session.gone()).await;
+            let reason = gone.unwrap_or_else(|_| format!("{place}: {}", status.message()));
+            return Err(ProviderError::Unavailable(reason));
+        }
+        let message = match status.code() {
+            Code::OutOfRange if status.message().contains("too large") => {
+                let most = limits::MESSAGE_BYTES_MAX / (1024 * 1024);
+                format!("a message may have {most} MiB at most: {}", status.message())
+            }
+            code => match status.message() {
+                "" => format!("it answered with the gRPC status {code:?}"),
+                message => message.to_owned(),
+            },
+        };
+        Ok(reply::failed(&format!("{place}: {message}")))
+    }
+}
+
+/// Each argument's JSON as it arrived.
+fn inputs(call: &Call) -> BTreeMap<String, Vec<u8>> {
+    let members = Members::parse(call.arguments.text()).unwrap_or_default();
+    members.iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
+}
+
+impl ToolProvider for Provider {
+    fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
+        async { Ok(self.tools.iter().map(|tool| tool.definition.clone()).collect()) }.boxed()
+    }
+
+    fn call<'a>(
+        &'a self,
+        call: &'a Call,
+        ctx: &'a CallContext,
+    ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
+        self.run(call, ctx).boxed()
+    }
+
+    fn close(&self) -> BoxFuture<'_, ()> {
+        self.session.close().boxed()
+    }
+}
+
+impl Connected for Provider {
+    fn lost(&self) -> BoxFuture<'_, String> {
+        self.session.gone().boxed()
+    }
+}

@@ -1,0 +1,80 @@
+//! Files of a plugin, read with bounds; what is no plain file is not waited for.
+
+use std::fs::{File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
+use std::path::Path;
+
+use rustix::fs::OFlags;
+use sha2::{Digest, Sha256};
+
+use super::limits;
+
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// The bytes of a small file and their digest.
+pub(super) fn read_text(path: &Path) -> Result<(String, String), String> {
+    let file = open(path, limits::YAML_BYTES_MAX)?;
+    let mut bytes = Vec::new();
+    let read = file.take(limits::YAML_BYTES_MAX + 1).read_to_end(&mut bytes);
+    read.map_err(|error| fault(path, error))?;
+    if bytes.len() as u64 > limits::YAML_BYTES_MAX {
+        return Err(fault(path, "too large"));
+    }
+    let digest = hex(&Sha256::digest(&bytes));
+    let text = String::from_utf8(bytes).map_err(|_| fault(path, "not UTF-8"))?;
+    Ok((text, digest))
+}
+
+/// The digest of an executable.
+pub(super) fn digest(path: &Path) -> Result<String, String> {
+    let file = open(path, limits::EXECUTABLE_BYTES_MAX)?;
+    if file.metadata().map_err(|error| fault(path, error))?.mode() & 0o111 == 0 {
+        return Err(fault(path, "not executable (chmod +x)"));
+    }
+    pour(file, &mut std::io::sink()).map_err(|error| fault(path, error))
+}
+
+/// Copies an executable into a new file, and gives the digest of what is in it now.
+pub(super) fn copy(from: &Path, to: &Path) -> Result<String, String> {
+    let file = open(from, limits::EXECUTABLE_BYTES_MAX)?;
+    let new = OpenOptions::new().write(true).create_new(true).mode(0o700).open(to);
+    let mut new = new.map_err(|error| fault(to, error))?;
+    pour(file, &mut new).map_err(|error| fault(from, error))
+}
+
+fn open(path: &Path, bytes_max: u64) -> Result<File, String> {
+    let flags = OFlags::NONBLOCK.bits().cast_signed();
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path);
+    let file = file.map_err(|error| fault(path, error))?;
+    let about = file.metadata().map_err(|error| fault(path, error))?;
+    if !about.is_file() {
+        return Err(fault(path, "not a file"));
+    }
+    if about.len() > bytes_max {
+        return Err(fault(path, "too large"));
+    }
+    Ok(file)
+}
+
+fn pour(from: File, to: &mut impl Write) -> std::io::Result<String> {
+    let mut from = from.take(limits::EXECUTABLE_BYTES_MAX);
+    let (mut hasher, mut chunk) = (Sha256::new(), vec![0; CHUNK_BYTES]);
+    loop {
+        match from.read(&mut chunk)? {
+            0 => return Ok(hex(&hasher.finalize())),
+            read => {
+                hasher.update(&chunk[..read]);
+                to.write_all(&chunk[..read])?;
+            }
+        }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn fault(path: &Path, error: impl std::fmt::Display) -> String {
+    format!("{}: {error}", path.display())
+}

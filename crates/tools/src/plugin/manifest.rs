@@ -1,0 +1,215 @@
+//! `plugin.yaml`: what a plugin is called, and what it wants to be configured with. And the file in
+//! which a project declares plugins.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value};
+
+use super::limits;
+use super::yaml::{self, Node};
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Manifest {
+    pub(super) name: String,
+    pub(super) version: String,
+    pub(super) description: String,
+    config: BTreeMap<String, Field>,
+}
+
+/// What the manifest says of one member of the config.
+#[derive(Clone, Debug, PartialEq)]
+struct Field {
+    kind: Option<Kind>,
+    is_required: bool,
+    default: Option<Value>,
+    allowed: Vec<Value>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    String,
+    Integer,
+    Boolean,
+}
+
+/// An entry of `plugins` in a file of declarations.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Declaration {
+    pub(super) name: String,
+    pub(super) path: Option<String>,
+    pub(super) config: Map<String, Value>,
+    pub(super) sha256: Option<String>,
+}
+
+impl Manifest {
+    pub(super) fn parse(text: &str) -> Result<Manifest, String> {
+        let root = yaml::parse(text)?;
+        let entries = root.entries().ok_or("expected a mapping with name and version")?;
+        let word = |name: &str| match root.get(name).map(Node::text) {
+            None => Ok(None),
+            Some(Some(text)) => Ok(Some(text.to_owned())),
+            Some(None) => Err(format!("'{name}' must be a text")),
+        };
+        let needed = |name: &str| {
+            let given = word(name)?.filter(|text| !text.trim().is_empty());
+            given.ok_or_else(|| format!("'{name}' is missing"))
+        };
+        let (name, version) = (needed("name")?, needed("version")?);
+        if let Some(fault) = name_fault(&name) {
+            return Err(fault);
+        }
+        // Who asks for no operations has none; other capabilities are for hosts that know them.
+        if let Some(Node::List(capabilities)) = root.get("capabilities")
+            && !capabilities.iter().any(|node| node.text() == Some("operations"))
+        {
+            return Err("'capabilities' does not name 'operations': it offers no tools".to_owned());
+        }
+        let mut config = BTreeMap::new();
+        if let Some((_, node)) = entries.iter().find(|(key, _)| key == "config") {
+            let members = node.entries().ok_or("'config' must be a mapping")?;
+            for (name, node) in members {
+                let field =
+                    Field::read(node).map_err(|fault| format!("config '{name}': {fault}"))?;
+                config.insert(name.clone(), field);
+            }
+        }
+        let description = word("description")?.unwrap_or_default();
+        Ok(Manifest { name, version, description, config })
+    }
+
+    /// The config under which the plugin is started: its defaults under what was given.
+    pub(super) fn configured(
+        &self,
+        given: Map<String, Value>,
+    ) -> Result<Map<String, Value>, String> {
+        let defaults = self
+            .config
+            .iter()
+            .filter_map(|(name, field)| field.default.clone().map(|value| (name.clone(), value)));
+        let mut config: Map<String, Value> = defaults.collect();
+        config.extend(given);
+        for (name, field) in &self.config {
+            field.check(config.get(name)).map_err(|fault| format!("config '{name}' {fault}"))?;
+        }
+        Ok(config)
+    }
+}
+
+impl Field {
+    /// A mapping describes the member; anything else is its default.
+    fn read(node: &Node) -> Result<Field, String> {
+        if !matches!(node, Node::Map(_)) {
+            let default = Some(node.to_json());
+            return Ok(Field { kind: None, is_required: false, default, allowed: Vec::new() });
+        }
+        let kind = match node.get("type").and_then(Node::text) {
+            Some("string") => Kind::String,
+            Some("integer") => Kind::Integer,
+            Some("boolean") => Kind::Boolean,
+            other => {
+                let other = other.unwrap_or_default();
+                return Err(format!("type '{other}' is none of string, integer, boolean"));
+            }
+        };
+        let flag = |name: &str| match node.get(name).map(Node::to_json) {
+            None | Some(Value::Bool(false)) => Ok(false),
+            Some(Value::Bool(true)) => Ok(true),
+            Some(_) => Err(format!("'{name}' must be true or false")),
+        };
+        let allowed = match node.get("enum").map(Node::to_json) {
+            None => Vec::new(),
+            Some(Value::Array(allowed)) => allowed,
+            Some(_) => return Err("'enum' must be a list".to_owned()),
+        };
+        let default = node.get("default").map(Node::to_json);
+        let field = Field { kind: Some(kind), is_required: flag("required")?, default, allowed };
+        match &field.default {
+            Some(default) => field.fits(default).map_err(|fault| format!("default {fault}"))?,
+            None => {}
+        }
+        Ok(field)
+    }
+
+    fn check(&self, value: Option<&Value>) -> Result<(), String> {
+        match value {
+            None if self.is_required => Err("must be given".to_owned()),
+            None => Ok(()),
+            Some(value) => self.fits(value),
+        }
+    }
+
+    fn fits(&self, value: &Value) -> Result<(), String> {
+        let is_of_kind = match self.kind {
+            None => true,
+            Some(Kind::String) => value.is_string(),
+            Some(Kind::Integer) => value.is_i64() || value.is_u64(),
+            Some(Kind::Boolean) => value.is_boolean(),
+        };
+        match (is_of_kind, self.kind) {
+            (false, Some(Kind::String)) => Err("must be a text".to_owned()),
+            (false, Some(Kind::Integer)) => Err("must be a whole number".to_owned()),
+            (false, Some(Kind::Boolean) | None) => Err("must be true or false".to_owned()),
+            (true, _) if self.allowed.is_empty() || self.allowed.contains(value) => Ok(()),
+            (true, _) => {
+                let allowed = self.allowed.iter().map(Value::to_string).collect::<Vec<_>>();
+                Err(format!("must be one of {}", allowed.join(", ")))
+            }
+        }
+    }
+}
+
+/// Why a name cannot be the first part of a tool's.
+pub(super) fn name_fault(name: &str) -> Option<String> {
+    let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    let is_fit =
+        !name.is_empty() && name.len() <= limits::NAME_CHARS_MAX && name.chars().all(plain);
+    (!is_fit).then(|| {
+        let most = limits::NAME_CHARS_MAX;
+        format!("the name '{name}' must have 1 to {most} letters, digits, '_' or '-'")
+    })
+}
+
+/// `plugins: {name: {path, config, sha256}}`.
+pub(super) fn declarations(text: &str) -> Result<Vec<Declaration>, String> {
+    let root = yaml::parse(text)?;
+    let unknown = root.entries().ok_or("expected a mapping with 'plugins'")?;
+    if let Some((name, _)) = unknown.iter().find(|(name, _)| name != "plugins") {
+        return Err(format!("'{name}' is not known; expected 'plugins'"));
+    }
+    let Some(plugins) = root.get("plugins") else { return Ok(Vec::new()) };
+    let plugins = plugins.entries().ok_or("'plugins' must be a mapping of names")?;
+    plugins.iter().map(|(name, node)| declaration(name, node)).collect()
+}
+
+fn declaration(name: &str, node: &Node) -> Result<Declaration, String> {
+    let fault = |words: &str| format!("plugin '{name}': {words}");
+    let entries = node.entries().ok_or_else(|| fault("expected a mapping"))?;
+    let mut declared = Declaration { name: name.to_owned(), ..Declaration::default() };
+    for (key, node) in entries {
+        let text = || node.text().map(str::to_owned).ok_or_else(|| fault("expected a text"));
+        match key.as_str() {
+            "path" => declared.path = Some(text()?),
+            "sha256" => {
+                let hex = text()?.to_ascii_lowercase();
+                if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
+                    return Err(fault("'sha256' must have 64 hex digits"));
+                }
+                declared.sha256 = Some(hex);
+            }
+            "config" => {
+                node.entries().ok_or_else(|| fault("'config' must be a mapping"))?;
+                if let Value::Object(config) = node.to_json() {
+                    declared.config = config;
+                }
+            }
+            other => {
+                let words = format!("'{other}' is not known; expected path, config or sha256");
+                return Err(fault(&words));
+            }
+        }
+    }
+    Ok(declared)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,112 @@
+//! The private folder of one running plugin: 0700, short enough for a socket in it, named after the
+//! process that made it. It goes when the plugin does; what a killed process left goes with the
+//! next.
+
+use std::fs::DirBuilder;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::DirBuilderExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use rustix::process::{Pid, test_kill_process};
+
+use super::limits;
+
+static NUMBER: AtomicUsize = AtomicUsize::new(0);
+
+const ATTEMPTS_MAX: usize = 100;
+
+pub(super) struct Private(PathBuf);
+
+impl Private {
+    /// A new folder within this one, or among the temporary files where its path would be too long.
+    pub(super) fn make(within: &Path) -> Result<Private, String> {
+        let fault = |path: &Path, error: std::io::Error| {
+            format!("cannot make the folder '{}': {error}", path.display())
+        };
+        DirBuilder::new()
+            .recursive(true)
+            .mode(0o700)
+            .create(within)
+            .map_err(|error| fault(within, error))?;
+        let within = within.canonicalize().map_err(|error| fault(within, error))?;
+        purge(&within);
+        let room = limits::SOCKET_PATH_BYTES_MAX - limits::SOCKET_NAME_BYTES;
+        let is_short = |path: &Path| path.as_os_str().as_bytes().len() <= room;
+        let temporary = std::env::temp_dir();
+        for _ in 0..ATTEMPTS_MAX {
+            let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+            let name = format!("{}-{number}", std::process::id());
+            let mut path = within.join(&name);
+            if !is_short(&path) {
+                path = temporary.join(format!("countersign-{name}"));
+            }
+            if !is_short(&path) {
+                return Err(format!("the path '{}' is too long for a socket", path.display()));
+            }
+            match DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => {
+                    let whole = path.canonicalize().map_err(|error| fault(&path, error))?;
+                    return Ok(Private(whole));
+                }
+                // Somebody else's, or an older process's of the same number.
+                Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
+                Err(error) => return Err(fault(&path, error)),
+            }
+        }
+        Err(format!("cannot make a folder in '{}': every name is taken", within.display()))
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.0
+    }
+}
+
+impl Drop for Private {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// Removes what processes that are gone have left.
+fn purge(within: &Path) {
+    for entry in std::fs::read_dir(within).into_iter().flatten().flatten() {
+        let name = entry.file_name();
+        let pid = name.to_str().and_then(|name| name.split_once('-')?.0.parse().ok());
+        if let Some(pid) = pid.and_then(Pid::from_raw)
+            && test_kill_process(pid).is_err()
+        {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::os::unix::fs::PermissionsExt;
+
+    use super::*;
+
+    #[test]
+    fn a_folder_is_private_and_goes_and_what_the_dead_left_goes_too() {
+        let home = tempfile::tempdir().unwrap();
+        let left = home.path().join("2147480000-1");
+        std::fs::create_dir(&left).unwrap();
+        let folder = Private::make(home.path()).unwrap();
+        let path = folder.path().to_owned();
+        assert_eq!(path.metadata().unwrap().permissions().mode() & 0o777, 0o700);
+        assert!(!left.exists() && path.starts_with(home.path().canonicalize().unwrap()));
+        std::fs::write(path.join("x"), "y").unwrap();
+        drop(folder);
+        assert!(!path.exists() && home.path().exists());
+    }
+
+    #[test]
+    fn a_long_path_is_left_for_a_short_one() {
+        let home = tempfile::tempdir().unwrap();
+        let long = home.path().join("x".repeat(100));
+        let folder = Private::make(&long).unwrap();
+        assert!(!folder.path().starts_with(&long), "{}", folder.path().display());
+        assert!(folder.path().as_os_str().len() < 80);
+    }
+}

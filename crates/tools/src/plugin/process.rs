@@ -1,0 +1,178 @@
+//! A plugin's process: what is started and under which environment, the line that says where it
+//! listens, and its end.
+
+use std::ffi::OsString;
+use std::os::unix::fs::FileTypeExt;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use domain::config::is_withheld;
+use mcp::child::{self, Process, Spec, StderrTail, next_line};
+use plugin_sdk::handshake::{
+    CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, Line, PROTOCOL_VERSION, PROTOCOL_VERSIONS,
+    SOCKET_DIR,
+};
+use tokio::io::BufReader;
+use tokio::process::{ChildStdin, ChildStdout};
+
+use super::connection::Start;
+use super::find::Found;
+use super::private::Private;
+use super::{file, limits};
+
+/// Lines that are told of a plugin that failed.
+const LAST_LINES: usize = 3;
+
+pub(super) struct Running {
+    pub(super) process: Process,
+    /// What it still prints.
+    pub(super) stdout: BufReader<ChildStdout>,
+    /// A supervisor watches it: it closes with us.
+    pub(super) stdin: ChildStdin,
+    pub(super) folder: Private,
+    pub(super) heard: StderrTail,
+}
+
+impl Running {
+    /// Starts the executable. Where somebody approved it, what runs is a copy that nobody else can
+    /// reach, whose bytes are those that were approved: what lies in the project may change at any
+    /// moment, also between the look at it and the start.
+    pub(super) async fn start(
+        found: &Found,
+        start: &Start,
+        heard: StderrTail,
+    ) -> Result<Running, String> {
+        let (found, within) = (found.clone(), start.folder.clone());
+        let prepared = tokio::task::spawn_blocking(move || prepare(&found, &within)).await;
+        let (folder, program) = prepared.map_err(|error| error.to_string())??;
+        let spec = spec(&program, folder.path(), start);
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            match child::spawn(&spec, &heard) {
+                Ok((process, stdout, stdin)) => {
+                    let stdout = BufReader::new(stdout);
+                    return Ok(Running { process, stdout, stdin, folder, heard });
+                }
+                // A child that another thread was just starting has the new copy open still.
+                Err(error) if error.is_busy() && attempts < limits::BUSY_ATTEMPTS_MAX => {
+                    tokio::time::sleep(limits::BUSY_WAIT).await;
+                }
+                Err(error) => return Err(error.to_string()),
+            }
+        }
+    }
+
+    /// Reads until the plugin says where it listens.
+    pub(super) async fn address(&mut self) -> Result<PathBuf, String> {
+        for _ in 0..limits::LINES_BEFORE_HANDSHAKE_MAX {
+            let Some(text) = next_line(&mut self.stdout).await else {
+                return Err("it did not say where it listens".to_owned());
+            };
+            match Line::parse(&text) {
+                Some(line) => return self.checked(&line),
+                None => self.heard.push(text),
+            }
+        }
+        Err("it prints, and does not say where it listens".to_owned())
+    }
+
+    fn checked(&self, line: &Line<'_>) -> Result<PathBuf, String> {
+        if line.core_version != CORE_VERSION {
+            let theirs = line.core_version;
+            return Err(format!("it speaks version {theirs} of go-plugin, not {CORE_VERSION}"));
+        }
+        if line.protocol_version != PROTOCOL_VERSION {
+            let theirs = line.protocol_version;
+            return Err(format!("it speaks protocol version {theirs}, not {PROTOCOL_VERSION}"));
+        }
+        if line.protocol != "grpc" {
+            return Err(format!("it speaks '{}', not grpc", line.protocol));
+        }
+        if line.network != "unix" {
+            return Err(format!("it listens on '{}', not on a unix socket", line.network));
+        }
+        if !line.certificate.is_empty() {
+            return Err("it wants TLS, which its private socket has no need of".to_owned());
+        }
+        let path = Path::new(line.address);
+        let is_inside = path.parent().and_then(|parent| parent.canonicalize().ok());
+        if is_inside.as_deref() != Some(self.folder.path()) {
+            return Err(format!("its socket '{}' is not in its private folder", line.address));
+        }
+        match path.symlink_metadata() {
+            Ok(about) if about.file_type().is_socket() => Ok(path.to_owned()),
+            Ok(_) | Err(_) => Err(format!("'{}' is no socket", line.address)),
+        }
+    }
+
+    /// The reason, or better what became of the process, with its last words.
+    pub(super) async fn explained(&mut self, reason: String) -> String {
+        explained(&mut self.process, &self.heard, reason).await
+    }
+
+    /// Ends it and all that it started.
+    pub(super) async fn end(self) {
+        drop(self.stdin);
+        self.process.end().await;
+    }
+}
+
+/// The same for a process alone.
+pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason: String) -> String {
+    let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
+    let lines = heard.lines();
+    let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
+    let words = if last.is_empty() { String::new() } else { format!("; it said: {last}") };
+    match exited {
+        Ok(Some(status)) => format!("the process ended ({status}){words}"),
+        Ok(None) | Err(_) => format!("{reason}{words}"),
+    }
+}
+
+/// Its folder, and what to start.
+fn prepare(found: &Found, within: &Path) -> Result<(Private, PathBuf), String> {
+    let folder = Private::make(within)?;
+    if !found.is_bound() {
+        return Ok((folder, found.executable.clone()));
+    }
+    let name = found.executable.file_name().ok_or("the executable has no name")?;
+    let copy = folder.path().join(name);
+    if file::copy(&found.executable, &copy)? != found.executable_sha256 {
+        let path = found.executable.display();
+        return Err(format!("'{path}' has changed since it was approved: it is not started"));
+    }
+    Ok((folder, copy))
+}
+
+fn spec(program: &Path, folder: &Path, start: &Start) -> Spec {
+    let program = program.to_string_lossy().into_owned();
+    let (command, args) = match &start.supervisor {
+        Some(supervisor) => {
+            let args = ["supervise".to_owned(), "--".to_owned(), program];
+            (supervisor.to_string_lossy().into_owned(), args.to_vec())
+        }
+        None => (program, Vec::new()),
+    };
+    let supervisor = start.supervisor.is_some();
+    Spec { command, args, env: environment(folder), cwd: start.cwd.clone(), supervisor }
+}
+
+/// What every child inherits, and what makes it a plugin of this host and no other.
+fn environment(folder: &Path) -> Vec<(OsString, OsString)> {
+    let is_inherited = |name: &OsString| {
+        let name = name.to_string_lossy();
+        !is_withheld(&name) && !name.starts_with("PLUGIN_") && name != COOKIE_KEY
+    };
+    let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| is_inherited(name)).collect();
+    debug_assert!(!env.iter().any(|(name, _)| name == CLIENT_CERT), "no mutual TLS is offered");
+    env.push((COOKIE_KEY.into(), COOKIE_VALUE.into()));
+    env.push((PROTOCOL_VERSIONS.into(), PROTOCOL_VERSION.to_string().into()));
+    env.push((SOCKET_DIR.into(), folder.into()));
+    env
+}
+
+/// How long a wait was, for people.
+pub(super) fn seconds(time: Duration) -> String {
+    format!("{:.0} s", time.as_secs_f32().max(1.0))
+}

@@ -1,0 +1,170 @@
+//! An operation as a tool: its name, its description, and the JSON Schema of its inputs. What
+//! cannot be said in one is refused by name.
+
+use std::collections::BTreeSet;
+
+use domain::json;
+use mcp::message::{Raw, to_raw};
+use plugin_sdk::protocol::{InputSchema, OperationSchema};
+use serde_json::{Map, Value, json};
+
+use super::limits;
+
+/// Near names that are told for one that is missing.
+const NEAR_MAX: usize = 3;
+
+/// An operation that is offered.
+#[derive(Clone, Debug)]
+pub(super) struct Tool {
+    pub(super) name: String,
+    pub(super) operation: String,
+    pub(super) definition: Raw,
+}
+
+/// The operations that are wanted as tools, or the first that cannot be one.
+pub(super) fn tools(
+    plugin: &str,
+    operations: &[OperationSchema],
+    wanted: Option<&BTreeSet<String>>,
+) -> Result<Vec<Tool>, String> {
+    if operations.len() > limits::OPERATIONS_MAX {
+        let (count, most) = (operations.len(), limits::OPERATIONS_MAX);
+        return Err(format!("plugin '{plugin}' has {count} operations, the most is {most}"));
+    }
+    let mut names = BTreeSet::new();
+    if let Some(twice) = operations.iter().find(|operation| !names.insert(&*operation.name)) {
+        return Err(format!("plugin '{plugin}' lists the operation '{}' twice", twice.name));
+    }
+    if let Some(missing) = wanted.into_iter().flatten().find(|name| !names.contains(name.as_str()))
+    {
+        let near = domain::near::names(missing, names.iter().copied(), NEAR_MAX);
+        let hint = domain::near::hint(&near);
+        return Err(format!("plugin '{plugin}' has no operation '{missing}'{hint}"));
+    }
+    let is_wanted =
+        |operation: &&OperationSchema| wanted.is_none_or(|wanted| wanted.contains(&operation.name));
+    operations.iter().filter(is_wanted).map(|operation| tool(plugin, operation)).collect()
+}
+
+pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<Tool, String> {
+    let place = format!("plugin '{plugin}', operation '{}'", operation.name);
+    let name = format!("{plugin}_{}", operation.name);
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    if operation.name.is_empty()
+        || name.len() > limits::TOOL_NAME_CHARS_MAX
+        || !name.chars().all(is_plain)
+    {
+        let most = limits::TOOL_NAME_CHARS_MAX;
+        return Err(format!(
+            "{place}: '{name}' cannot be a tool's name: up to {most} letters, digits, '_' and '-'"
+        ));
+    }
+    let definition = json!({
+        "name": name,
+        "description": description(plugin, operation),
+        "inputSchema": input_schema(operation, &place)?,
+    });
+    let (operation, definition) = (operation.name.clone(), to_raw(&definition));
+    Ok(Tool { name, operation, definition })
+}
+
+/// The operation's own words, and what its answer has.
+fn description(plugin: &str, operation: &OperationSchema) -> String {
+    let words = operation.description.trim();
+    let mut text = match words {
+        "" => format!("Operation '{}' of the plugin '{plugin}'.", operation.name),
+        words => words.to_owned(),
+    };
+    let outputs: Vec<&str> = operation.outputs.iter().map(|output| &*output.name).collect();
+    if !outputs.is_empty() {
+        if !text.ends_with(['.', '!', '?', ':']) {
+            text.push('.');
+        }
+        text.push_str(&format!(" Returns a JSON object with: {}.", outputs.join(", ")));
+    }
+    text
+}
+
+fn input_schema(operation: &OperationSchema, place: &str) -> Result<Value, String> {
+    // Plugins of an older kind list names and nothing else: what those take is not known.
+    let is_described = !(operation.description.is_empty()
+        && operation.inputs.is_empty()
+        && operation.outputs.is_empty());
+    if !is_described {
+        return Ok(json!({"type": "object"}));
+    }
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for input in &operation.inputs {
+        let place = format!("{place}, input '{}'", input.name);
+        let property = property(input).map_err(|fault| format!("{place}: {fault}"))?;
+        if properties.insert(input.name.clone(), property).is_some() {
+            return Err(format!("{place} comes twice"));
+        }
+        if input.required {
+            required.push(input.name.as_str());
+        }
+    }
+    Ok(json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    }))
+}
+
+fn property(input: &InputSchema) -> Result<Value, String> {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
+    let length = input.name.chars().count();
+    if length == 0 || length > limits::INPUT_NAME_CHARS_MAX || !input.name.chars().all(is_plain) {
+        let most = limits::INPUT_NAME_CHARS_MAX;
+        return Err(format!("a name has 1 to {most} letters, digits, '_', '.' and '-'"));
+    }
+    let kind = input.r#type.as_str();
+    let mut property = match kind {
+        "string" | "integer" | "number" | "boolean" | "object" => json!({"type": kind}),
+        // Models want to be told of the items; nobody says what they are.
+        "array" => json!({"type": kind, "items": {}}),
+        "" => return Err("it has no type".to_owned()),
+        other => {
+            return Err(format!(
+                "type '{other}' is none of string, integer, number, boolean, array, object"
+            ));
+        }
+    };
+    match (input.validation.as_str(), kind) {
+        ("", _) => {}
+        ("url", "string") => property["format"] = json!("uri"),
+        ("email", "string") => property["format"] = json!("email"),
+        (rule @ ("url" | "email"), kind) => {
+            return Err(format!("validation '{rule}' is for texts, and this is '{kind}'"));
+        }
+        (rule, _) => return Err(format!("validation '{rule}' is neither url nor email")),
+    }
+    if !input.description.is_empty() {
+        property["description"] = json!(input.description);
+    }
+    // The wire cannot tell an empty default from none.
+    if !input.default.is_empty() {
+        property["default"] = default(kind, &input.default)?;
+    }
+    Ok(property)
+}
+
+/// The wire has strings; a schema has values.
+fn default(kind: &str, text: &str) -> Result<Value, String> {
+    if kind == "string" {
+        return Ok(text.into());
+    }
+    let value = json::parse(text.trim()).ok();
+    let fits = |value: &Value| match kind {
+        "integer" => value.is_i64() || value.is_u64(),
+        "number" => value.is_number(),
+        "boolean" => value.is_boolean(),
+        "array" => value.is_array(),
+        _ => value.is_object(),
+    };
+    value.filter(fits).ok_or_else(|| format!("the default '{text}' is no {kind}"))
+}
+
+#[cfg(test)]
+mod tests;
