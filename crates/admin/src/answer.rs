@@ -96,6 +96,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         | Code::AgentFailed
         | Code::AgentBypassed
         | Code::CommandFailed
+        | Code::OperationFailed
         | Code::ProxyLoopGuard => StatusCode::BAD_GATEWAY,
         Code::UpstreamUnavailable | Code::LedgerUnavailable | Code::ShuttingDown => {
             StatusCode::SERVICE_UNAVAILABLE

@@ -12,6 +12,7 @@ use store::Store;
 use crate::demo;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::plugins::Plugins;
 use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
 
@@ -24,6 +25,7 @@ pub(crate) struct App {
 
 /// Which servers a configuration asks for.
 pub(crate) struct Servers {
+    home: PathBuf,
     /// Beside the configured ones; only `demo` has any.
     demo: Vec<ServerSpec>,
     workspace: Keeper,
@@ -46,14 +48,15 @@ impl Servers {
         };
         let supervisor = own_program();
         let workspace = Keeper::new(home.path().to_owned(), supervisor.clone());
-        Servers { demo, workspace, supervisor }
+        Servers { home: home.path().to_owned(), demo, workspace, supervisor }
     }
 
     pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {
         let supervisor = self.supervisor.as_deref();
         let of_config = config.servers.iter();
         let of_config = of_config.map(|server| ServerSpec::configured(server, supervisor));
-        let configured = self.demo.iter().cloned().chain(of_config).collect();
+        let plugins = Plugins::configured(&self.home, config);
+        let configured = self.demo.iter().cloned().chain(of_config).chain(plugins).collect();
         let builtin = match reach.has(workspace::NAME) {
             true => self.workspace.builtin(&config.workspace),
             false => None,

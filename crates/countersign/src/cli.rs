@@ -1,6 +1,7 @@
 //! The words of the command line, and nothing of what they do.
 
 mod activity;
+mod plugin;
 mod receipt;
 mod run;
 mod runs;
@@ -17,6 +18,7 @@ use domain::ledger::contention::Kind as ContentionKind;
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
+pub(crate) use plugin::Plugin;
 pub(crate) use receipt::{Receipt, ReceiptFilters, Verify};
 pub(crate) use run::{Run, RunFormat, Validate, ValidateFormat};
 pub(crate) use runs::Runs;
@@ -118,6 +120,11 @@ pub(crate) enum Command {
     Upstream {
         #[command(subcommand)]
         verb: Upstream,
+    },
+    /// See the plugins that are found here, let them be started
+    Plugin {
+        #[command(subcommand)]
+        verb: Plugin,
     },
     /// Make tokens for agents, see them, revoke them
     Token {

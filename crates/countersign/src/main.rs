@@ -10,6 +10,7 @@ mod home;
 mod listen;
 mod logging;
 mod output;
+mod plugins;
 mod reload;
 mod serve;
 mod source;
@@ -79,6 +80,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Call { variant } => command::call::run(&place, variant).await,
         Command::Tools { verb } => command::tools::run(&place, verb).await,
         Command::Upstream { verb } => command::upstream::run(&place, verb).await,
+        Command::Plugin { verb } => command::plugin::run(&place, verb).await,
         Command::Token { verb } => command::token::run(&place, verb).await,
         Command::Activity { verb } => command::activity::run(&place, verb).await,
         Command::Runs { verb } => command::runs::run(&place, verb).await,

@@ -3,22 +3,26 @@
 
 mod folder;
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::Caller;
 use domain::config::Config;
 use domain::exposed::Names;
+use domain::policy::{Lock, ToolRules};
 use domain::tool::ToolName;
+use domain::upstream::State;
+use domain::workflow::tool_name;
+use domain::{Caller, Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{stdio, step};
-use gateway::plan::{Builtin, Reach};
+use gateway::plan::{Builtin, Plan, Reach};
 use gateway::{Gateway, Settings};
 use provider::{Gate, TraceContext, Tracer};
-use runner::gate::{Gates, StepGate, Wanted};
+use runner::gate::{Gates, Plugged, StepGate, Wanted};
 use serde::{Deserialize, Serialize};
 use store::Store;
 use tokio::net::UnixListener;
@@ -32,6 +36,7 @@ use self::folder::Folder;
 use crate::app::Servers;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::plugins::{self, Plugins};
 use crate::serve::bind_socket;
 use crate::{app, workspace};
 
@@ -64,6 +69,8 @@ pub(crate) struct StepFile {
     #[serde(default = "yes")]
     pub(crate) intercept_builtins: bool,
     #[serde(default)]
+    pub(crate) plugin_tools: Vec<PluginTools>,
+    #[serde(default)]
     pub(crate) mcp_servers: Vec<String>,
     /// Absent: the folder that `mcp-serve` is started in.
     #[serde(default)]
@@ -71,6 +78,26 @@ pub(crate) struct StepFile {
     /// Who calls, in the records.
     #[serde(default)]
     pub(crate) agent: Option<String>,
+}
+
+/// What a step may use of a plugin, as workflows have it.
+#[derive(Debug, Deserialize, Serialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PluginTools {
+    plugin: String,
+    expose: BTreeSet<String>,
+}
+
+impl From<PluginTools> for Plugged {
+    fn from(tools: PluginTools) -> Plugged {
+        Plugged { plugin: tools.plugin, operations: tools.expose }
+    }
+}
+
+impl From<Plugged> for PluginTools {
+    fn from(plugged: Plugged) -> PluginTools {
+        PluginTools { plugin: plugged.plugin, expose: plugged.operations }
+    }
 }
 
 fn yes() -> bool {
@@ -82,6 +109,7 @@ pub(crate) struct Steps {
     home: PathBuf,
     config: Config,
     servers: Servers,
+    plugins: Plugins,
     store: Store,
     tracer: Option<Arc<dyn Tracer>>,
     opened: AtomicUsize,
@@ -96,8 +124,9 @@ impl Steps {
         folder::purge(home.path());
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let servers = Servers::new(home, app::Purpose::Work);
-        let home = home.path().to_owned();
-        Ok(Steps { home, config, servers, store, tracer, opened: AtomicUsize::new(0) })
+        let plugins = Plugins::find(home.path(), &config);
+        let (home, opened) = (home.path().to_owned(), AtomicUsize::new(0));
+        Ok(Steps { home, config, servers, plugins, store, tracer, opened })
     }
 
     pub(crate) fn store(&self) -> &Store {
@@ -109,21 +138,44 @@ impl Steps {
         folder::remove_own(&self.home);
     }
 
-    /// A gate with the tools that are wanted, which nobody can reach yet.
-    pub(crate) fn gateway(&self, wanted: &Wanted) -> Result<Gateway, String> {
+    /// A gate with the tools that are wanted, which nobody can reach yet. Its plugins are there.
+    pub(crate) async fn gateway(&self, wanted: &Wanted) -> Result<Gateway, Refusal> {
+        let (settings, store) = (Settings::from(&self.config), self.store.clone());
+        let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
+        let started = gateway.start(self.plan(wanted)?);
+        started.map_err(|error| Refusal::new(error.code(), error.to_string()))?;
+        let plugged = tokio::select! {
+            plugged = all_plugged(&gateway, &wanted.plugins) => plugged,
+            () = wanted.cancel.cancelled() => Err(Refusal::new(Code::Cancelled, "cancelled")),
+        };
+        if let Err(refusal) = plugged {
+            gateway.retire_all().await;
+            return Err(refusal);
+        }
+        Ok(gateway)
+    }
+
+    fn plan(&self, wanted: &Wanted) -> Result<Plan, Refusal> {
         let mut reach = wanted.servers.clone();
-        // The built-in tools are the step's own: those over this process's folder stay out.
+        // The built-in tools are the step's own: those over this process's folder stay out, and so
+        // do the plugins that are not asked for.
         let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
         plan.builtin = match wanted.builtins {
-            true => Some(Arc::new(self.builtin(wanted)?)),
+            true => Some(Arc::new(self.builtin(wanted).map_err(not_opened)?)),
             false => None,
         };
         reach.extend(plan.builtin.as_ref().map(|builtin| builtin.name.to_string()));
+        plan.configured.retain(|spec| !wanted.plugins.iter().any(|it| *it.plugin == *spec.name));
+        for plugged in &wanted.plugins {
+            let mut spec = self.plugins.spec(&plugged.plugin, Some(&wanted.root))?;
+            let operations = plugged.operations.iter();
+            let names = operations.map(|operation| tool_name(&plugged.plugin, operation));
+            spec.rules.tools = ToolRules::Only(names.collect());
+            plan.configured.push(spec);
+            reach.push(plugged.plugin.clone());
+        }
         plan.reach = Reach::Among(reach);
-        let (settings, store) = (Settings::from(&self.config), self.store.clone());
-        let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
-        gateway.start(plan).map_err(|error| format!("{}: {error}", error.code()))?;
-        Ok(gateway)
+        Ok(plan)
     }
 
     fn builtin(&self, wanted: &Wanted) -> Result<Builtin, String> {
@@ -144,21 +196,23 @@ impl Steps {
         })
     }
 
-    async fn open(&self, wanted: Wanted) -> Result<Arc<dyn StepGate>, String> {
+    async fn open(&self, wanted: Wanted) -> Result<Arc<dyn StepGate>, Refusal> {
+        let gateway = self.gateway(&wanted).await?;
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
-        let folder = Folder::make(&self.home, number)?;
-        let gateway = self.gateway(&wanted)?;
+        let folder = Folder::make(&self.home, number).map_err(not_opened)?;
         let socket = folder.path().join("gate.sock");
-        let listener = bind_socket(&socket).map_err(|failure| failure.message().to_owned())?;
+        let listener =
+            bind_socket(&socket).map_err(|failure| not_opened(failure.message().to_owned()))?;
         let file = StepFile {
             gate: Some(socket),
             intercept_builtins: wanted.builtins,
+            plugin_tools: wanted.plugins.into_iter().map(PluginTools::from).collect(),
             mcp_servers: wanted.servers,
             root_dir: Some(wanted.root),
             agent: Some(wanted.agent.clone()),
         };
-        let text = serde_json::to_vec(&file).map_err(|error| error.to_string())?;
-        folder.write(FILE, &text)?;
+        let text = serde_json::to_vec(&file).map_err(|error| not_opened(error.to_string()))?;
+        folder.write(FILE, &text).map_err(not_opened)?;
         let open = Open {
             gateway,
             caller: Arc::new(Caller::agent(&wanted.agent)),
@@ -174,9 +228,48 @@ impl Steps {
 }
 
 impl Gates for Steps {
-    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, String>> {
+    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>> {
         self.open(wanted).boxed()
     }
+}
+
+fn not_opened(message: String) -> Refusal {
+    Refusal::new(Code::AgentFailed, message)
+}
+
+/// Waits for the plugins, and looks whether what is wanted of them can be called.
+async fn all_plugged(gateway: &Gateway, plugins: &[Plugged]) -> Result<(), Refusal> {
+    let settings = gateway.settings();
+    let names: Vec<&str> = plugins.iter().map(|plugged| &*plugged.plugin).collect();
+    gateway.settled_among(&names, settings.connect_timeout).await;
+    let catalog = gateway.catalog();
+    for Plugged { plugin, operations } in plugins {
+        let unavailable = |reason: &str| {
+            let message = format!("the plugin '{plugin}' did not come up: {reason}");
+            Refusal::new(Code::UpstreamUnavailable, message)
+        };
+        let server = catalog.server(plugin).ok_or_else(|| unavailable("it is not there"))?;
+        match &server.state {
+            State::Ready => {}
+            State::Waiting(reason) => return Err(unavailable(reason)),
+            State::Stopped if server.rules.quarantined => {
+                return Err(plugins::not_approved(plugin));
+            }
+            State::Stopped => return Err(unavailable("it is switched off")),
+            State::Idle | State::Connecting => return Err(unavailable("it takes too long")),
+        }
+        for operation in operations {
+            let tool = tool_name(plugin, operation);
+            if server.lock(&tool) != Lock::Callable {
+                let message = format!(
+                    "the operation '{operation}' of plugin '{plugin}' is locked: see \
+                     countersign tools show {plugin}:{tool}"
+                );
+                return Err(Refusal::new(Code::ToolBlocked, message));
+            }
+        }
+    }
+    Ok(())
 }
 
 /// A gate that is open.
@@ -230,6 +323,10 @@ impl StepGate for Open {
 
     fn shell(&self) -> ToolName {
         ToolName { server: workspace::NAME.to_owned(), tool: "Bash".to_owned() }
+    }
+
+    fn operation(&self, plugin: &str, operation: &str) -> ToolName {
+        ToolName { server: plugin.to_owned(), tool: tool_name(plugin, operation) }
     }
 
     fn call_timeout(&self) -> Duration {

@@ -112,6 +112,8 @@ codes! {
         "the agent in a step could not be started, did not get its tools, or ended without a result"
     CommandFailed "COMMAND_FAILED" Caller false
         "the command of a step ended with another exit code than 0, or by a signal"
+    OperationFailed "OPERATION_FAILED" Upstream false
+        "the operation of a step was carried out by its plugin, which says that it failed"
     AgentBypassed "AGENT_BYPASSED" Upstream false
         "the agent in a step used a tool of its own, past the gate, though it was to have none"
     ShuttingDown "SHUTTING_DOWN" Gate true

@@ -345,9 +345,13 @@ impl Gateway {
 
     /// Waits until every server has connected or failed once, or the time is up.
     pub async fn settled(&self, within: Duration) {
-        let upstreams = self.shared.registry.upstreams();
-        let settled = join_all(upstreams.iter().map(|upstream| upstream.settled()));
-        let _ = tokio::time::timeout(within, settled).await;
+        settled(&self.shared.registry.upstreams(), within).await;
+    }
+
+    /// The same for some of them.
+    pub async fn settled_among(&self, servers: &[&str], within: Duration) {
+        let upstreams = servers.iter().filter_map(|name| self.shared.registry.upstream(name));
+        settled(&upstreams.collect::<Vec<_>>(), within).await;
     }
 
     /// Takes no new calls, gives running ones the time that the settings allow, then closes every
@@ -369,4 +373,9 @@ impl Gateway {
         self.shared.retiring.close();
         let _ = tokio::time::timeout(within, self.shared.retiring.wait()).await;
     }
+}
+
+async fn settled(upstreams: &[Arc<Upstream>], within: Duration) {
+    let settled = join_all(upstreams.iter().map(|upstream| upstream.settled()));
+    let _ = tokio::time::timeout(within, settled).await;
 }

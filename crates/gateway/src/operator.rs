@@ -3,6 +3,7 @@
 
 mod decision;
 mod file;
+mod plugin;
 mod server;
 mod token;
 mod tool;

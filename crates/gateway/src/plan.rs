@@ -96,9 +96,10 @@ impl Plan {
         let decided = specs.into_iter().map(|spec| {
             let state = states.iter().find(|state| *state.name == *spec.name);
             let switched_off = switched_off.get(&*spec.name);
-            spec.decided(state, switched_off)
+            let trusts_files = spec.trust.trusts_files(store.state())?;
+            Ok(spec.decided(state, switched_off, trusts_files))
         });
-        Ok(Planned { specs: decided.collect(), builtin })
+        Ok(Planned { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
     }
 
     fn added(&self, name: &str, definition: &str) -> Option<ServerSpec> {

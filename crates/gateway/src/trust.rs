@@ -95,6 +95,7 @@ pub(crate) enum Whose {
 pub(crate) struct Reviewer {
     store: Store,
     server: Arc<str>,
+    source: Source,
     terms: Arc<ArcSwap<Terms>>,
     unkept: Unkept,
 }
@@ -105,7 +106,8 @@ type Unkept = Arc<Mutex<Option<Vec<Item>>>>;
 impl Reviewer {
     pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
         let terms = Arc::new(ArcSwap::from_pointee(Terms::of(spec)));
-        Reviewer { store, server: spec.name.clone(), terms, unkept: Arc::default() }
+        let (server, source) = (spec.name.clone(), spec.source());
+        Reviewer { store, server, source, terms, unkept: Arc::default() }
     }
 
     pub(crate) fn set_terms(&self, terms: Terms) {
@@ -125,24 +127,23 @@ impl Reviewer {
 
     /// The last list that was seen of a server which is not started.
     pub(crate) async fn remembered(&self) -> Reviewed {
-        let Reviewer { store, server, .. } = self.clone();
-        let reading = tokio::task::spawn_blocking(move || remembered(&store, &server));
+        let Reviewer { store, server, source, .. } = self.clone();
+        let reading = tokio::task::spawn_blocking(move || remembered(&store, &server, &source));
         reading.await.unwrap_or_default()
     }
 
     /// Compares what a server told with what was approved, and keeps what came of it.
     fn compare(&self, told: Told, whose: Whose) -> Reviewed {
-        let server = &self.server;
-        let source = Source::Mcp(server.clone());
+        let (server, source) = (&self.server, &self.source);
         match self.known() {
             Ok(known) => {
                 let is_whole = whose == Whose::Shared && told.tools.is_news();
                 let terms = **self.terms.load();
-                Review::new(&known, terms, whose, is_whole).run(self, &source, told)
+                Review::new(&known, terms, whose, is_whole).run(self, source, told)
             }
             Err(error) => {
                 tracing::error!(%server, "its tools are locked: {error}");
-                let listing = told.tools.reviewed(&source, |_| Approval::Unknown);
+                let listing = told.tools.reviewed(source, |_| Approval::Unknown);
                 Reviewed { listing, instructions: None, is_kept: false }
             }
         }
@@ -191,7 +192,7 @@ impl Tools {
     }
 }
 
-fn remembered(store: &Store, server: &Arc<str>) -> Reviewed {
+fn remembered(store: &Store, server: &str, source: &Source) -> Reviewed {
     let Ok(known) = Known::read(store, server) else {
         return Reviewed::default();
     };
@@ -200,8 +201,7 @@ fn remembered(store: &Store, server: &Arc<str>) -> Reviewed {
         listed.filter_map(|item| Some((&*item.name, latest(item)?))).collect();
     texts.sort_unstable();
     let tools = texts.into_iter().map(|(_, text)| raw(text.to_owned())).collect();
-    let source = Source::Mcp(server.clone());
-    let listing = Listing::reviewed(&source, tools, |tool| known.approval(tool));
+    let listing = Listing::reviewed(source, tools, |tool| known.approval(tool));
     Reviewed { listing: Arc::new(listing), instructions: None, is_kept: true }
 }
 

@@ -4,6 +4,7 @@
 mod connection;
 mod driver;
 mod endpoint;
+mod kept;
 mod own;
 mod server_side;
 
@@ -16,10 +17,9 @@ use domain::upstream::State;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
-use mcp::client::{self, List};
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, to_raw};
-use mcp::peer::{Ask, Peer, RequestError};
+use mcp::peer::{Ask, RequestError};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider, TraceContext, Tracer};
 use serde::ser::{Serialize, SerializeMap, Serializer};
 use store::Store;
@@ -29,7 +29,10 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-pub use endpoint::{Command as ChildCommand, Embedded, Endpoint, Keeping, ServerSpec, Trust};
+pub use endpoint::{
+    Command as ChildCommand, Embedded, Endpoint, Keeping, Plugin, ServerSpec, Trust,
+};
+pub(crate) use kept::Live;
 
 use crate::registry::{Claim, Registry};
 use crate::span::{self, UpstreamSpan};
@@ -40,6 +43,7 @@ use crate::{Settings, limits};
 
 pub struct Upstream {
     spec: ServerSpec,
+    /// The connection of the moment that all clients share.
     live: Arc<ArcSwapOption<Live>>,
     own: Arc<OwnConnections>,
     state: watch::Receiver<State>,
@@ -53,12 +57,6 @@ pub struct Upstream {
     /// When the server was first wanted.
     wanted: OnceLock<Instant>,
     tracer: Option<Arc<dyn Tracer>>,
-}
-
-/// The connection of the moment that all clients share.
-pub(crate) struct Live {
-    pub(crate) peer: Peer,
-    pub(crate) welcome: Arc<Welcome>,
 }
 
 /// What surrounds a connection.
@@ -127,7 +125,10 @@ impl Upstream {
     }
 
     pub(crate) fn welcome(&self) -> Option<Arc<Welcome>> {
-        Some(self.live.load().as_ref()?.welcome.clone())
+        match self.live.load().as_deref()? {
+            Live::Server { welcome, .. } => Some(welcome.clone()),
+            Live::Plugin(_) => None,
+        }
     }
 
     /// Whether the first attempt to connect is still to come or under way.
@@ -255,10 +256,14 @@ impl Upstream {
         let _slot = self.slot(ctx).await?;
         // A server that is down is down for every client, whoever has a connection of its own.
         let live = self.ready(ctx).await?;
+        let shared = match &*live {
+            Live::Server { peer, .. } => peer,
+            Live::Plugin(plugin) => return plugin.call(call, ctx).await,
+        };
         let own = self.own.of(call.session.as_ref(), ctx).await?;
         let (peer, _asked) = match &own {
             Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
-            None => (live.peer.clone(), None),
+            None => (shared.clone(), None),
         };
         let ask = Ask {
             method: "tools/call".to_owned(),
@@ -276,10 +281,9 @@ impl Upstream {
 impl ToolProvider for Upstream {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async {
-            let live = self.live()?;
-            client::list(&live.peer, List::Tools, self.settings.load().connect_timeout)
-                .await
-                .map_err(|error| ProviderError::Unavailable(error.to_string()))
+            let listing = self.live()?;
+            let listed = listing.list(self.settings.load().connect_timeout).await;
+            listed.map(|(tools, _)| tools).map_err(ProviderError::Unavailable)
         }
         .boxed()
     }

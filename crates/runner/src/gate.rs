@@ -1,13 +1,16 @@
 //! What a run is handed to reach tools with: a gate of its own for each step.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::Caller;
 use domain::tool::ToolName;
+use domain::workflow::PluginTools;
+use domain::{Caller, Refusal};
 use futures_util::future::BoxFuture;
 use provider::{Gate, TraceContext};
+use tokio_util::sync::CancellationToken;
 
 /// What is wanted of a step's gate.
 #[derive(Clone, Debug)]
@@ -19,16 +22,43 @@ pub struct Wanted {
     pub builtins: bool,
     /// Those of the configuration that the step may use as well.
     pub servers: Vec<String>,
+    pub plugins: Vec<Plugged>,
     /// The longest that one call of Bash may be given.
     pub patience: Duration,
     /// The span that calls belong under.
     pub trace: TraceContext,
+    /// Nobody waits for the gate any more.
+    pub cancel: CancellationToken,
+}
+
+/// What a step may use of a plugin.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Plugged {
+    pub plugin: String,
+    pub operations: BTreeSet<String>,
+}
+
+impl Plugged {
+    pub fn one(plugin: &str, operation: &str) -> Plugged {
+        Plugged { plugin: plugin.to_owned(), operations: [operation.to_owned()].into() }
+    }
+
+    /// What a workflow says of a step, each plugin once.
+    pub fn of(tools: &[PluginTools]) -> Vec<Plugged> {
+        let mut by_name: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
+        for tools in tools {
+            by_name.entry(&tools.plugin).or_default().extend(tools.expose.iter().cloned());
+        }
+        let plugged = by_name.into_iter();
+        plugged
+            .map(|(plugin, operations)| Plugged { plugin: plugin.to_owned(), operations })
+            .collect()
+    }
 }
 
 /// Opens gates.
 pub trait Gates: Send + Sync {
-    /// The words of an error are for people.
-    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, String>>;
+    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>>;
 }
 
 /// A step's own gate. Nothing of it is shared with other steps but the ledger.
@@ -43,6 +73,9 @@ pub trait StepGate: Send + Sync {
 
     /// The tool that runs commands, where built-in tools were wanted.
     fn shell(&self) -> ToolName;
+
+    /// The tool that a plugin's operation is.
+    fn operation(&self, plugin: &str, operation: &str) -> ToolName;
 
     /// The longest that one call may take.
     fn call_timeout(&self) -> Duration;

@@ -2,7 +2,9 @@
 //! however it ends.
 
 mod agent;
+mod call;
 mod command;
+mod operation;
 
 pub use agent::{command_in, request, tools};
 
@@ -85,9 +87,8 @@ impl Attempt {
             Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
             Ok(Resolved::Command { command, dir }) => work.command(command, dir.as_deref()).await,
             Ok(Resolved::Agent(agent)) => work.agent(agent).await,
-            Ok(Resolved::Operation { plugin, .. }) => {
-                let message = format!("there is no plugin '{plugin}'");
-                Err(Failure::new(Code::ProxyUnknownPlugin, message))
+            Ok(Resolved::Operation { plugin, operation, inputs, dir }) => {
+                work.operation((plugin, operation), inputs, dir.as_deref()).await
             }
         };
         let calls = work.close().await;
@@ -137,8 +138,10 @@ struct Work<'a> {
 impl Work<'_> {
     async fn open(&mut self, wanted: Wanted) -> Result<Arc<dyn StepGate>, Failure> {
         let around = &self.attempt.around;
-        let open = around.gates.open(wanted).await;
-        let gate = open.map_err(|message| Failure::new(Code::AgentFailed, message))?;
+        let gate = around.gates.open(wanted).await.map_err(|refusal| match refusal.code {
+            Code::Cancelled => Failure::cancelled(),
+            code => Failure::new(code, refusal.message),
+        })?;
         self.gate = Some(gate.clone());
         let counted = gate.clone();
         around.watch.step_at_work(self.record, Arc::new(move || counted.calls()));

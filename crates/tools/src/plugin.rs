@@ -15,4 +15,4 @@ mod schema;
 mod yaml;
 
 pub use connection::{Plugin, Start, operations};
-pub use find::{Findings, Found, Origin, Places, Variables, find};
+pub use find::{Findings, Found, MANIFEST, Origin, Places, Variables, find};

@@ -53,6 +53,7 @@ fn reach(spec: &ServerSpec, entry: &mut Value) {
             entry["url"] = shown_url(url.text()).into();
             entry["headers"] = names(headers);
         }
+        Endpoint::Plugin(plugin) => entry["command"] = json!(plugin.program),
         Endpoint::Sse | Endpoint::Embedded(_) => {}
     }
 }

@@ -30,6 +30,10 @@ pub(crate) struct Run {
     #[arg(long = "server", value_name = "LIST", value_delimiter = ',', requires = "provider")]
     pub(crate) servers: Vec<String>,
 
+    /// Operations of a plugin that the agent may use as well
+    #[arg(long = "plugin", value_name = "NAME:OPERATION,…", value_parser = plugin, requires = "provider")]
+    pub(crate) plugins: Vec<(String, Vec<String>)>,
+
     /// Show what each step would start, with its environment and files, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
@@ -68,6 +72,16 @@ pub(crate) enum RunFormat {
 pub(crate) enum ValidateFormat {
     Text,
     Json,
+}
+
+fn plugin(text: &str) -> Result<(String, Vec<String>), String> {
+    let expected = || "expected a plugin and its operations, such as echo:say,shout".to_owned();
+    let (name, operations) = text.split_once(':').ok_or_else(expected)?;
+    let operations: Vec<String> = operations.split(',').map(str::to_owned).collect();
+    if name.is_empty() || operations.iter().any(String::is_empty) {
+        return Err(expected());
+    }
+    Ok((name.to_owned(), operations))
 }
 
 fn pair(text: &str) -> Result<(String, String), String> {

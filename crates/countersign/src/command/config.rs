@@ -3,16 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use domain::config::{self, render};
-use domain::{Refusal, trust};
-use gateway::operator::By;
-use gateway::plan::{Plan, Reach};
-use gateway::{Gateway, Settings};
+use domain::trust;
+use gateway::Gateway;
 use serde_json::Value;
-use store::Store;
 
+use super::decision::{by, refused, with_gate};
 use crate::cli::{Config, Format, Place};
 use crate::exit::Failure;
-use crate::home::Home;
 use crate::output;
 use crate::source::found::{self, Found, SHOWN};
 use crate::source::{self, Own, Source, Standing};
@@ -75,7 +72,7 @@ async fn trust_file(place: &Place, file: &Path) -> Result<(), Failure> {
     let trusting = async |gateway: &Gateway| {
         gateway.trust_file(&by(), path, &found.sha256).await.map_err(refused)
     };
-    with_gate(place, &own, trusting).await?;
+    with_gate(place, &own.config, trusting).await?;
     output::line(
         "\nIt is trusted until it is changed. A `serve` that runs in its folder takes it up now; \
          what needs a restart, at its next start.",
@@ -89,7 +86,7 @@ async fn forget_file(place: &Place, file: Option<PathBuf>) -> Result<(), Failure
     let path = written(&stands)?;
     let forgetting =
         async |gateway: &Gateway| gateway.forget_file(&by(), path).await.map_err(refused);
-    if !with_gate(place, &source::own(place)?, forgetting).await? {
+    if !with_gate(place, &source::own(place)?.config, forgetting).await? {
         return Err(Failure::input(format!("'{path}' was not trusted")));
     }
     output::line(&format!("{path} is no longer trusted: it may only narrow."))
@@ -142,29 +139,4 @@ fn written(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| {
         Failure::input(format!("'{}' cannot be trusted: its path is not UTF-8", path.display()))
     })
-}
-
-fn by() -> By {
-    By { source: "cli", request_id: None }
-}
-
-fn refused(refusal: Refusal) -> Failure {
-    Failure::system(format!("{}: {}", refusal.code, refusal.message))
-}
-
-/// A gate of our own that connects to nothing, beside a `serve` that may run.
-async fn with_gate<T>(
-    place: &Place,
-    own: &Own,
-    work: impl AsyncFnOnce(&Gateway) -> Result<T, Failure>,
-) -> Result<T, Failure> {
-    let home = Home::of(place)?;
-    home.prepare()?;
-    let store = Store::open(home.path(), &own.config.ledger).map_err(Failure::store)?;
-    let gateway = Gateway::new(Settings::from(&own.config), store);
-    let plan = Plan { reach: Reach::Nothing, ..Plan::default() };
-    gateway.start(plan).map_err(Failure::store)?;
-    let result = work(&gateway).await;
-    gateway.drain().await;
-    result
 }

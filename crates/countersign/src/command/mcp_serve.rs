@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::Caller;
 use gateway::front::{stdio, step};
 use provider::TraceContext;
-use runner::gate::Wanted;
+use runner::gate::{Plugged, Wanted};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use tools::builtin::Workspace;
@@ -73,10 +73,17 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
         root: step.root_dir.unwrap_or_else(|| PathBuf::from(".")),
         builtins: step.intercept_builtins,
         servers: step.mcp_servers,
+        plugins: step.plugin_tools.into_iter().map(Plugged::from).collect(),
         patience: Workspace::CALL_TIMEOUT,
         trace: TraceContext::default(),
+        cancel: CancellationToken::new(),
     };
-    let gateway = steps.gateway(&wanted).map_err(Failure::config)?;
+    let opened = tokio::select! {
+        opened = steps.gateway(&wanted) => opened,
+        () = told.received() => return Ok(()),
+    };
+    let gateway = opened
+        .map_err(|refusal| Failure::config(format!("{}: {}", refusal.code, refusal.message)))?;
     let caller = Arc::new(Caller::agent(&agent));
     let service = step::open(&gateway, &caller, &Arc::default(), wanted.trace);
     let stop = CancellationToken::new();

@@ -39,9 +39,10 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     source.tell_notes();
     let mut config = source.config;
     let Asked { text, inputs, file } = asked(&args)?;
-    // The agents' programs are asked, which may take its time.
+    let home = Home::of(place)?;
+    // The agents' programs and the plugins are asked, which may take its time.
     let read = tokio::select! {
-        read = checked(&text, &config) => read,
+        read = checked(&text, &config, home.path()) => read,
         () = stop.received() => return Err(cancelled()),
     };
     for warning in &read.warnings {
@@ -52,7 +53,6 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     };
     let inputs = workflow.inputs(&inputs).map_err(|found| Failure::input(faults(&found)))?;
     let workflow = Arc::new(workflow);
-    let home = Home::of(place)?;
     home.prepare()?;
     if args.dry_run {
         return tokio::select! {
@@ -133,6 +133,10 @@ fn alone(args: &Run) -> Result<Asked, Failure> {
         options["model"] = json!("{{.inputs.model}}");
     }
     let provider = args.provider.clone().unwrap_or_default();
+    let plugins = args.plugins.iter();
+    let plugins: Vec<serde_json::Value> = plugins
+        .map(|(plugin, operations)| json!({"plugin": plugin, "expose": operations}))
+        .collect();
     let text = json!({
         "name": "run",
         "inputs": inputs,
@@ -143,7 +147,11 @@ fn alone(args: &Run) -> Result<Asked, Failure> {
                 "provider": provider,
                 "prompt": "{{.inputs.prompt}}",
                 "options": options,
-                "mcp_proxy": {"enable": true, "mcp_servers": args.servers},
+                "mcp_proxy": {
+                    "enable": true,
+                    "mcp_servers": args.servers,
+                    "plugin_tools": plugins,
+                },
                 "on_success": "done",
             },
             "done": {"type": "terminal", "status": "success"},

@@ -3,6 +3,7 @@
 use crate::cli::{Place, Validate, ValidateFormat};
 use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
+use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::{output, source};
 
@@ -10,9 +11,10 @@ pub(crate) async fn run(place: &Place, args: &Validate) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     let text = text_of(&args.file)?;
-    // The agents' programs are asked, which may take its time.
+    let home = Home::of(place)?;
+    // The agents' programs and the plugins are asked, which may take its time.
     let read = tokio::select! {
-        read = checked(&text, &source.config) => read,
+        read = checked(&text, &source.config, home.path()) => read,
         () = told.received() => return Err(cancelled()),
     };
     match args.format {

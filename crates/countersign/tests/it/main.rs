@@ -30,6 +30,7 @@ mod openapi;
 mod operator;
 mod own_lists;
 mod passthrough;
+mod plugins;
 mod receipt_cli;
 mod records;
 mod reload;

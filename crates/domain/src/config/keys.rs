@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
 /// Keys that are read and checked but change nothing in this version; each earns a note.
-const NOT_YET: &[&str] = &["plugins", "rate_limit", "store", "mcpServers.<name>.oauth"];
+const NOT_YET: &[&str] = &["rate_limit", "store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 

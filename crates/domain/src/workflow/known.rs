@@ -22,6 +22,8 @@ pub enum Plugin {
     },
     /// Found in the project and never started, so that nothing is known of its operations.
     NotApproved,
+    /// Found, and not of any use, for this reason.
+    Unusable(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -60,7 +60,7 @@ pub(super) fn checked(proxy: &Proxy, known: &Known, report: &mut Report) -> Vec<
                 }
                 continue;
             }
-            let name = format!("{}_{operation}", tools.plugin);
+            let name = tool_name(&tools.plugin, operation);
             let (plugin, operation) = (tools.plugin.clone(), operation.clone());
             table.add(name, ToolSource::Plugin { plugin, operation }, place);
         }
@@ -69,6 +69,11 @@ pub(super) fn checked(proxy: &Proxy, known: &Known, report: &mut Report) -> Vec<
         }
     }
     table.entries
+}
+
+/// The name of the tool that a plugin's operation is.
+pub fn tool_name(plugin: &str, operation: &str) -> String {
+    format!("{plugin}_{operation}")
 }
 
 /// What is wrong with a plugin's name.
@@ -81,6 +86,10 @@ pub(super) fn known_plugin(plugin: &str, known: &Known) -> Result<(), (Code, Str
                  countersign plugin approve {plugin}"
             );
             Err((Code::ProxyPluginNotApproved, message))
+        }
+        Some(Plugin::Unusable(reason)) => {
+            let message = format!("the plugin '{plugin}' was found and cannot be used: {reason}");
+            Err((Code::ProxyUnknownPlugin, message))
         }
         None => {
             let near = near::names(plugin, known.plugins.keys().map(String::as_str), 1);

@@ -131,8 +131,9 @@ impl Gateway {
             )));
         }
         let upstream = self.shared.registry.upstream(name);
-        let identity = upstream.map(|upstream| upstream.spec().trust.identity.clone());
-        let identity = identity.unwrap_or_default();
+        let trust = upstream.map(|upstream| upstream.spec().trust.clone());
+        let (identity, files) =
+            trust.map(|trust| (trust.identity, trust.files)).unwrap_or_default();
         let details = json!({"decision": "approve", "identity": identity});
         self.record_decision(by, About::server(name), details).await?;
         // What it lists is approved first: once the server is let go, nothing that was approved
@@ -153,7 +154,11 @@ impl Gateway {
         });
         let approved = approved.await?;
         let owned = name.to_owned();
-        self.decide(move |state| state.approve_server(&owned, &identity)).await?;
+        let decided = self.decide(move |state| {
+            files.iter().try_for_each(|(path, sha256)| state.trust_file(path, sha256))?;
+            state.approve_server(&owned, &identity)
+        });
+        decided.await?;
         Ok(approved)
     }
 

@@ -31,7 +31,7 @@ pub(super) struct Connection {
 /// Asks for the tools again, without keeping the connection.
 pub(super) struct Lister {
     pub(super) peer: Peer,
-    welcome: Arc<Welcome>,
+    pub(super) welcome: Arc<Welcome>,
 }
 
 /// The lists beside the tools.
@@ -105,6 +105,7 @@ fn connect(
             Ok((peer, Attached::Nothing))
         }
         Endpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
+        Endpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
         Endpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
             let (reader, writer) = tokio::io::split(theirs);

@@ -8,14 +8,14 @@ use domain::config::Start;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, Event, Machine, State};
 use mcp::child::StderrTail;
-use mcp::message::{Raw, raw};
+use mcp::message::Raw;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::trust::{Others, Reviewed, Reviewer, Said, Terms, Told, Tools, Whose};
-use crate::upstream::connection::{Connection, Opening};
+use crate::trust::{Reviewed, Reviewer, Said, Terms, Told, Tools, Whose};
 use crate::upstream::endpoint::ServerSpec;
+use crate::upstream::kept::{Kept, Listed};
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
 use crate::upstream::{Context, Live};
@@ -56,25 +56,23 @@ pub(super) struct Driver {
     said: Option<Said>,
     /// What was told of names in the config.
     misnamed: Vec<Misnamed>,
-    connection: Option<Connection>,
+    connection: Option<Kept>,
     attempt: Option<JoinHandle<Attempt>>,
     /// The list that was asked for again; it may take its time.
-    relisting: Option<JoinHandle<Listed>>,
+    relisting: Option<JoinHandle<Result<Listed, String>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
     sweep_at: Instant,
 }
 
 /// A connection with what it listed, or why there is none.
-type Attempt = Result<(Connection, Vec<Raw>, Others), String>;
-
-type Listed = Result<(Vec<Raw>, Others), String>;
+type Attempt = Result<(Kept, Listed), String>;
 
 /// What the driver waits for.
 enum Happening {
     Command(Option<Command>),
     Attempt(Box<Attempt>),
-    Relisted(Listed),
+    Relisted(Result<Listed, String>),
     Lost(String),
     RetryDue,
     RelistDue,
@@ -141,7 +139,7 @@ impl Driver {
                 None
             }
             Happening::Attempt(attempt) => Some(match *attempt {
-                Ok((connection, tools, others)) => self.adopt(connection, tools, others).await,
+                Ok((connection, listed)) => self.adopt(connection, listed).await,
                 Err(reason) => failed(reason),
             }),
             Happening::Lost(reason) => Some(failed(reason)),
@@ -218,21 +216,16 @@ impl Driver {
         let stderr = self.shared.stderr.clone();
         let service = Arc::new(SharedSide { commands: self.commands.clone() });
         let timeout = self.settings().connect_timeout;
-        self.attempt = Some(tokio::spawn(async move {
-            let capabilities = raw("{}".to_owned());
-            let opening =
-                Opening { endpoint: &endpoint, service, capabilities, stderr: &stderr, timeout };
-            let (connection, tools) = opening.open_and_list().await?;
-            let others = connection.lister().others(timeout).await;
-            Ok((connection, tools, others))
-        }));
+        self.attempt =
+            Some(tokio::spawn(
+                async move { Kept::open(&endpoint, service, &stderr, timeout).await },
+            ));
     }
 
-    async fn adopt(&mut self, connection: Connection, tools: Vec<Raw>, others: Others) -> Event {
-        let said = Said { instructions: connection.welcome.instructions.clone(), others };
+    async fn adopt(&mut self, connection: Kept, (tools, others): Listed) -> Event {
+        let said = Said { instructions: connection.instructions(), others };
         self.list(tools, said).await;
-        let live = Live { peer: connection.peer.clone(), welcome: connection.welcome.clone() };
-        self.shared.live.store(Some(Arc::new(live)));
+        self.shared.live.store(Some(Arc::new(connection.live())));
         self.connection = Some(connection);
         self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
         Event::Connected
@@ -241,21 +234,18 @@ impl Driver {
     fn relist(&mut self) {
         let timeout = self.settings().connect_timeout;
         self.relisting = self.connection.as_ref().map(|connection| {
-            let lister = connection.lister();
-            tokio::spawn(async move {
-                let tools = lister.tools(timeout).await?;
-                Ok((tools, lister.others(timeout).await))
-            })
+            let live = connection.live();
+            tokio::spawn(async move { live.list(timeout).await })
         });
     }
 
-    async fn relisted(&mut self, listed: Listed) -> Option<Event> {
+    async fn relisted(&mut self, listed: Result<Listed, String>) -> Option<Event> {
         let connection = self.connection.as_mut()?;
         let (tools, others) = match listed {
             Ok(listed) => listed,
             Err(reason) => return Some(failed(connection.reason(reason).await)),
         };
-        let said = Said { instructions: connection.welcome.instructions.clone(), others };
+        let said = Said { instructions: connection.instructions(), others };
         self.list(tools, said).await;
         // A change that was told in the meantime stays due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
@@ -338,7 +328,8 @@ impl Driver {
             state.clone(),
             self.reviewed.listing.clone(),
         )
-        .with_instructions(self.reviewed.instructions.clone());
+        .with_instructions(self.reviewed.instructions.clone())
+        .with_names(self.spec.endpoint.names());
         self.tell_misnamed(server.misnamed());
         let context = &self.shared.context;
         context.registry.publish(context.claim, server);
@@ -388,7 +379,7 @@ async fn finished<T>(task: &mut Option<JoinHandle<Result<T, String>>>) -> Result
     }
 }
 
-async fn lost(connection: &mut Option<Connection>) -> String {
+async fn lost(connection: &mut Option<Kept>) -> String {
     match connection {
         Some(connection) => connection.lost().await,
         None => std::future::pending().await,

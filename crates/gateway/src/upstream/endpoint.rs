@@ -9,11 +9,15 @@ use std::sync::Arc;
 use domain::config::{
     self, AutoApprove, MissingVariable, Origin, Sharing, Start, Template, Transport, is_withheld,
 };
+use domain::exposed::Names;
 use domain::policy::ServerRules;
+use domain::tool::Source;
 use domain::trust;
 use mcp::child;
 use mcp::server::Server;
-use store::state::ServerState;
+use provider::Connector;
+use store::StoreError;
+use store::state::{ServerState, State};
 
 /// Makes a fresh server for each connection.
 pub type Embedded = Arc<dyn Fn() -> Server + Send + Sync>;
@@ -34,16 +38,30 @@ pub struct Trust {
     pub origin: Origin,
     /// What an approval of the server is bound to.
     pub identity: String,
+    /// Files by path and SHA-256. A person who trusts all of them as they are has approved the
+    /// server too.
+    pub files: Vec<(String, String)>,
     pub auto_approve: AutoApprove,
 }
 
-/// A command to run, a URL to call, or a server inside this process.
+/// A command to run, a URL to call, a server inside this process, or a plugin.
 #[derive(Clone)]
 pub enum Endpoint {
     Stdio(Command),
     Http { url: Template, headers: Vec<(String, Template)> },
     Sse,
     Embedded(Embedded),
+    Plugin(Plugin),
+}
+
+/// What is no MCP server, and is started and kept like one.
+#[derive(Clone)]
+pub struct Plugin {
+    pub connector: Arc<dyn Connector>,
+    /// All that it was made from: two plugins of the same text are alike.
+    pub made_from: String,
+    /// Where its program is.
+    pub program: PathBuf,
 }
 
 #[derive(Clone, PartialEq)]
@@ -89,6 +107,7 @@ impl ServerSpec {
             trust: Trust {
                 origin: server.origin,
                 identity: trust::identity(&server.transport).to_string(),
+                files: Vec::new(),
                 auto_approve: server.auto_approve,
             },
         }
@@ -104,8 +123,20 @@ impl ServerSpec {
             trust: Trust {
                 origin: Origin::Own,
                 identity: String::new(),
+                files: Vec::new(),
                 auto_approve: AutoApprove::None,
             },
+        }
+    }
+
+    /// A plugin. All clients share what was started.
+    pub fn plugin(name: &str, plugin: Plugin, trust: Trust) -> ServerSpec {
+        ServerSpec {
+            name: name.into(),
+            rules: ServerRules::default(),
+            endpoint: Endpoint::Plugin(plugin),
+            keeping: Keeping { sharing: Sharing::Shared, ..Keeping::default() },
+            trust,
         }
     }
 
@@ -115,10 +146,14 @@ impl ServerSpec {
         mut self,
         state: Option<&ServerState>,
         switched_off: Option<&BTreeSet<String>>,
+        trusts_files: bool,
     ) -> ServerSpec {
         let rules = &mut self.rules;
         let bound_to = state.and_then(|state| state.approved.as_deref());
-        let is_approved = bound_to == Some(&self.trust.identity);
+        let is_approved = match self.trust.files.is_empty() {
+            true => bound_to == Some(&self.trust.identity),
+            false => trusts_files,
+        };
         // What somebody else brought in is trusted by approval alone, and no approval outlasts a
         // change of what it was given to.
         let unapproved = (self.trust.origin != Origin::Own || rules.quarantined) && !is_approved;
@@ -127,6 +162,16 @@ impl ServerSpec {
         rules.disabled |= state.is_some_and(|state| state.disabled);
         rules.switched_off = switched_off.cloned().unwrap_or_default();
         self
+    }
+
+    /// Where its tools are from.
+    pub(crate) fn source(&self) -> Source {
+        match self.endpoint {
+            Endpoint::Plugin(_) => Source::Plugin(self.name.clone()),
+            Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_) => {
+                Source::Mcp(self.name.clone())
+            }
+        }
     }
 
     /// A server that is switched off is not started, nor is one that nobody has approved yet where
@@ -146,6 +191,18 @@ impl ServerSpec {
     }
 }
 
+impl Trust {
+    /// Whether a person trusts all of the files as they are; without any, nobody was asked.
+    pub fn trusts_files(&self, state: &State) -> Result<bool, StoreError> {
+        for (path, sha256) in &self.files {
+            if state.trusted_file(path)?.as_ref() != Some(sha256) {
+                return Ok(false);
+            }
+        }
+        Ok(!self.files.is_empty())
+    }
+}
+
 impl PartialEq for Endpoint {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
@@ -155,8 +212,13 @@ impl PartialEq for Endpoint {
             }
             (Endpoint::Sse, Endpoint::Sse) => true,
             (Endpoint::Embedded(a), Endpoint::Embedded(b)) => Arc::ptr_eq(a, b),
+            (Endpoint::Plugin(a), Endpoint::Plugin(b)) => a.made_from == b.made_from,
             (
-                Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_),
+                Endpoint::Stdio(_)
+                | Endpoint::Http { .. }
+                | Endpoint::Sse
+                | Endpoint::Embedded(_)
+                | Endpoint::Plugin(_),
                 _,
             ) => false,
         }
@@ -186,6 +248,18 @@ impl Endpoint {
             Endpoint::Http { .. } => "http",
             Endpoint::Sse => "sse",
             Endpoint::Embedded(_) => "embedded",
+            Endpoint::Plugin(_) => "plugin",
+        }
+    }
+
+    /// Under which names its tools are shown beside those of others: a plugin's have its own in
+    /// front already.
+    pub(crate) fn names(&self) -> Names {
+        match self {
+            Endpoint::Plugin(_) => Names::Own,
+            Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_) => {
+                Names::Prefixed
+            }
         }
     }
 }

@@ -16,7 +16,7 @@ use crate::agent::{
     AgentError, Failed, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request,
     Search, Server, Stream, Tools, prepare,
 };
-use crate::gate::{StepGate, Wanted};
+use crate::gate::{Plugged, StepGate, Wanted};
 use crate::process::{self, How, Start};
 
 /// Lines of stderr that a failure quotes.
@@ -48,9 +48,11 @@ impl Work<'_> {
             agent: attempt.identity(provider.as_str()),
             root: attempt.dir(agent.dir.as_deref())?,
             builtins: tools == Tools::Only,
+            plugins: if proxy.enable { Plugged::of(&proxy.plugin_tools) } else { Vec::new() },
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
             trace: self.trace.clone(),
+            cancel: attempt.cancel.clone(),
         };
         let dir = wanted.root.clone();
         let gate = self.open(wanted).await?;

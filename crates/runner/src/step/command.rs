@@ -1,13 +1,10 @@
 //! A command of a workflow: a call of Bash through the step's gate, so that it is recorded, bounded
 //! and ended like any other.
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Code;
-use domain::json::Object;
 use domain::workflow::{Outcome, Status};
-use provider::{Call, CallContext, Declared, ProviderError, Surface};
 use serde_json::{Value, json};
 use tools::builtin::{COMMAND_META, Command};
 
@@ -32,51 +29,21 @@ impl Work<'_> {
             root: self.attempt.dir(dir)?,
             builtins: true,
             servers: Vec::new(),
+            plugins: Vec::new(),
             patience: within,
             trace: self.trace.clone(),
+            cancel: self.attempt.cancel.clone(),
         };
         let gate = self.open(wanted).await?;
         // A call is made in whole seconds.
         let seconds = within.as_secs().max(1);
-        let arguments = json!({"command": command, "timeout_seconds": seconds}).to_string();
-        let arguments = Object::parse(&arguments).ok().flatten().unwrap_or_else(Object::empty);
-        let session: Arc<str> = uuid::Uuid::now_v7().to_string().into();
-        self.record.sessions.push(session.to_string());
-        let call = Call {
-            id: uuid::Uuid::now_v7().to_string(),
-            caller: gate.caller(),
-            client: None,
-            session: Some(session),
-            request_id: None,
-            surface: Surface::Run,
-            tool: gate.shell(),
-            arguments,
-            declared: Declared::Nothing,
-            other: Vec::new(),
-        };
-        let ctx = CallContext {
-            cancel: self.attempt.cancel.clone(),
-            trace: self.trace.clone(),
-            ..CallContext::within(within + MARGIN)
-        };
-        outcome(gate.gate().call(call, &ctx).await, within)
+        let arguments = json!({"command": command, "timeout_seconds": seconds});
+        let result = self.call(&*gate, gate.shell(), &arguments, within + MARGIN).await?;
+        outcome(&result, within)
     }
 }
 
-fn outcome(called: provider::Outcome, within: Duration) -> Result<Outcome, Failure> {
-    let reply = match called {
-        provider::Outcome::Replied { reply, .. } => reply,
-        provider::Outcome::Refused(refusal) => {
-            return Err(Failure::new(refusal.code, refusal.message));
-        }
-        provider::Outcome::Failed { error: ProviderError::Cancelled, .. } => {
-            return Err(Failure::cancelled());
-        }
-        provider::Outcome::Failed { refusal, .. } => {
-            return Err(Failure::new(refusal.code, refusal.message));
-        }
-    };
-    let result: Value = serde_json::from_str(reply.result.get()).unwrap_or_default();
+fn outcome(result: &Value, within: Duration) -> Result<Outcome, Failure> {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     let Ok(command) = serde_json::from_value::<Command>(result["_meta"][COMMAND_META].clone())
     else {

@@ -57,6 +57,18 @@ impl State {
         self.decide(|db| forget(db, name))
     }
 
+    /// Forgets what it was seen to list, and lifts its quarantine: the next list is its first one.
+    /// What was switched off stays so.
+    pub fn begin_server_anew(&self, name: &str) -> Result<(), StoreError> {
+        self.decide(|db| {
+            db.execute("DELETE FROM items WHERE server = ?1", [name])?;
+            let words = "UPDATE servers SET has_baseline = 0, quarantined = 0, approved = NULL
+                         WHERE name = ?1";
+            db.execute(words, [name])?;
+            Ok(())
+        })
+    }
+
     pub fn set_server_disabled(&self, name: &str, disabled: bool) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute(

@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 use super::manifest::{self, Declaration, Manifest};
 use super::{file, limits};
 
-const MANIFEST: &str = "plugin.yaml";
+pub const MANIFEST: &str = "plugin.yaml";
 const PREFIXES: [&str; 2] = ["awf-plugin-", "countersign-plugin-"];
 
 /// The variables that say where plugins are, as they were when they were read.

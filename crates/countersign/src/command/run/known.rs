@@ -2,21 +2,26 @@
 //! installed here.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 
 use domain::config::Config;
-use domain::workflow::{self, Isolation, Known, Provider, Read, Workflow};
+use domain::workflow::{self, Isolation, Known, Plugin, Provider, Read, Workflow};
 use futures_util::future::join_all;
 use runner::agent::{self, Installed, Search};
+use store::state::State;
 
 use crate::app;
+use crate::plugins::Plugins;
 
 /// Nobody writes a longer workflow; the reader refuses far smaller ones.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Reads and checks a workflow. Only the agents that it wants to isolate are looked at.
-pub(crate) async fn checked(text: &str, config: &Config) -> Read {
+/// Reads and checks a workflow. Only the agents that it wants to isolate are looked at, and only the
+/// plugins that it names.
+pub(crate) async fn checked(text: &str, config: &Config, home: &Path) -> Read {
     let mut known = Known {
         servers: config.servers.iter().map(|server| server.name.clone()).collect(),
+        plugins: plugins(text, config, home).await,
         ..Known::default()
     };
     let read = workflow::read(text, &known);
@@ -25,6 +30,32 @@ pub(crate) async fn checked(text: &str, config: &Config) -> Read {
     };
     known.isolation = isolation(workflow).await;
     if known.isolation.is_empty() { read } else { workflow::read(text, &known) }
+}
+
+/// The plugins that are found here. To know what one offers it is started, if somebody wants that;
+/// a text without its name cannot mean it.
+async fn plugins(text: &str, config: &Config, home: &Path) -> BTreeMap<String, Plugin> {
+    let plugins = Plugins::find(home, config);
+    let decided = State::of_home(home);
+    let told = plugins.found().iter().map(async |found| {
+        let told = match (&found.fault, &decided) {
+            (Some(fault), _) => Plugin::Unusable(fault.clone()),
+            (None, Err(error)) => Plugin::Unusable(error.to_string()),
+            (None, Ok(decided)) => match Plugins::may_start(found, decided.as_ref()) {
+                Err(error) => Plugin::Unusable(error.to_string()),
+                Ok(false) => Plugin::NotApproved,
+                Ok(true) if !text.contains(&found.name) => {
+                    Plugin::Approved { operations: BTreeSet::new() }
+                }
+                Ok(true) => match plugins.operations(found).await {
+                    Ok(operations) => Plugin::Approved { operations },
+                    Err(reason) => Plugin::Unusable(reason),
+                },
+            },
+        };
+        (found.name.clone(), told)
+    });
+    join_all(told).await.into_iter().collect()
 }
 
 /// Of an agent that is not there nothing is said: it may be where the workflow runs.
@@ -38,7 +69,7 @@ async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), 
         let program = agent::Provider::parse(provider.name())?;
         let path = path.clone();
         Some(async move {
-            let named = command.as_deref().map(std::path::Path::new);
+            let named = command.as_deref().map(Path::new);
             let supervisor = app::own_program();
             let search =
                 Search { command: named, path: path.as_deref(), supervisor: supervisor.as_deref() };

@@ -1,0 +1,38 @@
+//! Decisions about files that are made here and not by way of a `serve` that may run: it looks for
+//! what others decided.
+
+use domain::Refusal;
+use domain::config::Config;
+use gateway::operator::By;
+use gateway::plan::{Plan, Reach};
+use gateway::{Gateway, Settings};
+use store::Store;
+
+use crate::cli::Place;
+use crate::exit::Failure;
+use crate::home::Home;
+
+pub(super) fn by() -> By {
+    By { source: "cli", request_id: None }
+}
+
+pub(super) fn refused(refusal: Refusal) -> Failure {
+    Failure::system(format!("{}: {}", refusal.code, refusal.message))
+}
+
+/// A gate of our own that connects to nothing, beside a `serve` that may run.
+pub(super) async fn with_gate<T>(
+    place: &Place,
+    config: &Config,
+    work: impl AsyncFnOnce(&Gateway) -> Result<T, Failure>,
+) -> Result<T, Failure> {
+    let home = Home::of(place)?;
+    home.prepare()?;
+    let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
+    let gateway = Gateway::new(Settings::from(config), store);
+    let plan = Plan { reach: Reach::Nothing, ..Plan::default() };
+    gateway.start(plan).map_err(Failure::store)?;
+    let result = work(&gateway).await;
+    gateway.drain().await;
+    result
+}

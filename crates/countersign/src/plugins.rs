@@ -1,0 +1,165 @@
+//! Plugins as they are found here, and as the gate is to start them.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use domain::config::{AutoApprove, Config, Origin};
+use domain::{Code, Refusal};
+use futures_util::FutureExt;
+use futures_util::future::BoxFuture;
+use gateway::upstream::{self, ServerSpec, Trust};
+use mcp::child::StderrTail;
+use provider::{Connected, Connector};
+use store::StoreError;
+use store::state::State;
+use tools::plugin::{self, Findings, Found, Places, Plugin, Start, Variables};
+
+use crate::app;
+
+/// What was found, once. Nothing is started by looking.
+pub(crate) struct Plugins {
+    found: Vec<Found>,
+    start: Start,
+}
+
+impl Plugins {
+    /// Reads every program whole, and so blocks for a moment.
+    pub(crate) fn find(home: &Path, config: &Config) -> Plugins {
+        let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
+        let places = Places::new(&Variables::of_process(), &here);
+        let Findings { plugins: mut found, faults } = plugin::find(&places, &config.plugins);
+        for fault in faults {
+            tracing::warn!("plugins: {fault}");
+        }
+        for plugin in &mut found {
+            let is_taken = config.servers.iter().any(|server| server.name == plugin.name)
+                || plugin.name == crate::workspace::NAME;
+            if is_taken && plugin.fault.is_none() {
+                plugin.fault = Some("a server has this name: one of them must have another".into());
+            }
+        }
+        let start = Start {
+            supervisor: app::own_program(),
+            folder: home.join("plugins"),
+            cwd: None,
+            expose: None,
+            timeout: config.connect_timeout,
+        };
+        Plugins { found, start }
+    }
+
+    pub(crate) fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    pub(crate) fn get(&self, name: &str) -> Option<&Found> {
+        self.found.iter().find(|found| found.name == name && found.shadowed_by.is_none())
+    }
+
+    /// A plugin as a server of the gate, which runs in a folder of its own where one is named.
+    pub(crate) fn spec(&self, name: &str, cwd: Option<&Path>) -> Result<ServerSpec, Refusal> {
+        let unusable = |message: String| Refusal::new(Code::ProxyUnknownPlugin, message);
+        let found = self.get(name).ok_or_else(|| unusable(missing(name)))?;
+        match &found.fault {
+            Some(fault) => Err(unusable(format!("the plugin '{name}' cannot be used: {fault}"))),
+            None => Ok(self.usable(found, cwd)),
+        }
+    }
+
+    /// The plugins of the configuration. One that cannot be used is shown with the reason.
+    pub(crate) fn configured(home: &Path, config: &Config) -> Vec<ServerSpec> {
+        if config.plugins.is_empty() {
+            return Vec::new();
+        }
+        let plugins = Plugins::find(home, config);
+        let specs = config.plugins.iter().map(|plugin| {
+            let broken = |refusal: Refusal| broken(&plugin.name, refusal.message);
+            plugins.spec(&plugin.name, None).unwrap_or_else(broken)
+        });
+        specs.collect()
+    }
+
+    /// Whether somebody wants it started: it is the person's own, or they approved it as it is.
+    pub(crate) fn may_start(found: &Found, decided: Option<&State>) -> Result<bool, StoreError> {
+        if found.fault.is_some() {
+            return Ok(false);
+        }
+        match (found.needs_approval(), decided) {
+            (false, _) => Ok(true),
+            (true, None) => Ok(false),
+            (true, Some(state)) => trust(found).trusts_files(state),
+        }
+    }
+
+    fn usable(&self, found: &Found, cwd: Option<&Path>) -> ServerSpec {
+        let config = serde_json::Value::Object(found.config.clone());
+        let start = Start { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
+        let endpoint = upstream::Plugin {
+            made_from: format!("{} {config}", found.identity()),
+            program: found.executable.clone(),
+            connector: Arc::new(Plugin::new(found.clone(), start)),
+        };
+        ServerSpec::plugin(&found.name, endpoint, trust(found))
+    }
+
+    /// What a plugin can do: starts it, asks, and ends it.
+    pub(crate) async fn operations(&self, found: &Found) -> Result<BTreeSet<String>, String> {
+        plugin::operations(&Plugin::new(found.clone(), self.start.clone())).await
+    }
+}
+
+fn missing(name: &str) -> String {
+    format!("no plugin '{name}' was found: see countersign plugin list")
+}
+
+/// A plugin of the project is the person's own once its files are trusted as they are.
+fn trust(found: &Found) -> Trust {
+    let (origin, files) = match found.needs_approval() {
+        false => (Origin::Own, Vec::new()),
+        true => (Origin::Found, files(found)),
+    };
+    Trust { origin, identity: found.identity(), files, auto_approve: AutoApprove::None }
+}
+
+/// What an approval is bound to, as the store keeps it.
+pub(crate) fn files(found: &Found) -> Vec<(String, String)> {
+    let manifest = (found.folder.join(plugin::MANIFEST), &found.manifest_sha256);
+    let files = [manifest, (found.executable.clone(), &found.executable_sha256)];
+    files.map(|(path, sha256)| (path.to_string_lossy().into_owned(), sha256.clone())).to_vec()
+}
+
+pub(crate) fn not_approved(plugin: &str) -> Refusal {
+    let message = format!(
+        "the plugin '{plugin}' is not approved: look at it, then run \
+         countersign plugin approve {plugin}"
+    );
+    Refusal::new(Code::ProxyPluginNotApproved, message)
+}
+
+/// Stands for a plugin that cannot be used, and says why.
+struct Broken(String);
+
+fn broken(name: &str, reason: String) -> ServerSpec {
+    let endpoint = upstream::Plugin {
+        made_from: reason.clone(),
+        program: PathBuf::new(),
+        connector: Arc::new(Broken(reason)),
+    };
+    let trust = Trust {
+        origin: Origin::Own,
+        identity: String::new(),
+        files: Vec::new(),
+        auto_approve: AutoApprove::None,
+    };
+    ServerSpec::plugin(name, endpoint, trust)
+}
+
+impl Connector for Broken {
+    fn connect<'a>(
+        &'a self,
+        _said: &'a StderrTail,
+    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+        async { Err(self.0.clone()) }.boxed()
+    }
+}

@@ -1,0 +1,353 @@
+//! Plugins: found, approved, checked, served, run as a step and by an agent; real processes.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::Output;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::agents::stage::Stage;
+use crate::agents::{ours, say};
+use crate::gate::{Gate, ended, eventually, run, scripted_upstream, stderr, stdout};
+use crate::ledger::{record, records, records_when, two_keys};
+
+/// Puts a plugin there. Each of its starts adds a line to `<name>.starts` in the folder around.
+fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
+    let folder = dir.join(at).join(name);
+    std::fs::create_dir_all(&folder).unwrap();
+    let manifest = format!("name: {name}\nversion: 1.2.3\ncapabilities: [operations]\n");
+    std::fs::write(folder.join("plugin.yaml"), manifest).unwrap();
+    let program = folder.join(format!("countersign-plugin-{name}"));
+    let real = scripted_upstream().with_file_name("scripted_plugin");
+    let starts = starts_file(dir, name);
+    let text = format!(
+        "#!/bin/sh\necho $$ >> '{}'\nSCRIPTED_PLUGIN='{name} {operations}' exec '{}'\n",
+        starts.display(),
+        real.display()
+    );
+    std::fs::write(&program, text).unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+    program
+}
+
+const PROJECT: &str = ".countersign/plugins";
+
+fn starts_file(dir: &Path, name: &str) -> PathBuf {
+    dir.join(format!("{name}.starts"))
+}
+
+/// The processes that were started, in their order.
+fn starts(dir: &Path, name: &str) -> Vec<i32> {
+    let text = std::fs::read_to_string(starts_file(dir, name)).unwrap_or_default();
+    text.lines().map(|line| line.parse().unwrap()).collect()
+}
+
+/// A workflow of one operation.
+fn flow(dir: &Path, operation: &str, inputs: &Value) -> String {
+    let states = json!({
+        "initial": "only",
+        "only": {
+            "type": "operation", "operation": operation, "inputs": inputs, "timeout": "20s",
+            "on_success": "done",
+        },
+        "done": {"type": "terminal", "status": "success", "message": "{{.states.only.JSON.table}}"},
+    });
+    let file = dir.join("flow.yaml");
+    std::fs::write(&file, json!({"name": "flow", "states": states}).to_string()).unwrap();
+    file.to_str().unwrap().to_owned()
+}
+
+/// The code of each fault that `validate` tells, with its path.
+async fn faults(dir: &Path, file: &str) -> Vec<(String, String)> {
+    let output = run(dir, ["validate", file, "--format", "json"]).await;
+    let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
+    assert_eq!(output.status.code(), Some(if told["valid"] == true { 0 } else { 2 }), "{told}");
+    let word = |fault: &Value, name: &str| fault[name].as_str().unwrap().to_owned();
+    let errors = told["errors"].as_array().unwrap().iter();
+    errors.map(|fault| (word(fault, "code").replace("USER.", ""), word(fault, "path"))).collect()
+}
+
+async fn run_json(dir: &Path, file: &str) -> (Value, Output) {
+    let output = run(dir, ["run", file, "-o", "json"]).await;
+    (serde_json::from_str(&stdout(&output)).unwrap_or_default(), output)
+}
+
+fn one(code: &str, path: &str) -> Vec<(String, String)> {
+    vec![(code.to_owned(), path.to_owned())]
+}
+
+#[tokio::test]
+async fn a_projects_plugin_is_never_started_before_it_is_approved_nor_after_it_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let program = install(dir.path(), PROJECT, "deploy", "apply");
+    let file = flow(dir.path(), "deploy.apply", &json!({"table": "users"}));
+    let listed = async || stdout(&run(dir.path(), ["plugin", "list"]).await);
+    assert!(listed().await.contains("not approved"), "{}", listed().await);
+    let shown = run(dir.path(), ["plugin", "show", "deploy"]).await;
+    assert!(stdout(&shown).contains("it is not started"), "{}", stdout(&shown));
+    let refused = one("MCP_PROXY.PLUGIN_NOT_APPROVED", "states.only.operation");
+    assert_eq!(faults(dir.path(), &file).await, refused);
+    let (_, output) = run_json(dir.path(), &file).await;
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("countersign plugin approve deploy"), "{}", stderr(&output));
+    assert_eq!(starts(dir.path(), "deploy"), Vec::<i32>::new());
+
+    let approved = run(dir.path(), ["plugin", "approve", "deploy"]).await;
+    assert_eq!(approved.status.code(), Some(0), "{}", stderr(&approved));
+    assert!(stdout(&approved).contains("countersign-plugin-deploy"), "{}", stdout(&approved));
+    assert!(listed().await.contains("approved"));
+    assert_eq!(starts(dir.path(), "deploy").len(), 0, "to approve is not to start");
+    assert_eq!(faults(dir.path(), &file).await, []);
+    let (ran, output) = run_json(dir.path(), &file).await;
+    assert_eq!(ran["message"], "users", "{}", stderr(&output));
+    let before = starts(dir.path(), "deploy").len();
+
+    let mut text = std::fs::read_to_string(&program).unwrap();
+    text.push_str("# changed\n");
+    std::fs::write(&program, text).unwrap();
+    assert_eq!(faults(dir.path(), &file).await, refused);
+    let (_, output) = run_json(dir.path(), &file).await;
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert_eq!(starts(dir.path(), "deploy").len(), before);
+    let kinds: Vec<Value> = records_when(&dir.path().join("home"), |records| records.len() == 2)
+        .await
+        .into_iter()
+        .map(|record| record["tool"].clone())
+        .collect();
+    assert_eq!(kinds, [json!(""), json!("deploy_apply")], "the approval is recorded, and the call");
+}
+
+#[tokio::test]
+async fn an_approval_can_be_taken_back_and_a_pin_in_ones_own_config_is_one() {
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path(), PROJECT, "deploy", "apply");
+    let file = flow(dir.path(), "deploy.apply", &json!({"table": "users"}));
+    let cli = async |words: &[&str]| run(dir.path(), words.iter().copied()).await;
+    assert_eq!(cli(&["plugin", "revoke", "deploy"]).await.status.code(), Some(1));
+    assert_eq!(cli(&["plugin", "approve", "deploy"]).await.status.code(), Some(0));
+    assert_eq!(faults(dir.path(), &file).await, []);
+    assert_eq!(cli(&["plugin", "revoke", "deploy"]).await.status.code(), Some(0));
+    let refused = one("MCP_PROXY.PLUGIN_NOT_APPROVED", "states.only.operation");
+    assert_eq!(faults(dir.path(), &file).await, refused);
+    let near = cli(&["plugin", "approve", "deplay"]).await;
+    assert_eq!(near.status.code(), Some(1));
+    assert!(stderr(&near).contains("deploy"), "{}", stderr(&near));
+
+    let shown = cli(&["plugin", "show", "deploy", "-o", "json"]).await;
+    let shown: Value = serde_json::from_str(&stdout(&shown)).unwrap();
+    let config = dir.path().join("xdg-config/countersign");
+    std::fs::create_dir_all(&config).unwrap();
+    let pin = |sha256: &Value| json!({"plugins": {"deploy": {"sha256": sha256}}}).to_string();
+    std::fs::write(config.join("config.json"), pin(&shown["sha256"])).unwrap();
+    assert_eq!(faults(dir.path(), &file).await, []);
+    std::fs::write(config.join("config.json"), pin(&json!("0".repeat(64)))).unwrap();
+    let wrong = one("MCP_PROXY.UNKNOWN_PLUGIN", "states.only.operation");
+    assert_eq!(faults(dir.path(), &file).await, wrong);
+}
+
+#[tokio::test]
+async fn plugins_and_operations_that_are_not_there_are_told_with_near_names() {
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path(), "xdg/countersign/plugins", "deploy", "apply destroy");
+    let text = "\
+name: flow
+states:
+  initial: one
+  one: {type: operation, operation: deplay.apply, on_success: two}
+  two: {type: operation, operation: deploy.aply, on_success: three}
+  three:
+    type: agent
+    provider: claude
+    prompt: hello
+    mcp_proxy: {enable: true, plugin_tools: [{plugin: deploy, expose: [apply, nothing]}, {plugin: nobody, expose: [a]}]}
+    on_success: done
+  done: {type: terminal, status: success}
+";
+    let file = dir.path().join("flow.yaml");
+    std::fs::write(&file, text).unwrap();
+    let mut program = crate::gate::program(dir.path());
+    program.env("XDG_DATA_HOME", dir.path().join("xdg")).arg("validate").arg(&file);
+    let output = program.output().await.unwrap();
+    let told = stdout(&output);
+    assert_eq!(output.status.code(), Some(2), "{told}");
+    for words in [
+        "UNKNOWN_PLUGIN: line 4, column 37: states.one.operation: no plugin 'deplay' found; did you mean 'deploy'?",
+        "UNKNOWN_OPERATION: line 5, column 37: states.two.operation: 'deploy' has no operation 'aply'; did you mean 'apply'?",
+        "states.three.mcp_proxy.plugin_tools[0].expose[1]: 'deploy' has no operation 'nothing'",
+        "states.three.mcp_proxy.plugin_tools[1].plugin: no plugin 'nobody' found",
+    ] {
+        assert!(told.contains(words), "{words}: {told}");
+    }
+}
+
+/// `a` + `b_c` and `a_b` + `c` are one name.
+#[tokio::test]
+async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
+    let stage = Stage::new("claude", [say("never")]).await;
+    for (name, operation) in [("a", "b_c"), ("a_b", "c")] {
+        install(&stage.workspace(), PROJECT, name, operation);
+        let approved = crate::agents::stage::ended({
+            let mut command = stage.countersign("plugin");
+            command.args(["approve", name]);
+            command
+        });
+        assert_eq!(approved.await.status.code(), Some(0));
+    }
+    let tools = json!([{"plugin": "a", "expose": ["b_c"]}, {"plugin": "a_b", "expose": ["c"]}]);
+    let flow = stage.flow(&json!({"enable": true, "plugin_tools": tools}));
+    for word in ["validate", "run"] {
+        let mut command = stage.countersign(word);
+        command.arg(&flow);
+        let output = crate::agents::stage::ended(command).await;
+        assert_eq!(output.status.code(), Some(2), "{word}");
+        let words = format!("{}{}", stdout(&output), stderr(&output));
+        assert!(words.contains("USER.MCP_PROXY.NAME_COLLISION"), "{word}: {words}");
+    }
+    assert!(stage.model.advertised().is_empty(), "the agent was not started");
+    stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
+    let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
+    let stage = Stage::new("claude", turns).await;
+    install(&stage.workspace(), PROJECT, "deploy", "apply destroy");
+    let mut approve = stage.countersign("plugin");
+    approve.args(["approve", "deploy"]);
+    assert_eq!(crate::agents::stage::ended(approve).await.status.code(), Some(0));
+    let tools = json!([{"plugin": "deploy", "expose": ["apply"]}]);
+    let proxy = json!({"enable": true, "intercept_builtins": false, "plugin_tools": tools});
+    let (ran, words) = stage.run_json(&stage.flow(&proxy), &[]).await;
+    assert_eq!(ran["steps"][0]["output"], "applied", "{words}");
+    let advertised = stage.model.advertised();
+    assert!(advertised.contains("Bash") && advertised.contains("Read"), "{advertised:?}");
+    let ours: Vec<&String> = advertised.iter().filter(|name| name.contains("awf-proxy")).collect();
+    assert_eq!(ours, ["mcp__awf-proxy__deploy_apply"], "{advertised:?}");
+    let heard = &stage.model.results()[0];
+    assert!(heard.contains("users") && heard.contains('3'), "{heard}");
+    let home = stage.home();
+    let record = record(&home, "deploy_apply").await;
+    assert_eq!(
+        (&record["server"], &record["system"], &record["resource"]),
+        (&json!("deploy"), &json!("deploy"), &json!("users")),
+        "{record}"
+    );
+    assert!(record["receipt_id"].is_string(), "{record}");
+    for pid in starts(&stage.workspace(), "deploy") {
+        ended(pid).await;
+    }
+    stage.assert_nothing_left().await;
+}
+
+#[tokio::test]
+async fn an_operation_is_a_step_of_its_own_and_says_how_it_failed() {
+    let dir = tempfile::tempdir().unwrap();
+    install(dir.path(), PROJECT, "deploy", "apply fail die");
+    run(dir.path(), ["plugin", "approve", "deploy"]).await;
+    let about = json!({"table": "users"});
+    for (operation, inputs, code, words) in [
+        ("apply", &about, Value::Null, ""),
+        ("fail", &about, json!("OPERATION_FAILED"), "no luck"),
+        ("die", &about, json!("UPSTREAM_UNAVAILABLE"), "plugin 'deploy'"),
+        ("apply", &json!({}), json!("INVALID_ARGUMENTS"), "table"),
+        ("apply", &json!({"table": 1}), json!("INVALID_ARGUMENTS"), "table"),
+    ] {
+        let file = flow(dir.path(), &format!("deploy.{operation}"), inputs);
+        let (ran, output) = run_json(dir.path(), &file).await;
+        let step = &ran["steps"][0];
+        assert_eq!(step["error_code"], code, "{operation}: {ran} {}", stderr(&output));
+        let error = step["error_message"].as_str().unwrap_or_default();
+        assert!(error.contains(words), "{operation}: {error}");
+        let expected = if code.is_null() { 0 } else { 3 };
+        assert_eq!(output.status.code(), Some(expected), "{operation}: {ran}");
+    }
+    for pid in starts(dir.path(), "deploy") {
+        ended(pid).await;
+    }
+}
+
+/// A gate with a plugin of the person's own and one of the project that nobody approved.
+async fn serving() -> Gate {
+    let dir = tempfile::tempdir().unwrap();
+    let own = install(dir.path(), "own", "deploy", "apply die hang");
+    install(dir.path(), PROJECT, "strange", "apply");
+    let config = json!({
+        "plugins": {
+            "deploy": {"path": own.parent().unwrap()},
+            "strange": {},
+            "nobody": {},
+        },
+    });
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    Gate::open(dir).await
+}
+
+#[tokio::test]
+async fn a_gate_serves_the_plugins_of_its_config_like_servers() {
+    let gate = serving().await;
+    gate.ready("deploy").await;
+    gate.server_when("strange", |server| server["state"] == "quarantined").await;
+    let nobody = gate.server_when("nobody", |server| server["state"] == "error").await;
+    assert!(nobody["error"].as_str().unwrap().contains("no plugin 'nobody'"), "{nobody}");
+    let client = gate.http().await;
+    let found = client.call("retrieve_tools", json!({"query": "deploy apply"})).await;
+    assert!(found.to_string().contains("deploy:deploy_apply"), "{found}");
+    let all = gate.http_at("/mcp/all").await;
+    let listed = all.request("tools/list", json!({})).await.unwrap();
+    assert!(listed.to_string().contains("\"deploy_apply\""), "{listed}");
+    let reply = client
+        .request("tools/call", two_keys("write", "deploy:deploy_apply", json!({"table": "users"})))
+        .await
+        .unwrap();
+    assert_eq!(reply["structuredContent"]["table"], "users", "{reply}");
+    let refused = client
+        .request("tools/call", two_keys("write", "strange:strange_apply", json!({"table": "x"})))
+        .await
+        .unwrap();
+    assert_eq!(refused["isError"], true, "{refused}");
+    let record = record(&gate.home(), "deploy_apply").await;
+    assert_eq!((&record["system"], &record["resource"]), (&json!("deploy"), &json!("users")));
+    assert_eq!(starts(gate.dir.path(), "strange"), Vec::<i32>::new());
+
+    let approved = gate.cli(&["plugin", "approve", "strange"]).await;
+    assert_eq!(approved.status.code(), Some(0), "{}", stderr(&approved));
+    gate.ready("strange").await;
+    let reply = client
+        .request("tools/call", two_keys("write", "strange:strange_apply", json!({"table": "x"})))
+        .await
+        .unwrap();
+    assert_eq!(reply["structuredContent"]["table"], "x", "{reply}");
+    let pids = [starts(gate.dir.path(), "deploy"), starts(gate.dir.path(), "strange")].concat();
+    assert_eq!(gate.stop().await, Some(0));
+    for pid in pids {
+        ended(pid).await;
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_dies_is_started_again_and_others_do_not_notice() {
+    let mut gate = serving().await;
+    gate.ready("deploy").await;
+    let client = gate.http().await;
+    let call = async |tool: &str| {
+        let args = two_keys("write", tool, json!({"table": "users"}));
+        client.request("tools/call", args).await.unwrap()
+    };
+    let died = call("deploy:deploy_die").await;
+    assert!(died.to_string().contains("UPSTREAM_UNAVAILABLE"), "{died}");
+    let reply = eventually(|| async {
+        let reply = call("deploy:deploy_apply").await;
+        (reply["isError"] != true).then_some(reply)
+    })
+    .await;
+    assert_eq!(reply["structuredContent"]["table"], "users", "{reply}");
+    assert_eq!(starts(gate.dir.path(), "deploy").len(), 2);
+    let (_, servers) = gate.rest(Method::GET, "/api/v1/servers", None).await;
+    assert_eq!(servers["servers"].as_array().unwrap().len(), 3, "{servers}");
+    gate.kill().await;
+    for pid in starts(gate.dir.path(), "deploy") {
+        ended(pid).await;
+    }
+    assert!(records(&gate.home()).iter().any(|record| record["tool"] == "deploy_die"));
+}

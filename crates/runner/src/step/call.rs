@@ -1,0 +1,65 @@
+//! A call that the workflow itself makes, through the step's gate like every other.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::json::Object;
+use domain::tool::ToolName;
+use provider::{Call, CallContext, Declared, ProviderError, Surface};
+use serde_json::Value;
+
+use super::{Failure, Work};
+use crate::gate::StepGate;
+
+impl Work<'_> {
+    /// The result object of the call, whatever it says.
+    pub(super) async fn call(
+        &mut self,
+        gate: &dyn StepGate,
+        tool: ToolName,
+        arguments: &Value,
+        within: Duration,
+    ) -> Result<Value, Failure> {
+        let arguments = Object::parse(&arguments.to_string()).ok().flatten();
+        let session: Arc<str> = uuid::Uuid::now_v7().to_string().into();
+        self.record.sessions.push(session.to_string());
+        let call = Call {
+            id: uuid::Uuid::now_v7().to_string(),
+            caller: gate.caller(),
+            client: None,
+            session: Some(session),
+            request_id: None,
+            surface: Surface::Run,
+            tool,
+            arguments: arguments.unwrap_or_else(Object::empty),
+            declared: Declared::Nothing,
+            other: Vec::new(),
+        };
+        let ctx = CallContext {
+            cancel: self.attempt.cancel.clone(),
+            trace: self.trace.clone(),
+            ..CallContext::within(within)
+        };
+        match gate.gate().call(call, &ctx).await {
+            provider::Outcome::Replied { reply, .. } => {
+                Ok(serde_json::from_str(reply.result.get()).unwrap_or_default())
+            }
+            provider::Outcome::Failed { error: ProviderError::Cancelled, .. } => {
+                Err(Failure::cancelled())
+            }
+            provider::Outcome::Failed { error: ProviderError::Timeout, .. } => {
+                Err(Failure::timed_out(within))
+            }
+            provider::Outcome::Refused(refusal) | provider::Outcome::Failed { refusal, .. } => {
+                Err(Failure::new(refusal.code, refusal.message))
+            }
+        }
+    }
+}
+
+/// The text of a result, all of it.
+pub(super) fn text(result: &Value) -> String {
+    let blocks = result["content"].as_array().into_iter().flatten();
+    let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();
+    texts.join("\n")
+}

@@ -1,0 +1,52 @@
+//! A plugin's operation as a step of its own.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::Code;
+use domain::workflow::{Outcome, Status};
+use serde_json::{Map, Value};
+
+use super::call::text;
+use super::{Failure, Work};
+use crate::gate::{Plugged, Wanted};
+
+/// Part of who calls, in the place where an agent's provider stands.
+const OPERATION: &str = "operation";
+
+impl Work<'_> {
+    pub(super) async fn operation(
+        &mut self,
+        (plugin, operation): (&str, &str),
+        inputs: &Map<String, Value>,
+        dir: Option<&str>,
+    ) -> Result<Outcome, Failure> {
+        let root: PathBuf = self.attempt.dir(dir)?;
+        let within = self.attempt.within();
+        let wanted = Wanted {
+            agent: self.attempt.identity(OPERATION),
+            root,
+            builtins: false,
+            servers: Vec::new(),
+            plugins: vec![Plugged::one(plugin, operation)],
+            patience: Duration::ZERO,
+            trace: self.trace.clone(),
+            cancel: self.attempt.cancel.clone(),
+        };
+        let gate = self.open(wanted).await?;
+        let tool = gate.operation(plugin, operation);
+        let inputs = Value::Object(inputs.clone());
+        let result = self.call(&*gate, tool, &inputs, within).await?;
+        let outcome = Outcome {
+            output: text(&result),
+            json: result.get("structuredContent").cloned(),
+            ..Outcome::new(Status::Success)
+        };
+        if result["isError"] != Value::Bool(true) {
+            return Ok(outcome);
+        }
+        let message = format!("{plugin}.{operation} failed: {}", outcome.output);
+        let outcome = Outcome { status: Status::Failure, ..outcome };
+        Err(Failure::new(Code::OperationFailed, message).with(outcome))
+    }
+}
