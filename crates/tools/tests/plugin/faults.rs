@@ -105,7 +105,7 @@ async fn answers_that_cannot_be_used_are_told_and_the_plugin_goes_on() {
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
     for (tool, words) in [
         ("faulty_garbage", "answered with data that is not JSON: 'bad'"),
-        ("faulty_huge", "operation 'huge': a message may have 16 MiB at most"),
+        ("faulty_huge", "operation 'huge': an answer may have 16 MiB at most"),
         ("faulty_refuse", "operation 'refuse': not like this"),
     ] {
         let said = faulty.call(tool, "{}").await.unwrap();
@@ -125,7 +125,11 @@ async fn what_is_too_large_to_send_is_not_sent() {
     let echo = rig.connect("echo", rig.start()).await.unwrap();
     let arguments = json!({"text": "x".repeat(17 * 1024 * 1024)}).to_string();
     let said = echo.call("echo_echo", &arguments).await.unwrap();
-    assert!(said.is_error && said.text.contains("16 MiB at most"), "{:.200}", said.text);
+    assert!(
+        said.is_error && said.text.contains("arguments may have 16 MiB at most"),
+        "{:.200}",
+        said.text
+    );
     echo.connected.close().await;
 }
 
