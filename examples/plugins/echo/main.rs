@@ -8,7 +8,7 @@ use serde_json::json;
 fn main() -> ExitCode {
     let echo = Operation::new("echo", "Gives a text back, with a prefix if there is one.")
         .input(Input::new("text", Kind::String, "What to give back.").required())
-        .input(Input::new("prefix", Kind::String, "Put before it.").default(""))
+        .input(Input::new("prefix", Kind::String, "Put before it."))
         .output("text", Kind::String, "The text with its prefix.");
     Plugin::new("echo", "0.1.0")
         .describe("Gives back what it is given")

@@ -229,6 +229,9 @@ impl Provider {
             return Ok(reply::failed(&format!("there is no tool '{}' here", call.tool.tool)));
         };
         let place = format!("plugin '{}', operation '{}'", self.session.name, tool.operation);
+        if call.arguments.text().get().len() > limits::MESSAGE_BYTES_MAX {
+            return Ok(reply::failed(&format!("{place}: {}", too_large("arguments"))));
+        }
         let request = ExecuteRequest { operation: tool.operation.clone(), inputs: inputs(call) };
         tokio::select! {
             biased;
@@ -255,10 +258,7 @@ impl Provider {
             return Err(ProviderError::Unavailable(reason));
         }
         let message = match status.code() {
-            Code::OutOfRange if status.message().contains("too large") => {
-                let most = limits::MESSAGE_BYTES_MAX / (1024 * 1024);
-                format!("a message may have {most} MiB at most: {}", status.message())
-            }
+            Code::OutOfRange if status.message().contains("too large") => too_large("an answer"),
             code => match status.message() {
                 "" => format!("it answered with the gRPC status {code:?}"),
                 message => message.to_owned(),
@@ -266,6 +266,11 @@ impl Provider {
         };
         Ok(reply::failed(&format!("{place}: {message}")))
     }
+}
+
+fn too_large(what: &str) -> String {
+    let most = limits::MESSAGE_BYTES_MAX / (1024 * 1024);
+    format!("{what} may have {most} MiB at most")
 }
 
 /// Each argument's JSON as it arrived.

@@ -168,11 +168,8 @@ impl Findings {
         let first = self.plugins.iter().find(|known| known.name == found.name);
         found.shadowed_by = first.map(|first| first.folder.clone());
         // Named twice, it is still one.
-        if !self
-            .plugins
-            .iter()
-            .any(|known| known.executable == found.executable && known.name == found.name)
-        {
+        let is_same = |known: &Found| known.folder == found.folder && known.name == found.name;
+        if !self.plugins.iter().any(is_same) {
             self.plugins.push(found);
         }
     }

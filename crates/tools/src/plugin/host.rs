@@ -44,8 +44,7 @@ impl Host {
             .await
             .map_err(|error| format!("'{}' cannot be reached: {error}", socket.display()))?;
         let operations = OperationServiceClient::new(channel.clone())
-            .max_decoding_message_size(limits::MESSAGE_BYTES_MAX)
-            .max_encoding_message_size(limits::MESSAGE_BYTES_MAX);
+            .max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
         Ok(Host { channel, operations })
     }
 

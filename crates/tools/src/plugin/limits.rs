@@ -30,8 +30,8 @@ pub(super) const OPERATIONS_MAX: usize = 1000;
 /// Lines on stdout before the one that says where the plugin listens.
 pub(super) const LINES_BEFORE_HANDSHAKE_MAX: usize = 1000;
 
-/// One gRPC message, in either direction: as large as an MCP message may be, which it becomes.
-/// What is longer is refused by the length that it announces, before it is read.
+/// The arguments of a call, and its answer: as large as an MCP message may be, which it becomes. An
+/// answer that is longer is refused by the length that it announces, before it is read.
 pub(super) const MESSAGE_BYTES_MAX: usize = mcp::limits::FRAME_BYTES_MAX;
 
 /// Unix sockets have a path of 104 bytes on macOS, 108 on Linux.

@@ -1,0 +1,241 @@
+//! Plugins that do not do what they should: a clear word, and nothing left of them.
+
+use std::time::Duration;
+
+use provider::{CallContext, ProviderError};
+use serde_json::json;
+use tools::plugin::Start;
+
+use crate::rig::{Rig, gone};
+
+/// The operations of the faulty plugin that can be tools.
+const FAULTY: [&str; 9] =
+    ["ok", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
+
+async fn refusal(rig: &Rig, name: &str, start: Start) -> String {
+    match rig.connect(name, start).await {
+        Ok(_) => panic!("'{name}' was connected"),
+        Err(reason) => reason,
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_does_not_greet_is_told_and_leaves_nothing() {
+    for (name, body, words) in [
+        ("silent", "exit 0", "the process ended (exit status: 0)"),
+        (
+            "broken",
+            "echo 'no such library' >&2; exit 3",
+            "(exit status: 3); it said: no such library",
+        ),
+        ("chatty", "yes noise", "it prints, and does not say where it listens"),
+        ("core", "echo '9|1|unix|/x|grpc|'; sleep 300", "version 9 of go-plugin, not 1"),
+        ("version", "echo '1|2|unix|/x|grpc|'; sleep 300", "protocol version 2, not 1"),
+        ("netrpc", "echo '1|1|unix|/x|netrpc|'; sleep 300", "it speaks 'netrpc', not grpc"),
+        ("tcp", "echo '1|1|tcp|127.0.0.1:1|grpc|'; sleep 300", "it listens on 'tcp'"),
+        ("tls", "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|MIIB\"; sleep 300", "it wants TLS"),
+        ("outside", "echo '1|1|unix|/tmp/x|grpc|'; sleep 300", "is not in its private folder"),
+        (
+            "above",
+            "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/../x|grpc|\"; sleep 300",
+            "is not in its private folder",
+        ),
+        ("nothing", "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|\"; sleep 300", "is no socket"),
+    ] {
+        let rig = Rig::new();
+        rig.script(name, &format!("echo $$ > pid\n{body}"));
+        let refused = refusal(&rig, name, rig.start()).await;
+        assert!(refused.starts_with(&format!("plugin '{name}': ")), "{refused}");
+        assert!(refused.contains(words), "{name}: {refused}");
+        gone(std::fs::read_to_string(rig.project.join("pid")).unwrap().trim()).await;
+        rig.assert_empty();
+    }
+}
+
+#[tokio::test]
+async fn a_plugin_that_says_nothing_is_not_waited_for() {
+    let rig = Rig::new();
+    rig.script("slow", "echo $$ > pid\nwhile :; do sleep 1; done");
+    let start = Start { timeout: Duration::from_millis(800), ..rig.start() };
+    let refused = refusal(&rig, "slow", start).await;
+    assert!(refused.contains("it was not ready after 1 s"), "{refused}");
+    gone(std::fs::read_to_string(rig.project.join("pid")).unwrap().trim()).await;
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn the_environment_has_the_cookie_and_no_keys_of_ours() {
+    let rig = Rig::new();
+    rig.script("spy", "env > env; exit 1");
+    refusal(&rig, "spy", rig.start()).await;
+    let env = std::fs::read_to_string(rig.project.join("env")).unwrap();
+    assert!(env.contains("AWF_PLUGIN=awf-plugin-v1\n"), "{env}");
+    assert!(
+        env.contains("PLUGIN_PROTOCOL_VERSIONS=1\n") && env.contains("PLUGIN_UNIX_SOCKET_DIR=/")
+    );
+    assert!(!env.contains("PLUGIN_CLIENT_CERT") && !env.contains("COUNTERSIGN_"), "{env}");
+}
+
+#[tokio::test]
+async fn a_plugin_that_misses_its_cookie_says_so() {
+    let rig = Rig::new();
+    let program = crate::rig::built("awf-plugin-echo");
+    rig.script("uncooked", &format!("unset AWF_PLUGIN; exec {}", program.display()));
+    let refused = refusal(&rig, "uncooked", rig.start()).await;
+    assert!(refused.contains("(exit status: 1); it said: This binary is a plugin."), "{refused}");
+    rig.script("tls", &format!("PLUGIN_CLIENT_CERT=x exec {}", program.display()));
+    assert!(refusal(&rig, "tls", rig.start()).await.contains("asks for mutual TLS"));
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn a_config_that_the_plugin_refuses_is_told() {
+    let mut rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    rig.configure("faulty", &json!({"refuse": true}));
+    let refused = refusal(&rig, "faulty", rig.exposing(&FAULTY)).await;
+    assert!(refused.contains("Init failed: not with this config"), "{refused}");
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn answers_that_cannot_be_used_are_told_and_the_plugin_goes_on() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+    for (tool, words) in [
+        ("faulty_garbage", "answered with data that is not JSON: 'bad'"),
+        ("faulty_huge", "operation 'huge': an answer may have 16 MiB at most"),
+        ("faulty_refuse", "operation 'refuse': not like this"),
+    ] {
+        let said = faulty.call(tool, "{}").await.unwrap();
+        assert!(said.is_error && said.text.contains(words), "{tool}: {}", said.text);
+    }
+    let said = faulty.call("faulty_ok", "{}").await.unwrap();
+    assert!(!said.is_error && said.text == "fine", "{said:?}");
+    assert!(said.result.get("structuredContent").is_none());
+    faulty.connected.close().await;
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn what_is_too_large_to_send_is_not_sent() {
+    let rig = Rig::new();
+    rig.install("echo", "awf-plugin-echo");
+    let echo = rig.connect("echo", rig.start()).await.unwrap();
+    let arguments = json!({"text": "x".repeat(17 * 1024 * 1024)}).to_string();
+    let said = echo.call("echo_echo", &arguments).await.unwrap();
+    assert!(
+        said.is_error && said.text.contains("arguments may have 16 MiB at most"),
+        "{:.200}",
+        said.text
+    );
+    echo.connected.close().await;
+}
+
+#[tokio::test]
+async fn noise_becomes_log_lines() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+    faulty.call("faulty_print", "{}").await.unwrap();
+    for words in [
+        "noise before the line",
+        "noise behind the line",
+        "printed while it works",
+        "complained while it works",
+        "it calls itself 'other'",
+    ] {
+        faulty.heard(words).await;
+    }
+    faulty.connected.close().await;
+}
+
+#[tokio::test]
+async fn death_in_mid_call_is_told_with_its_last_words() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+    let (died, lost) = tokio::join!(faulty.call("faulty_die", "{}"), faulty.connected.lost());
+    for reason in [died.unwrap_err().to_string(), lost] {
+        assert!(reason.starts_with("plugin 'faulty': the process ended (signal: 6"), "{reason}");
+        assert!(reason.contains("it is all over"), "{reason}");
+    }
+    let after = faulty.call("faulty_ok", "{}").await;
+    assert!(matches!(&after, Err(ProviderError::Unavailable(_))), "{after:?}");
+    faulty.connected.close().await;
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn a_call_that_hangs_ends_with_its_deadline_or_when_nobody_wants_it() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+    let ctx = CallContext::within(Duration::from_millis(300));
+    let late = faulty.call_with("faulty_hang", "{}", &ctx).await;
+    assert!(matches!(late, Err(ProviderError::Timeout)), "{late:?}");
+
+    let ctx = CallContext::within(crate::rig::PATIENCE);
+    let calling = faulty.call_with("faulty_hang", "{}", &ctx);
+    let cancelling = async { ctx.cancel.cancel() };
+    let (cancelled, ()) = tokio::join!(calling, cancelling);
+    assert!(matches!(cancelled, Err(ProviderError::Cancelled)), "{cancelled:?}");
+    let said = faulty.call("faulty_ok", "{}").await.unwrap();
+    assert_eq!(said.text, "fine", "one call that hangs is not a plugin that hangs");
+    faulty.connected.close().await;
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn a_plugin_that_hangs_altogether_is_given_up() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+    let pids = faulty.call("faulty_fork", "{}").await.unwrap().text;
+    let ctx = CallContext::within(Duration::from_millis(300));
+    let late = faulty.call_with("faulty_freeze", "{}", &ctx).await;
+    assert!(matches!(late, Err(ProviderError::Timeout)), "{late:?}");
+    let lost = faulty.connected.lost().await;
+    assert!(lost.contains("plugin 'faulty': it does not answer any more"), "{lost}");
+    faulty.connected.close().await;
+    for pid in pids.split(' ') {
+        gone(pid).await;
+    }
+    rig.assert_empty();
+}
+
+#[tokio::test]
+async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
+    let rig = Rig::new();
+    rig.install("faulty", "awf-plugin-faulty");
+    for is_closed in [true, false] {
+        let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
+        let pids = faulty.call("faulty_fork", "{}").await.unwrap().text;
+        assert_eq!(pids.split(' ').count(), 2, "{pids}");
+        match is_closed {
+            true => faulty.connected.close().await,
+            // Whoever forgets to close it leaves nothing behind either.
+            false => drop(faulty),
+        }
+        for pid in pids.split(' ') {
+            match is_closed {
+                true => gone(pid).await,
+                false => {
+                    tokio::time::timeout(crate::rig::PATIENCE, slowly_gone(pid)).await.unwrap()
+                }
+            }
+        }
+    }
+}
+
+/// A plugin that is dropped gets time to say goodbye first.
+async fn slowly_gone(pid: &str) {
+    while std::path::Path::new(&format!("/proc/{pid}")).exists() {
+        let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+        if state.contains(") Z ") {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}

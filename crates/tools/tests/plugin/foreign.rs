@@ -1,0 +1,84 @@
+//! Plugins that share no code with us: in Python, with the gRPC and protobuf of its makers, and in
+//! Go, with HashiCorp's own library.
+
+use serde_json::json;
+
+use crate::rig::{Rig, tools_dir};
+
+#[tokio::test]
+async fn a_plugin_in_python_is_found_started_asked_and_ended() {
+    let mut rig = Rig::new();
+    let python = tools_dir("python-plugin");
+    let program = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/plugin/foreign.py");
+    let run = format!(
+        "echo $$ > pid\nPYTHONPATH={0}/generated exec {0}/bin/python {program}",
+        python.display()
+    );
+    rig.script("foreign", &run);
+    rig.configure("foreign", &json!({"greeting": "Hej", "loud": true}));
+    let foreign = rig.connect("foreign", rig.start()).await.unwrap();
+    let tools = foreign.tools().await;
+    assert_eq!(tools[0]["name"], "foreign_greet");
+    assert_eq!(
+        tools[0]["inputSchema"],
+        json!({
+            "type": "object",
+            "properties": {
+                "name": {"type": "string", "description": "Whom"},
+                "times": {"type": "integer", "default": 1},
+                "page": {"type": "string", "format": "uri"},
+                "tags": {"type": "array", "items": {}, "default": ["a"]},
+                "more": {"type": "object"},
+                "sure": {"type": "boolean", "default": false},
+                "share": {"type": "number", "default": 0.5},
+            },
+            "required": ["name"],
+            "additionalProperties": false,
+        })
+    );
+    let arguments = r#"{"name": "Åsa", "times": 2, "more": {"deep": [1, {"x": null}]}}"#;
+    let said = foreign.call("foreign_greet", arguments).await.unwrap();
+    assert!(!said.is_error, "{}", said.text);
+    assert_eq!(
+        said.result["structuredContent"],
+        json!({
+            "greeting": "Hej Åsa! Hej Åsa!",
+            "inputs": {"name": "Åsa", "times": 2, "more": {"deep": [1, {"x": null}]}},
+            "output": "greeted",
+        })
+    );
+    let failed = foreign.call("foreign_fail", "{}").await.unwrap();
+    assert!(failed.is_error && failed.text == "it always does", "{}", failed.text);
+    let raised = foreign.call("foreign_raise", "{}").await.unwrap();
+    assert!(raised.is_error && raised.text.contains("Exception calling application: oh"));
+    foreign.heard("greeting Åsa").await;
+    foreign.connected.close().await;
+    crate::rig::gone(std::fs::read_to_string(rig.project.join("pid")).unwrap().trim()).await;
+    rig.assert_empty();
+}
+
+/// AWF's own example `examples/plugins/awf-plugin-echo`, built from its sources with the real
+/// go-plugin, where somebody has built it: Go's modules cannot be had everywhere.
+#[tokio::test]
+async fn a_plugin_with_the_real_go_plugin_is_no_different() {
+    let Some(program) = std::env::var_os("COUNTERSIGN_TEST_GO_PLUGIN") else {
+        println!("not run: COUNTERSIGN_TEST_GO_PLUGIN names no executable");
+        return;
+    };
+    let rig = Rig::new();
+    let folder = crate::rig::place(&rig.own, "echo", &crate::rig::manifest("echo"));
+    std::fs::copy(program, folder.join("awf-plugin-echo")).unwrap();
+    let echo = rig.connect("echo", rig.start()).await.unwrap();
+    let tools = echo.tools().await;
+    assert_eq!(tools[0]["name"], "echo_echo");
+    assert_eq!(tools[0]["inputSchema"]["required"], json!(["text"]));
+    let words = tools[0]["description"].as_str().unwrap();
+    assert!(words.ends_with("Returns a JSON object with: output, text, prefix."), "{words}");
+    let said = echo.call("echo_echo", r#"{"text": "hi", "prefix": "> "}"#).await.unwrap();
+    let expected = json!({"output": "> hi", "text": "hi", "prefix": "> "});
+    assert_eq!(said.result["structuredContent"], expected);
+    let refused = echo.call("echo_echo", r#"{"text": ""}"#).await.unwrap();
+    assert!(refused.is_error && refused.text == "text is required", "{}", refused.text);
+    echo.connected.close().await;
+    rig.assert_empty();
+}
