@@ -97,6 +97,7 @@ impl OperationService for Faulty {
                 eprintln!("complained while it works");
             }
             "fork" => {
+                #[expect(clippy::zombie_processes, reason = "the host has to end it")]
                 let child = Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
                 answer.output = format!("{} {}", std::process::id(), child.id());
             }
