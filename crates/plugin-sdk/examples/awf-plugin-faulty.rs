@@ -24,8 +24,8 @@ use tokio::signal::unix::{SignalKind, signal};
 use tonic::transport::Server;
 use tonic::{Request, Response, Status, async_trait};
 
-const OPERATIONS: [&str; 9] =
-    ["ok", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
+const OPERATIONS: [&str; 10] =
+    ["ok", "mirror", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
 
 #[derive(Clone)]
 struct Faulty;
@@ -81,6 +81,7 @@ impl OperationService for Faulty {
         let mut answer = ExecuteResponse { success: true, ..Default::default() };
         match request.get_ref().operation.as_str() {
             "ok" => answer.output = "fine".to_owned(),
+            "mirror" => answer.data.clone_from(&request.get_ref().inputs),
             "die" => {
                 eprintln!("it is all over");
                 std::process::abort();
@@ -97,6 +98,7 @@ impl OperationService for Faulty {
                 eprintln!("complained while it works");
             }
             "fork" => {
+                #[expect(clippy::zombie_processes, reason = "the host has to end it")]
                 let child = Command::new("sleep").arg("300").stdout(Stdio::null()).spawn().unwrap();
                 answer.output = format!("{} {}", std::process::id(), child.id());
             }

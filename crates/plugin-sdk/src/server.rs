@@ -194,3 +194,52 @@ impl From<Value> for Answer {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn run(plugin: &Plugin, inputs: &Value) -> Result<Answer, String> {
+        let inputs = inputs.as_object().cloned().unwrap_or_default();
+        let (_, handler) = &plugin.operations[0];
+        let running = handler(Request { inputs, ..Request::default() });
+        running.now_or_never().expect("it does not wait")
+    }
+
+    #[test]
+    fn answers_errors_and_panics_come_back() {
+        let plugin =
+            Plugin::new("p", "1").operation(Operation::new("o", ""), |request| async move {
+                match request.text("want")? {
+                    "panic" => panic!("as asked"),
+                    "data" => Ok::<_, String>(json!({"a": 1})),
+                    "text" => Ok(json!("said")),
+                    _ => Ok(json!([1, 2])),
+                }
+            });
+        let answer = |want: &str| run(&plugin, &json!({"want": want}));
+        assert_eq!(answer("panic"), Err("the plugin panicked".to_owned()));
+        assert_eq!(answer("data").map(|answer| answer.data["a"].clone()), Ok(json!(1)));
+        assert_eq!(answer("text").map(|answer| answer.output), Ok("said".to_owned()));
+        assert_eq!(answer("list").map(|answer| answer.output), Ok("[1,2]".to_owned()));
+        assert_eq!(run(&plugin, &json!({})), Err("'want' must be given, as a text".to_owned()));
+    }
+
+    #[test]
+    fn defaults_are_texts_on_the_wire() {
+        for (value, expected) in [
+            (json!("a"), "a"),
+            (json!(7), "7"),
+            (json!(true), "true"),
+            (json!(["a"]), "[\"a\"]"),
+            (json!({"a": 1}), "{\"a\":1}"),
+        ] {
+            let Input(input) = Input::new("x", Kind::Object, "").default(value);
+            assert_eq!(input.default, expected);
+        }
+        let Input(input) = Input::new("x", Kind::String, "d").required().url();
+        assert!(input.required && input.validation == "url" && input.r#type == "string");
+    }
+}

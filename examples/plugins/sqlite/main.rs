@@ -46,8 +46,7 @@ fn query_rows(request: &Request) -> Result<Value, String> {
     let rows_max = request.config.get("rows_max").and_then(Value::as_u64).unwrap_or(ROWS_MAX);
     let read = || -> Result<Value, rusqlite::Error> {
         let mut statement = database.prepare(request.text("sql").unwrap_or_default())?;
-        let columns: Vec<String> =
-            statement.column_names().into_iter().map(str::to_owned).collect();
+        let columns: Vec<String> = statement.column_names().map(str::to_owned).collect();
         let mut found = statement.query(rusqlite::params_from_iter(&values))?;
         let (mut rows, mut more) = (Vec::new(), false);
         while let Some(row) = found.next()? {

@@ -123,9 +123,8 @@ impl Field {
         };
         let default = node.get("default").map(Node::to_json);
         let field = Field { kind: Some(kind), is_required: flag("required")?, default, allowed };
-        match &field.default {
-            Some(default) => field.fits(default).map_err(|fault| format!("default {fault}"))?,
-            None => {}
+        if let Some(default) = &field.default {
+            field.fits(default).map_err(|fault| format!("default {fault}"))?;
         }
         Ok(field)
     }

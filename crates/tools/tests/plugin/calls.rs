@@ -89,12 +89,12 @@ async fn only_what_is_exposed_becomes_tools() {
 #[tokio::test]
 async fn arguments_arrive_as_they_were_written() {
     let rig = Rig::new();
-    rig.install("echo", "awf-plugin-echo");
-    let echo = rig.connect("echo", rig.start()).await.unwrap();
-    let nested = r#"{"text": "x", "prefix": {"a": [1.50, 12345678901234567890123]}}"#;
-    let said = echo.call("echo_echo", nested).await.unwrap();
-    assert!(!said.is_error, "what the gate lets through is the plugin's to judge: {}", said.text);
-    echo.connected.close().await;
+    rig.install("faulty", "awf-plugin-faulty");
+    let faulty = rig.connect("faulty", rig.exposing(&["mirror"])).await.unwrap();
+    let written = r#"{"a":[1.50,12345678901234567890123,{"b":null}],"n":-0.0,"s":"\u00e9"}"#;
+    let said = faulty.call("faulty_mirror", written).await.unwrap();
+    assert_eq!(said.text, written, "there and back, every number and escape is the same text");
+    faulty.connected.close().await;
 }
 
 #[tokio::test]
