@@ -240,6 +240,73 @@ async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
     stage.assert_nothing_left().await;
 }
 
+/// A workflow as people write it, with the rest of its proxy; the options point at the model.
+fn written(stage: &Stage, proxy: &str) -> PathBuf {
+    let options = &stage.step(&json!({}))["options"];
+    let text = format!(
+        "\
+name: deploy
+version: \"1.0\"
+states:
+  initial: deploy
+  deploy:
+    type: step
+    agent:
+      provider: claude
+      prompt: \"Apply the new k8s manifest\"
+      options: {options}
+    on_success: done
+{proxy}
+  done: {{type: terminal, status: success}}
+"
+    );
+    let file = stage.dir().join("deploy.yaml");
+    std::fs::write(&file, text).unwrap();
+    file
+}
+
+const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
+
+/// Nothing said of a proxy; the built-in tools through the gate; these and a plugin's; the agent's
+/// own and a plugin's.
+#[tokio::test]
+async fn the_four_kinds_of_steps_are_valid_and_run() {
+    let plugins = "      plugin_tools:
+        - plugin: kubernetes
+          expose: [kubectl_apply, kubectl_get]";
+    let enabled = "    mcp_proxy:\n      enable: true";
+    let beside = "\n      intercept_builtins: false\n";
+    let operations = ["kubernetes_kubectl_apply", "kubernetes_kubectl_get"];
+    for (proxy, ours, has_native) in [
+        (String::new(), vec![], true),
+        (enabled.to_owned(), BUILT_IN.to_vec(), false),
+        (format!("{enabled}\n{plugins}"), [&BUILT_IN[..], &operations].concat(), false),
+        (format!("{enabled}{beside}{plugins}"), operations.to_vec(), true),
+    ] {
+        let stage = Stage::new("claude", [say("applied")]).await;
+        let operations = "kubectl_apply kubectl_get kubectl_delete";
+        install(&stage.workspace(), ".awf/plugins", "kubernetes", operations);
+        let file = written(&stage, &proxy);
+        for words in
+            [vec!["plugin", "approve", "kubernetes"], vec!["validate", file.to_str().unwrap()]]
+        {
+            let mut command = stage.countersign(words[0]);
+            command.args(&words[1..]);
+            let output = crate::agents::stage::ended(command).await;
+            assert_eq!(output.status.code(), Some(0), "{proxy}: {}", stdout(&output));
+        }
+        let (ran, words) = stage.run_json(&file, &[]).await;
+        assert_eq!(ran["steps"][0]["output"], "applied", "{proxy}: {words}");
+        let advertised = stage.model.advertised();
+        let mut seen: Vec<&str> =
+            advertised.iter().filter_map(|name| name.strip_prefix("mcp__awf-proxy__")).collect();
+        seen.sort_unstable();
+        assert_eq!(seen, ours, "{proxy}");
+        assert_eq!(advertised.contains("Bash"), has_native, "{proxy}: {advertised:?}");
+        stage.assert_nothing_left().await;
+    }
+}
+
 #[tokio::test]
 async fn an_operation_is_a_step_of_its_own_and_says_how_it_failed() {
     let dir = tempfile::tempdir().unwrap();
