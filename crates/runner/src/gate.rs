@@ -8,6 +8,7 @@ use domain::Caller;
 use domain::tool::ToolName;
 use futures_util::future::BoxFuture;
 use provider::{Gate, TraceContext};
+use tokio::io::DuplexStream;
 
 /// What is wanted of a step's gate.
 #[derive(Clone, Debug)]
@@ -38,6 +39,9 @@ pub trait StepGate: Send + Sync {
 
     /// The program and the arguments with which an agent starts its end of the connection.
     fn server(&self) -> (PathBuf, Vec<String>);
+
+    /// A new connection to it for an agent in this process, which is served like those of others.
+    fn connect(&self) -> DuplexStream;
 
     fn gate(&self) -> &dyn Gate;
 

@@ -3,8 +3,11 @@
 
 mod agent;
 mod command;
+mod openai;
 
 pub use agent::{command_in, request, tools};
+
+use agent::isolation;
 
 use std::path::PathBuf;
 use std::sync::Arc;
