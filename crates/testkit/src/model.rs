@@ -26,6 +26,9 @@ use tokio::task::JoinHandle;
 /// Prompts of tests may be large; what is larger is a mistake.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
+/// How long what was sent may take to leave before a connection is lost.
+const CUT_AFTER: Duration = Duration::from_millis(100);
+
 /// What the model does when it is asked.
 #[derive(Clone, Debug)]
 pub enum Turn {
@@ -94,7 +97,11 @@ impl Raw {
             }
             match self.then {
                 Then::End => None,
-                Then::Cut => Some((Err(std::io::Error::other("cut")), (false, body))),
+                Then::Cut => {
+                    // What is not on its way by now would be lost with the connection.
+                    tokio::time::sleep(CUT_AFTER).await;
+                    Some((Err(std::io::Error::other("cut")), (false, body)))
+                }
                 Then::Silence => std::future::pending().await,
                 Then::Again(pause) => {
                     tokio::time::sleep(pause).await;

@@ -213,8 +213,8 @@ async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
     }
     let heard = ran.heard();
     let ids = |value: &Value| value.as_str().unwrap().to_owned();
-    let asked: Vec<String> = heard[1]["tool_calls"].as_array().unwrap().iter()
-        .map(|call| ids(&call["id"])).collect();
+    let asked: Vec<String> =
+        heard[1]["tool_calls"].as_array().unwrap().iter().map(|call| ids(&call["id"])).collect();
     let answered: Vec<String> = heard[2..].iter().map(|it| ids(&it["tool_call_id"])).collect();
     assert_eq!((asked.len(), &asked), (3, &answered));
     records_when(&ran.stage.home(), |records| records.len() == 3).await;
@@ -285,7 +285,10 @@ async fn steps_that_run_at_once_keep_their_spans_apart() {
         let name = format!("tool.call.{tool}");
         let call = spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}"));
         let agent = parent(&call.parent_id).unwrap();
-        assert_eq!((agent.name.as_str(), &agent.attributes["provider"]), ("agent.call", &json!(provider)));
+        assert_eq!(
+            (agent.name.as_str(), &agent.attributes["provider"]),
+            ("agent.call", &json!(provider))
+        );
         assert!(agent.attributes["tokens_used"].as_i64().is_some_and(|tokens| tokens > 0));
         assert!(agent.attributes["model"].is_string(), "{agent:?}");
         let step_span = parent(&agent.parent_id).unwrap();

@@ -122,7 +122,7 @@ impl Wire {
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => {
                 Err(Failure::Redirect(self.target.elsewhere(&response)))
-            },
+            }
             StatusCode::NOT_FOUND if self.session.get().is_some() => Err(Failure::SessionEnded),
             status => Err(Failure::Status { status, error: read_error(response).await }),
         }

@@ -60,9 +60,8 @@ impl From<Fault> for Failed {
                 Again::Never
             }
             Fault::Rubbish(_) | Fault::Unfinished => Again::Later,
-            Fault::Reported { status, .. } => status.map_or(Again::Never, |status| {
-                retry::of_status(status, None, Timestamp::now())
-            }),
+            Fault::Reported { status, .. } => status
+                .map_or(Again::Never, |status| retry::of_status(status, None, Timestamp::now())),
         };
         let words = match &fault {
             Fault::Reported { message, .. } => format!("it failed: {}", one_line(message)),
@@ -151,9 +150,8 @@ impl<'a> Server<'a> {
         }
         let sending = self.target.send(Method::POST, self.headers.clone(), Bytes::from(body));
         let sent = timeout(SILENCE_MAX, sending).await.map_err(|_| silent())?;
-        let response = sent.map_err(|cause| {
-            Failed::new(format!("it cannot be reached: {cause}"), Again::Later)
-        })?;
+        let response =
+            sent.map_err(|cause| Failed::new(format!("it gave no answer: {cause}"), Again::Later))?;
         match response.status() {
             status if status.is_success() => read(response).await,
             status if status.is_redirection() => {
@@ -174,7 +172,8 @@ impl<'a> Server<'a> {
         let body = error_body(response).await;
         let error: Value = serde_json::from_str(&body).unwrap_or_default();
         // It will not be refilled while we wait.
-        if [&error["error"]["code"], &error["error"]["type"]].contains(&&"insufficient_quota".into())
+        if [&error["error"]["code"], &error["error"]["type"]]
+            .contains(&&"insufficient_quota".into())
         {
             again = Again::Never;
         }
@@ -188,9 +187,9 @@ impl<'a> Server<'a> {
             StatusCode::UNAUTHORIZED if self.settings.key.is_given() => {
                 format!("it does not accept the api_key (HTTP 401){said}")
             }
-            StatusCode::UNAUTHORIZED => format!(
-                "it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY{said}"
-            ),
+            StatusCode::UNAUTHORIZED => {
+                format!("it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY{said}")
+            }
             StatusCode::NOT_FOUND => format!(
                 "there is nothing at {} (HTTP 404), or no such model{said}",
                 self.settings.url.path()
@@ -254,5 +253,51 @@ fn one_line(text: &str) -> String {
     match words.char_indices().nth(WORDS_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &words[..end]),
         None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use domain::workflow::ResolvedOptions;
+
+    use super::*;
+
+    fn settings(url: String) -> Settings {
+        let (base_url, model) = (Some(url), Some("m".to_owned()));
+        let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
+        Settings::new(&options, &[]).unwrap()
+    }
+
+    /// Ten minutes, four times over: the clock is the test's own.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = settings(format!("http://{}", listener.local_addr().unwrap()));
+        let mut server = Server::new(&settings).unwrap();
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_secs(60 * 60);
+        let fault = server.ask(&[], &[], deadline).await.unwrap_err();
+        let said =
+            "the model's server at 127.0.0.1: it said nothing for 600 s; it was asked 4 times";
+        assert_eq!(fault, said);
+        assert!(begun.elapsed() >= SILENCE_MAX * 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_to_say_is_not_said() {
+        let settings = settings("http://127.0.0.1:1".to_owned());
+        let mut server = Server::new(&settings).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let much = "x".repeat(REQUEST_BYTES_MAX);
+        let fault = server.ask(&[much], &[], deadline).await.unwrap_err();
+        assert!(fault.ends_with("bytes by now, which is too much"), "{fault}");
+    }
+
+    #[test]
+    fn a_servers_words_fit_into_ours() {
+        assert_eq!(one_line(" a\r\n\tb \u{e9} "), "a b \u{e9}");
+        assert_eq!(one_line(&"\u{e9}".repeat(400)).chars().count(), WORDS_CHARS_MAX + 1);
     }
 }

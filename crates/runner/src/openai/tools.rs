@@ -230,7 +230,10 @@ mod tests {
     #[test]
     fn results_are_told_as_text() {
         for (result, expected) in [
-            (json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}), "a\nb"),
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                "a\nb",
+            ),
             (json!({"content": [{"type": "text", "text": "no"}], "isError": true}), "error: no"),
             (json!({"content": [], "structuredContent": {"n": 1}}), r#"{"n":1}"#),
             (

@@ -40,7 +40,10 @@ async fn a_run_that_is_interrupted_ends_at_once() {
         let ended = tokio::time::timeout(AT_ONCE, child.wait()).await;
         assert_eq!(ended.unwrap_or_else(|_| panic!("{name}")).unwrap().code(), Some(130), "{name}");
         let run = stage.last_run().await;
-        assert_eq!((&run["status"], &run["steps"][0]["status"]), (&json!("cancelled"), &json!("cancelled")));
+        assert_eq!(
+            (&run["status"], &run["steps"][0]["status"]),
+            (&json!("cancelled"), &json!("cancelled"))
+        );
         let records = records_when(&stage.home(), |records| records.len() == calls).await;
         assert!(records.iter().all(|record| record["status"] == "cancelled"), "{records:?}");
         stage.assert_nothing_left().await;

@@ -136,7 +136,8 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
     ])
     .await;
     // The call in the broken answer was not made; that in the whole one was, once.
-    let whole = json!({"id": "a", "name": "Bash", "arguments": "{\"command\": \"echo x >> times.txt\"}"});
+    let whole =
+        json!({"id": "a", "name": "Bash", "arguments": "{\"command\": \"echo x >> times.txt\"}"});
     let ran = run_with([half(), calls(&[whole], "tool_calls"), say("done")], |_, _| ()).await;
     assert_eq!(ran.step["output"], "done", "{}", ran.words);
     let made = std::fs::read_to_string(ran.stage.workspace().join("times.txt")).unwrap();
@@ -174,7 +175,8 @@ async fn a_server_that_does_not_hang_up_is_left() {
 
 #[tokio::test]
 async fn what_has_no_end_is_cut_off() {
-    let endless = |body: String| Turn::Raw(Raw::status(200, &body).then(Then::Again(Duration::ZERO)));
+    let endless =
+        |body: String| Turn::Raw(Raw::status(200, &body).then(Then::Again(Duration::ZERO)));
     let data = format!("data: {}", "x".repeat(1024 * 1024));
     let object = format!("{{\"a\": \"{}\", ", "x".repeat(1024 * 1024));
     let text = chunk(json!({"content": "x".repeat(1024 * 1024)}), None);
@@ -183,7 +185,9 @@ async fn what_has_no_end_is_cut_off() {
         case(vec![endless(object)], 1, "its answer has over 16777216 bytes in one piece"),
         case(vec![endless(format!("data: {text}\n\n"))], 1, "its answer has over 8388608 bytes"),
         case(
-            vec![Turn::Raw(Raw::status(400, &"x".repeat(1024 * 1024)).then(Then::Again(Duration::ZERO)))],
+            vec![Turn::Raw(
+                Raw::status(400, &"x".repeat(1024 * 1024)).then(Then::Again(Duration::ZERO)),
+            )],
             1,
             "it answered HTTP 400 Bad Request: xxx",
         ),
@@ -195,7 +199,8 @@ async fn what_has_no_end_is_cut_off() {
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let other = Model::start([say("never")]).await;
-    let elsewhere = format!("{}/v1/chat/completions", other.url()).replace("127.0.0.1", "localhost");
+    let elsewhere =
+        format!("{}/v1/chat/completions", other.url()).replace("127.0.0.1", "localhost");
     let moved = Raw::status(307, "").with("location", elsewhere);
     let words = "it redirects to localhost; redirects are not followed, since the key would travel";
     check(vec![case(vec![Turn::Raw(moved), say("never")], 1, words)]).await;
@@ -235,7 +240,7 @@ async fn a_server_that_is_not_there_is_told() {
     let closed = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
     for (base_url, code, words) in [
-        (closed.as_str(), "AGENT_FAILED", "it cannot be reached: "),
+        (closed.as_str(), "AGENT_FAILED", "it gave no answer: "),
         ("https://user:pw@127.0.0.1/v1", "INVALID_ARGUMENTS", "a user name or a password in it"),
         ("ftp://127.0.0.1/v1", "INVALID_ARGUMENTS", "base_url is no http or https address"),
     ] {

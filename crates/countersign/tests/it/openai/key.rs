@@ -39,11 +39,9 @@ fn searched(folder: &Path) -> usize {
 /// A server that says the key back wherever it can.
 #[tokio::test]
 async fn a_key_that_the_server_says_back_is_in_nothing() {
-    let collector = Collector::http().await;
+    let collector = Collector::grpc().await;
     let error = json!({"error": {"message": "bad key {authorization}"}}).to_string();
-    let echo = |finish: &str| {
-        chunk(json!({"content": "you said {authorization}"}), Some(finish))
-    };
+    let echo = |finish: &str| chunk(json!({"content": "you said {authorization}"}), Some(finish));
     let endings = [
         Turn::Raw(Raw::status(401, &error)),
         Turn::Raw(Raw::status(500, "oh {authorization}")),
