@@ -259,6 +259,33 @@ async fn odd_calls_are_made_or_told_of() {
     assert_eq!(ran.words.matches("a call of the model was not made").count(), 3, "{}", ran.words);
 }
 
+/// What the server says that it cost is summed, and the model is what it calls itself.
+#[tokio::test]
+async fn tokens_and_costs_are_those_of_all_turns() {
+    let priced = |delta: Value, finish: &str| {
+        let usage = json!({"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.25});
+        let last = json!({"choices": [], "usage": usage});
+        Turn::Raw(Raw::events([&chunk(delta, Some(finish)), &last]))
+    };
+    let read = json!({"index": 0, "id": "a", "function": {"name": "Read",
+        "arguments": "{\"path\": \"a.txt\"}"}});
+    let turns =
+        [priced(json!({"tool_calls": [read]}), "stop"), priced(json!({"content": "so"}), "stop")];
+    let stage = Stage::new(PROVIDER, turns).await;
+    let mut step = stage.step(&json!({"enable": true}));
+    step["on_success"] = json!("count");
+    let count = json!({"type": "step", "command": "echo {{.states.task.TokensUsed}}",
+                       "on_success": "done"});
+    let flow = stage.flow_of(json!({"initial": "task", "task": step, "count": count}));
+    let (ran, words) = stage.run_json(&flow, &[]).await;
+    let step = &ran["steps"][0];
+    assert_eq!((&step["tokens"], &step["cost_usd"]), (&json!(14), &json!(0.5)), "{words}");
+    assert_eq!((&step["model"], &step["output"]), (&json!("m-2"), &json!("so")), "{words}");
+    assert_eq!(ran["steps"][1]["output"], "14\n", "{words}");
+    let run = stage.last_run().await;
+    assert_eq!((&run["tokens"], &run["cost_usd"]), (&json!(14), &json!(0.5)), "{run}");
+}
+
 /// Two providers at once, each with its own span.
 #[tokio::test]
 async fn steps_that_run_at_once_keep_their_spans_apart() {

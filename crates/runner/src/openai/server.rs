@@ -43,13 +43,15 @@ pub(super) struct Server<'a> {
 /// Why a request has no answer.
 struct Failed {
     words: String,
+    /// The server's own words, the key not yet taken out of them.
+    said: String,
     again: Again,
     status: Option<StatusCode>,
 }
 
 impl Failed {
     fn new(words: impl Into<String>, again: Again) -> Failed {
-        Failed { words: words.into(), again, status: None }
+        Failed { words: words.into(), said: String::new(), again, status: None }
     }
 }
 
@@ -63,11 +65,12 @@ impl From<Fault> for Failed {
             Fault::Reported { status, .. } => status
                 .map_or(Again::Never, |status| retry::of_status(status, None, Timestamp::now())),
         };
-        let words = match &fault {
-            Fault::Reported { message, .. } => format!("it failed: {}", one_line(message)),
-            other => other.to_string(),
-        };
-        Failed::new(words, again)
+        match fault {
+            Fault::Reported { message, .. } => {
+                Failed { said: message, ..Failed::new("it failed", again) }
+            }
+            other => Failed::new(other.to_string(), again),
+        }
     }
 }
 
@@ -103,7 +106,7 @@ impl<'a> Server<'a> {
                 self.usage = Usage::NotAsked;
                 continue;
             }
-            let words = self.words(&failed.words);
+            let words = self.words(&failed);
             let random = getrandom::u32().unwrap_or(u32::MAX / 2);
             let Some(wait) = retry::wait(failed.again, attempt, random) else {
                 return Err(match attempt {
@@ -123,9 +126,15 @@ impl<'a> Server<'a> {
         }
     }
 
-    /// What people are told, without the key.
-    fn words(&self, words: &str) -> String {
-        self.settings.key.clear(&format!("the model's server at {}: {words}", self.target.host()))
+    /// What people are told. The key is taken out before anything is cut: half of it is too much.
+    fn words(&self, failed: &Failed) -> String {
+        let key = &self.settings.key;
+        let words = key.clear(&failed.words);
+        let words = format!("the model's server at {}: {words}", self.target.host());
+        match one_line(&key.clear(&failed.said)) {
+            said if said.is_empty() => words,
+            said => format!("{words}: {said}"),
+        }
     }
 
     /// An answer with the key in it would carry it into outputs and records.
@@ -181,22 +190,20 @@ impl<'a> Server<'a> {
             page if page.starts_with('<') => String::new(),
             text => text.to_owned(),
         });
-        let said = one_line(&said);
-        let said = if said.is_empty() { said } else { format!(": {said}") };
         let words = match status {
             StatusCode::UNAUTHORIZED if self.settings.key.is_given() => {
-                format!("it does not accept the api_key (HTTP 401){said}")
+                "it does not accept the api_key (HTTP 401)".to_owned()
             }
             StatusCode::UNAUTHORIZED => {
-                format!("it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY{said}")
+                "it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY".to_owned()
             }
-            StatusCode::NOT_FOUND => format!(
-                "there is nothing at {} (HTTP 404), or no such model{said}",
-                self.settings.url.path()
-            ),
-            status => format!("it answered HTTP {status}{said}"),
+            StatusCode::NOT_FOUND => {
+                let path = self.settings.url.path();
+                format!("there is nothing at {path}, or no such model (HTTP 404)")
+            }
+            status => format!("it answered HTTP {status}"),
         };
-        Failed { status: Some(status), ..Failed::new(words, again) }
+        Failed { words, said, again, status: Some(status) }
     }
 }
 
@@ -204,7 +211,7 @@ impl<'a> Server<'a> {
 fn refuses_usage(failed: &Failed) -> bool {
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
     failed.status.is_some_and(|status| refused.contains(&status))
-        && (failed.words.contains("stream_options") || failed.words.contains("include_usage"))
+        && (failed.said.contains("stream_options") || failed.said.contains("include_usage"))
 }
 
 async fn read(mut response: Response) -> Result<Answer, Failed> {
@@ -293,6 +300,21 @@ mod tests {
         let much = "x".repeat(REQUEST_BYTES_MAX);
         let fault = server.ask(&[much], &[], deadline).await.unwrap_err();
         assert!(fault.ends_with("bytes by now, which is too much"), "{fault}");
+    }
+
+    #[test]
+    fn no_part_of_a_key_is_left_at_a_cut() {
+        let key = "zebra-4711-violin-quagga";
+        let (base_url, model) = (Some("http://127.0.0.1:1"), Some("m".to_owned()));
+        let base_url = base_url.map(str::to_owned);
+        let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
+        let settings = Settings::new(&options, &[("OPENAI_API_KEY".into(), key.into())]).unwrap();
+        let server = Server::new(&settings).unwrap();
+        for before in 0..WORDS_CHARS_MAX {
+            let said = format!("{}{key}", "x".repeat(before));
+            let words = server.words(&Failed { said, ..Failed::new("no", Again::Never) });
+            assert!(!words.contains("zeb"), "{words}");
+        }
     }
 
     #[test]

@@ -68,7 +68,7 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
             "the model's server at 127.0.0.1: it does not accept the api_key (HTTP 401): no such key",
         ),
         case(vec![raw(status(403, "not you"))], 1, "it answered HTTP 403 Forbidden: not you"),
-        case(vec![raw(status(404, "no model m-1"))], 1, "at /v1/chat/completions (HTTP 404)"),
+        case(vec![raw(status(404, "no model m-1"))], 1, "at /v1/chat/completions, or no such model (HTTP 404): no model m-1"),
         case(vec![raw(Raw::status(400, "<html>"))], 1, "it answered HTTP 400 Bad Request"),
         case(vec![raw(Raw::status(429, &quota))], 1, "Too Many Requests: buy more"),
         well(
