@@ -275,10 +275,11 @@ fn place_of(calls: &[Call], index: Option<u64>, id: &str, name: &str) -> Option<
 
 /// An error that stands in the place of an answer, or in the midst of one.
 fn reported(object: &Value) -> Option<Fault> {
-    let error = &object["error"];
-    if error.is_null() {
-        return None;
-    }
+    let error = match &object["error"] {
+        Value::Null if object["object"] == "error" => object,
+        Value::Null => return None,
+        error => error,
+    };
     let status = [&error["code"], &error["status"]].iter().find_map(|code| code.as_u64());
     let status = status.and_then(|code| u16::try_from(code).ok());
     let message = message(object).unwrap_or_else(|| "an error without words".to_owned());

@@ -31,7 +31,7 @@ fn well(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
 
 /// The step's time is up first.
 fn late(turn: Turn) -> Case {
-    let words = "the step was not done within 1 s";
+    let words = "the step was not done within 3 s";
     Case { status: "timed_out", code: "TIMEOUT", ..case(vec![turn], 1, words) }
 }
 
@@ -39,7 +39,7 @@ async fn check(cases: Vec<Case>) {
     let checks = cases.into_iter().map(|case| async move {
         let name = format!("{:?}", case.turns[0]);
         let name: String = name.chars().take(200).collect();
-        let timeout = if case.status == "timed_out" { json!(1) } else { json!("1m") };
+        let timeout = if case.status == "timed_out" { json!(3) } else { json!("1m") };
         let ran = run_with(case.turns, |step, _| step["timeout"] = timeout).await;
         let Ran { stage, step, words } = &ran;
         assert_eq!(step["status"], case.status, "{name}: {words}");

@@ -1,5 +1,5 @@
-//! A server that is not ours: llama.cpp's own, with a model of a few kB that knows which token
-//! follows which.
+//! A server that is not ours: llama.cpp's own, with a tiny model that knows which token follows
+//! which and nothing else.
 
 use std::process::Stdio;
 

@@ -1,4 +1,4 @@
-"""llama.cpp's own HTTP server with a model of a few kilobytes that is made here.
+"""llama.cpp's own HTTP server with a tiny model that is made here.
 
 The model knows one thing: which token follows which. A question is answered by a call of Read, what
 came of a call by a sentence; llama.cpp does the rest, as with any model: it applies the template,

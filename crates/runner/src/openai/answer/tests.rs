@@ -266,6 +266,7 @@ fn errors_in_the_place_of_an_answer_are_told() {
         (json!({"error": {"message": "no", "code": 503}}), Some(503), "no"),
         (json!({"error": {"message": "no", "code": "rate_limit"}}), None, "no"),
         (json!({"error": "plain"}), None, "plain"),
+        (json!({"object": "error", "message": "no", "code": 400}), Some(400), "no"),
         (json!({"error": {}}), None, "an error without words"),
     ] {
         let fault = Fault::Reported { status, message: message.to_owned() };
