@@ -25,6 +25,7 @@ use provider::{Gate, TraceContext, Tracer};
 use runner::gate::{Gates, Plugged, StepGate, Wanted};
 use serde::{Deserialize, Serialize};
 use store::Store;
+use tokio::io::DuplexStream;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -42,6 +43,9 @@ use crate::{app, workspace};
 
 /// Connections of one agent at once; each of the known ones opens one.
 const CONNECTIONS_MAX: usize = 16;
+
+/// What an agent in this process may have on its way to us, or we to it.
+const CONNECTION_BYTES: usize = 64 * 1024;
 
 /// The file in a step's folder that `mcp-serve` reads.
 const FILE: &str = "step.json";
@@ -309,6 +313,14 @@ impl Open {
 }
 
 impl StepGate for Open {
+    fn connect(&self) -> DuplexStream {
+        let (ours, theirs) = tokio::io::duplex(CONNECTION_BYTES);
+        let (reader, writer) = tokio::io::split(ours);
+        let service = step::open(&self.gateway, &self.caller, &self.seen, self.trace.clone());
+        self.connections.spawn(stdio::serve(service, reader, writer, self.stop.clone()));
+        theirs
+    }
+
     fn private(&self) -> &Path {
         self.folder.path()
     }

@@ -109,7 +109,7 @@ codes! {
     MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
         "the route does not know this HTTP method"
     AgentFailed "AGENT_FAILED" Upstream false
-        "the agent in a step could not be started, did not get its tools, or ended without a result"
+        "the agent in a step could not be started, did not get its tools, or ended without a result; or the server of its model failed"
     CommandFailed "COMMAND_FAILED" Caller false
         "the command of a step ended with another exit code than 0, or by a signal"
     OperationFailed "OPERATION_FAILED" Upstream false

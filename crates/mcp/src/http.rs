@@ -1,5 +1,6 @@
 //! Streamable HTTP: [`server`] for clients that come to us, [`client`] for servers that we go to,
-//! and [`guard`] against pages that reach for a local port.
+//! and [`guard`] against pages that reach for a local port. [`target`] is the plain HTTP beneath the
+//! client, for whoever else has to reach a server.
 
 use http::HeaderName;
 
@@ -15,6 +16,9 @@ pub mod server;
 mod session;
 mod standing;
 mod streams;
+pub mod target;
+
+pub use pool::Response;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

@@ -10,6 +10,7 @@ use domain::workflow::PluginTools;
 use domain::{Caller, Refusal};
 use futures_util::future::BoxFuture;
 use provider::{Gate, TraceContext};
+use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 
 /// What is wanted of a step's gate.
@@ -68,6 +69,9 @@ pub trait StepGate: Send + Sync {
 
     /// The program and the arguments with which an agent starts its end of the connection.
     fn server(&self) -> (PathBuf, Vec<String>);
+
+    /// A new connection to it for an agent in this process, which is served like those of others.
+    fn connect(&self) -> DuplexStream;
 
     fn gate(&self) -> &dyn Gate;
 

@@ -3,6 +3,7 @@
 
 pub mod agent;
 pub mod gate;
+pub mod openai;
 mod process;
 pub mod run;
 pub mod step;

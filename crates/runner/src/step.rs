@@ -4,9 +4,12 @@
 mod agent;
 mod call;
 mod command;
+mod openai;
 mod operation;
 
 pub use agent::{command_in, request, tools};
+
+use agent::isolation;
 
 use std::path::PathBuf;
 use std::sync::Arc;

@@ -11,18 +11,23 @@ mod responses;
 use std::collections::{BTreeSet, VecDeque};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::{Request, State};
 use axum::http::{Method, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use futures_util::stream;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
 /// Prompts of tests may be large; what is larger is a mistake.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// How long what was sent may take to leave before a connection is lost.
+const CUT_AFTER: Duration = Duration::from_millis(100);
 
 /// What the model does when it is asked.
 #[derive(Clone, Debug)]
@@ -35,6 +40,81 @@ pub enum Turn {
     Stall,
     /// An HTTP error.
     Fail(u16),
+    /// Anything else that a server may do.
+    Raw(Raw),
+}
+
+/// An answer to the letter.
+#[derive(Clone, Debug)]
+pub struct Raw {
+    pub status: u16,
+    pub headers: Vec<(&'static str, String)>,
+    /// In it, `{authorization}` stands for what the request had in that header.
+    pub body: String,
+    pub then: Then,
+}
+
+/// What follows the body of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Then {
+    End,
+    /// The connection is lost.
+    Cut,
+    Silence,
+    /// The body again and again, with this much time in between.
+    Again(Duration),
+}
+
+impl Raw {
+    /// Server-sent events, each with this data.
+    pub fn events<'a>(data: impl IntoIterator<Item = &'a Value>) -> Raw {
+        let body = data.into_iter().map(event).collect();
+        let headers = vec![("content-type", "text/event-stream".to_owned())];
+        Raw { status: 200, headers, body, then: Then::End }
+    }
+
+    pub fn status(status: u16, body: &str) -> Raw {
+        Raw { status, headers: Vec::new(), body: body.to_owned(), then: Then::End }
+    }
+
+    #[must_use]
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Raw {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    #[must_use]
+    pub fn then(self, then: Then) -> Raw {
+        Raw { then, ..self }
+    }
+
+    fn respond(self, authorization: Option<&str>) -> Response {
+        let body = self.body.replace("{authorization}", authorization.unwrap_or_default());
+        let body = Bytes::from(body);
+        let pieces = stream::unfold((true, body), move |(is_first, body)| async move {
+            if is_first {
+                return Some((Ok(body.clone()), (false, body)));
+            }
+            match self.then {
+                Then::End => None,
+                Then::Cut => {
+                    // What is not on its way by now would be lost with the connection.
+                    tokio::time::sleep(CUT_AFTER).await;
+                    Some((Err(std::io::Error::other("cut")), (false, body)))
+                }
+                Then::Silence => std::future::pending().await,
+                Then::Again(pause) => {
+                    tokio::time::sleep(pause).await;
+                    Some((Ok(body.clone()), (false, body)))
+                }
+            }
+        });
+        let mut response = Response::builder().status(self.status);
+        for (name, value) in &self.headers {
+            response = response.header(*name, value);
+        }
+        response.body(Body::from_stream(pieces)).unwrap()
+    }
 }
 
 /// A tool call of the model.
@@ -106,6 +186,7 @@ impl Tool {
 pub struct Asked {
     pub path: String,
     pub body: Value,
+    pub authorization: Option<String>,
 }
 
 /// Which of the four APIs a path belongs to.
@@ -260,8 +341,11 @@ impl Drop for Model {
 async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let is_post = request.method() == Method::POST;
+    let authorization = request.headers().get(header::AUTHORIZATION);
+    let authorization = authorization.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
-    let asked = Asked { path, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) };
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let asked = Asked { path, body, authorization };
     kept.lock().unwrap().asked.push(asked.clone());
     if asked.path.ends_with("/count_tokens") || asked.path.ends_with(":countTokens") {
         let count = r#"{"input_tokens":1,"totalTokens":1}"#;
@@ -289,6 +373,7 @@ async fn turn(api: Api, asked: &Asked, kept: &Mutex<Kept>) -> Response {
         }
         Turn::Rubbish => reply(events, "data: {\"half\": [1, \n\nrubbish\u{0} \n\n".to_owned()),
         Turn::Stall => std::future::pending().await,
+        Turn::Raw(raw) => raw.respond(asked.authorization.as_deref()),
         Turn::Fail(status) => {
             let error = json!({"type": "invalid_request_error", "message": "scripted failure", "code": status});
             let status = StatusCode::from_u16(status).unwrap();

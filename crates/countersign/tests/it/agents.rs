@@ -24,7 +24,7 @@ pub(crate) fn ours(tool: &str, arguments: Value) -> Turn {
 }
 
 /// Read and Bash through the gate: a record with its receipt, a span under the step's, a log line.
-async fn works_through_the_gate(provider: &str) {
+pub(crate) async fn works_through_the_gate(provider: &str) {
     let collector = Collector::grpc().await;
     let turns = [
         ours("Read", json!({"path": "a.txt"})),

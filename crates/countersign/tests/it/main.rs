@@ -26,6 +26,7 @@ mod mcp_serve;
 mod metrics;
 mod misbehaving;
 mod obsigna;
+mod openai;
 mod openapi;
 mod operator;
 mod own_lists;

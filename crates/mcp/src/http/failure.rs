@@ -37,10 +37,6 @@ pub(super) enum Failure {
 }
 
 impl Failure {
-    pub(super) fn unreachable(host: &str, error: &(dyn Error + 'static)) -> Self {
-        Failure::Unreachable { host: host.to_owned(), cause: root_cause(error) }
-    }
-
     pub(super) fn broken_off(error: &hyper::Error) -> Self {
         Failure::BrokenOff(root_cause(error))
     }
@@ -90,7 +86,7 @@ fn status_text(status: StatusCode) -> String {
 }
 
 /// The innermost text: the outer ones say less.
-fn root_cause(error: &(dyn Error + 'static)) -> String {
+pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {
         cause = inner;

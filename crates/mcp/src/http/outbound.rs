@@ -2,20 +2,16 @@
 //! session needs and a bound on everything. Knows nothing of peers.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, OnceLock};
+use std::sync::OnceLock;
 
-use base64::Engine;
-use base64::prelude::BASE64_STANDARD as BASE64;
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HOST, LOCATION, PROXY_AUTHORIZATION};
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri};
-use http_body_util::Full;
-use percent_encoding::percent_decode_str;
-use url::{Position, Url};
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
+use url::Url;
 
-use super::dial::Dial;
 use super::failure::Failure;
-use super::pool::{Pool, Response};
+use super::pool::Response;
+use super::target::Target;
 use super::{
     EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
 };
@@ -29,11 +25,7 @@ use crate::version::Version;
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Wire {
-    pool: Arc<Pool>,
-    url: Url,
-    /// What a request asks for: the path, or the whole url where a proxy takes it.
-    target: Uri,
-    headers: HeaderMap,
+    target: Target,
     /// Those of a POST once the session is agreed on, which most messages come after.
     settled: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
@@ -41,26 +33,9 @@ pub(super) struct Wire {
 
 impl Wire {
     /// `headers` are sent with every request.
-    pub(super) fn new(mut url: Url, mut headers: HeaderMap) -> Result<Self, String> {
-        let dial = Dial::new(&url)?;
-        if let Some(login) = take_login(&mut url)
-            && !headers.contains_key(AUTHORIZATION)
-        {
-            headers.insert(AUTHORIZATION, login);
-        }
-        let unfit = |_| "the url cannot be asked for".to_owned();
-        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
-        headers.insert(HOST, host.map_err(|_| "the url cannot be asked for".to_owned())?);
-        let from = match dial.relayed() {
-            Some(authorization) => {
-                headers.extend(authorization.cloned().map(|value| (PROXY_AUTHORIZATION, value)));
-                Position::BeforeScheme
-            }
-            None => Position::BeforePath,
-        };
-        let target = url[from..Position::AfterQuery].parse().map_err(unfit)?;
-        let (settled, session) = (OnceLock::new(), OnceLock::new());
-        Ok(Wire { pool: Pool::new(dial), url, target, headers, settled, session })
+    pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
+        let target = Target::new(url, headers)?;
+        Ok(Wire { target, settled: OnceLock::new(), session: OnceLock::new() })
     }
 
     /// Gives the response once its status says that the message was taken.
@@ -122,7 +97,7 @@ impl Wire {
     }
 
     fn headers(&self, version: Option<Version>) -> HeaderMap {
-        let mut headers = self.headers.clone();
+        let mut headers = self.target.headers().clone();
         if let Some(session) = self.session.get() {
             headers.insert(SESSION_ID, session.clone());
         }
@@ -138,27 +113,19 @@ impl Wire {
         headers: HeaderMap,
         body: Bytes,
     ) -> Result<Response, Failure> {
-        let mut request = Request::new(Full::new(body));
-        *request.method_mut() = method;
-        *request.uri_mut() = self.target.clone();
-        *request.headers_mut() = headers;
-        let response =
-            self.pool.send(request).await.map_err(|fault| {
-                Failure::unreachable(self.url.host_str().unwrap_or("?"), &*fault)
-            })?;
+        let sent = self.target.send(method, headers, body).await;
+        let response = sent.map_err(|cause| {
+            let host = self.target.host().to_owned();
+            Failure::Unreachable { host, cause }
+        })?;
         match response.status() {
             status if status.is_success() => Ok(response),
-            status if status.is_redirection() => Err(Failure::Redirect(self.target(&response))),
+            status if status.is_redirection() => {
+                Err(Failure::Redirect(self.target.elsewhere(&response)))
+            }
             StatusCode::NOT_FOUND if self.session.get().is_some() => Err(Failure::SessionEnded),
             status => Err(Failure::Status { status, error: read_error(response).await }),
         }
-    }
-
-    fn target(&self, response: &Response) -> String {
-        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
-        let url = location.and_then(|location| self.url.join(location).ok());
-        let host = url.as_ref().and_then(Url::host_str);
-        host.unwrap_or("nowhere").to_owned()
     }
 }
 
@@ -171,20 +138,6 @@ fn insert_trace(headers: &mut HeaderMap, trace: &Trace) {
     if let Some(Ok(state)) = trace.state.as_deref().map(HeaderValue::from_str) {
         headers.insert(TRACESTATE, state);
     }
-}
-
-/// A user name and a password within a url are a login, and go no further in it.
-fn take_login(url: &mut Url) -> Option<HeaderValue> {
-    if url.username().is_empty() && url.password().is_none() {
-        return None;
-    }
-    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let login = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
-    let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64.encode(login))).ok()?;
-    value.set_sensitive(true);
-    // Fails for urls without a host, which are refused before.
-    let _ = url.set_username("").and_then(|()| url.set_password(None));
-    Some(value)
 }
 
 /// What a response is made of.

@@ -156,7 +156,7 @@ fn unheard() -> Context<'static> {
 }
 
 /// An answer whose body is still to be read.
-pub(super) struct Response {
+pub struct Response {
     head: Parts,
     body: Incoming,
     has_ended: bool,
@@ -165,16 +165,16 @@ pub(super) struct Response {
 }
 
 impl Response {
-    pub(super) fn status(&self) -> StatusCode {
+    pub fn status(&self) -> StatusCode {
         self.head.status
     }
 
-    pub(super) fn headers(&self) -> &HeaderMap {
+    pub fn headers(&self) -> &HeaderMap {
         &self.head.headers
     }
 
     /// The next piece of the body; `None` at its end.
-    pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
+    pub async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         while !self.has_ended && !self.body.is_end_stream() {
             match poll_fn(|cx| self.poll_frame(cx)).await.transpose()? {
                 Some(frame) => {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use domain::Code;
 use domain::workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
 use domain::workflow::{Outcome, Status};
-use provider::{Span, SpanKind, Value};
+use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
 
 use super::{Attempt, Failure, Work};
@@ -41,19 +41,12 @@ impl Work<'_> {
 
     async fn ask(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
         let attempt = self.attempt;
-        let provider = known(agent.provider)?;
+        let Some(provider) = program(agent.provider) else {
+            return self.converse(agent).await;
+        };
         let (proxy, demand) = attempt.asked();
         let tools = tools(&proxy);
-        let wanted = Wanted {
-            agent: attempt.identity(provider.as_str()),
-            root: attempt.dir(agent.dir.as_deref())?,
-            builtins: tools == Tools::Only,
-            plugins: if proxy.enable { Plugged::of(&proxy.plugin_tools) } else { Vec::new() },
-            servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
-            patience: Duration::ZERO,
-            trace: self.trace.clone(),
-            cancel: attempt.cancel.clone(),
-        };
+        let wanted = attempt.wanted(agent, proxy, self.trace.clone())?;
         let dir = wanted.root.clone();
         let gate = self.open(wanted).await?;
         let installed = attempt.installed(provider, agent).await?;
@@ -122,8 +115,27 @@ impl Work<'_> {
 }
 
 impl Attempt {
+    /// The gate of a step with an agent.
+    pub(super) fn wanted(
+        &self,
+        agent: &ResolvedAgent,
+        proxy: Proxy,
+        trace: TraceContext,
+    ) -> Result<Wanted, Failure> {
+        Ok(Wanted {
+            agent: self.identity(agent.provider.name()),
+            root: self.dir(agent.dir.as_deref())?,
+            builtins: tools(&proxy) == Tools::Only,
+            plugins: if proxy.enable { Plugged::of(&proxy.plugin_tools) } else { Vec::new() },
+            servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
+            patience: Duration::ZERO,
+            trace,
+            cancel: self.cancel.clone(),
+        })
+    }
+
     /// What the step says of its agent's tools.
-    fn asked(&self) -> (Proxy, Demand) {
+    pub(super) fn asked(&self) -> (Proxy, Demand) {
         let agent = self.workflow.state(&self.state).and_then(|state| state.agent());
         agent.map_or((Proxy::default(), Demand::Preferred), |agent| {
             (agent.proxy.clone(), agent.isolation)
@@ -190,16 +202,14 @@ struct Ran {
     ended: Result<Report, Failed>,
 }
 
-fn known(provider: Named) -> Result<Provider, Failure> {
+/// The program that is to be started; none: the model is spoken to by ourselves.
+fn program(provider: Named) -> Option<Provider> {
     match provider {
-        Named::Claude => Ok(Provider::Claude),
-        Named::Gemini => Ok(Provider::Gemini),
-        Named::Codex => Ok(Provider::Codex),
-        Named::OpenCode => Ok(Provider::OpenCode),
-        Named::OpenAiCompatible => {
-            let message = "the provider openai_compatible cannot be run by this version";
-            Err(Failure::new(Code::AgentFailed, message))
-        }
+        Named::Claude => Some(Provider::Claude),
+        Named::Gemini => Some(Provider::Gemini),
+        Named::Codex => Some(Provider::Codex),
+        Named::OpenCode => Some(Provider::OpenCode),
+        Named::OpenAiCompatible => None,
     }
 }
 
@@ -219,7 +229,7 @@ pub fn tools(proxy: &Proxy) -> Tools {
     }
 }
 
-fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
+pub(super) fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
     match (tools, reached) {
         (Tools::None | Tools::Beside, _) => "none",
         (Tools::Only, Isolation::Full) => "full",

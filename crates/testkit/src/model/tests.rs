@@ -3,7 +3,7 @@
 use super::*;
 
 fn asked(path: &str, body: Value) -> Asked {
-    Asked { path: path.to_owned(), body }
+    Asked { path: path.to_owned(), body, authorization: None }
 }
 
 #[test]

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
-use domain::workflow::{Inputs, Machine, Proxy, Resolved, ResolvedAgent, State, Workflow};
+use domain::workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
+use domain::workflow::{State, Workflow};
 use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
+use runner::openai::Settings;
 use runner::step;
 use serde_json::{Value, json};
 use tools::builtin::Workspace;
@@ -68,6 +70,10 @@ async fn step_of(machine: &Machine, state: &State, private: &Path) -> Value {
         Ok(Resolved::Agent(agent)) => {
             told["provider"] = json!(agent.provider.name());
             let proxy = state.agent().map(|agent| agent.proxy.clone()).unwrap_or_default();
+            if agent.provider == workflow::Provider::OpenAiCompatible {
+                describe_request(&mut told, &agent, &proxy);
+                return told;
+            }
             match launch(&agent, &proxy, private).await {
                 Ok((launch, dir)) => describe(&mut told, &launch, &dir),
                 Err(error) => told["unknown"] = json!(error),
@@ -129,6 +135,38 @@ fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
     };
 }
 
+/// A model is asked by ourselves: where, and with which tools. Whether there is a key, never which.
+fn describe_request(told: &mut Value, agent: &ResolvedAgent, proxy: &Proxy) {
+    let env: Vec<_> = std::env::vars_os().collect();
+    match Settings::new(&agent.options, &env) {
+        Ok(settings) => {
+            told["url"] = json!(settings.shown_url());
+            told["model"] = json!(settings.model);
+            told["has_key"] = json!(settings.key.is_given());
+            told["stream"] = json!(settings.stream);
+            told["max_turns"] = json!(settings.max_turns);
+        }
+        Err(faults) => told["unknown"] = json!(faults),
+    }
+    told["dir"] = json!(agent.dir);
+    told["tools"] = json!(tool_names(proxy));
+    let is_isolated = step::tools(proxy) == agent::Tools::Only;
+    told["isolation"] = json!(if is_isolated { "full" } else { "none" });
+}
+
+/// As a model would be told them; which tools servers have is not asked.
+fn tool_names(proxy: &Proxy) -> Vec<String> {
+    if !proxy.enable {
+        return Vec::new();
+    }
+    let builtins = BUILTINS.iter().filter(|_| proxy.intercept_builtins);
+    let servers = proxy.mcp_servers.iter().map(|server| format!("{server}__*"));
+    let plugins = proxy.plugin_tools.iter().flat_map(|tools| {
+        tools.expose.iter().map(|operation| format!("{}_{operation}", tools.plugin))
+    });
+    builtins.map(|name| (*name).to_owned()).chain(servers).chain(plugins).collect()
+}
+
 /// A variable's value, unless its name says that it is a key. Names of variables say so more freely
 /// than those that the redactor knows.
 fn shown(name: &str, value: &str) -> Value {
@@ -156,7 +194,7 @@ fn words(step: &Value) -> String {
             output::plain_lines(&text).replace('\n', "\n            ")
         ));
     };
-    for name in ["unknown", "operation", "dir"] {
+    for name in ["unknown", "operation", "url", "model", "dir"] {
         if let Some(text) = step[name].as_str() {
             say(name, text.to_owned());
         }
@@ -176,6 +214,10 @@ fn words(step: &Value) -> String {
     }
     if let Some(bytes) = step["stdin_bytes"].as_u64() {
         say("stdin", format!("{bytes} bytes"));
+    }
+    if let Some(tools) = step["tools"].as_array() {
+        let names: Vec<&str> = tools.iter().filter_map(Value::as_str).collect();
+        say("tools", names.join(" "));
     }
     if let Some(isolation) = step["isolation"].as_str() {
         say("isolation", isolation.to_owned());

@@ -100,6 +100,9 @@ impl Stage {
                 "env": {"FAKE_KEY": "test"}, "config": model::codex_config(&url), "model": "gpt-5.5",
             }),
             "opencode" => json!({"config": model::opencode_config(&url)}),
+            "openai_compatible" => {
+                json!({"base_url": format!("{url}/v1"), "model": "m-1", "api_key": "test"})
+            }
             other => panic!("unknown provider {other}"),
         };
         json!({

@@ -386,6 +386,26 @@ fn agents_and_their_proxy() {
             "WORKFLOW.BAD_VALUE @ states.s.options.top_p: expected 0 to 1, found 2",
         ),
         (
+            "type: agent, provider: openai_compatible, prompt: p, options: {temperature: §2.5}",
+            "WORKFLOW.BAD_VALUE @ states.s.options.temperature: expected 0 to 2, found 2.5",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {max_turns: §0}",
+            "WORKFLOW.BAD_VALUE @ states.s.options.max_turns: expected 1 to 1000, found 0",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {max_completion_tokens: §0}",
+            "WORKFLOW.BAD_VALUE @ states.s.options.max_completion_tokens: expected 1 to 10000000, found 0",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {stream: §1}",
+            "WORKFLOW.WRONG_TYPE @ states.s.options.stream: expected true or false, found a number",
+        ),
+        (
+            "type: agent, provider: openai_compatible, prompt: p, options: {§args: []}",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.options.args: openai_compatible has no such option; it is for claude, gemini, codex, opencode",
+        ),
+        (
             "A, mcp_proxy: {§enabled: true}",
             "MCP_PROXY.UNKNOWN_KEY @ states.s.mcp_proxy.enabled: unknown key; did you mean 'enable'?",
         ),

@@ -1,0 +1,253 @@
+//! Servers that refuse, fail, break off, fall silent, talk without end or send us elsewhere: the
+//! step fails with its code and says why, or the server is asked again. How often is counted.
+
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use serde_json::{Value, json};
+use testkit::model::{Model, Raw, Then, Turn};
+
+use super::{Ran, calls, chunk, run_with};
+use crate::agents::say;
+use crate::ledger::records_when;
+
+/// What a server does, how often it is asked, and what the step comes to.
+struct Case {
+    turns: Vec<Turn>,
+    requests: usize,
+    status: &'static str,
+    code: &'static str,
+    words: &'static str,
+}
+
+fn case(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
+    Case { turns, requests, status: "failure", code: "AGENT_FAILED", words }
+}
+
+/// All is well in the end; the log holds the words.
+fn well(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
+    Case { status: "success", code: "", ..case(turns, requests, words) }
+}
+
+/// The step's time is up first.
+fn late(turn: Turn) -> Case {
+    let words = "the step was not done within 3 s";
+    Case { status: "timed_out", code: "TIMEOUT", ..case(vec![turn], 1, words) }
+}
+
+async fn check(cases: Vec<Case>) {
+    let checks = cases.into_iter().map(|case| async move {
+        let name = format!("{:?}", case.turns[0]);
+        let name: String = name.chars().take(200).collect();
+        let timeout = if case.status == "timed_out" { json!(3) } else { json!("1m") };
+        let ran = run_with(case.turns, |step, _| step["timeout"] = timeout).await;
+        let Ran { stage, step, words } = &ran;
+        assert_eq!(step["status"], case.status, "{name}: {words}");
+        let (code, message) = ran.error();
+        assert_eq!(code, case.code, "{name}: {words}");
+        let told = if case.status == "success" { words } else { message };
+        assert!(told.contains(case.words), "{name}: {words}");
+        assert_eq!(stage.model.requests().len(), case.requests, "{name}: {words}");
+    });
+    join_all(checks).await;
+}
+
+fn status(status: u16, message: &str) -> Raw {
+    let body = json!({"error": {"message": message}}).to_string();
+    Raw::status(status, &body).with("content-type", "application/json")
+}
+
+#[tokio::test]
+async fn refusals_are_told_and_what_may_pass_is_asked_again() {
+    let raw = Turn::Raw;
+    let quota = json!({"error": {"message": "buy more", "code": "insufficient_quota"}}).to_string();
+    check(vec![
+        case(
+            vec![raw(status(401, "no such\nkey")), say("never")],
+            1,
+            "the model's server at 127.0.0.1: it does not accept the api_key (HTTP 401): no such key",
+        ),
+        case(vec![raw(status(403, "not you"))], 1, "it answered HTTP 403 Forbidden: not you"),
+        case(vec![raw(status(404, "no model m-1"))], 1, "at /v1/chat/completions, or no such model (HTTP 404): no model m-1"),
+        case(vec![raw(Raw::status(400, "<html>"))], 1, "it answered HTTP 400 Bad Request"),
+        case(vec![raw(Raw::status(429, &quota))], 1, "Too Many Requests: buy more"),
+        well(
+            vec![raw(status(429, "slow down").with("retry-after", "1")), say("at last")],
+            2,
+            "wait_ms=1",
+        ),
+        case(
+            vec![raw(status(429, "slow down").with("retry-after", "3600")), say("never")],
+            1,
+            "slow down; it is to be asked again in 3600 s, and the step ends before that",
+        ),
+        case(
+            vec![
+                raw(status(503, "x").with("retry-after", "Fri, 31 Dec 2100 23:59:59 GMT")),
+                say("never"),
+            ],
+            1,
+            "and the step ends before that",
+        ),
+        well(
+            vec![
+                raw(status(503, "x").with("retry-after", "Sun, 06 Nov 1994 08:49:37 GMT")),
+                say("at once"),
+            ],
+            2,
+            "it is asked again",
+        ),
+        well(vec![raw(status(500, "oops")), say("at last")], 2, "oops; it is asked again"),
+        case(vec![raw(status(502, "oops")); 9], 4, "Bad Gateway: oops; it was asked 4 times"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
+    let half = || {
+        let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "Bash",
+            "arguments": "{\"command\": \"echo x >> times.txt\"}"}}]});
+        Turn::Raw(Raw::events([&chunk(call, None)]).then(Then::Cut))
+    };
+    let text = json!({"role": "assistant", "content": "well "});
+    let ended_early = Turn::Raw(Raw::events([&chunk(text, None)]));
+    check(vec![
+        well(vec![half(), say("whole")], 2, "broke off before its end; it is asked again"),
+        well(vec![ended_early, say("whole")], 2, "broke off before its end"),
+        case(vec![half(); 9], 4, "its answer broke off before its end; it was asked 4 times"),
+        case(vec![Turn::Rubbish; 9], 4, "its answer makes no sense"),
+        case(vec![Turn::Raw(Raw::status(200, "<html>hello</html>"))], 1, "no choices in it"),
+        case(vec![Turn::Raw(Raw::status(200, "{}"))], 1, "no choices in it"),
+        case(vec![Turn::Raw(Raw::status(204, ""))], 1, "no choices in it"),
+        well(
+            vec![
+                Turn::Raw(Raw::events([&json!({"error": {"message": "busy", "code": 503}})])),
+                say("then"),
+            ],
+            2,
+            "it failed: busy; it is asked again",
+        ),
+        case(
+            vec![Turn::Raw(Raw::events([&json!({"error": {"message": "bad", "code": 400}})]))],
+            1,
+            "it failed: bad",
+        ),
+    ])
+    .await;
+    // The call in the broken answer was not made; that in the whole one was, once.
+    let whole =
+        json!({"id": "a", "name": "Bash", "arguments": "{\"command\": \"echo x >> times.txt\"}"});
+    let ran = run_with([half(), calls(&[whole], "tool_calls"), say("done")], |_, _| ()).await;
+    assert_eq!(ran.step["output"], "done", "{}", ran.words);
+    let made = std::fs::read_to_string(ran.stage.workspace().join("times.txt")).unwrap();
+    assert_eq!(made, "x\n");
+    records_when(&ran.stage.home(), |records| records.len() == 1).await;
+}
+
+#[tokio::test]
+async fn silence_and_slowness_end_with_the_steps_time() {
+    let begun = || Raw::events([&chunk(json!({"content": "well"}), None)]);
+    let drip = begun().then(Then::Again(Duration::from_millis(20)));
+    let alive = Raw::status(200, ": alive\n\n").with("content-type", "text/event-stream");
+    check(vec![
+        late(Turn::Stall),
+        late(Turn::Raw(begun().then(Then::Silence))),
+        late(Turn::Raw(drip)),
+        late(Turn::Raw(alive.then(Then::Again(Duration::from_millis(20))))),
+        late(Turn::Raw(status(500, "x").then(Then::Silence))),
+    ])
+    .await;
+}
+
+/// Whatever comes after a whole answer is not waited for.
+#[tokio::test]
+async fn a_server_that_does_not_hang_up_is_left() {
+    let answer = Raw::events([&chunk(json!({"content": "said"}), Some("stop"))]);
+    let done = Raw { body: format!("{}data: [DONE]\n\n", answer.body), ..answer.clone() };
+    check(vec![
+        well(vec![Turn::Raw(done.then(Then::Silence))], 1, "said"),
+        well(vec![Turn::Raw(answer.clone().then(Then::Silence))], 1, "said"),
+        well(vec![Turn::Raw(answer.then(Then::Cut))], 1, "said"),
+    ])
+    .await;
+}
+
+#[tokio::test]
+async fn what_has_no_end_is_cut_off() {
+    let endless =
+        |body: String| Turn::Raw(Raw::status(200, &body).then(Then::Again(Duration::ZERO)));
+    let data = format!("data: {}", "x".repeat(1024 * 1024));
+    let object = format!("{{\"a\": \"{}\", ", "x".repeat(1024 * 1024));
+    let text = chunk(json!({"content": "x".repeat(1024 * 1024)}), None);
+    check(vec![
+        case(vec![endless(data)], 1, "its answer has over 16777216 bytes in one piece"),
+        case(vec![endless(object)], 1, "its answer has over 16777216 bytes in one piece"),
+        case(vec![endless(format!("data: {text}\n\n"))], 1, "its answer has over 8388608 bytes"),
+        case(
+            vec![Turn::Raw(
+                Raw::status(400, &"x".repeat(1024 * 1024)).then(Then::Again(Duration::ZERO)),
+            )],
+            1,
+            "it answered HTTP 400 Bad Request: xxx",
+        ),
+    ])
+    .await;
+}
+
+/// The key would travel.
+#[tokio::test]
+async fn a_redirect_is_not_followed() {
+    let other = Model::start([say("never")]).await;
+    let elsewhere =
+        format!("{}/v1/chat/completions", other.url()).replace("127.0.0.1", "localhost");
+    let moved = Raw::status(307, "").with("location", elsewhere);
+    let words = "it redirects to localhost; redirects are not followed, since the key would travel";
+    check(vec![case(vec![Turn::Raw(moved), say("never")], 1, words)]).await;
+    let near = Raw::status(302, "").with("location", "/v2/chat/completions");
+    check(vec![case(vec![Turn::Raw(near), say("never")], 1, "it redirects to 127.0.0.1")]).await;
+    assert!(other.requests().is_empty());
+}
+
+#[tokio::test]
+async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
+    let stop = |delta: Value, finish: &str| Turn::Raw(Raw::events([&chunk(delta, Some(finish))]));
+    check(vec![
+        case(vec![stop(json!({"refusal": "I cannot"}), "stop")], 1, "the model refused: I cannot"),
+        case(vec![stop(json!({"content": "we"}), "content_filter")], 1, "content filter ended"),
+        well(vec![stop(json!({"content": "we"}), "length")], 1, "cut at its longest"),
+    ])
+    .await;
+}
+
+/// A few servers refuse to say what a stream costs: they are asked without, and not again with it.
+#[tokio::test]
+async fn a_server_that_knows_no_stream_options_is_asked_without() {
+    let refused = status(400, "Unrecognized request argument supplied: stream_options");
+    let read = json!({"id": "a", "name": "Read", "arguments": "{\"path\": \"a.txt\"}"});
+    let turns = [Turn::Raw(refused), calls(&[read], "tool_calls"), say("done")];
+    let ran = run_with(turns, |_, _| ()).await;
+    assert_eq!(ran.step["output"], "done", "{}", ran.words);
+    let asked = ran.stage.model.turns();
+    let wanted: Vec<bool> =
+        asked.iter().map(|asked| asked.body.get("stream_options").is_some()).collect();
+    assert_eq!(wanted, [true, false, false]);
+}
+
+#[tokio::test]
+async fn a_server_that_is_not_there_is_told() {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let closed = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    for (base_url, code, words) in [
+        (closed.as_str(), "AGENT_FAILED", "it gave no answer: "),
+        ("https://user:pw@127.0.0.1/v1", "INVALID_ARGUMENTS", "a user name or a password in it"),
+        ("ftp://127.0.0.1/v1", "INVALID_ARGUMENTS", "base_url is no http or https address"),
+    ] {
+        let ran = run_with([], |step, _| step["options"]["base_url"] = json!(base_url)).await;
+        let (found, message) = ran.error();
+        assert_eq!(found, code, "{}", ran.words);
+        assert!(message.contains(words) && !message.contains("pw"), "{message}");
+        assert_eq!(message.contains("it was asked 4 times"), code == "AGENT_FAILED", "{message}");
+    }
+}

@@ -1,0 +1,73 @@
+//! That the key of a model's server is in nothing that people or programs can read.
+
+use std::path::Path;
+
+use serde_json::json;
+use testkit::model::{Raw, Turn};
+use testkit::otlp::Collector;
+
+use super::{KEY, PROVIDER, calls, chunk};
+use crate::agents::say;
+use crate::agents::stage::{Stage, ended};
+use crate::gate::{stderr, stdout};
+
+/// In no output, and in no byte of the home; the records of the run are there too.
+pub(super) async fn assert_nowhere(stage: &Stage, words: &str) {
+    assert!(!words.contains(KEY), "{words}");
+    let shown = stage.last_run().await.to_string();
+    assert!(!shown.contains(KEY), "{shown}");
+    assert!(searched(&stage.home()) > 3, "the home has files");
+}
+
+/// How many files have no key in them.
+fn searched(folder: &Path) -> usize {
+    let mut count = 0;
+    for entry in std::fs::read_dir(folder).unwrap().flatten() {
+        let path = entry.path();
+        if path.is_dir() {
+            count += searched(&path);
+        } else if path.is_file() {
+            let bytes = std::fs::read(&path).unwrap();
+            let found = bytes.windows(KEY.len()).any(|window| window == KEY.as_bytes());
+            assert!(!found, "{}", path.display());
+            count += 1;
+        }
+    }
+    count
+}
+
+/// A server that says the key back wherever it can.
+#[tokio::test]
+async fn a_key_that_the_server_says_back_is_in_nothing() {
+    let collector = Collector::grpc().await;
+    let error = json!({"error": {"message": "bad key {authorization}"}}).to_string();
+    let echo = |finish: &str| chunk(json!({"content": "you said {authorization}"}), Some(finish));
+    let endings = [
+        Turn::Raw(Raw::status(401, &error)),
+        Turn::Raw(Raw::status(500, "oh {authorization}")),
+        Turn::Raw(Raw::events([&json!({"error": {"message": "no {authorization}", "code": 400}})])),
+        Turn::Raw(Raw::events([&echo("stop")])),
+    ];
+    for (number, ending) in endings.into_iter().enumerate() {
+        let path = "{\"path\": \"{authorization}\"}";
+        let turns = [calls(&[json!({"id": "a", "name": "Read", "arguments": path})], "tool_calls")];
+        let turns = turns.into_iter().chain(vec![ending; 4]).chain([say("never")]);
+        let stage = Stage::new(PROVIDER, turns).await;
+        let mut step = stage.step(&json!({"enable": true}));
+        step["options"].as_object_mut().unwrap().remove("api_key");
+        let then = json!({"type": "step", "command": "echo {{.states.task.Output}}",
+                          "on_success": "done"});
+        step["on_success"] = json!("then");
+        let flow = stage.flow_of(json!({"initial": "task", "task": step, "then": then}));
+        let mut command = stage.command(&flow, &["-o", "json", "--otel-exporter", &collector.url]);
+        command.env("OPENAI_API_KEY", KEY).env("COUNTERSIGN_LOG", "trace").env("RUST_LOG", "trace");
+        let output = ended(command).await;
+        let words = format!("{}\n{}", stdout(&output), stderr(&output));
+        assert_eq!(output.status.code() == Some(0), number == 3, "{words}");
+        assert!(words.contains("[redacted]"), "{words}");
+        assert_eq!(stage.model.turns()[0].authorization, Some(format!("Bearer {KEY}")));
+        assert_nowhere(&stage, &words).await;
+    }
+    collector.spans(4 * 4).await;
+    assert!(!collector.text().contains(KEY));
+}

@@ -1,0 +1,94 @@
+//! One address that requests are sent to, over connections that are kept: its host, the proxy before
+//! it, and the headers that every request carries. Follows no redirect and knows nothing of MCP.
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD as BASE64;
+use bytes::Bytes;
+use http::header::{AUTHORIZATION, HOST, LOCATION, PROXY_AUTHORIZATION};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri};
+use http_body_util::Full;
+use percent_encoding::percent_decode_str;
+use url::{Position, Url};
+
+use super::dial::Dial;
+use super::failure::root_cause;
+use super::pool::{Pool, Response};
+
+pub struct Target {
+    pool: Arc<Pool>,
+    url: Url,
+    /// What a request asks for: the path, or the whole url where a proxy takes it.
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Target {
+    /// For an http or https url with a host. `headers` are those of every request.
+    pub fn new(mut url: Url, mut headers: HeaderMap) -> Result<Target, String> {
+        let dial = Dial::new(&url)?;
+        if let Some(login) = take_login(&mut url)
+            && !headers.contains_key(AUTHORIZATION)
+        {
+            headers.insert(AUTHORIZATION, login);
+        }
+        let unfit = || "the url cannot be asked for".to_owned();
+        let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
+        headers.insert(HOST, host.map_err(|_| unfit())?);
+        let from = match dial.relayed() {
+            Some(authorization) => {
+                headers.extend(authorization.cloned().map(|value| (PROXY_AUTHORIZATION, value)));
+                Position::BeforeScheme
+            }
+            None => Position::BeforePath,
+        };
+        let uri = url[from..Position::AfterQuery].parse().map_err(|_| unfit())?;
+        Ok(Target { pool: Pool::new(dial), url, uri, headers })
+    }
+
+    /// Those of every request, to be added to.
+    pub fn headers(&self) -> &HeaderMap {
+        &self.headers
+    }
+
+    pub fn host(&self) -> &str {
+        self.url.host_str().unwrap_or("?")
+    }
+
+    /// Gives the answer once its head is there; an error says in words why there is none.
+    pub async fn send(
+        &self,
+        method: Method,
+        headers: HeaderMap,
+        body: Bytes,
+    ) -> Result<Response, String> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = method;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = headers;
+        self.pool.send(request).await.map_err(|fault| root_cause(&*fault))
+    }
+
+    /// The host that an answer would send us on to.
+    pub fn elsewhere(&self, response: &Response) -> String {
+        let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
+        let url = location.and_then(|location| self.url.join(location).ok());
+        let host = url.as_ref().and_then(Url::host_str);
+        host.unwrap_or("nowhere").to_owned()
+    }
+}
+
+/// A user name and a password within a url are a login, and go no further in it.
+fn take_login(url: &mut Url) -> Option<HeaderValue> {
+    if url.username().is_empty() && url.password().is_none() {
+        return None;
+    }
+    let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let login = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
+    let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64.encode(login))).ok()?;
+    value.set_sensitive(true);
+    // Fails for urls without a host, which are refused before.
+    let _ = url.set_username("").and_then(|()| url.set_password(None));
+    Some(value)
+}

@@ -1,0 +1,175 @@
+//! A model behind an OpenAI-compatible server, spoken to by this process: no program stands between
+//! the model and the gate, so there are no tools but the gate's.
+
+mod answer;
+mod key;
+mod retry;
+mod server;
+mod settings;
+mod tools;
+
+use std::collections::HashSet;
+
+use domain::Code;
+use mcp::object::{Members, quote};
+use tokio::io::DuplexStream;
+use tokio::time::Instant;
+
+use self::answer::{Answer, Call};
+use self::server::Server;
+use self::tools::Tools;
+
+pub use settings::Settings;
+
+/// What a model is asked to do.
+pub struct Task<'a> {
+    pub settings: &'a Settings,
+    pub system_prompt: Option<&'a str>,
+    pub prompt: &'a str,
+    /// A connection to the step's gate, where there are to be tools.
+    pub gate: Option<DuplexStream>,
+    /// The step ends then.
+    pub deadline: Instant,
+}
+
+/// What the answers of a conversation came to, however it ended.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Spent {
+    pub model: Option<String>,
+    pub tokens: Option<u64>,
+    pub cost_usd: Option<f64>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Failed {
+    pub code: Code,
+    pub message: String,
+}
+
+impl Failed {
+    fn new(code: Code, message: impl Into<String>) -> Failed {
+        Failed { code, message: message.into() }
+    }
+
+    fn agent(message: String) -> Failed {
+        Failed::new(Code::AgentFailed, message)
+    }
+}
+
+/// Speaks with the model until it wants no more tools; gives its last words.
+pub async fn converse(task: Task<'_>, spent: &mut Spent) -> Result<String, Failed> {
+    let mut server = Server::new(task.settings).map_err(Failed::agent)?;
+    let tools = match task.gate {
+        Some(gate) => {
+            let patience = task.deadline.saturating_duration_since(Instant::now());
+            Tools::open(gate, patience).await.map_err(Failed::agent)?
+        }
+        None => Tools::default(),
+    };
+    let system = task.system_prompt.map(|text| message("system", text));
+    let mut messages: Vec<String> = system.into_iter().collect();
+    messages.push(message("user", task.prompt));
+    let turns_max = task.settings.max_turns;
+    for turn in 1..=turns_max {
+        let asked = server.ask(&messages, &tools.definitions, task.deadline).await;
+        let mut answer = asked.map_err(Failed::agent)?;
+        spent.add(&answer);
+        if answer.calls.is_empty() {
+            return last_words(answer);
+        }
+        // Nobody would hear what came of calls in the last turn, so they are not made.
+        if turn < turns_max {
+            name_calls(&mut answer.calls, turn);
+            messages.push(said(&answer));
+            let results = tools.answer(&answer.calls).await;
+            messages.extend(answer.calls.iter().zip(&results).map(|(call, it)| result(call, it)));
+        }
+    }
+    let message = format!("the model still asks for tools after {turns_max} turns (max_turns)");
+    Err(Failed::new(Code::ProxyLoopGuard, message))
+}
+
+impl Spent {
+    fn add(&mut self, answer: &Answer) {
+        if let Some(model) = &answer.model {
+            self.model = Some(model.clone());
+        }
+        let Some(usage) = answer.usage else { return };
+        let tokens = self.tokens.get_or_insert(0);
+        *tokens = tokens.saturating_add(usage.tokens);
+        if let Some(cost_usd) = usage.cost_usd {
+            *self.cost_usd.get_or_insert(0.0) += cost_usd;
+        }
+    }
+}
+
+/// Of an answer without calls.
+fn last_words(answer: Answer) -> Result<String, Failed> {
+    match answer.finish.as_deref() {
+        Some("tool_calls" | "function_call") => {
+            let message = "the model asks for tools and names none: it is not asked again";
+            return Err(Failed::new(Code::ProxyLoopGuard, message));
+        }
+        Some("content_filter") => {
+            let message = "the server's content filter ended the model's answer";
+            return Err(Failed::new(Code::AgentFailed, message));
+        }
+        Some("length") => tracing::warn!("the model's answer was cut at its longest"),
+        Some(_) | None => {}
+    }
+    if answer.text.is_empty() && !answer.refusal.is_empty() {
+        return Err(Failed::agent(format!("the model refused: {}", answer.refusal)));
+    }
+    Ok(answer.text)
+}
+
+/// Each call needs an id of its own, for its answer to be told from others.
+fn name_calls(calls: &mut [Call], turn: u32) {
+    let mut taken = HashSet::new();
+    for (number, call) in calls.iter_mut().enumerate() {
+        if call.id.is_empty() || taken.contains(&call.id) {
+            call.id = format!("call_{turn}_{number}");
+        }
+        taken.insert(call.id.clone());
+    }
+}
+
+fn message(role: &str, content: &str) -> String {
+    format!(r#"{{"role":{},"content":{}}}"#, quote(role), quote(content))
+}
+
+/// The model's own words with its calls. Arguments that are no JSON are left out: servers that read
+/// them refuse the whole conversation. The answer to the call quotes them.
+fn said(answer: &Answer) -> String {
+    let calls = answer.calls.iter().map(|call| {
+        let name = if call.name.is_empty() { "unknown" } else { &call.name };
+        let arguments = tools::arguments(&call.arguments).unwrap_or_else(|_| "{}".to_owned());
+        let mut function = Members::default();
+        function.set("name", quote(name));
+        function.set("arguments", quote(&arguments));
+        let mut told = Members::default();
+        told.set("id", quote(&call.id));
+        told.set("type", r#""function""#);
+        told.set("function", function.write_text());
+        told.write_text()
+    });
+    let calls: Vec<String> = calls.collect();
+    let mut told = Members::default();
+    told.set("role", r#""assistant""#);
+    let content = if answer.text.is_empty() { "null".to_owned() } else { quote(&answer.text) };
+    told.set("content", content);
+    if !answer.reasoning.is_empty() {
+        told.set("reasoning_content", quote(&answer.reasoning));
+    }
+    told.set("tool_calls", format!("[{}]", calls.join(",")));
+    told.write_text()
+}
+
+fn result(call: &Call, text: &str) -> String {
+    let mut told = Members::default();
+    told.set("role", r#""tool""#);
+    told.set("tool_call_id", quote(&call.id));
+    told.set("content", quote(text));
+    told.write_text()
+}

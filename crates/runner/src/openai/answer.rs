@@ -1,0 +1,322 @@
+//! An answer of a Chat Completions server, put together from its bytes as they come: events or one
+//! object, whichever it is. Reads no socket; where the bytes were cut changes nothing.
+
+use mcp::sse;
+use serde_json::Value;
+
+/// One event, or a whole answer in one piece. Answers have some kB; the longest that models give
+/// have one MiB.
+const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// All events of an answer: each token comes in some 300 bytes.
+const STREAM_BYTES_MAX: usize = 256 * 1024 * 1024;
+
+/// Text and arguments, put together. The gate takes no call of more.
+const CONTENT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Calls of one turn; models ask for a few.
+const CALLS_MAX: usize = 128;
+
+/// What a model said.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    /// Said in the place of a text.
+    pub(super) refusal: String,
+    /// Some servers want it back with the calls that it led to.
+    pub(super) reasoning: String,
+    /// In the order in which they are to be answered.
+    pub(super) calls: Vec<Call>,
+    pub(super) finish: Option<String>,
+    pub(super) usage: Option<Usage>,
+    pub(super) model: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Call {
+    /// Empty where the server gave none.
+    pub(super) id: String,
+    pub(super) name: String,
+    /// JSON, if all is well.
+    pub(super) arguments: String,
+    index: Option<u64>,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Usage {
+    pub(super) tokens: u64,
+    pub(super) cost_usd: Option<f64>,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Fault {
+    #[error("its answer has over {0} bytes in one piece")]
+    LongPiece(usize),
+    #[error("its answer has over {0} bytes")]
+    Long(usize),
+    #[error("it asks for more than {CALLS_MAX} calls at once")]
+    ManyCalls,
+    #[error("its answer makes no sense: {0}")]
+    Rubbish(String),
+    #[error("its answer is no Chat Completions answer: there are no choices in it")]
+    Nothing,
+    #[error("its answer broke off before its end")]
+    Unfinished,
+    #[error("{message}")]
+    Reported { status: Option<u16>, message: String },
+}
+
+/// An answer that is still coming.
+pub(super) struct Assembly {
+    form: Form,
+    bytes: usize,
+    content_bytes: usize,
+    answer: Answer,
+    has_choices: bool,
+    is_done: bool,
+}
+
+/// Servers answer with one object where events were asked for, and the other way round: the first
+/// byte tells.
+enum Form {
+    Unknown,
+    Object(Vec<u8>),
+    Events(sse::Parser),
+}
+
+impl Assembly {
+    pub(super) fn new() -> Assembly {
+        Assembly {
+            form: Form::Unknown,
+            bytes: 0,
+            content_bytes: 0,
+            answer: Answer::default(),
+            has_choices: false,
+            is_done: false,
+        }
+    }
+
+    /// Whether the server has said that nothing follows.
+    pub(super) fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// Whether nothing follows that matters but what it cost.
+    pub(super) fn is_finished(&self) -> bool {
+        self.is_done || self.answer.finish.is_some()
+    }
+
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
+        self.bytes += bytes.len();
+        if let Form::Unknown = self.form {
+            bytes = bytes.trim_ascii_start();
+            match bytes.first() {
+                None => return Ok(()),
+                Some(b'{') => self.form = Form::Object(Vec::new()),
+                Some(_) => self.form = Form::Events(sse::Parser::new(EVENT_BYTES_MAX)),
+            }
+        }
+        let events = match &mut self.form {
+            Form::Unknown => return Ok(()),
+            Form::Object(whole) if whole.len() + bytes.len() > EVENT_BYTES_MAX => {
+                return Err(Fault::LongPiece(EVENT_BYTES_MAX));
+            }
+            Form::Object(whole) => {
+                whole.extend_from_slice(bytes);
+                return Ok(());
+            }
+            Form::Events(_) if self.bytes > STREAM_BYTES_MAX => {
+                return Err(Fault::Long(STREAM_BYTES_MAX));
+            }
+            Form::Events(parser) => {
+                parser.push(bytes).map_err(|_| Fault::LongPiece(EVENT_BYTES_MAX))?
+            }
+        };
+        events.iter().try_for_each(|event| self.event(&event.data))
+    }
+
+    /// What it all came to, once the server has ended its answer.
+    pub(super) fn end(mut self) -> Result<Answer, Fault> {
+        if let Form::Events(parser) = &mut self.form {
+            // The last event may lack its empty line.
+            let last = parser.push(b"\n\n").unwrap_or_default();
+            last.iter().try_for_each(|event| self.event(&event.data))?;
+        }
+        if let Form::Object(whole) = std::mem::replace(&mut self.form, Form::Unknown) {
+            let object = serde_json::from_slice(&whole).map_err(rubbish)?;
+            self.object(&object)?;
+            self.is_done = true;
+        }
+        if self.has_choices && !self.is_finished() {
+            return Err(Fault::Unfinished);
+        }
+        if !self.has_choices {
+            return Err(Fault::Nothing);
+        }
+        let Answer { calls, .. } = &mut self.answer;
+        calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());
+        // Those without an index stay behind the ones that they came after.
+        calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
+        Ok(self.answer)
+    }
+
+    fn event(&mut self, data: &str) -> Result<(), Fault> {
+        let data = data.trim();
+        if self.is_done || !data.starts_with('{') {
+            // Signs of life of all kinds; nothing of an answer can be in them.
+            self.is_done |= data == "[DONE]";
+            return Ok(());
+        }
+        // Something of the answer is lost here. To go on without it would make another call of it.
+        let object = serde_json::from_str(data).map_err(rubbish)?;
+        self.object(&object)
+    }
+
+    /// A piece of the answer, or all of it.
+    fn object(&mut self, object: &Value) -> Result<(), Fault> {
+        if let Some(fault) = reported(object) {
+            return Err(fault);
+        }
+        let answer = &mut self.answer;
+        if answer.model.is_none() {
+            answer.model = filled(&object["model"]).map(str::to_owned);
+        }
+        if let Some(usage) = usage(&object["usage"]) {
+            answer.usage = Some(usage);
+        }
+        let choices = object["choices"].as_array().into_iter().flatten();
+        for choice in choices.filter(|choice| choice["index"].as_u64().unwrap_or(0) == 0) {
+            self.has_choices = true;
+            self.choice(choice)?;
+        }
+        Ok(())
+    }
+
+    fn choice(&mut self, choice: &Value) -> Result<(), Fault> {
+        let said = match &choice["delta"] {
+            delta @ Value::Object(_) => delta,
+            _ => &choice["message"],
+        };
+        if let Some(reason) = filled(&choice["finish_reason"]) {
+            self.answer.finish = Some(reason.to_owned());
+        }
+        let mut text = String::new();
+        match &said["content"] {
+            Value::Array(parts) => parts.iter().for_each(|part| text += string(&part["text"])),
+            other => text += string(other),
+        }
+        let pieces = [text.as_str(), string(&said["refusal"]), string(&said["reasoning_content"])];
+        self.count(pieces.iter().map(|piece| piece.len()).sum())?;
+        self.answer.text += pieces[0];
+        self.answer.refusal += pieces[1];
+        self.answer.reasoning += pieces[2];
+        let calls = said["tool_calls"].as_array().into_iter().flatten();
+        for piece in calls.filter(|piece| piece.is_object()) {
+            self.call(piece)?;
+        }
+        Ok(())
+    }
+
+    fn call(&mut self, piece: &Value) -> Result<(), Fault> {
+        let function = &piece["function"];
+        let (id, name) = (string(&piece["id"]), string(&function["name"]));
+        let arguments = match &function["arguments"] {
+            Value::Null => String::new(),
+            Value::String(text) => text.clone(),
+            // Some servers send it as it is meant.
+            other => other.to_string(),
+        };
+        self.count(id.len() + name.len() + arguments.len())?;
+        let index = piece["index"].as_u64();
+        let calls = &mut self.answer.calls;
+        let place = place_of(calls, index, id, name).unwrap_or(calls.len());
+        if place == calls.len() {
+            if place == CALLS_MAX {
+                return Err(Fault::ManyCalls);
+            }
+            calls.push(Call { index, ..Call::default() });
+        }
+        let call = &mut calls[place];
+        // From the first that has them: some servers repeat them in every piece.
+        if call.id.is_empty() {
+            id.clone_into(&mut call.id);
+        }
+        if call.name.is_empty() {
+            name.clone_into(&mut call.name);
+        }
+        call.arguments += &arguments;
+        Ok(())
+    }
+
+    fn count(&mut self, more_bytes: usize) -> Result<(), Fault> {
+        self.content_bytes += more_bytes;
+        match self.content_bytes > CONTENT_BYTES_MAX {
+            true => Err(Fault::Long(CONTENT_BYTES_MAX)),
+            false => Ok(()),
+        }
+    }
+}
+
+/// Which call a piece belongs to; none: it begins a new one.
+fn place_of(calls: &[Call], index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+    let place = match index {
+        Some(_) => calls.iter().rposition(|call| call.index == index)?,
+        None if !id.is_empty() => return calls.iter().rposition(|call| call.id == id),
+        None => calls.len().checked_sub(1)?,
+    };
+    let begun = &calls[place];
+    // Servers that know no index give a whole call in each piece; some of them number all calls 0.
+    let another = !begun.name.is_empty()
+        && !name.is_empty()
+        && (index.is_none() || !id.is_empty() && !begun.id.is_empty() && id != begun.id);
+    (!another).then_some(place)
+}
+
+/// An error that stands in the place of an answer, or in the midst of one.
+fn reported(object: &Value) -> Option<Fault> {
+    let error = match &object["error"] {
+        Value::Null if object["object"] == "error" => object,
+        Value::Null => return None,
+        error => error,
+    };
+    let status = [&error["code"], &error["status"]].iter().find_map(|code| code.as_u64());
+    let status = status.and_then(|code| u16::try_from(code).ok());
+    let message = message(object).unwrap_or_else(|| "an error without words".to_owned());
+    Some(Fault::Reported { status, message })
+}
+
+/// The words of an error, wherever the server puts them.
+pub(super) fn message(object: &Value) -> Option<String> {
+    let places =
+        [&object["error"]["message"], &object["error"], &object["message"], &object["detail"]];
+    places.iter().find_map(|place| filled(place)).map(str::to_owned)
+}
+
+fn usage(usage: &Value) -> Option<Usage> {
+    if !usage.is_object() {
+        return None;
+    }
+    let count = |name: &str| usage[name].as_u64();
+    let parts = || {
+        let (input, output) = (count("prompt_tokens"), count("completion_tokens"));
+        input.unwrap_or(0).saturating_add(output.unwrap_or(0))
+    };
+    let cost_usd = usage["cost"].as_f64().filter(|cost| cost.is_finite() && *cost >= 0.0);
+    Some(Usage { tokens: count("total_tokens").unwrap_or_else(parts), cost_usd })
+}
+
+fn string(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+fn filled(value: &Value) -> Option<&str> {
+    value.as_str().filter(|text| !text.is_empty())
+}
+
+fn rubbish(error: serde_json::Error) -> Fault {
+    Fault::Rubbish(error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

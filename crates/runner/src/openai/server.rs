@@ -1,0 +1,325 @@
+//! The model's server: one request, made again where that makes sense, and its answer. Follows no
+//! redirect: the key would travel with it. Every text of the server is cleared of the key here.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
+use http::{HeaderMap, HeaderValue, Method, StatusCode};
+use jiff::Timestamp;
+use mcp::http::Response;
+use mcp::http::target::Target;
+use serde_json::Value;
+use tokio::time::{Instant, timeout};
+
+use super::answer::{self, Answer, Assembly, Fault};
+use super::retry::{self, Again};
+use super::settings::{Settings, Usage};
+
+/// How long a server may say nothing at all. A model that reads much on a small machine, or that
+/// answers in one piece, takes minutes to its first byte; the step's own time bounds the rest.
+const SILENCE_MAX: Duration = Duration::from_secs(10 * 60);
+
+/// What follows a whole answer: what it cost, and the end.
+const LAST_WORDS_MAX: Duration = Duration::from_secs(5);
+
+/// For the end behind the end, so that the connection can be used again.
+const GOODBYE_MAX: Duration = Duration::from_millis(100);
+
+/// All that was said so far goes into every request.
+const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Of the body of an error this much is read, and of its words this much told.
+const ERROR_BYTES_MAX: usize = 64 * 1024;
+const WORDS_CHARS_MAX: usize = 300;
+
+pub(super) struct Server<'a> {
+    settings: &'a Settings,
+    target: Target,
+    headers: HeaderMap,
+    usage: Usage,
+}
+
+/// Why a request has no answer.
+struct Failed {
+    words: String,
+    /// The server's own words, the key not yet taken out of them.
+    said: String,
+    again: Again,
+    status: Option<StatusCode>,
+}
+
+impl Failed {
+    fn new(words: impl Into<String>, again: Again) -> Failed {
+        Failed { words: words.into(), said: String::new(), again, status: None }
+    }
+}
+
+impl From<Fault> for Failed {
+    fn from(fault: Fault) -> Failed {
+        let again = match &fault {
+            Fault::LongPiece(_) | Fault::Long(_) | Fault::ManyCalls | Fault::Nothing => {
+                Again::Never
+            }
+            Fault::Rubbish(_) | Fault::Unfinished => Again::Later,
+            Fault::Reported { status, .. } => status
+                .map_or(Again::Never, |status| retry::of_status(status, None, Timestamp::now())),
+        };
+        match fault {
+            Fault::Reported { message, .. } => {
+                Failed { said: message, ..Failed::new("it failed", again) }
+            }
+            other => Failed::new(other.to_string(), again),
+        }
+    }
+}
+
+impl<'a> Server<'a> {
+    pub(super) fn new(settings: &'a Settings) -> Result<Server<'a>, String> {
+        let target = Target::new(settings.url.clone(), HeaderMap::new())?;
+        let mut headers = target.headers().clone();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
+        let agent = concat!("countersign/", env!("CARGO_PKG_VERSION"));
+        headers.insert(USER_AGENT, HeaderValue::from_static(agent));
+        if let Some(authorization) = settings.key.header()? {
+            headers.insert(AUTHORIZATION, authorization);
+        }
+        Ok(Server { settings, target, headers, usage: Usage::Wanted })
+    }
+
+    /// Asks until there is an answer, or no sense in asking again. The step ends at `deadline`.
+    pub(super) async fn ask(
+        &mut self,
+        messages: &[String],
+        tools: &[String],
+        deadline: Instant,
+    ) -> Result<Answer, String> {
+        let mut attempt = 1;
+        loop {
+            let body = self.settings.body(messages, tools, self.usage);
+            let failed = match self.once(body).await {
+                Ok(answer) => return Ok(self.cleared(answer)),
+                Err(failed) => failed,
+            };
+            if self.usage == Usage::Wanted && refuses_usage(&failed) {
+                self.usage = Usage::NotAsked;
+                continue;
+            }
+            let words = self.words(&failed);
+            let random = getrandom::u32().unwrap_or(u32::MAX / 2);
+            let Some(wait) = retry::wait(failed.again, attempt, random) else {
+                return Err(match attempt {
+                    1 => words,
+                    times => format!("{words}; it was asked {times} times"),
+                });
+            };
+            if wait > deadline.saturating_duration_since(Instant::now()) {
+                let seconds = wait.as_secs();
+                return Err(format!(
+                    "{words}; it is to be asked again in {seconds} s, and the step ends before that"
+                ));
+            }
+            tracing::warn!(attempt, wait_ms = wait.as_millis(), "{words}; it is asked again");
+            tokio::time::sleep(wait).await;
+            attempt += 1;
+        }
+    }
+
+    /// What people are told. The key is taken out before anything is cut: half of it is too much.
+    fn words(&self, failed: &Failed) -> String {
+        let key = &self.settings.key;
+        let words = key.clear(&failed.words);
+        let words = format!("the model's server at {}: {words}", self.target.host());
+        match one_line(&key.clear(&failed.said)) {
+            said if said.is_empty() => words,
+            said => format!("{words}: {said}"),
+        }
+    }
+
+    /// An answer with the key in it would carry it into outputs and records.
+    fn cleared(&self, mut answer: Answer) -> Answer {
+        let key = &self.settings.key;
+        for text in [&mut answer.text, &mut answer.refusal, &mut answer.reasoning] {
+            key.clear_said(text);
+        }
+        for call in &mut answer.calls {
+            for text in [&mut call.id, &mut call.name, &mut call.arguments] {
+                key.clear_said(text);
+            }
+        }
+        answer.model.iter_mut().chain(&mut answer.finish).for_each(|text| key.clear_said(text));
+        answer
+    }
+
+    async fn once(&self, body: String) -> Result<Answer, Failed> {
+        if body.len() > REQUEST_BYTES_MAX {
+            let words = format!("what was said has {} bytes by now, which is too much", body.len());
+            return Err(Failed::new(words, Again::Never));
+        }
+        let sending = self.target.send(Method::POST, self.headers.clone(), Bytes::from(body));
+        let sent = timeout(SILENCE_MAX, sending).await.map_err(|_| silent())?;
+        let response =
+            sent.map_err(|cause| Failed::new(format!("it gave no answer: {cause}"), Again::Later))?;
+        match response.status() {
+            status if status.is_success() => read(response).await,
+            status if status.is_redirection() => {
+                let words = format!(
+                    "it redirects to {}; redirects are not followed, since the key would travel \
+                     with them: use the new address",
+                    self.target.elsewhere(&response)
+                );
+                Err(Failed::new(words, Again::Never))
+            }
+            status => Err(self.refused(status, response).await),
+        }
+    }
+
+    async fn refused(&self, status: StatusCode, response: Response) -> Failed {
+        let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
+        let mut again = retry::of_status(status.as_u16(), header, Timestamp::now());
+        let body = error_body(response).await;
+        let error: Value = serde_json::from_str(&body).unwrap_or_default();
+        // It will not be refilled while we wait.
+        if [&error["error"]["code"], &error["error"]["type"]]
+            .contains(&&"insufficient_quota".into())
+        {
+            again = Again::Never;
+        }
+        let said = answer::message(&error).unwrap_or_else(|| match body.trim_start() {
+            page if page.starts_with('<') => String::new(),
+            text => text.to_owned(),
+        });
+        let words = match status {
+            StatusCode::UNAUTHORIZED if self.settings.key.is_given() => {
+                "it does not accept the api_key (HTTP 401)".to_owned()
+            }
+            StatusCode::UNAUTHORIZED => {
+                "it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY".to_owned()
+            }
+            StatusCode::NOT_FOUND => {
+                let path = self.settings.url.path();
+                format!("there is nothing at {path}, or no such model (HTTP 404)")
+            }
+            status => format!("it answered HTTP {status}"),
+        };
+        Failed { words, said, again, status: Some(status) }
+    }
+}
+
+/// Whether the server would answer if it were not asked for what a stream costs.
+fn refuses_usage(failed: &Failed) -> bool {
+    let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
+    failed.status.is_some_and(|status| refused.contains(&status))
+        && (failed.said.contains("stream_options") || failed.said.contains("include_usage"))
+}
+
+async fn read(mut response: Response) -> Result<Answer, Failed> {
+    let mut assembly = Assembly::new();
+    loop {
+        let patience = if assembly.is_finished() { LAST_WORDS_MAX } else { SILENCE_MAX };
+        match timeout(patience, response.chunk()).await {
+            Ok(Ok(Some(chunk))) => assembly.push(&chunk)?,
+            Ok(Ok(None)) => break,
+            // What was still to come is not needed.
+            Ok(Err(_)) | Err(_) if assembly.is_finished() => break,
+            Ok(Err(_)) => return Err(Fault::Unfinished.into()),
+            Err(_) => return Err(silent()),
+        }
+        if assembly.is_done() {
+            let _ = timeout(GOODBYE_MAX, response.chunk()).await;
+            break;
+        }
+    }
+    Ok(assembly.end()?)
+}
+
+fn silent() -> Failed {
+    let words = format!("it said nothing for {} s", SILENCE_MAX.as_secs());
+    Failed::new(words, Again::Later)
+}
+
+/// As much of it as is needed, and as comes in time.
+async fn error_body(mut response: Response) -> String {
+    let mut body = Vec::new();
+    let reading = async {
+        while let Ok(Some(chunk)) = response.chunk().await {
+            body.extend_from_slice(&chunk[..chunk.len().min(ERROR_BYTES_MAX - body.len())]);
+            if body.len() == ERROR_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    let _ = timeout(LAST_WORDS_MAX, reading).await;
+    String::from_utf8_lossy(&body).into_owned()
+}
+
+/// A server's words within ours.
+fn one_line(text: &str) -> String {
+    let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match words.char_indices().nth(WORDS_CHARS_MAX) {
+        Some((end, _)) => format!("{}…", &words[..end]),
+        None => words,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use domain::workflow::ResolvedOptions;
+
+    use super::*;
+
+    fn settings(url: String) -> Settings {
+        let (base_url, model) = (Some(url), Some("m".to_owned()));
+        let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
+        Settings::new(&options, &[]).unwrap()
+    }
+
+    /// Ten minutes, four times over: the clock is the test's own.
+    #[tokio::test(start_paused = true)]
+    async fn a_server_that_says_nothing_is_given_up() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let settings = settings(format!("http://{}", listener.local_addr().unwrap()));
+        let mut server = Server::new(&settings).unwrap();
+        let begun = Instant::now();
+        let deadline = begun + Duration::from_secs(60 * 60);
+        let fault = server.ask(&[], &[], deadline).await.unwrap_err();
+        let said =
+            "the model's server at 127.0.0.1: it said nothing for 600 s; it was asked 4 times";
+        assert_eq!(fault, said);
+        assert!(begun.elapsed() >= SILENCE_MAX * 4);
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_to_say_is_not_said() {
+        let settings = settings("http://127.0.0.1:1".to_owned());
+        let mut server = Server::new(&settings).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(60);
+        let much = "x".repeat(REQUEST_BYTES_MAX);
+        let fault = server.ask(&[much], &[], deadline).await.unwrap_err();
+        assert!(fault.ends_with("bytes by now, which is too much"), "{fault}");
+    }
+
+    #[test]
+    fn no_part_of_a_key_is_left_at_a_cut() {
+        let key = "zebra-4711-violin-quagga";
+        let (base_url, model) = (Some("http://127.0.0.1:1"), Some("m".to_owned()));
+        let base_url = base_url.map(str::to_owned);
+        let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
+        let settings = Settings::new(&options, &[("OPENAI_API_KEY".into(), key.into())]).unwrap();
+        let server = Server::new(&settings).unwrap();
+        for before in 0..WORDS_CHARS_MAX {
+            let said = format!("{}{key}", "x".repeat(before));
+            let words = server.words(&Failed { said, ..Failed::new("no", Again::Never) });
+            assert!(!words.contains("zeb"), "{words}");
+        }
+    }
+
+    #[test]
+    fn a_servers_words_fit_into_ours() {
+        assert_eq!(one_line(" a\r\n\tb \u{e9} "), "a b \u{e9}");
+        assert_eq!(one_line(&"\u{e9}".repeat(400)).chars().count(), WORDS_CHARS_MAX + 1);
+    }
+}

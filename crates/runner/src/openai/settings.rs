@@ -1,0 +1,249 @@
+//! What a step says of its model: options, or else variables of the environment, checked.
+
+use std::ffi::OsString;
+
+use domain::workflow::ResolvedOptions;
+use mcp::object::{Members, quote};
+use url::{Host, Position, Url};
+
+use super::key::Key;
+
+const TURNS: u32 = 25;
+
+/// What is asked for, behind the address that people know.
+const PATH: &str = "/chat/completions";
+
+pub struct Settings {
+    pub(super) url: Url,
+    pub key: Key,
+    pub model: String,
+    pub max_turns: u32,
+    pub stream: bool,
+    temperature: Option<f64>,
+    top_p: Option<f64>,
+    max_completion_tokens: Option<u32>,
+}
+
+impl Settings {
+    /// The words of an error name all that is wrong.
+    pub fn new(
+        options: &ResolvedOptions,
+        env: &[(OsString, OsString)],
+    ) -> Result<Settings, String> {
+        let mut faults = Vec::new();
+        let base_url = either(options.base_url.as_deref(), env, "OPENAI_BASE_URL");
+        let url = base_url.ok_or_else(|| missing("base_url", "OPENAI_BASE_URL"));
+        let url = url.and_then(|base| address(&base)).map_err(|fault| faults.push(fault)).ok();
+        let model = either(options.model.as_deref(), env, "OPENAI_MODEL");
+        if model.is_none() {
+            faults.push(missing("model", "OPENAI_MODEL"));
+        }
+        let key = options.api_key.as_ref().map(|key| key.reveal());
+        let key = Key::new(either(key, env, "OPENAI_API_KEY").as_deref());
+        if let Err(fault) = key.header() {
+            faults.push(fault.to_owned());
+        }
+        match (url, model) {
+            (Some(url), Some(model)) if faults.is_empty() => Ok(Settings {
+                url,
+                key,
+                model,
+                max_turns: options.max_turns.unwrap_or(TURNS),
+                stream: options.stream.unwrap_or(true),
+                temperature: options.temperature,
+                top_p: options.top_p,
+                max_completion_tokens: options.max_completion_tokens,
+            }),
+            _ => Err(faults.join("; ")),
+        }
+    }
+
+    /// What is asked for, for people: a query may hold a key.
+    pub fn shown_url(&self) -> String {
+        let query = if self.url.query().is_some() { "?…" } else { "" };
+        format!("{}{query}", &self.url[..Position::AfterPath])
+    }
+
+    /// What people are warned of: everything goes over the network as it is.
+    pub fn warning(&self) -> Option<String> {
+        let is_near = match self.url.host() {
+            Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+            Some(Host::Ipv4(address)) => address.is_loopback(),
+            Some(Host::Ipv6(address)) => address.is_loopback(),
+            None => false,
+        };
+        let is_open = self.url.scheme() == "http" && !is_near;
+        is_open.then(|| {
+            let what = if self.key.is_given() { "the key and all that is said" } else { "all" };
+            let host = self.url.host_str().unwrap_or("?");
+            format!("base_url is http: {what} can be read on the way to {host}")
+        })
+    }
+
+    /// The body of a request. The parts are JSON texts already.
+    pub(super) fn body(&self, messages: &[String], tools: &[String], usage: Usage) -> String {
+        let mut body = Members::default();
+        body.set("model", quote(&self.model));
+        body.set("messages", format!("[{}]", messages.join(",")));
+        if !tools.is_empty() {
+            body.set("tools", format!("[{}]", tools.join(",")));
+            body.set("tool_choice", r#""auto""#);
+        }
+        for (name, number) in [("temperature", self.temperature), ("top_p", self.top_p)] {
+            if let Some(number) = number {
+                body.set(name, serde_json::Value::from(number).to_string());
+            }
+        }
+        if let Some(tokens) = self.max_completion_tokens {
+            body.set("max_completion_tokens", tokens.to_string());
+        }
+        if self.stream {
+            body.set("stream", "true");
+            if usage == Usage::Wanted {
+                body.set("stream_options", r#"{"include_usage":true}"#);
+            }
+        }
+        body.write_text()
+    }
+}
+
+/// Whether a stream is to tell what it cost; a few servers refuse to be asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Usage {
+    Wanted,
+    NotAsked,
+}
+
+/// An option, or else a variable. What is empty was not given.
+fn either(option: Option<&str>, env: &[(OsString, OsString)], name: &str) -> Option<String> {
+    let variable = || {
+        let (_, value) = env.iter().find(|(known, _)| known == name)?;
+        value.to_str()
+    };
+    let is_given = |text: &&str| !text.trim().is_empty();
+    option.filter(is_given).or_else(|| variable().filter(is_given)).map(str::to_owned)
+}
+
+fn missing(option: &str, variable: &str) -> String {
+    format!("there is no {option}: set options.{option} or {variable}")
+}
+
+/// Where requests go. The words of an error never hold the address: there may be a key in it.
+fn address(base: &str) -> Result<Url, String> {
+    const EXAMPLE: &str = "such as https://api.openai.com/v1";
+    let no_url = || format!("base_url is no http or https address, {EXAMPLE}");
+    let mut url = Url::parse(base.trim()).map_err(|_| no_url())?;
+    if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
+        return Err(no_url());
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err("base_url has a user name or a password in it: use api_key".to_owned());
+    }
+    if url.fragment().is_some() {
+        return Err(format!("base_url has a '#' in it: it is an address {EXAMPLE}"));
+    }
+    let path = url.path().trim_end_matches('/');
+    let path = path.strip_suffix(PATH).unwrap_or(path);
+    let path = format!("{path}{PATH}");
+    url.set_path(&path);
+    Ok(url)
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::workflow::ResolvedOptions;
+
+    use super::*;
+
+    fn settings(base_url: &str, env: &[(&str, &str)]) -> Result<Settings, String> {
+        let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
+        let base_url = Some(base_url.to_owned());
+        let options = ResolvedOptions { base_url, ..ResolvedOptions::default() };
+        Settings::new(&options, &env)
+    }
+
+    #[test]
+    fn an_address_is_taken_as_people_write_it() {
+        let path = "/chat/completions";
+        for (base, asked) in [
+            ("http://127.0.0.1:1/v1", format!("http://127.0.0.1:1/v1{path}")),
+            (" http://127.0.0.1:1/v1/ ", format!("http://127.0.0.1:1/v1{path}")),
+            ("http://127.0.0.1:1", format!("http://127.0.0.1:1{path}")),
+            ("https://x.example/v1/chat/completions", format!("https://x.example/v1{path}")),
+            ("https://x.example/v1?api-version=7", format!("https://x.example/v1{path}?…")),
+        ] {
+            let found = settings(base, &[("OPENAI_MODEL", "m")]).unwrap();
+            assert_eq!(found.shown_url(), asked);
+            assert_eq!((found.max_turns, found.stream), (25, true));
+        }
+        for (base, said) in [
+            ("ftp://x.example", "base_url is no http or https address"),
+            ("file:///etc/passwd", "base_url is no http or https address"),
+            ("127.0.0.1:8080/v1", "base_url is no http or https address"),
+            ("http://", "base_url is no http or https address"),
+            ("https://me:sk-secret@x.example/v1", "a user name or a password in it: use api_key"),
+            ("https://sk-secret@x.example/v1", "a user name or a password in it: use api_key"),
+            ("https://x.example/v1#sk-secret", "base_url has a '#' in it"),
+        ] {
+            let fault = settings(base, &[("OPENAI_MODEL", "m")]).err().unwrap();
+            assert!(fault.contains(said) && !fault.contains("sk-secret"), "{base}: {fault}");
+        }
+    }
+
+    #[test]
+    fn options_go_before_variables_and_all_faults_are_told() {
+        let env = [
+            ("OPENAI_BASE_URL", "https://env.example/v1"),
+            ("OPENAI_MODEL", "of-env"),
+            ("OPENAI_API_KEY", "key\n"),
+        ];
+        let found = settings("", &env).unwrap();
+        assert_eq!(found.model, "of-env");
+        assert!(found.key.is_given() && found.shown_url().starts_with("https://env.example/"));
+        let found = settings("https://opt.example/v1", &env).unwrap();
+        assert!(found.shown_url().starts_with("https://opt.example/"));
+        let fault = settings(" ", &[("OPENAI_API_KEY", "a\u{7f}b\nc")]).err().unwrap();
+        assert_eq!(
+            fault,
+            "there is no base_url: set options.base_url or OPENAI_BASE_URL; there is no model: set \
+             options.model or OPENAI_MODEL; the api_key has characters that cannot be sent"
+        );
+    }
+
+    #[test]
+    fn what_can_be_read_on_the_way_is_warned_of() {
+        for (base, warns) in [
+            ("http://127.0.0.1:1/v1", false),
+            ("http://localhost:1/v1", false),
+            ("http://[::1]:1/v1", false),
+            ("https://x.example/v1", false),
+            ("http://192.168.1.5:1/v1", true),
+            ("http://x.example/v1", true),
+        ] {
+            let found = settings(base, &[("OPENAI_MODEL", "m")]).unwrap();
+            assert_eq!(found.warning().is_some(), warns, "{base}");
+        }
+    }
+
+    #[test]
+    fn a_request_holds_what_was_asked_for_and_no_more() {
+        let env = [("OPENAI_MODEL".into(), "m\"".into())];
+        let base_url = Some("http://127.0.0.1:1".to_owned());
+        let mut options = ResolvedOptions { base_url, ..ResolvedOptions::default() };
+        let body = |options: &ResolvedOptions, tools: &[String], usage| {
+            let settings = Settings::new(options, &env).unwrap();
+            settings.body(&["{\"role\":\"user\"}".to_owned()], tools, usage)
+        };
+        let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"stream":true}"#;
+        assert_eq!(body(&options, &[], Usage::NotAsked), expected);
+        options.stream = Some(false);
+        options.temperature = Some(0.5);
+        options.top_p = Some(1.0);
+        options.max_completion_tokens = Some(9);
+        let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"tools":[{}],"tool_choice":"auto","temperature":0.5,"top_p":1.0,"max_completion_tokens":9}"#;
+        assert_eq!(body(&options, &["{}".to_owned()], Usage::Wanted), expected);
+        options.stream = None;
+        let body = body(&options, &[], Usage::Wanted);
+        assert!(body.ends_with(r#""stream":true,"stream_options":{"include_usage":true}}"#));
+    }
+}

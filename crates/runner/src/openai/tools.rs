@@ -1,0 +1,253 @@
+//! The step's tools for a model that this process speaks to: an MCP client of the step's gate like
+//! any agent's, so that a call of it is listed, recorded and traced like theirs.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::BoxFuture;
+use futures_util::{FutureExt, StreamExt, stream};
+use mcp::client::{self, List};
+use mcp::handshake;
+use mcp::message::{Notification, Raw, Request, raw};
+use mcp::object::{Members, quote};
+use mcp::peer::{Ask, Incoming, Peer, RequestError, Service};
+use mcp::{ErrorObject, lines};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+use tokio::io::DuplexStream;
+
+use super::answer::Call;
+
+/// What the gate knows us as.
+const CLIENT: &str = "openai_compatible";
+
+/// Calls of one turn that run at once.
+const CALLS_AT_ONCE_MAX: usize = 8;
+
+/// Of arguments that make no sense, what the model is shown.
+const SHOWN_CHARS_MAX: usize = 200;
+
+#[derive(Default)]
+pub(super) struct Tools {
+    gate: Option<Peer>,
+    /// Each as a request holds it.
+    pub(super) definitions: Vec<String>,
+    names: Vec<String>,
+    /// The longest that a call may take; the gate bounds each more closely.
+    patience: Duration,
+}
+
+impl Tools {
+    /// Asks the gate which there are.
+    pub(super) async fn open(gate: DuplexStream, patience: Duration) -> Result<Tools, String> {
+        let (reader, writer) = tokio::io::split(gate);
+        let gate = lines::connect(reader, writer, Arc::new(Nothing));
+        let info = json!({"name": CLIENT, "version": env!("CARGO_PKG_VERSION")});
+        let nothing = raw("{}".to_owned());
+        let welcome = handshake::initialize(&gate, &info, &nothing, patience).await;
+        welcome.map_err(|error| format!("the step's gate: {error}"))?;
+        let listed = client::list(&gate, List::Tools, patience).await;
+        let listed = listed.map_err(|error| format!("the step's gate: {error}"))?;
+        let listed: Vec<(String, String)> = listed.iter().filter_map(|it| function(it)).collect();
+        let (names, definitions) = listed.into_iter().unzip();
+        Ok(Tools { gate: Some(gate), definitions, names, patience })
+    }
+
+    /// Makes the calls of one turn; gives what each is answered, in their order.
+    pub(super) async fn answer(&self, calls: &[Call]) -> Vec<String> {
+        let running: Vec<BoxFuture<'_, String>> =
+            calls.iter().map(|call| self.call(call).boxed()).collect();
+        stream::iter(running).buffered(CALLS_AT_ONCE_MAX).collect().await
+    }
+
+    /// What cannot be called is told to the model, which may know better next time. Nothing was
+    /// done then, and nothing is recorded: the log tells of it.
+    async fn call(&self, call: &Call) -> String {
+        match self.request(call) {
+            Ok(ask) => self.made(ask).await,
+            Err(fault) => {
+                tracing::warn!(tool = call.name, "a call of the model was not made: {fault}");
+                error(&fault)
+            }
+        }
+    }
+
+    fn request(&self, call: &Call) -> Result<Ask, String> {
+        if call.name.is_empty() {
+            return Err(format!("the call names no tool; there are {}", self.names()));
+        }
+        if !self.names.contains(&call.name) {
+            return Err(format!("there is no tool '{}'; there are {}", call.name, self.names()));
+        }
+        let arguments = arguments(&call.arguments)?;
+        let mut params = Members::default();
+        params.set("name", quote(&call.name));
+        params.set("arguments", arguments);
+        Ok(Ask::new("tools/call", Some(params.write()), self.patience))
+    }
+
+    async fn made(&self, ask: Ask) -> String {
+        let Some(gate) = &self.gate else { return error("there are no tools") };
+        match gate.request(ask).await {
+            Ok(result) => text_of(&result),
+            Err(RequestError::Refused(refused)) => error(&refused.message),
+            Err(other) => error(&other.to_string()),
+        }
+    }
+
+    fn names(&self) -> String {
+        match self.names.as_slice() {
+            [] => "none".to_owned(),
+            names => names.join(", "),
+        }
+    }
+}
+
+impl Drop for Tools {
+    fn drop(&mut self) {
+        if let Some(gate) = &self.gate {
+            gate.close("the conversation is over");
+        }
+    }
+}
+
+/// The arguments of a call as they go to the gate: the text of an object.
+pub(super) fn arguments(text: &str) -> Result<String, String> {
+    let text = match text.trim() {
+        // As some servers say that there are none.
+        "" | "null" => "{}",
+        text => text,
+    };
+    let read: Result<&RawValue, _> = serde_json::from_str(text);
+    let fault = match read {
+        Ok(_) if text.starts_with('{') => return Ok(text.to_owned()),
+        Ok(_) => "they must be an object".to_owned(),
+        Err(fault) => fault.to_string(),
+    };
+    let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
+    Err(format!("the arguments are not valid JSON: {fault}. They were: {shown}"))
+}
+
+/// A tool's name, and the tool as Chat Completions knows tools. The schema keeps its text.
+fn function(tool: &RawValue) -> Option<(String, String)> {
+    let tool = Members::parse(tool).ok()?;
+    let mut function = Members::default();
+    function.set("name", tool.get("name")?);
+    if let Some(description) = tool.get("description") {
+        function.set("description", description);
+    }
+    if let Some(schema) = tool.get("inputSchema") {
+        function.set("parameters", schema);
+    }
+    let name: String = serde_json::from_str(tool.get("name")?).ok()?;
+    Some((name, format!(r#"{{"type":"function","function":{}}}"#, function.write_text())))
+}
+
+/// A result as a model can read it: tool messages are text.
+fn text_of(result: &RawValue) -> String {
+    let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
+    let blocks = result["content"].as_array().into_iter().flatten().map(block);
+    let mut text = blocks.collect::<Vec<_>>().join("\n");
+    if text.is_empty() && !result["structuredContent"].is_null() {
+        text = result["structuredContent"].to_string();
+    }
+    if result["isError"] == true { error(&text) } else { text }
+}
+
+fn block(block: &Value) -> String {
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    match block["type"].as_str() {
+        Some("text") => text(&block["text"]),
+        Some("resource") if block["resource"]["text"].is_string() => {
+            text(&block["resource"]["text"])
+        }
+        Some("resource_link") => text(&block["uri"]),
+        kind => {
+            let media = [&block["mimeType"], &block["resource"]["mimeType"]];
+            let media = media.iter().find_map(|it| it.as_str()).unwrap_or("of unknown type");
+            format!("[{} {media}: only text can be shown here]", kind.unwrap_or("content"))
+        }
+    }
+}
+
+fn error(words: &str) -> String {
+    format!("error: {words}")
+}
+
+/// The gate asks us nothing: we declare no capability.
+struct Nothing;
+
+impl Service for Nothing {
+    fn request(
+        &self,
+        request: Request,
+        _incoming: Incoming,
+    ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+        async move { Err(ErrorObject::method_not_found(&request.method)) }.boxed()
+    }
+
+    fn notification(&self, _notification: Notification, _peer: Peer) {}
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_are_an_object_or_a_fault() {
+        for (text, expected) in [
+            (r#"{"a": 1E2}"#, Ok(r#"{"a": 1E2}"#)),
+            (" {} \n", Ok("{}")),
+            ("", Ok("{}")),
+            ("null", Ok("{}")),
+            ("[1]", Err("they must be an object")),
+            (r#""{}""#, Err("they must be an object")),
+            (r#"{"path": "a"#, Err("EOF while parsing a string")),
+            (r#"{"a":1}{"a":2}"#, Err("trailing characters")),
+        ] {
+            match (arguments(text), expected) {
+                (Ok(found), Ok(expected)) => assert_eq!(found, expected),
+                (Err(found), Err(part)) => assert!(found.contains(part), "{found}"),
+                (found, _) => panic!("{text}: {found:?}"),
+            }
+        }
+        assert!(arguments(&"x".repeat(10_000)).unwrap_err().len() < 400);
+    }
+
+    #[test]
+    fn a_tool_keeps_the_text_of_its_schema() {
+        let tool = raw(
+            r#"{"name":"a__b","title":"T","description":"d\n","inputSchema":{"type":"object","x":1E2},"annotations":{}}"#
+                .to_owned(),
+        );
+        let (name, told) = function(&tool).unwrap();
+        assert_eq!(name, "a__b");
+        let expected = r#"{"type":"function","function":{"name":"a__b","description":"d\n","parameters":{"type":"object","x":1E2}}}"#;
+        assert_eq!(told, expected);
+        assert_eq!(function(&raw("{}".to_owned())), None);
+    }
+
+    #[test]
+    fn results_are_told_as_text() {
+        for (result, expected) in [
+            (
+                json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),
+                "a\nb",
+            ),
+            (json!({"content": [{"type": "text", "text": "no"}], "isError": true}), "error: no"),
+            (json!({"content": [], "structuredContent": {"n": 1}}), r#"{"n":1}"#),
+            (
+                json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}),
+                "[image image/png: only text can be shown here]",
+            ),
+            (
+                json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}),
+                "t",
+            ),
+            (json!({"content": [{"type": "resource_link", "uri": "file:///a"}]}), "file:///a"),
+            (json!({}), ""),
+        ] {
+            assert_eq!(text_of(&raw(result.to_string())), expected);
+        }
+    }
+}

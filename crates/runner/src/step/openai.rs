@@ -1,0 +1,59 @@
+//! A model in a step that this process itself speaks to: bounded by the step's time, ended at once
+//! when the step is cancelled.
+
+use domain::Code;
+use domain::workflow::{Outcome, ResolvedAgent, Status};
+use tokio::time::Instant;
+
+use super::{Failure, Work};
+use crate::agent::{Isolation, Tools};
+use crate::openai::{self, Settings, Spent, Task};
+
+impl Work<'_> {
+    pub(super) async fn converse(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+        let attempt = self.attempt;
+        if agent.prompt.trim().is_empty() {
+            return Err(Failure::new(Code::InvalidArguments, "the prompt is empty"));
+        }
+        let settings = Settings::new(&agent.options, &attempt.around.env)
+            .map_err(|faults| Failure::new(Code::InvalidArguments, faults))?;
+        let (proxy, _) = attempt.asked();
+        let tools = super::tools(&proxy);
+        let wanted = attempt.wanted(agent, proxy, self.trace.clone())?;
+        let gate = self.open(wanted).await?;
+        self.record.isolation = Some(super::isolation(tools, &Isolation::Full).to_owned());
+        self.record.model = Some(settings.model.clone());
+        if let Some(warning) = settings.warning() {
+            tracing::warn!(step = attempt.state, "{warning}");
+        }
+        let within = attempt.within();
+        let task = Task {
+            settings: &settings,
+            system_prompt: agent.system_prompt.as_deref(),
+            prompt: &agent.prompt,
+            gate: (tools != Tools::None).then(|| gate.connect()),
+            deadline: Instant::now() + within,
+        };
+        let mut spent = Spent::default();
+        let made = tokio::select! {
+            made = tokio::time::timeout(within, openai::converse(task, &mut spent)) => match made {
+                Ok(Ok(text)) => Ok(text),
+                Ok(Err(failed)) => Err(Failure::new(failed.code, failed.message)),
+                Err(_) => Err(Failure::timed_out(within)),
+            },
+            () = attempt.cancel.cancelled() => Err(Failure::cancelled()),
+        };
+        self.record.cost_usd = spent.cost_usd;
+        if let Some(model) = spent.model {
+            self.record.model = Some(model);
+        }
+        let outcome = Outcome { tokens: spent.tokens, ..Outcome::new(Status::Success) };
+        match made {
+            Ok(output) => Ok(Outcome { output, ..outcome }),
+            Err(failure) => {
+                let status = failure.outcome.status;
+                Err(failure.with(Outcome { status, ..outcome }))
+            }
+        }
+    }
+}
