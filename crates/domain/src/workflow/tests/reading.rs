@@ -391,11 +391,11 @@ fn agents_and_their_proxy() {
         ),
         (
             "type: agent, provider: openai_compatible, prompt: p, options: {max_turns: §0}",
-            "WORKFLOW.BAD_VALUE @ states.s.options.max_turns: expected 1 to 1000, found 0",
+            "WORKFLOW.BAD_VALUE @ states.s.options.max_turns: expected a whole number from 1 to 1000, found 0",
         ),
         (
             "type: agent, provider: openai_compatible, prompt: p, options: {max_completion_tokens: §0}",
-            "WORKFLOW.BAD_VALUE @ states.s.options.max_completion_tokens: expected 1 to 10000000, found 0",
+            "WORKFLOW.BAD_VALUE @ states.s.options.max_completion_tokens: expected a whole number from 1 to 10000000, found 0",
         ),
         (
             "type: agent, provider: openai_compatible, prompt: p, options: {stream: §1}",
