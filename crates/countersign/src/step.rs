@@ -188,7 +188,8 @@ impl Steps {
         let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
         let workspace = Workspace::new(&root, allowed, vec![self.home.clone()])?
             .supervised(app::own_program())
-            .patient(wanted.patience.max(Workspace::CALL_TIMEOUT));
+            .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))
+            .withholding(wanted.withheld.clone());
         let root = workspace.root().to_str().ok_or("the folder's path is not UTF-8")?;
         Ok(Builtin {
             name: workspace::NAME.into(),

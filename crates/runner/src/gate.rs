@@ -26,6 +26,8 @@ pub struct Wanted {
     pub plugins: Vec<Plugged>,
     /// The longest that one call of Bash may be given.
     pub patience: Duration,
+    /// Variables of the environment that commands are not to see.
+    pub withheld: Vec<String>,
     /// The span that calls belong under.
     pub trace: TraceContext,
     /// Nobody waits for the gate any more.

@@ -19,7 +19,7 @@ use self::answer::{Answer, Call};
 use self::server::Server;
 use self::tools::Tools;
 
-pub use settings::Settings;
+pub use settings::{KEY_VARIABLE, Settings};
 
 /// What a model is asked to do.
 pub struct Task<'a> {

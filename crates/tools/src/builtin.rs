@@ -47,6 +47,8 @@ pub struct Workspace {
     supervisor: Option<PathBuf>,
     /// The longest that a command may be given.
     seconds_max: u64,
+    /// Variables that commands do not get.
+    withheld: Vec<String>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,13 +123,19 @@ impl Workspace {
     ) -> std::result::Result<Workspace, String> {
         let root = Arc::new(Root::open(root, allowed.allow_outside, refused)?);
         let seconds_max = limits::BASH_TIMEOUT_SECONDS_MAX;
-        Ok(Workspace { root, allowed, supervisor: None, seconds_max })
+        Ok(Workspace { root, allowed, supervisor: None, seconds_max, withheld: Vec::new() })
     }
 
     /// Lets commands take longer than an agent may ask for.
     #[must_use]
     pub fn patient(self, at_most: Duration) -> Workspace {
         Workspace { seconds_max: at_most.as_secs().max(1), ..self }
+    }
+
+    /// Keeps these variables of the environment from commands, beside the gate's own.
+    #[must_use]
+    pub fn withholding(self, withheld: Vec<String>) -> Workspace {
+        Workspace { withheld, ..self }
     }
 
     /// Has this program stand between the gate and each command, so that nothing of it is left when
@@ -181,7 +189,8 @@ impl Workspace {
         let cwd = arguments.optional_text(&["cwd"])?.map(str::to_owned);
         let root = self.root.clone();
         let cwd = blocking(move || root.find_folder(cwd.as_deref())).await?;
-        bash::run(asked, &cwd, self.supervisor.as_deref(), ctx).await
+        let around = (self.supervisor.as_deref(), &self.withheld[..]);
+        bash::run(asked, &cwd, around, ctx).await
     }
 }
 

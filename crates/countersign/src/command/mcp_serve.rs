@@ -75,6 +75,7 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
         servers: step.mcp_servers,
         plugins: step.plugin_tools.into_iter().map(Plugged::from).collect(),
         patience: Workspace::CALL_TIMEOUT,
+        withheld: Vec::new(),
         trace: TraceContext::default(),
         cancel: CancellationToken::new(),
     };

@@ -16,6 +16,7 @@ use crate::agents::stage::{Stage, ended};
 use crate::agents::{ours, say, works_through_the_gate};
 use crate::gate::{scripted, stderr, stdout};
 use crate::ledger::records_when;
+use crate::plugins;
 
 /// Of no shape that the ledger would know as a key by itself.
 const KEY: &str = "zebra-4711-violin-quagga";
@@ -286,31 +287,39 @@ async fn tokens_and_costs_are_those_of_all_turns() {
     assert_eq!((&run["tokens"], &run["cost_usd"]), (&json!(14), &json!(0.5)), "{run}");
 }
 
-/// Two providers at once, each with its own span.
+/// Two providers at once and a plugin, each with its own span.
 #[tokio::test]
 async fn steps_that_run_at_once_keep_their_spans_apart() {
     let collector = Collector::grpc().await;
-    let stage = Stage::new(PROVIDER, [ours("Read", json!({"path": "a.txt"})), say("a")]).await;
+    let apply = ours("deploy_apply", json!({"table": "users"}));
+    let turns = [ours("Read", json!({"path": "a.txt"})), apply, say("a")];
+    let stage = Stage::new(PROVIDER, turns).await;
+    plugins::install_approved(&stage, "deploy", "apply").await;
     let other = Model::start([ours("Glob", json!({"pattern": "*"})), say("b")]).await;
-    let one = stage.step(&json!({"enable": true}));
+    let tools = json!([{"plugin": "deploy", "expose": ["apply"]}]);
+    let one = stage.step(&json!({"enable": true, "plugin_tools": tools}));
     let claude = Stage::new("claude", []).await.step(&json!({"enable": true}));
     let mut two = claude;
     two["options"]["env"]["ANTHROPIC_BASE_URL"] = json!(other.url());
     let third = Model::start([ours("Bash", json!({"command": "false"})), say("c")]).await;
-    let mut three = one.clone();
+    let mut three = stage.step(&json!({"enable": true}));
     three["options"]["base_url"] = json!(third.url());
     let both = json!({"type": "parallel", "parallel": ["a", "b", "c"], "on_success": "done"});
     let flow =
         stage.flow_of(json!({"initial": "both", "both": both, "a": one, "b": two, "c": three}));
     let (ran, words) = stage.run_json(&flow, &["--otel-exporter", &collector.url]).await;
     assert_eq!(ran["status"], "success", "{words}");
-    let spans = collector.spans(10).await;
+    let spans = collector.spans(12).await;
     let parent = |id: &str| spans.iter().find(|span| span.span_id == id);
-    for (tool, step, provider) in
-        [("Read", "a", PROVIDER), ("Glob", "b", "claude"), ("Bash", "c", PROVIDER)]
-    {
+    for (tool, step, provider, source) in [
+        ("Read", "a", PROVIDER, "builtin"),
+        ("deploy_apply", "a", PROVIDER, "plugin:deploy"),
+        ("Glob", "b", "claude", "builtin"),
+        ("Bash", "c", PROVIDER, "builtin"),
+    ] {
         let name = format!("tool.call.{tool}");
         let call = spans.iter().find(|span| span.name == name).unwrap_or_else(|| panic!("{name}"));
+        assert_eq!(call.attributes["tool.source"], source);
         let agent = parent(&call.parent_id).unwrap();
         assert_eq!(
             (agent.name.as_str(), &agent.attributes["provider"]),

@@ -7,7 +7,7 @@ use std::process::Output;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::agents::stage::Stage;
+use crate::agents::stage::{self, Stage};
 use crate::agents::{ours, say};
 use crate::gate::{Gate, ended, eventually, run, scripted_upstream, stderr, stdout};
 use crate::ledger::{record, records, records_when, two_keys};
@@ -29,6 +29,15 @@ fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
     program
+}
+
+/// A plugin of a run's project that the person has approved.
+pub(crate) async fn install_approved(stage: &Stage, name: &str, operations: &str) {
+    install(&stage.workspace(), PROJECT, name, operations);
+    let mut command = stage.countersign("plugin");
+    command.args(["approve", name]);
+    let output = stage::ended(command).await;
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
 const PROJECT: &str = ".countersign/plugins";
@@ -186,20 +195,14 @@ states:
 async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
     let stage = Stage::new("claude", [say("never")]).await;
     for (name, operation) in [("a", "b_c"), ("a_b", "c")] {
-        install(&stage.workspace(), PROJECT, name, operation);
-        let approved = crate::agents::stage::ended({
-            let mut command = stage.countersign("plugin");
-            command.args(["approve", name]);
-            command
-        });
-        assert_eq!(approved.await.status.code(), Some(0));
+        install_approved(&stage, name, operation).await;
     }
     let tools = json!([{"plugin": "a", "expose": ["b_c"]}, {"plugin": "a_b", "expose": ["c"]}]);
     let flow = stage.flow(&json!({"enable": true, "plugin_tools": tools}));
     for word in ["validate", "run"] {
         let mut command = stage.countersign(word);
         command.arg(&flow);
-        let output = crate::agents::stage::ended(command).await;
+        let output = stage::ended(command).await;
         assert_eq!(output.status.code(), Some(2), "{word}");
         let words = format!("{}{}", stdout(&output), stderr(&output));
         assert!(words.contains("USER.MCP_PROXY.NAME_COLLISION"), "{word}: {words}");
@@ -212,10 +215,7 @@ async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
 async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
     let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
     let stage = Stage::new("claude", turns).await;
-    install(&stage.workspace(), PROJECT, "deploy", "apply destroy");
-    let mut approve = stage.countersign("plugin");
-    approve.args(["approve", "deploy"]);
-    assert_eq!(crate::agents::stage::ended(approve).await.status.code(), Some(0));
+    install_approved(&stage, "deploy", "apply destroy").await;
     let tools = json!([{"plugin": "deploy", "expose": ["apply"]}]);
     let proxy = json!({"enable": true, "intercept_builtins": false, "plugin_tools": tools});
     let (ran, words) = stage.run_json(&stage.flow(&proxy), &[]).await;
@@ -238,6 +238,21 @@ async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
         ended(pid).await;
     }
     stage.assert_nothing_left().await;
+}
+
+/// A model that this process speaks to has nothing of its own.
+#[tokio::test]
+async fn a_model_is_offered_the_operation_alone() {
+    let turns = [ours("deploy_apply", json!({"table": "users"})), say("applied")];
+    let stage = Stage::new("openai_compatible", turns).await;
+    install_approved(&stage, "deploy", "apply destroy").await;
+    let tools = json!([{"plugin": "deploy", "expose": ["apply"]}]);
+    let proxy = json!({"enable": true, "intercept_builtins": false, "plugin_tools": tools});
+    let (ran, words) = stage.run_json(&stage.flow(&proxy), &[]).await;
+    assert_eq!(ran["steps"][0]["output"], "applied", "{words}");
+    let advertised: Vec<String> = stage.model.advertised().into_iter().collect();
+    assert_eq!(advertised, ["deploy_apply"]);
+    assert!(stage.model.results()[0].contains("users"), "{:?}", stage.model.results());
 }
 
 /// A workflow as people write it, with the rest of its proxy; the options point at the model.
@@ -292,7 +307,7 @@ async fn the_four_kinds_of_steps_are_valid_and_run() {
         {
             let mut command = stage.countersign(words[0]);
             command.args(&words[1..]);
-            let output = crate::agents::stage::ended(command).await;
+            let output = stage::ended(command).await;
             assert_eq!(output.status.code(), Some(0), "{proxy}: {}", stdout(&output));
         }
         let (ran, words) = stage.run_json(&file, &[]).await;

@@ -13,6 +13,9 @@ const TURNS: u32 = 25;
 /// What is asked for, behind the address that people know.
 const PATH: &str = "/chat/completions";
 
+/// Where the key is, if the options have none.
+pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
+
 pub struct Settings {
     pub(super) url: Url,
     pub key: Key,
@@ -39,7 +42,7 @@ impl Settings {
             faults.push(missing("model", "OPENAI_MODEL"));
         }
         let key = options.api_key.as_ref().map(|key| key.reveal());
-        let key = Key::new(either(key, env, "OPENAI_API_KEY").as_deref());
+        let key = Key::new(either(key, env, KEY_VARIABLE).as_deref());
         if let Err(fault) = key.header() {
             faults.push(fault.to_owned());
         }

@@ -129,6 +129,7 @@ impl Attempt {
             plugins: if proxy.enable { Plugged::of(&proxy.plugin_tools) } else { Vec::new() },
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
+            withheld: Vec::new(),
             trace,
             cancel: self.cancel.clone(),
         })

@@ -31,6 +31,7 @@ impl Work<'_> {
             servers: Vec::new(),
             plugins: Vec::new(),
             patience: within,
+            withheld: Vec::new(),
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),
         };

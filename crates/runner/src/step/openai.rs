@@ -7,6 +7,7 @@ use tokio::time::Instant;
 
 use super::{Failure, Work};
 use crate::agent::{Isolation, Tools};
+use crate::gate::Wanted;
 use crate::openai::{self, Settings, Spent, Task};
 
 impl Work<'_> {
@@ -20,6 +21,8 @@ impl Work<'_> {
         let (proxy, _) = attempt.asked();
         let tools = super::tools(&proxy);
         let wanted = attempt.wanted(agent, proxy, self.trace.clone())?;
+        // The model would hear the key from the first command that prints its environment.
+        let wanted = Wanted { withheld: vec![openai::KEY_VARIABLE.to_owned()], ..wanted };
         let gate = self.open(wanted).await?;
         self.record.isolation = Some(super::isolation(tools, &Isolation::Full).to_owned());
         self.record.model = Some(settings.model.clone());

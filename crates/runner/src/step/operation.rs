@@ -30,6 +30,7 @@ impl Work<'_> {
             servers: Vec::new(),
             plugins: vec![Plugged::one(plugin, operation)],
             patience: Duration::ZERO,
+            withheld: Vec::new(),
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),
         };

@@ -72,11 +72,15 @@ enum End {
 pub(super) async fn run(
     asked: Asked,
     cwd: &Folder,
-    supervisor: Option<&Path>,
+    (supervisor, withheld): (Option<&Path>, &[String]),
     ctx: &CallContext,
 ) -> Result<Answer> {
     let within = asked.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
-    let mut running = Running::start(shell(&asked.command, supervisor), cwd, supervisor.is_some())?;
+    let mut shell = shell(&asked.command, supervisor);
+    for name in withheld {
+        shell.env_remove(name);
+    }
+    let mut running = Running::start(shell, cwd, supervisor.is_some())?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
             Ok(status) => End::Exited(status),

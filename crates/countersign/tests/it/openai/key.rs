@@ -50,7 +50,12 @@ async fn a_key_that_the_server_says_back_is_in_nothing() {
     ];
     for (number, ending) in endings.into_iter().enumerate() {
         let path = "{\"path\": \"{authorization}\"}";
-        let turns = [calls(&[json!({"id": "a", "name": "Read", "arguments": path})], "tool_calls")];
+        let bash = "{\"command\": \"env; echo $OPENAI_API_KEY\"}";
+        let asked = [
+            json!({"id": "a", "name": "Read", "arguments": path}),
+            json!({"id": "b", "name": "Bash", "arguments": bash}),
+        ];
+        let turns = [calls(&asked, "tool_calls")];
         let turns = turns.into_iter().chain(vec![ending; 4]).chain([say("never")]);
         let stage = Stage::new(PROVIDER, turns).await;
         let mut step = stage.step(&json!({"enable": true}));
@@ -68,6 +73,6 @@ async fn a_key_that_the_server_says_back_is_in_nothing() {
         assert_eq!(stage.model.turns()[0].authorization, Some(format!("Bearer {KEY}")));
         assert_nowhere(&stage, &words).await;
     }
-    collector.spans(4 * 4).await;
+    collector.spans(4 * 5).await;
     assert!(!collector.text().contains(KEY));
 }
