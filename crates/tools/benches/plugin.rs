@@ -19,8 +19,8 @@ use serde_json::json;
 use tonic::transport::{Channel, Endpoint};
 use tools::plugin::{Places, Plugin, Start, Variables, find};
 
-const WARM_UP: usize = 500;
-const ROUNDS: usize = 5_000;
+const WARM_UP: usize = 200;
+const ROUNDS: usize = 2_000;
 
 /// Texts as arguments have them: a word, a page, a file.
 const SIZES: [(&str, usize); 3] = [("20 bytes", 20), ("4 KiB", 4 * 1024), ("256 KiB", 256 * 1024)];
