@@ -16,7 +16,7 @@ const LAYERS: [(&str, &[&str]); 11] = [
     ("plugin-sdk", &[]),
     ("provider", &["mcp", "domain"]),
     ("store", &["domain", "provider"]),
-    ("tools", &["mcp", "domain", "provider"]),
+    ("tools", &["mcp", "domain", "provider", "plugin-sdk"]),
     ("runner", &["mcp", "domain", "provider", "store", "tools"]),
     ("gateway", &["mcp", "domain", "provider", "store", "tools"]),
     ("admin", &["mcp", "domain", "provider", "store", "tools", "gateway"]),
