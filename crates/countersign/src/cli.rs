@@ -119,6 +119,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Upstream,
     },
+    /// Print a link to the page of the running gate, where all of this can be seen and done
+    #[command(after_help = "The link signs one browser in. It works once, for ten minutes.")]
+    Page,
     /// Make tokens for agents, see them, revoke them
     Token {
         #[command(subcommand)]
