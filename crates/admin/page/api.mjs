@@ -17,7 +17,7 @@ export class Refused extends Error {
 }
 
 export async function signIn(code) {
-  const answer = await fetch('/api/v1/page/sessions', {
+  const answer = await fetch('/api/v1/page/session', {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({ code }),

@@ -61,7 +61,7 @@ routes! {
         GET "/page/{folder}/{file}" page::file_in => page::openapi::file_in,
     }
     Code ENTRY entry {
-        POST "/api/v1/page/sessions" page::enter => page::openapi::enter,
+        POST "/api/v1/page/session" page::enter => page::openapi::enter,
     }
     Admin CLOSED closed {
         GET "/metrics" metrics::show => status::openapi::metrics,

@@ -362,7 +362,7 @@ fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
         names.push(shown);
     }
     if purpose == Purpose::Demo {
-        names.push("notes, clock (demo servers)".to_owned());
+        names.push("notes, clock, mail (demo servers)".to_owned());
         example = "call tool-read --tool-name=clock:current_time";
     }
     let mut servers = names.join(", ");

@@ -19,7 +19,8 @@ export function useNarrow() {
 }
 
 // `columns`: [{ name, cell, class, width }]. `rowAt(index)` may give null for a row that is not
-// there yet. `onSight(first, last)` tells which rows are looked at.
+// there yet. `onSight(first, last, isAtTop)` tells which rows are
+// looked at.
 export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSight, jump }) {
   const box = useRef(null);
   const [sight, setSight] = useState({ top: 0, height: 600 });
@@ -36,7 +37,8 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
   }, [jump]);
   const first = Math.max(0, Math.floor(sight.top / row) - AROUND);
   const last = Math.min(count, Math.ceil((sight.top + sight.height) / row) + AROUND);
-  useEffect(() => { onSight?.(first, last); }, [first, last, count]);
+  const isAtTop = sight.top < row;
+  useEffect(() => { onSight?.(first, last, isAtTop); }, [first, last, count, isAtTop]);
 
   const move = (next) => {
     const index = Math.min(count - 1, Math.max(0, next));
