@@ -3,7 +3,7 @@ import { render } from './vendor/preact.mjs';
 import { useEffect } from './vendor/hooks.mjs';
 import { signal } from './vendor/signals.mjs';
 import { signedIn, signIn, signOut } from './api.mjs';
-import { hear, listen, stream } from './live.mjs';
+import { listen, stream } from './live.mjs';
 import { followLocation, link, place, takeCode } from './place.mjs';
 import { html, useAnswer } from './part/shown.mjs';
 import { Activity } from './view/activity.mjs';
@@ -81,7 +81,10 @@ function toMain(event) {
 function Bar({ view }) {
   const { answer: status } = useAnswer('/status', ['tool', 'server'], 500);
   const pending = status?.tools?.pending_approval ?? 0;
-  useEffect(() => hear('ledger', () => {}), []);
+  // On a small screen the views stand in a row that scrolls.
+  useEffect(() => {
+    document.querySelector('nav [aria-current]')?.scrollIntoView({ block: 'nearest', inline: 'center' });
+  }, [view]);
   return html`<header class="side">
     <a class="brand" href=${link('overview')}><img src="/page/icon.svg" alt="" width="22" height="22" />Countersign</a>
     <nav aria-label="Views"><ul>${VIEWS.map(([name, title]) => html`<li><a href=${link(name)}

@@ -46,6 +46,7 @@ export const moment = (time) => dayAndClock.format(new Date(time));
 // A duration: three digits are enough for anybody.
 export function took(ms) {
   if (ms === null || ms === undefined) return '–';
+  if (ms < 0.005) return '0 ms';
   if (ms < 1) return `${ms.toFixed(2)} ms`;
   if (ms < 10) return `${ms.toFixed(1)} ms`;
   if (ms < 1_000) return `${Math.round(ms)} ms`;

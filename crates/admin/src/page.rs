@@ -25,7 +25,10 @@ pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Refused> {
     found(file::INDEX, &headers)
 }
 
-pub(crate) async fn file(Path(name): Path<String>, headers: HeaderMap) -> Result<Response, Refused> {
+pub(crate) async fn file(
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
     found(&name, &headers)
 }
 
@@ -66,7 +69,8 @@ pub(crate) async fn enter(
     let code = code.ok_or_else(|| required("code"))?;
     let entered = admin.sessions.enter(&code, door::cookie(&headers), Timestamp::now())?;
     let Some(entered) = entered else {
-        let message = "this link was used already, or is too old: 'countersign page' prints another";
+        let message =
+            "this link was used already, or is too old: 'countersign page' prints another";
         return Err(Refusal::new(Code::Unauthorized, message).into());
     };
     let cookie = door::set_cookie(&headers, &entered.cookie);

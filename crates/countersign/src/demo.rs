@@ -21,7 +21,10 @@ pub(crate) fn servers() -> Vec<ServerSpec> {
     vec![
         ServerSpec::embedded("notes", Arc::new(move || notes_server(&notes))),
         ServerSpec::embedded("clock", Arc::new(clock_server)),
-        ServerSpec::embedded(MAIL, Arc::new(move || mail_server(was_asked.swap(true, Ordering::Relaxed)))),
+        ServerSpec::embedded(
+            MAIL,
+            Arc::new(move || mail_server(was_asked.swap(true, Ordering::Relaxed))),
+        ),
     ]
 }
 

@@ -35,7 +35,8 @@ impl Store {
         let entries = std::fs::read_dir(self.folder()).into_iter().flatten().flatten();
         let mut copies: Vec<Copy> = entries
             .filter_map(|entry| {
-                let (name, metadata) = (entry.file_name().into_string().ok()?, entry.metadata().ok()?);
+                let (name, metadata) =
+                    (entry.file_name().into_string().ok()?, entry.metadata().ok()?);
                 let is_copy = metadata.is_file() && name.ends_with(ENDING);
                 let modified = metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
                 is_copy.then_some(Copy { name, bytes: metadata.len(), modified_at: modified })

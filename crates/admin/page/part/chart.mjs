@@ -1,11 +1,12 @@
 // Bars over time: calls by class, stacked, with refusals and errors marked above them.
+import { useLayoutEffect, useRef, useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
 import { count, hour, moment, plural } from '../format.mjs';
 
-const WIDTH = 720;
-const HEIGHT = 150;
-const LEFT = 34; // for the numbers beside the bars
-const BOTTOM = 18;
+const HEIGHT = 178;
+const LEFT = 40; // for the numbers beside the bars
+const TOP = 12; // for half of a number
+const BOTTOM = 20;
 
 const CLASSES = [['reads', 'read'], ['writes', 'write'], ['destructive', 'destructive'], ['unknown', 'unknown']];
 
@@ -21,21 +22,34 @@ export function roundUp(most) {
   return [1, 2, 5, 10].map((step) => step * ten).find((end) => end >= most) ?? 10 * ten;
 }
 
+// As wide as its place, so that its text is as large as all text.
+function useWidth() {
+  const box = useRef(null);
+  const [width, setWidth] = useState(0);
+  useLayoutEffect(() => {
+    const watch = new ResizeObserver(() => setWidth(box.current.clientWidth));
+    watch.observe(box.current);
+    return () => watch.disconnect();
+  }, []);
+  return [box, width];
+}
+
 export function Chart({ buckets, seconds }) {
+  const [box, width] = useWidth();
   const shown = buckets.map(withRest);
   const top = roundUp(Math.max(4, ...shown.map((bucket) => bucket.calls)));
-  const step = (WIDTH - LEFT) / shown.length;
-  const y = (calls) => (HEIGHT - BOTTOM) * (1 - calls / top);
+  const step = Math.max(0, width - LEFT) / shown.length;
+  const y = (calls) => TOP + (HEIGHT - BOTTOM - TOP) * (1 - calls / top);
   const label = seconds < 86_400 && shown.length * seconds <= 86_400 ? hour : moment;
-  const every = Math.ceil(shown.length / 6);
-  return html`<svg class="chart" viewBox="0 0 ${WIDTH} ${HEIGHT}" role="img" aria-label=${inWords(shown, seconds)}>
+  const every = Math.ceil(shown.length / Math.max(2, Math.floor(width / 130)));
+  return html`<div ref=${box}><svg class="chart" width=${width} height=${HEIGHT} role="img" aria-label=${inWords(shown, seconds)}>
     ${[0, 0.5, 1].map((part) => html`<g>
-      <line x1=${LEFT} x2=${WIDTH} y1=${y(top * part) + 0.5} y2=${y(top * part) + 0.5} class="rule" />
+      <line x1=${LEFT} x2=${width} y1=${y(top * part) + 0.5} y2=${y(top * part) + 0.5} class="rule" />
       <text x=${LEFT - 6} y=${y(top * part) + 4} text-anchor="end">${part && part < 1 && top < 2 ? '' : count(top * part)}</text>
     </g>`)}
     ${shown.map((bucket, index) => Bar({ bucket, x: LEFT + index * step, step, y }))}
     ${shown.map((bucket, index) => index % every === 0 && html`<text x=${LEFT + index * step} y=${HEIGHT - 4}>${label(bucket.start)}</text>`)}
-  </svg>`;
+  </svg></div>`;
 }
 
 function Bar({ bucket, x, step, y }) {

@@ -2,19 +2,20 @@
 // and a form. The table beside it says the same, so this picture is hidden from screen readers.
 import { useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
-import { LAYOUT, layout, paths, strands } from './layout.mjs';
+import { useNarrow } from './list.mjs';
+import { layout, NARROW, paths, strands, WIDE } from './layout.mjs';
 import { cut, plain } from '../text.mjs';
 
 const ZOOM_STEP = 1.25;
 const ZOOM_MIN = 0.5;
 const ZOOM_MAX = 4;
-const NAME_MAX = 34;
 
 export function Graph({ edges, current, onOpen }) {
   const [zoom, setZoom] = useState(1);
   const by = (factor) => setZoom((last) => Math.min(ZOOM_MAX, Math.max(ZOOM_MIN, last * factor)));
   const drawn = strands(edges);
   const place = layout(drawn);
+  const columns = useNarrow() ? NARROW : WIDE;
   const wheel = (event) => {
     if (!event.ctrlKey) return;
     event.preventDefault();
@@ -30,26 +31,27 @@ export function Graph({ edges, current, onOpen }) {
       </div>
     </div>
     <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table says the same">
-      <svg viewBox="0 0 ${LAYOUT.width} ${place.height}" style=${{ width: `${zoom * 100}%`, minWidth: `${zoom * 620}px` }} aria-hidden="true">
+      <svg viewBox="0 0 ${columns.width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
         <defs>${['write-write', 'stale-read', 'read-write', 'read-read'].map(Arrow)}</defs>
-        ${drawn.map((strand, index) => Strand({ strand, place, offset: offset(drawn, index), current, onOpen }))}
+        ${drawn.map((strand, index) => Strand({ strand, place, columns, offset: offset(drawn, index), current, onOpen }))}
         ${place.agents.map((node) => html`<g class="node agent">
-          <circle cx=${LAYOUT.agentX} cy=${node.y} r="7" />
-          <text x=${LAYOUT.agentX - 14} y=${node.y + 4} text-anchor="end"><title>${plain(node.name)}</title>${plain(cut(node.name, NAME_MAX))}</text>
+          <circle cx=${columns.agentX} cy=${node.y} r="7" />
+          <text x=${columns.agentX - 14} y=${node.y + 4} text-anchor="end"><title>${plain(node.name)}</title>${plain(cut(node.name, columns.nameMax))}</text>
         </g>`)}
-        ${place.resources.map(Resource)}
+        ${place.resources.map((node) => Resource({ node, columns }))}
       </svg>
     </div>
   </div>`;
 }
 
-function Resource(node) {
+function Resource({ node, columns }) {
+  const { resourceX, nameMax } = columns;
   const space = node.name.indexOf(' ');
   const [system, resource] = [node.name.slice(0, space), node.name.slice(space + 1)];
   return html`<g class="node resource">
-    <rect x=${LAYOUT.resourceX - 7} y=${node.y - 7} width="14" height="14" rx="2" />
-    <text x=${LAYOUT.resourceX + 14} y=${node.y - 1}><title>${plain(resource)}</title>${plain(cut(resource, NAME_MAX))}</text>
-    <text class="small" x=${LAYOUT.resourceX + 14} y=${node.y + 12}>${plain(cut(system, NAME_MAX))}</text>
+    <rect x=${resourceX - 7} y=${node.y - 7} width="14" height="14" rx="2" />
+    <text x=${resourceX + 14} y=${node.y - 1}><title>${plain(resource)}</title>${plain(cut(resource, nameMax))}</text>
+    <text class="small" x=${resourceX + 14} y=${node.y + 12}>${plain(cut(system, nameMax))}</text>
   </g>`;
 }
 
@@ -60,8 +62,8 @@ function offset(drawn, index) {
   return (at - (same.length - 1) / 2) * Math.min(6, 18 / Math.max(1, same.length));
 }
 
-function Strand({ strand, place, offset, current, onOpen }) {
-  const { first, second } = paths(strand, place, offset);
+function Strand({ strand, place, columns, offset, current, onOpen }) {
+  const { first, second } = paths(strand, place, columns, offset);
   const { kind } = strand.edge;
   const isCurrent = current === strand.number;
   const open = () => onOpen(strand.number);

@@ -3,7 +3,8 @@
 
 const ROW = 44;
 const MARGIN = 24;
-export const LAYOUT = { width: 880, agentX: 250, resourceX: 590 };
+export const WIDE = { width: 880, agentX: 250, resourceX: 590, nameMax: 34 };
+export const NARROW = { width: 390, agentX: 132, resourceX: 262, nameMax: 17 };
 
 // Edges that are drawn; the table has them all. More would be a tangle that nobody reads.
 export const STRANDS_MAX = 120;
@@ -55,10 +56,10 @@ function spread(list, height) {
 }
 
 // The two halves of a strand, as paths. Strands between the same two nodes lie beside each other.
-export function paths(strand, place, offset) {
+export function paths(strand, place, columns, offset) {
   const agent = new Map(place.agents.map((node) => [node.name, node.y]));
   const resource = new Map(place.resources.map((node) => [node.name, node.y]));
-  const { agentX, resourceX } = LAYOUT;
+  const { agentX, resourceX } = columns;
   const [fromY, toY] = [agent.get(strand.from), agent.get(strand.to)];
   const atY = resource.get(strand.resource) + offset;
   const middle = (agentX + resourceX) / 2;

@@ -62,9 +62,9 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
       <colgroup>${columns.map((column) => html`<col class=${column.class} style=${{ width: column.width }} />`)}</colgroup>
       <thead><tr>${columns.map((column) => html`<th scope="col" class=${column.class}>${column.name}</th>`)}</tr></thead>
       <tbody>
-        <tr class="gap" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${first * row}px` }}></td></tr>
+        <tr class="gap" aria-hidden="true"><td style=${{ height: `${first * row}px` }}></td></tr>
         ${rows}
-        <tr class="gap" aria-hidden="true"><td colspan=${columns.length} style=${{ height: `${(count - last) * row}px` }}></td></tr>
+        <tr class="gap" aria-hidden="true"><td style=${{ height: `${(count - last) * row}px` }}></td></tr>
       </tbody>
     </table>
   </div>`;

@@ -1,6 +1,6 @@
 // How things are, at a glance: calls by class over time, what was refused, who is busy, whether
 // servers and ledger are well.
-import { Ago, Empty, Fault, html, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
+import { Empty, Fault, html, Shown, State, useAnswer, useTitle } from '../part/shown.mjs';
 import { Chart, Legend } from '../part/chart.mjs';
 import { Switch } from '../part/filters.mjs';
 import { count, plural, shortHash, shortId, took } from '../format.mjs';
@@ -9,6 +9,7 @@ import { link, place } from '../place.mjs';
 const PERIODS = [['1h', '1 hour'], ['24h', '24 hours'], ['7d', '7 days'], ['30d', '30 days']];
 const PERIOD_MS = { '1h': 3_600_000, '24h': 86_400_000, '7d': 604_800_000, '30d': 2_592_000_000 };
 const TOP = 6; // of the busiest
+const SERVERS_MAX = 12;
 
 export function Overview() {
   useTitle('Overview');
@@ -27,8 +28,9 @@ export function Overview() {
       ${summary && summary.calls > 0 && html`<${Chart} buckets=${summary.buckets} seconds=${summary.bucket_seconds} />`}
     </section>
     <div class="cards">
-      ${summary && html`<${Busiest} summary=${summary} />`}
-      ${servers && html`<${Health} servers=${servers.servers} />`}
+      ${summary && html`<${Tools} summary=${summary} />`}
+      ${servers && html`<${Health} servers=${servers.servers} summary=${summary} />`}
+      ${summary && html`<${Agents} summary=${summary} />`}
       ${status && html`<${Ledger} status=${status} />`}
     </div>`;
 }
@@ -52,38 +54,43 @@ function Figures({ summary, period }) {
   </ul>`;
 }
 
-function Busiest({ summary }) {
-  return html`<section class="card"><h2>Busiest</h2>
-    ${summary.calls === 0 && html`<p class="faint">Nobody yet.</p>`}
-    ${summary.calls > 0 && html`
-      <${Tally} title="Servers" rows=${summary.by_server.slice(0, TOP).map((row) => [row, row.server, { server: row.server }])} />
-      <${Tally} title="Tools" rows=${summary.by_tool.slice(0, TOP).map((row) => [row, `${row.server}:${row.tool}`, { server: row.server, tool: row.tool }])} />
-      <${Tally} title="Agents" rows=${summary.by_agent.slice(0, TOP).map((row) => [row, row.agent, { agent: row.agent }])} />`}
-  </section>`;
-}
+const Tools = ({ summary }) => html`<${Tally} title="Busiest tools"
+  rows=${summary.by_tool.slice(0, TOP).map((row) => [row, `${row.server}:${row.tool}`, { server: row.server, tool: row.tool }])} />`;
 
-const Tally = ({ title, rows }) => html`<table class="plain">
-  <thead><tr><th scope="col">${title}</th><th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">errors</th></tr></thead>
+const Agents = ({ summary }) => html`<${Tally} title="Busiest agents"
+  rows=${summary.by_agent.slice(0, TOP).map((row) => [row, row.agent, { agent: row.agent }])} />`;
+
+const Tally = ({ title, rows }) => html`<section class="card"><table class="plain">
+  <thead><tr><th scope="col"><h2>${title}</h2></th><th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">errors</th></tr></thead>
   <tbody>${rows.map(([row, name, values]) => html`<tr>
     <td class="name"><a href=${link('activity', values)}><${Shown} text=${name} max=${80} /></a></td>
-    <td class="right">${count(row.calls)}</td>
-    <td class=${'right ' + (row.blocked ? 'warn-text' : 'faint')}>${count(row.blocked)}</td>
-    <td class=${'right ' + (row.errors ? 'bad-text' : 'faint')}>${count(row.errors)}</td>
-  </tr>`)}</tbody>
-</table>`;
+    <${Counts} row=${row} />
+  </tr>`)}
+  ${rows.length === 0 && html`<tr><td class="faint" colspan="4">Nobody yet.</td></tr>`}</tbody>
+</table></section>`;
 
-function Health({ servers }) {
-  return html`<section class="card"><h2>Servers</h2>
-    ${servers.length === 0 && html`<${Empty} title="No server yet" command="countersign upstream add NAME -- COMMAND" />`}
+const Counts = ({ row }) => html`
+  <td class="right">${count(row?.calls)}</td>
+  <td class=${'right ' + (row?.blocked ? 'warn-text' : 'faint')}>${count(row?.blocked)}</td>
+  <td class=${'right ' + (row?.errors ? 'bad-text' : 'faint')}>${count(row?.errors)}</td>`;
+
+// How the servers are, the busiest first.
+function Health({ servers, summary }) {
+  const counts = new Map((summary?.by_server ?? []).map((row) => [row.server, row]));
+  const calls = (server) => counts.get(server.name)?.calls ?? 0;
+  const busiest = [...servers].sort((a, b) => calls(b) - calls(a));
+  return html`<section class="card">
+    ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No server yet" command="countersign upstream add NAME -- COMMAND" />`}
     ${servers.length > 0 && html`<table class="plain">
-      <thead><tr><th scope="col">server</th><th scope="col">state</th><th scope="col" class="right">tools</th><th scope="col" class="right">waiting</th></tr></thead>
-      <tbody>${servers.slice(0, 12).map((server) => html`<tr>
+      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right">waiting</th>
+        <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">errors</th></tr></thead>
+      <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
         <td><${State} word=${server.state} /></td>
-        <td class="right">${count(server.tool_count)}</td>
         <td class=${'right ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
+        <${Counts} row=${counts.get(server.name)} />
       </tr>`)}</tbody></table>`}
-    ${servers.length > 12 && html`<p><a href=${link('servers')}>All ${count(servers.length)} servers</a></p>`}
+    ${servers.length > SERVERS_MAX && html`<p><a href=${link('servers')}>All ${count(servers.length)} servers</a></p>`}
   </section>`;
 }
 

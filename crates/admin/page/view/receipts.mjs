@@ -35,15 +35,15 @@ export function Receipts() {
 
 function Chains({ chains, found, keep }) {
   const chosen = place.value.values.chain;
-  return html`<section class="card"><h2>Chains</h2><div class="table-box short" tabindex="0" role="region" aria-label="Chains"><table class="plain">
+  return html`<section class="card"><h2>Chains</h2><div class="table-box short" tabindex="0" role="region" aria-label="Chains"><table class="plain decided">
     <thead><tr><th scope="col">Chain</th><th scope="col">State</th><th scope="col" class="right">Receipts</th>
-      <th scope="col" class="wide">Opened</th><th scope="col">Last</th><th scope="col" class="wide">Last hash</th><th scope="col">Verify</th></tr></thead>
+      <th scope="col" class="wide">Opened</th><th scope="col" class="wide">Last</th><th scope="col" class="wide">Last hash</th><th scope="col">Verify</th></tr></thead>
     <tbody>${chains.map((chain) => html`<tr key=${chain.id} aria-current=${chain.id === chosen ? 'true' : undefined}>
       <td><a href=${link('receipts', { chain: chain.id })} title=${chain.id}><code>${shortId(chain.id)}</code></a></td>
       <td><${State} word=${chain.status ?? 'unknown'} /></td>
       <td class="right">${count(chain.length)}</td>
       <td class="wide"><${Ago} time=${chain.opened_at} /></td>
-      <td><${Ago} time=${chain.last} /></td>
+      <td class="wide"><${Ago} time=${chain.last} /></td>
       <td class="wide"><code title=${chain.last_hash ?? ''}>${shortHash(chain.last_hash)}</code></td>
       <td><${Verify} found=${found[`chain ${chain.id}`]} name=${`chain ${shortId(chain.id)}`}
         ask=${async () => [await get('/chains' + path(chain.id, 'verify'))]} keep=${keep(`chain ${chain.id}`)} /></td>
@@ -53,12 +53,12 @@ function Chains({ chains, found, keep }) {
 function Copies({ copies, found, keep }) {
   return html`<section class="card"><h2>Copies</h2>
     ${copies.length === 0 && html`<p class="faint">An export that was brought back can be checked here: put it into <code>copies</code> in the gate's home.</p>`}
-    ${copies.length > 0 && html`<div class="table-box short" tabindex="0" role="region" aria-label="Copies"><table class="plain">
-      <thead><tr><th scope="col">File</th><th scope="col" class="right">Size</th><th scope="col">Changed</th><th scope="col">Verify</th></tr></thead>
+    ${copies.length > 0 && html`<div class="table-box short" tabindex="0" role="region" aria-label="Copies"><table class="plain decided">
+      <thead><tr><th scope="col">File</th><th scope="col" class="right">Size</th><th scope="col" class="wide">Changed</th><th scope="col">Verify</th></tr></thead>
       <tbody>${copies.map((copy) => html`<tr key=${copy.name}>
         <td class="name"><${Shown} text=${copy.name} /></td>
         <td class="right">${bytes(copy.bytes)}</td>
-        <td><${Ago} time=${copy.modified_at} /></td>
+        <td class="wide"><${Ago} time=${copy.modified_at} /></td>
         <td><${Verify} found=${found[`copy ${copy.name}`]} name=${`copy ${copy.name}`}
           ask=${async () => (await get('/copies' + path(copy.name, 'verify'))).chains} keep=${keep(`copy ${copy.name}`)} /></td>
       </tr>`)}</tbody></table></div>`}
@@ -68,16 +68,16 @@ function Copies({ copies, found, keep }) {
 function Verify({ found, ask, keep, name }) {
   const { isBusy, error, act } = useAction();
   const isWhole = found?.length > 0 && found.every((check) => check.valid);
-  return html`<div class="buttons"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : 'Verify'}</button>
+  return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : 'Verify'}</button>
     ${found && html`<span class=${isWhole ? 'good-text' : 'bad-text'}>${isWhole ? '✓ whole' : '✕ broken'}</span>`}
     <${Fault} error=${error} /></div>`;
 }
 
 const MARKS = [
-  { name: 'Place', width: '76px', class: 'right', cell: (row) => count(row.index + 1) },
-  { name: 'Receipt', cell: (row) => html`<code>${row.receipt_id ? shortId(row.receipt_id) : 'cannot be read'}</code>` },
+  { name: 'Place', width: '76px', class: 'right holds', cell: (row) => count(row.index + 1) },
+  { name: 'Receipt', class: 'wide', cell: (row) => html`<code>${row.receipt_id ? shortId(row.receipt_id) : 'cannot be read'}</code>` },
   ...[['Signature', 'signature_valid'], ['Link', 'hash_link_valid'], ['Order', 'sequence_valid']].map(([name, member]) => ({
-    name, width: '100px', cell: (row) => (row[member] ? html`<span class="good-text">✓ holds</span>` : html`<strong class="bad-text">✕ broken</strong>`),
+    name, width: '100px', class: 'holds', cell: (row) => (row[member] ? html`<span class="good-text">✓ holds</span>` : html`<strong class="bad-text">✕ broken</strong>`),
   })),
 ];
 

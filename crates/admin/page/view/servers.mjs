@@ -36,9 +36,9 @@ function All({ servers, look }) {
     return html`<${Empty} title="No server stands behind the gate" command="countersign upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes">
       <p>Add one, here with the reference server for files. It is not started before you approve it.</p><//>`;
   }
-  return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers">
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers decided">
     <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Way</th>
-      <th scope="col" class="right">Tools</th><th scope="col" class="right">Waiting</th><th scope="col" class="wide">Locked</th><th scope="col">Decide</th></tr></thead>
+      <th scope="col" class="right">Tools</th><th scope="col" class="right">Waiting</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Decide</th></tr></thead>
     <tbody>${servers.map((server) => html`<tr key=${server.name}>
       <td class="name"><a class="strong" href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
       <td><${State} word=${server.state} /></td>
@@ -46,7 +46,7 @@ function All({ servers, look }) {
       <td class="right">${count(server.tool_count)}</td>
       <td class="right">${server.pending ? html`<a class="warn-text" href=${link('servers', { server: server.name, status: 'pending_approval' })}>${count(server.pending)}</a>` : html`<span class="faint">0</span>`}</td>
       <td class="wide faint">${locked(server)}</td>
-      <td><div class="buttons"><${Decide} server=${server} look=${look} /></div></td>
+      <td class="wide"><div class="buttons"><${Decide} server=${server} look=${look} /></div></td>
     </tr>`)}</tbody></table></div>`;
 }
 

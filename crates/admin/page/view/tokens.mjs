@@ -23,7 +23,7 @@ export function Tokens() {
     <${Make} onMade=${(token) => { setMade(token); look(); }} />
     ${answer && tokens.length === 0 && html`<${Empty} title="No token was made yet" command="countersign token create ci --operations read">
       <p>Make one above, or on the command line:</p><//>`}
-    ${tokens.length > 0 && html`<p class="counted">${plural(tokens.length, 'token')}</p><div class="table-box" tabindex="0" role="region" aria-label="Tokens"><table class="plain">
+    ${tokens.length > 0 && html`<p class="counted">${plural(tokens.length, 'token')}</p><div class="table-box" tabindex="0" role="region" aria-label="Tokens"><table class="plain decided">
       <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">May</th><th scope="col" class="wide">Servers</th><th scope="col" class="wide">Surfaces</th>
         <th scope="col" class="wide">Made</th><th scope="col" class="wide">Expires</th><th scope="col">Revoke</th></tr></thead>
       <tbody>${tokens.map((token) => html`<tr key=${`${token.name} ${token.created_at}`}>

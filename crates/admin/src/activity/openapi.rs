@@ -166,7 +166,10 @@ pub(crate) fn whole_summary() -> Schema {
         .fold(object(), |statuses, status| statuses.has(status.as_str(), count()));
     let bucket = object()
         .has("start", moment())
-        .has("reads", count().description(Some("By effective class; a refused call may have none.")))
+        .has(
+            "reads",
+            count().description(Some("By effective class; a refused call may have none.")),
+        )
         .has("writes", count())
         .has("destructive", count());
     object()

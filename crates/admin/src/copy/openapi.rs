@@ -8,10 +8,8 @@ use crate::openapi::schema::{
 };
 
 pub(crate) fn list() -> Operation {
-    let copy = object()
-        .has("name", text())
-        .has("bytes", count())
-        .has("modified_at", or_null(moment()));
+    let copy =
+        object().has("name", text()).has("bytes", count()).has("modified_at", or_null(moment()));
     Operation::new("Exports that lie in `<home>/copies`")
         .gives("All of them", object().has("copies", list_of(copy)))
 }

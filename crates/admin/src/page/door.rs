@@ -17,12 +17,13 @@ pub(crate) const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-countersi
 /// Only the API needs the cookie.
 const COOKIE_PATH: &str = "/api/v1";
 
-/// The session that a request belongs to. One that shows no token is not the page's.
+/// The session that a request belongs to. One that shows a key or an agent's token is not the
+/// page's, and stands for itself.
 pub(crate) fn admit(sessions: &Sessions, request: &Request) -> Result<Option<Opened>, Refusal> {
     let headers = request.headers();
     let token = headers.get(&TOKEN_HEADER).and_then(|token| token.to_str().ok());
-    let opened = match (cookie(headers), token) {
-        (Some(cookie), Some(token)) => sessions.find(cookie, token, Timestamp::now()),
+    let opened = match (cookie(headers), token, headers.get(header::AUTHORIZATION)) {
+        (Some(cookie), Some(token), None) => sessions.find(cookie, token, Timestamp::now()),
         _ => None,
     };
     let only_reads = matches!(*request.method(), Method::GET | Method::HEAD);

@@ -27,9 +27,8 @@ fn files(operation: Operation) -> Operation {
 }
 
 pub(crate) fn invite() -> Operation {
-    let link = object()
-        .has("url", text().description(Some("Works once.")))
-        .has("expires_at", moment());
+    let link =
+        object().has("url", text().description(Some("Works once."))).has("expires_at", moment());
     Operation::new("Makes a link that signs a browser in")
         .makes("The link", link)
         .refuses(&[Code::LedgerUnavailable])

@@ -29,6 +29,7 @@ mod obsigna;
 mod openapi;
 mod operator;
 mod own_lists;
+mod page;
 mod passthrough;
 mod receipt_cli;
 mod records;

@@ -119,9 +119,8 @@ pub(super) async fn copies(gateway: &Gateway, home: &Path) -> Result<(), Failure
         .map(|(index, text)| if index == CHANGED { with_a_change(text) } else { text.clone() })
         .collect();
     let folder = home.join(store::COPIES);
-    let write = |name: &str, texts: &[String]| {
-        std::fs::write(folder.join(name), texts.join("\n") + "\n")
-    };
+    let write =
+        |name: &str, texts: &[String]| std::fs::write(folder.join(name), texts.join("\n") + "\n");
     std::fs::create_dir_all(&folder)
         .and_then(|()| write("as-signed.jsonl", &texts))
         .and_then(|()| write("tampered.jsonl", &changed))
