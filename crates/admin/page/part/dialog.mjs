@@ -15,7 +15,7 @@ export function Beside({ title, onClose, children }) {
   return html`<aside class="beside" aria-label="Details">
     <header>
       <h2 tabindex="-1" ref=${heading}>${title}</h2>
-      <button class="quiet" onClick=${onClose} aria-label="Close the details">✕ <kbd>Esc</kbd></button>
+      <button class="quiet" onClick=${onClose} title="Escape">✕ close</button>
     </header>
     <div class="beside-body">${children}</div>
   </aside>`;

@@ -26,7 +26,7 @@ export function Graph({ edges, current, onOpen }) {
       <${Forms} />
       <div class="switch" role="group" aria-label="Zoom">
         <button aria-label="Zoom out" onClick=${() => by(1 / ZOOM_STEP)}>−</button>
-        <button aria-label="Show all of it" onClick=${() => setZoom(1)}>${Math.round(zoom * 100)} %</button>
+        <button title="Show all of it" onClick=${() => setZoom(1)}>${Math.round(zoom * 100)} %</button>
         <button aria-label="Zoom in" onClick=${() => by(ZOOM_STEP)}>+</button>
       </div>
     </div>

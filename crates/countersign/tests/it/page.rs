@@ -19,7 +19,7 @@ use crate::ledger::two_keys;
 use crate::runs;
 
 /// A browser takes its time to start on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(240);
+const PATIENCE: Duration = Duration::from_secs(600);
 
 /// One browser at a time: several would take the machine from the other tests.
 static BROWSER: Mutex<()> = Mutex::const_new(());
@@ -238,7 +238,8 @@ fn hostile() -> String {
 async fn text_of_others_is_shown_as_text() {
     let text = hostile();
     let long = format!("{text}{}", "x".repeat(10_000));
-    let named = format!("say {text}");
+    // The gate lists no tool with a control character in its name.
+    let named = format!("say {}", text.replace('\u{1b}', ""));
     let reading = json!({"readOnlyHint": true});
     let tools = json!([
         {"name": named, "description": long, "annotations": reading},
@@ -279,6 +280,7 @@ async fn furnished() -> (Gate, store::Store) {
     let gate = Gate::scripted(json!([
         {"name": "echo", "description": "Echoes", "annotations": {"readOnlyHint": true}},
         {"name": "put", "description": "Puts", "annotations": {"destructiveHint": false}},
+        {"name": "wipe", "description": "Wipes", "annotations": {"destructiveHint": true}},
         {"name": "grow", "x-do": {"become": [
             {"name": "echo", "description": "Echoes\u{200b}!", "annotations": {"readOnlyHint": true}},
             {"name": "put", "description": "Puts", "annotations": {"destructiveHint": false}},
@@ -289,7 +291,7 @@ async fn furnished() -> (Gate, store::Store) {
     meet(&gate, "/shared/plan.md").await;
     put_copies(&gate, 1).await;
     let client = gate.http().await;
-    call(&client, &json!({"operation": "read", "tool": "s:put", "args": {}})).await;
+    call(&client, &json!({"operation": "read", "tool": "s:wipe", "args": {}})).await;
     call(&client, &json!({"operation": "write", "tool": "s:grow", "args": {}})).await;
     gate.server_when("s", |entry| entry["pending"] == 1).await;
     let token = json!({"name": "ci", "operations": ["read"], "expires_in": "30d"});

@@ -17,7 +17,7 @@ export const THEMES = ['light', 'dark'];
 
 const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
   '--disable-background-networking', '--disable-component-update', '--disable-sync'];
-const PATIENCE_MS = 20_000;
+const PATIENCE_MS = 60_000;
 
 const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
 

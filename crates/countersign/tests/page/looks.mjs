@@ -12,8 +12,7 @@ await scenario(async ({ page }) => {
       for (const [name, place, ready] of scene.places) {
         await goTo(page, place);
         await page.locator(ready).first().waitFor();
-        // Answers of the first look are in; what comes later comes by events.
-        await page.waitForLoadState('networkidle').catch(() => {});
+        await page.getByText('Looking…').waitFor({ state: 'detached' });
         const where = `${name}-${theme}-${width}`;
         await shot(page, where);
         await judged(page, where);

@@ -7,7 +7,7 @@ await scenario(async ({ page }) => {
   await goTo(page, '#/receipts');
   await page.getByRole('button', { name: /^Verify chain/ }).first().click();
   const outcome = page.locator('.outcome');
-  await outcome.getByText('Whole.').waitFor();
+  await outcome.getByText('✓ Whole.').waitFor();
   check((await outcome.innerText()).includes(`${scene.length} receipts`), await outcome.innerText());
   await page.getByRole('button', { name: 'Verify copy tampered.jsonl' }).click();
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
@@ -17,7 +17,7 @@ await scenario(async ({ page }) => {
   const before = outcome.locator(`tr[data-id="${scene.broken - 1}"]`);
   check(!(await before.innerText()).includes('broken'), 'what comes before holds');
   await page.getByRole('button', { name: 'Verify copy whole.jsonl' }).click();
-  await outcome.getByText('Whole.').waitFor();
+  await outcome.getByText('✓ Whole.').waitFor();
 
   // One receipt as it was signed, and all of them as a file.
   await page.locator('.entries tr[data-id]').first().click();
@@ -49,7 +49,7 @@ await scenario(async ({ page }) => {
   await page.keyboard.press('Home');
   await page.waitForFunction(() => location.hash.includes('window=10s'));
   await page.getByRole('button', { name: 'Zoom in' }).click();
-  await page.getByRole('button', { name: 'Show all of it' }).getByText('125 %').waitFor();
+  await page.getByRole('button', { name: '125 %' }).waitFor();
 
   // A run and its steps, with the calls that they made.
   await goTo(page, '#/runs');
