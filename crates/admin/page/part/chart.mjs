@@ -16,10 +16,10 @@ const withRest = (bucket) => ({
   unknown: Math.max(0, bucket.calls - bucket.reads - bucket.writes - bucket.destructive),
 });
 
-// A number that people like to see at the end of a scale, at least `most`.
+// A number that people like to see at the end of a scale, at least `most`; its half is whole too.
 export function roundUp(most) {
   const ten = 10 ** Math.floor(Math.log10(Math.max(1, most)));
-  return [1, 2, 5, 10].map((step) => step * ten).find((end) => end >= most) ?? 10 * ten;
+  return [2, 4, 6, 8, 10].map((step) => step * ten).find((end) => end >= most) ?? 20 * ten;
 }
 
 // As wide as its place, so that its text is as large as all text.
@@ -45,7 +45,7 @@ export function Chart({ buckets, seconds }) {
   return html`<div ref=${box}><svg class="chart" width=${width} height=${HEIGHT} role="img" aria-label=${inWords(shown, seconds)}>
     ${[0, 0.5, 1].map((part) => html`<g>
       <line x1=${LEFT} x2=${width} y1=${y(top * part) + 0.5} y2=${y(top * part) + 0.5} class="rule" />
-      <text x=${LEFT - 6} y=${y(top * part) + 4} text-anchor="end">${part && part < 1 && top < 2 ? '' : count(top * part)}</text>
+      <text x=${LEFT - 6} y=${y(top * part) + 4} text-anchor="end">${count(top * part)}</text>
     </g>`)}
     ${shown.map((bucket, index) => Bar({ bucket, x: LEFT + index * step, step, y }))}
     ${shown.map((bucket, index) => index % every === 0 && html`<text x=${LEFT + index * step} y=${HEIGHT - 4}>${label(bucket.start)}</text>`)}

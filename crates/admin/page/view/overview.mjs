@@ -69,10 +69,10 @@ const Tally = ({ title, rows }) => html`<section class="card"><table class="plai
   ${rows.length === 0 && html`<tr><td class="faint" colspan="4">Nobody yet.</td></tr>`}</tbody>
 </table></section>`;
 
-const Counts = ({ row }) => html`
+const Counts = ({ row, last = 'right' }) => html`
   <td class="right">${count(row?.calls)}</td>
   <td class=${'right ' + (row?.blocked ? 'warn-text' : 'faint')}>${count(row?.blocked)}</td>
-  <td class=${'right ' + (row?.errors ? 'bad-text' : 'faint')}>${count(row?.errors)}</td>`;
+  <td class=${last + (row?.errors ? ' bad-text' : ' faint')}>${count(row?.errors)}</td>`;
 
 // How the servers are, the busiest first.
 function Health({ servers, summary }) {
@@ -82,13 +82,13 @@ function Health({ servers, summary }) {
   return html`<section class="card">
     ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No server yet" command="countersign upstream add NAME -- COMMAND" />`}
     ${servers.length > 0 && html`<table class="plain">
-      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right">waiting</th>
-        <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right">errors</th></tr></thead>
+      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">waiting</th>
+        <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">errors</th></tr></thead>
       <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
         <td><${State} word=${server.state} /></td>
-        <td class=${'right ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
-        <${Counts} row=${counts.get(server.name)} />
+        <td class=${'right wide ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
+        <${Counts} row=${counts.get(server.name)} last="right wide" />
       </tr>`)}</tbody></table>`}
     ${servers.length > SERVERS_MAX && html`<p><a href=${link('servers')}>All ${count(servers.length)} servers</a></p>`}
   </section>`;

@@ -129,6 +129,7 @@ function Entries({ chain }) {
   const onSight = (first, last) => {
     if (rows.next && last >= rows.list.length) { const next = rows.next; setRows({ ...rows, next: null }); ask(next, rows.list); }
   };
+  if (rows.total === 0 && !error) return null;
   return html`<section class="entries" aria-label="Receipts">
     <div class="card-head"><h2>${chain ? html`Receipts of chain <code title=${chain}>${shortId(chain)}</code>` : 'All receipts'} <span class="faint">${count(rows.total)}</span></h2>
       ${chain && html`<div class="buttons"><${Export} label="Export this chain" file=${`chain-${shortId(chain)}.jsonl`} values=${{ chain }} /><a href=${link('receipts')}>All receipts</a></div>`}</div>

@@ -25,7 +25,7 @@ export function Servers() {
     ${answer && values.server && !chosen && html`<${Empty} title="There is no such server" command="countersign upstream list" />`}
     ${chosen && html`<${One} server=${chosen} look=${look} />`}
     <div class="split">
-      <${Tools} />
+      ${servers.length > 0 && html`<${Tools} />`}
       ${values.tool !== undefined && values.server && html`<${Review} key=${`${values.server} ${values.kind} ${values.tool}`} server=${values.server}
         name=${values.tool} kind=${values.kind ?? 'tool'} onClose=${() => change({ tool: undefined, kind: undefined })} onDecided=${look} />`}
     </div>`;
@@ -74,7 +74,7 @@ function One({ server, look }) {
   return html`<section class="card server">
     <div class="card-head"><p><${State} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
       <div class="buttons">
-        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${`Approve all ${count(server.pending)} that wait`} work=${approveAll}
+        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${server.pending === 1 ? 'Approve what waits' : `Approve all ${count(server.pending)} that wait`} work=${approveAll}
           question=${`Approve everything of '${server.name}' that waits, unread? Its text reaches models then.`} />`}
         <${Decide} server=${server} look=${look} />
         ${!server.disabled && html`<${Action} label="Restart" work=${restart} />`}

@@ -57,7 +57,7 @@ fn suits_admin(route: &Route, status: u16) -> bool {
         // Either it is not there, or the name is no name of such a thing.
         ("GET" | "DELETE", _) => matches!(status, 400 | 404),
         // The body is missing where one is needed, and with it its kind.
-        _ => matches!(status, 200 | 400 | 404 | 409 | 415),
+        _ => matches!(status, 200 | 201 | 400 | 404 | 409 | 415),
     }
 }
 
