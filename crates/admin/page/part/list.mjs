@@ -50,7 +50,7 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
     if (top + 2 * row > view.scrollTop + view.clientHeight) view.scrollTop = top + 2 * row - view.clientHeight;
     requestAnimationFrame(() => view.querySelector(`tr[data-index="${index}"]`)?.focus({ preventScroll: true }));
   };
-  useRowKeys({ at, move, open: () => { const found = rowAt(at); if (found) onOpen?.(found); } });
+  useRowKeys({ box, at, move, open: () => { const found = rowAt(at); if (found) onOpen?.(found); } });
 
   const rows = [];
   for (let index = first; index < last; index += 1) {
@@ -81,16 +81,20 @@ function Row({ index, columns, found, idOf, current, onOpen, setAt }) {
   </tr>`;
 }
 
-// j and k, or the arrows, go from row to row; Enter opens one.
+// j and k, or the arrows, go from row to row; Enter opens one. The arrows only within the list, since
+// they scroll elsewhere; of several lists, the first one hears those who are in none.
 function useRowKeys(keys) {
   const newest = useRef(keys);
   newest.current = keys;
   useEffect(() => {
     const pressed = (event) => {
       if (isTyping(event) || event.ctrlKey || event.metaKey || event.altKey) return;
-      const { at, move, open } = newest.current;
-      if (event.key === 'j' || event.key === 'ArrowDown') move(at + 1);
-      else if (event.key === 'k' || event.key === 'ArrowUp') move(at < 0 ? 0 : at - 1);
+      const { box, at, move, open } = newest.current;
+      const isWithin = box.current.contains(event.target);
+      const isMeant = isWithin || (!event.target.closest('.list') && document.querySelector('.list') === box.current);
+      if (!isMeant) return;
+      if (event.key === 'j' || (isWithin && event.key === 'ArrowDown')) move(at + 1);
+      else if (event.key === 'k' || (isWithin && event.key === 'ArrowUp')) move(at < 0 ? 0 : at - 1);
       else if (event.key === 'Enter' && event.target.tagName === 'TR') open();
       else return;
       event.preventDefault();

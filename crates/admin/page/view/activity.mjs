@@ -128,8 +128,8 @@ function fits(record, filters) {
   if (filters.agent && !names.includes(filters.agent)) return false;
   if (filters.start_time && record.timestamp < filters.start_time) return false;
   if (filters.end_time && record.timestamp >= filters.end_time) return false;
-  const texts = [record.tool_name, record.server_name, meta.intent?.reason, record.error_code,
-    record.error_message, record.target?.system, record.target?.resource];
+  const texts = [record.tool_name, record.server_name, meta.intent?.reason, record.error_message,
+    record.target?.system, record.target?.resource];
   const wanted = filters.q?.toLowerCase();
   return !wanted || texts.some((text) => text?.toLowerCase().includes(wanted));
 }

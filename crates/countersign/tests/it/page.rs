@@ -25,6 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(600);
 static BROWSER: Mutex<()> = Mutex::const_new(());
 
 /// Plays a script to its end. `act` does what it asks for.
+#[allow(clippy::print_stderr, reason = "what was measured is for people")]
 async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, Value) -> Value) {
     let _turn = BROWSER.lock().await;
     let mut scene = scene;
@@ -104,6 +105,15 @@ fn plain_tools() -> Value {
         {"name": "put", "description": "Puts", "annotations": {"destructiveHint": false}},
         {"name": "wipe", "description": "Wipes", "annotations": {"destructiveHint": true}},
     ])
+}
+
+#[tokio::test]
+async fn its_parts_work_without_a_browser() {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/units.mjs");
+    let dir = tempfile::tempdir().unwrap();
+    let output = command(Path::new("node"), dir.path()).arg(script).output().await;
+    let output = output.expect("node starts: run ./test --setup");
+    assert!(output.status.success(), "{}", crate::gate::stderr(&output));
 }
 
 #[tokio::test]
@@ -469,6 +479,42 @@ async fn a_stream_ends_with_its_session() {
     let ended = rest(&gate, Method::DELETE, "/page/sessions", None).await;
     assert_eq!(ended["ended"], 1);
     while let Ok(Some(_)) = tokio::time::timeout(PATIENCE, events.chunk()).await.unwrap() {}
+}
+
+#[tokio::test]
+async fn copies_are_checked_with_the_keys_of_the_home() {
+    let gate = Gate::scripted(plain_tools()).await;
+    gate.ready("s").await;
+    meet(&gate, "/shared/plan.md").await;
+    assert_eq!(rest(&gate, Method::GET, "/copies", None).await, json!({"copies": []}));
+    put_copies(&gate, 2).await;
+    let folder = gate.home().join("copies");
+    let lines = exported(&gate).await;
+    std::fs::write(folder.join("empty.jsonl"), "\n").unwrap();
+    std::fs::write(folder.join("gap.jsonl"), [&*lines[0], &*lines[2]].join("\n")).unwrap();
+    std::fs::write(folder.join("noise.jsonl"), [&*lines[0], "noise"].join("\n")).unwrap();
+    std::fs::write(folder.join("only-noise.jsonl"), "noise").unwrap();
+    let listed = rest(&gate, Method::GET, "/copies", None).await;
+    assert_eq!(listed["copies"].as_array().unwrap().len(), 6);
+    for (name, valid, broken_at) in [
+        ("whole", true, json!([null])),
+        ("tampered", false, json!([2])),
+        ("gap", false, json!([1])),
+        ("noise", false, json!([1])),
+        ("only-noise", false, json!([0])),
+        ("empty", false, json!([])),
+    ] {
+        let path = format!("/copies/{name}.jsonl/verify");
+        let found = rest(&gate, Method::GET, &path, None).await;
+        let chains = found["chains"].as_array().unwrap();
+        let places: Vec<&Value> = chains.iter().map(|chain| &chain["broken_at"]).collect();
+        assert_eq!((&found["valid"], json!(places)), (&json!(valid), broken_at), "{name}: {found}");
+    }
+    for name in ["..%2Fapi-key", "%2Fetc%2Fpasswd", "nothing.jsonl", ".."] {
+        let path = format!("/api/v1/copies/{name}/verify");
+        let (status, answer) = gate.rest(Method::GET, &path, None).await;
+        assert_eq!(status, 404, "{name}: {answer}");
+    }
 }
 
 #[tokio::test]

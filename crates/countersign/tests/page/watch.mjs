@@ -1,7 +1,7 @@
 // Watching: a call appears without a reload, filters stand in the address, the keyboard is enough.
 import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
 
-await scenario(async ({ page }) => {
+await scenario(async ({ page, context, faults }) => {
   await signIn(page);
   await goTo(page, '#/activity');
   await page.getByText('Nothing was done yet').waitFor();
@@ -17,6 +17,16 @@ await scenario(async ({ page }) => {
   await page.locator('tr[data-id]').filter({ hasText: 's:wipe' }).getByText('blocked').waitFor();
   check(await page.evaluate(() => window.isTheSamePage), 'nothing was reloaded');
 
+  // What happens while the connection is lost is told when it is back.
+  await context.setOffline(true);
+  await page.evaluate(() => fetch('/healthz').catch(() => {}));
+  await outside('call', { operation: 'read', tool: 's:echo', args: { path: '/notes/missed.md' } });
+  await context.setOffline(false);
+  await page.locator('tr[data-id]').filter({ hasText: 'missed.md' }).waitFor();
+  await page.locator('.stream.live').waitFor();
+  const lost = (fault) => fault.includes('ERR_INTERNET_DISCONNECTED');
+  same(faults.splice(0).filter((fault) => !lost(fault)), [], 'other complaints');
+
   // Filters narrow what is there and what comes, and are in the address.
   await page.getByLabel('Status').selectOption('blocked');
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 1);
@@ -29,7 +39,7 @@ await scenario(async ({ page }) => {
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 2);
   same(await page.getByLabel('Status').inputValue(), 'blocked');
   await page.goBack();
-  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 4);
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 5);
 
   // By keyboard alone: to the search, to a row, into it and out of it.
   await page.keyboard.press('/');
@@ -65,8 +75,8 @@ await scenario(async ({ page }) => {
 
   // The overview counts along.
   const calls = page.locator('.figures li').filter({ hasText: 'calls' }).locator('.figure');
-  same(await calls.innerText(), '4');
+  same(await calls.innerText(), '5');
   await outside('call', { operation: 'read', tool: 's:echo', args: {} });
-  await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '5');
+  await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '6');
   check(await page.locator('.chart rect.read').count() > 0, 'the chart has bars');
 });
