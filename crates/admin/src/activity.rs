@@ -10,7 +10,7 @@ use domain::tool::Class;
 use domain::{Code, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::summary::{Counts, Tally};
+use store::query::summary::{Bucket, Counts, Tally};
 use store::query::{Detail, Filter, Period, Summary};
 use store::{Kind, Status};
 
@@ -134,13 +134,22 @@ fn counted(period: Period, summary: &Summary) -> Value {
         "by_intent": named("intent_type", &summary.by_intent),
         "by_agent": named("agent", &summary.by_agent),
         "buckets": buckets
-            .map(|bucket| with_counts(json!({"start": record::moment(bucket.start)}), bucket.counts))
+            .map(|bucket| with_counts(by_class(bucket), bucket.counts))
             .collect::<Vec<_>>(),
         "bucket_seconds": summary.bucket_width.as_secs(),
         "duration_ms": {
             "p50": milliseconds(summary.duration_p50),
             "p95": milliseconds(summary.duration_p95),
         },
+    })
+}
+
+fn by_class(bucket: &Bucket) -> Value {
+    json!({
+        "start": record::moment(bucket.start),
+        "reads": bucket.reads,
+        "writes": bucket.writes,
+        "destructive": bucket.destructive,
     })
 }
 

@@ -6,11 +6,13 @@ mod answer;
 mod body;
 mod call;
 mod contention;
+mod copy;
 mod decision;
 mod events;
 mod ledger;
 mod metrics;
 mod openapi;
+pub mod page;
 mod probe;
 mod receipt;
 mod record;
@@ -21,6 +23,8 @@ mod server;
 mod status;
 mod token;
 mod tool;
+
+use std::sync::Arc;
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -35,6 +39,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::answer::{Refused, RequestId};
+use crate::page::{Sessions, door};
 
 /// Set by `countersign call`, so that the record says where the call came from.
 pub const SOURCE_HEADER: HeaderName = HeaderName::from_static("x-countersign-source");
@@ -44,16 +49,20 @@ struct Admin {
     gateway: Gateway,
     started: Instant,
     started_at: Timestamp,
+    /// Who has signed in to the page.
+    sessions: Arc<Sessions>,
 }
 
-/// The API, ready to be served.
-pub fn router(gateway: Gateway) -> Router {
-    let admin = Admin { gateway, started: Instant::now(), started_at: Timestamp::now() };
+/// The API and the page, ready to be served.
+pub fn router(gateway: Gateway, sessions: Arc<Sessions>) -> Router {
+    let started_at = Timestamp::now();
+    let admin = Admin { gateway, started: Instant::now(), started_at, sessions };
     let closed = routes::closed()
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)
         .route_layer(middleware::from_fn_with_state(admin.clone(), admit));
     routes::open()
+        .merge(routes::entry())
         .method_not_allowed_fallback(method_not_allowed)
         .merge(closed)
         .fallback(unknown_route)
@@ -61,8 +70,9 @@ pub fn router(gateway: Gateway) -> Router {
         .with_state(admin)
 }
 
-/// Only the admin key opens these routes, whatever an agent's token may do elsewhere; and they take
-/// only what they are described to take.
+/// Only the admin key opens these routes, or a page that somebody has signed in to with a link of
+/// the key's holder, whatever an agent's token may do elsewhere; and they take only what they are
+/// described to take.
 async fn admit(
     State(admin): State<Admin>,
     request: Request,
@@ -78,12 +88,18 @@ async fn admit(
             "an agent's token does not open this route: use the admin key in <home>/api-key",
         )
         .into()),
-        None => Err(Refusal::new(
-            Code::Unauthorized,
-            "the admin key is needed: send 'Authorization: Bearer …' with the content of \
-             <home>/api-key",
-        )
-        .into()),
+        None => match door::admit(&admin.sessions, &request)? {
+            Some(opened) => {
+                openapi::query::check(&request)?;
+                Ok(opened.bound(next.run(request).await))
+            }
+            None => Err(Refusal::new(
+                Code::Unauthorized,
+                "the admin key is needed: send 'Authorization: Bearer …' with the content of \
+                 <home>/api-key",
+            )
+            .into()),
+        },
     }
 }
 

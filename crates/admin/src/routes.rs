@@ -6,15 +6,18 @@ use axum::routing::{MethodFilter, on};
 
 use crate::openapi::operation::Operation;
 use crate::{
-    Admin, activity, call, contention, events, metrics, openapi, probe, receipt, run, server,
-    status, token, tool,
+    Admin, activity, call, contention, copy, events, metrics, openapi, page, probe, receipt, run,
+    server, status, token, tool,
 };
 
 /// Who may use a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever reaches the listener: it tells no more than whether the gate works.
+    /// Whoever reaches the listener: it tells no more than whether the gate works, and has the
+    /// files of the page, which hold nothing of anybody.
     Anyone,
+    /// Whoever holds the code of a link: it is what signs a browser in.
+    Code,
     Admin,
 }
 
@@ -53,6 +56,12 @@ routes! {
     Anyone OPEN open {
         GET "/healthz" probe::lives => status::openapi::lives,
         GET "/readyz" probe::is_ready => status::openapi::is_ready,
+        GET "/" page::index => page::openapi::index,
+        GET "/page/{file}" page::file => page::openapi::file,
+        GET "/page/{folder}/{file}" page::file_in => page::openapi::file_in,
+    }
+    Code ENTRY entry {
+        POST "/api/v1/page/session" page::enter => page::openapi::enter,
     }
     Admin CLOSED closed {
         GET "/metrics" metrics::show => status::openapi::metrics,
@@ -92,16 +101,20 @@ routes! {
         GET "/api/v1/receipts/{id}" receipt::show => receipt::openapi::show,
         GET "/api/v1/chains" receipt::chains => receipt::openapi::chains,
         GET "/api/v1/chains/{id}/verify" receipt::verify => receipt::openapi::verify,
+        GET "/api/v1/copies" copy::list => copy::openapi::list,
+        GET "/api/v1/copies/{name}/verify" copy::verify => copy::openapi::verify,
         GET "/api/v1/keys" receipt::keys => receipt::openapi::keys,
         POST "/api/v1/keys/rotate" receipt::rotate => receipt::openapi::rotate,
         GET "/api/v1/contention" contention::show => contention::openapi::show,
         GET "/api/v1/runs" run::list => run::openapi::list,
         GET "/api/v1/runs/{id}" run::show => run::openapi::show,
         GET "/api/v1/events" events::stream => events::openapi::stream,
+        POST "/api/v1/page/codes" page::invite => page::openapi::invite,
+        DELETE "/api/v1/page/sessions" page::leave => page::openapi::leave,
     }
 }
 
 /// Every route.
 pub fn all() -> impl Iterator<Item = &'static Route> {
-    OPEN.iter().chain(CLOSED)
+    OPEN.iter().chain(ENTRY).chain(CLOSED)
 }

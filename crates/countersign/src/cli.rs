@@ -37,8 +37,7 @@ const LAST: usize = 900;
     about = "The gate between AI agents and their tools",
     after_help = "Examples:\n  \
         countersign serve                      run the gate; it says how to connect an agent\n  \
-        countersign run --provider claude --prompt \"Fix the failing test\"\n  \
-        countersign activity list              what was done, and by whom\n\n\
+        countersign run --provider claude --prompt \"Fix the failing test\"\n\n\
         Exit codes: 0 done, 1 wrong input, 2 wrong config, 3 a call failed, 4 the system failed"
 )]
 pub(crate) struct Cli {
@@ -126,6 +125,9 @@ pub(crate) enum Command {
         #[command(subcommand)]
         verb: Plugin,
     },
+    /// Print a link to the page, where all of this can be seen and done
+    #[command(after_help = "The link signs one browser in. It works once, for ten minutes.")]
+    Page,
     /// Make tokens for agents, see them, revoke them
     Token {
         #[command(subcommand)]
@@ -169,7 +171,7 @@ pub(crate) enum Command {
     /// Run a command and end its whole process group when stdin is closed, or a process ends
     #[command(hide = true)]
     Supervise(Supervise),
-    /// Show it all alive: demo servers and a scripted agent, in a temporary home
+    /// Show it all alive: demo servers and two scripted agents, in a temporary home
     Demo(Demo),
     /// Print a completion script for your shell
     Completions { shell: clap_complete::Shell },

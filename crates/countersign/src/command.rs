@@ -13,6 +13,7 @@ pub(crate) mod keys;
 pub(crate) mod man;
 pub(crate) mod mcp;
 pub(crate) mod mcp_serve;
+pub(crate) mod page;
 pub(crate) mod plugin;
 pub(crate) mod receipt;
 mod review;

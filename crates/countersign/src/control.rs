@@ -1,6 +1,9 @@
 //! How the command line reaches the gate: over `control.sock` when `serve` runs, else through a
 //! gate in this process. Either way it is the same REST API.
 
+use std::sync::Arc;
+
+use admin::page::Sessions;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderName, Method, Request, StatusCode, header, request};
@@ -59,7 +62,9 @@ impl Control {
         source.tell_notes();
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         app.gateway.settled(source.config.connect_timeout).await;
-        let router = admin::router(app.gateway.clone());
+        // Nobody signs in to a gate that is gone with this command.
+        let sessions = Arc::new(Sessions::new(String::new()));
+        let router = admin::router(app.gateway.clone(), sessions);
         let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
         Ok(Control { api_key, door })
     }

@@ -75,6 +75,7 @@ async fn dispatch(cli: Cli) -> Result<(), Failure> {
         Command::Run(args) => command::run::run(&place, args).await,
         Command::Validate(args) => command::validate::run(&place, &args).await,
         Command::Demo(args) => command::demo::run(args).await,
+        Command::Page => command::page::run(&place).await,
         Command::Completions { shell } => command::completions::run(shell),
         Command::Man { words } => command::man::run(&words),
         Command::Call { variant } => command::call::run(&place, variant).await,

@@ -7,6 +7,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
+use admin::page::Sessions;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::{Query, Request, State};
@@ -22,6 +23,7 @@ use gateway::front::http::{Front, guarded, refused, unauthorized};
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
+use jiff::Timestamp;
 use mcp::http::guard::Guard;
 use serde::Deserialize;
 use serde_json::json;
@@ -69,7 +71,8 @@ pub(crate) async fn run_with(
     let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
-    let serving = Serving::spawn(&app, guard.clone(), tcp, socket);
+    let sessions = Arc::new(Sessions::new(page_origin(&source.config, address)));
+    let serving = Serving::spawn(&app, guard.clone(), sessions.clone(), (tcp, socket));
     let reload = Reload {
         place: place.clone(),
         seen,
@@ -85,7 +88,8 @@ pub(crate) async fn run_with(
     let events = Events::new(app.gateway.clone());
     spool::take(&home, &events).await;
     let hearing = tokio::spawn(events.serve(events_socket, serving.hear.clone()));
-    announce(&args.output, place, &home, address, (&source.config, purpose))?;
+    let ready = Ready { place, home: &home, address, config: &source.config, purpose };
+    ready.announce(&args.output, &sessions)?;
     let result = tokio::select! {
         () = stop.received() => Ok(()),
         result = companion(app.gateway.clone()) => result,
@@ -140,13 +144,13 @@ impl Serving {
     fn spawn(
         app: &App,
         guard: Arc<ArcSwap<Guard>>,
-        tcp: TcpListener,
-        socket: UnixListener,
+        sessions: Arc<Sessions>,
+        (tcp, socket): (TcpListener, UnixListener),
     ) -> Serving {
         let front = Front::new(app.gateway.clone());
         let stop = CancellationToken::new();
         let connections = TaskTracker::new();
-        let routes = front.routes().merge(admin::router(app.gateway.clone()));
+        let routes = front.routes().merge(admin::router(app.gateway.clone(), sessions));
         let public = guarded(routes.clone(), guard);
         let lines = Lines {
             gateway: app.gateway.clone(),
@@ -263,28 +267,81 @@ impl StopSignal {
     }
 }
 
-fn announce(
-    format: &ServeFormat,
-    place: &Place,
-    home: &Home,
+/// What is told once the gate serves.
+struct Ready<'a> {
+    place: &'a Place,
+    home: &'a Home,
     address: SocketAddr,
-    serving: (&Config, Purpose),
-) -> Result<(), Failure> {
-    let text = match format {
-        ServeFormat::Json => json!({
-            "event": "ready",
-            "listen": address.to_string(),
-            "home": home.path(),
-            "api_key_file": home.api_key_file(),
-            "agent_token_file": home.agent_token_file(),
-        })
-        .to_string(),
-        ServeFormat::Text => welcome(place, home, address, serving),
+    config: &'a Config,
+    purpose: Purpose,
+}
+
+impl Ready<'_> {
+    fn announce(&self, format: &ServeFormat, sessions: &Sessions) -> Result<(), Failure> {
+        let text = match format {
+            ServeFormat::Json => json!({
+                "event": "ready",
+                "listen": self.address.to_string(),
+                "home": self.home.path(),
+                "api_key_file": self.home.api_key_file(),
+                "agent_token_file": self.home.agent_token_file(),
+            })
+            .to_string(),
+            ServeFormat::Text => {
+                let link = sessions
+                    .link(Timestamp::now())
+                    .map_err(|refusal| Failure::system(refusal.message))?;
+                self.welcome(&link.url)
+            }
+        };
+        let mut stdout = std::io::stdout().lock();
+        writeln!(stdout, "{text}")
+            .and_then(|()| stdout.flush())
+            .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
+    }
+
+    fn welcome(&self, page: &str) -> String {
+        let (servers, example) = servers(self.config, self.purpose);
+        let mut program = std::env::current_exe()
+            .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
+        if self.place.home.is_some() {
+            program.push_str(&format!(" --home {}", self.home.path().display()));
+        }
+        format!(
+            "Countersign {version} is ready on http://{address}\n\n\
+             \x20 servers  {servers}\n\
+             \x20 home     {home}\n\n\
+             See what agents do (this link works once, for ten minutes; 'countersign page' prints \
+             another):\n\
+             \x20 {page}\n\n\
+             Connect an agent, by stdio:\n\
+             \x20 claude mcp add countersign -- {program} mcp\n\
+             or any MCP client, by streamable HTTP:\n\
+             \x20 url      http://{address}/mcp\n\
+             \x20 header   Authorization: Bearer $(cat {token})\n\n\
+             Try it:    {program} {example}\n\
+             Stop it:   Ctrl+C",
+            version = env!("CARGO_PKG_VERSION"),
+            address = self.address,
+            home = self.home.path().display(),
+            token = self.home.agent_token_file().display(),
+        )
+    }
+}
+
+/// Where a browser finds the page: under one of the names that it may use, and under the address
+/// itself if it may use that.
+fn page_origin(config: &Config, address: SocketAddr) -> String {
+    let (hosts, origins) = (config.hosts(address.port()), config.origins(address.port()));
+    let is_named = |origin: &&String| {
+        origin.split_once("://").is_some_and(|(_, name)| hosts.iter().any(|host| host == name))
     };
-    let mut stdout = std::io::stdout().lock();
-    writeln!(stdout, "{text}")
-        .and_then(|()| stdout.flush())
-        .map_err(|error| Failure::system(format!("cannot write to stdout: {error}")))
+    let own = format!("http://{address}");
+    let usable: Vec<&String> = origins.iter().filter(is_named).collect();
+    match usable.first() {
+        Some(first) if !usable.contains(&&own) => first.to_string(),
+        Some(_) | None => own,
+    }
 }
 
 /// The servers, in words, and a command to try them with.
@@ -305,7 +362,7 @@ fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
         names.push(shown);
     }
     if purpose == Purpose::Demo {
-        names.push("notes, clock (demo servers)".to_owned());
+        names.push("notes, clock, mail (demo servers)".to_owned());
         example = "call tool-read --tool-name=clock:current_time";
     }
     let mut servers = names.join(", ");
@@ -314,33 +371,4 @@ fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
         servers.push_str(&format!("; not started, found in the folder: {}", found.join(", ")));
     }
     (servers, example)
-}
-
-fn welcome(
-    place: &Place,
-    home: &Home,
-    address: SocketAddr,
-    (config, purpose): (&Config, Purpose),
-) -> String {
-    let (servers, example) = servers(config, purpose);
-    let mut program = std::env::current_exe()
-        .map_or_else(|_| "countersign".to_owned(), |path| path.display().to_string());
-    if place.home.is_some() {
-        program.push_str(&format!(" --home {}", home.path().display()));
-    }
-    format!(
-        "Countersign {version} is ready on http://{address}\n\n\
-         \x20 servers  {servers}\n\
-         \x20 home     {home}\n\n\
-         Connect an agent, by stdio:\n\
-         \x20 claude mcp add countersign -- {program} mcp\n\
-         or any MCP client, by streamable HTTP:\n\
-         \x20 url      http://{address}/mcp\n\
-         \x20 header   Authorization: Bearer $(cat {token})\n\n\
-         Try it:    {program} {example}\n\
-         Stop it:   Ctrl+C",
-        version = env!("CARGO_PKG_VERSION"),
-        home = home.path().display(),
-        token = home.agent_token_file().display(),
-    )
 }

@@ -6,12 +6,14 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::Caller;
 use domain::caller::{Profile, Scope};
+use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
 use store::state::TokenRecord;
 use tokio::sync::watch;
+
+use crate::limits::TOKEN_BYTES;
 
 /// Every token that is known: those of the first start, and those that were made since.
 #[derive(Default)]
@@ -140,8 +142,19 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     Some(Arc::new(Token { hash: record.hash, caller, expires_at: record.expires_at }))
 }
 
-pub(crate) fn digest(token: &str) -> [u8; 32] {
+/// What is kept of a secret.
+pub fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
+}
+
+/// A new secret, which nobody can guess.
+pub fn secret(prefix: &str) -> Result<String, Refusal> {
+    let mut random = [0; TOKEN_BYTES];
+    getrandom::fill(&mut random).map_err(|error| {
+        Refusal::new(Code::LedgerUnavailable, format!("no randomness: {error}"))
+    })?;
+    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
+    Ok(format!("{prefix}_{digits}"))
 }
 
 #[cfg(test)]

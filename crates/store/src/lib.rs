@@ -9,6 +9,7 @@ mod checkpoint;
 mod columns;
 mod committed;
 mod compose;
+mod copies;
 mod drafts;
 mod expiry;
 mod filing;
@@ -43,6 +44,7 @@ use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};
 
 pub use committed::{Committed, Safe};
+pub use copies::{COPIES, Copy};
 pub use health::Ledger;
 pub use record::{
     Action, Agent, Ended, Entry, Kind, Outside, Payload, Receipted, Started, Status, Word,

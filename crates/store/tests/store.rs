@@ -4,6 +4,7 @@
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 
 mod store {
+    mod copies;
     mod crash;
     mod entries;
     mod faults;

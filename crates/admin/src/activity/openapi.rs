@@ -164,6 +164,14 @@ pub(crate) fn whole_summary() -> Schema {
     let statuses = Status::ALL
         .iter()
         .fold(object(), |statuses, status| statuses.has(status.as_str(), count()));
+    let bucket = object()
+        .has("start", moment())
+        .has(
+            "reads",
+            count().description(Some("By effective class; a refused call may have none.")),
+        )
+        .has("writes", count())
+        .has("destructive", count());
     object()
         .has("period", one_of(Period::ALL.map(Period::as_str)))
         .has("start", moment())
@@ -174,7 +182,7 @@ pub(crate) fn whole_summary() -> Schema {
         .has("by_tool", by(&["server", "tool"]))
         .has("by_intent", by(&["intent_type"]))
         .has("by_agent", by(&["agent"]))
-        .has("buckets", list_of(counted(object().has("start", moment()))))
+        .has("buckets", list_of(counted(bucket)))
         .has("bucket_seconds", count())
         .has("duration_ms", object().has("p50", or_null(amount())).has("p95", or_null(amount())))
         .into()

@@ -131,7 +131,7 @@ impl Operation {
     pub(crate) fn build(self, id: &str, access: Access) -> utoipa::openapi::path::Operation {
         let tag = id.split("::").next().unwrap_or_default().to_owned();
         let whole = match access {
-            Access::Anyone => self,
+            Access::Anyone | Access::Code => self,
             Access::Admin => self.refuses(&[Code::Unauthorized, Code::InvalidRequest]),
         };
         let mut told = whole.told.operation_id(Some(id.replace("::", "_"))).tag(tag);

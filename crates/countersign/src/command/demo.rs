@@ -1,5 +1,8 @@
-//! `countersign demo`: the gate with its two demo servers in a temporary home, and a scripted agent
-//! that finds tools, calls them and is refused, for as long as it runs.
+//! `countersign demo`: the gate with demo servers in a temporary home, and two scripted agents that
+//! find tools, call them, are refused and meet each other, for as long as it runs.
+
+mod scene;
+mod script;
 
 use std::fs::DirBuilder;
 use std::os::unix::fs::DirBuilderExt;
@@ -21,16 +24,17 @@ use tokio_util::sync::CancellationToken;
 
 use crate::app::Purpose;
 use crate::cli::{Demo, Place, Serve, ServeFormat};
+use crate::command::demo::script::{PLANNER, REVIEWER, Step};
 use crate::exit::Failure;
-use crate::{output, serve};
+use crate::{demo, output, serve};
 
-/// Between two steps of the agent: slow enough to read along.
+/// Between two steps of the agents: slow enough to read along.
 const PAUSE: Duration = Duration::from_millis(1500);
 
 /// No step takes longer.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes in flight between the agent and the gate.
+/// Bytes in flight between an agent and the gate.
 const PIPE_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
@@ -44,8 +48,9 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let place = Place { config: Some(config), home: Some(folder.0.join("home")), alone: true };
     let listen = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let serve = Serve { listen: Some(listen), output: ServeFormat::Text };
-    let agent = |gateway| agent(gateway, args.once).boxed();
-    serve::run_with(&place, serve, Purpose::Demo, agent).await
+    let home = folder.0.join("home");
+    let show = |gateway| show(gateway, home, args.once).boxed();
+    serve::run_with(&place, serve, Purpose::Demo, show).await
 }
 
 /// A folder that is gone when the demo ends.
@@ -71,28 +76,33 @@ impl Drop for Folder {
     }
 }
 
-async fn agent(gateway: Gateway, once: bool) -> Result<(), Failure> {
-    let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
-    let service = View::Discovery.open(&gateway, &Arc::new(Caller::agent("demo-agent")));
-    let (reader, writer) = tokio::io::split(theirs);
-    let gate = stdio::serve(service, reader, writer, CancellationToken::new());
-    let (reader, writer) = tokio::io::split(ours);
-    let peer = lines::connect(reader, writer, Arc::new(Mute));
-    tokio::select! {
-        () = gate => Err(Failure::system("the demo's connection ended")),
-        told = play(&peer, once) => told,
-    }
+/// First what is there before anybody looks, then what can be watched.
+async fn show(gateway: Gateway, home: PathBuf, once: bool) -> Result<(), Failure> {
+    Agents::at_work(&gateway, async |agents| open(&gateway, agents).await).await?;
+    // From here on its tool says something else.
+    gateway.restart(demo::MAIL).await;
+    scene::copies(&gateway, &home).await?;
+    Agents::at_work(&gateway, async |agents| rounds(agents, once).await).await
 }
 
-async fn play(peer: &Peer, once: bool) -> Result<(), Failure> {
-    let info = json!({"name": "demo-agent", "version": env!("CARGO_PKG_VERSION")});
-    handshake::initialize(peer, &info, &raw("{}".to_owned()), PATIENCE)
-        .await
-        .map_err(|error| Failure::system(format!("the demo's agent cannot connect: {error}")))?;
-    output::line("\nA scripted agent is at work:\n")?;
+/// A run of two steps at a time, each with a connection of its own.
+async fn open(gateway: &Gateway, agents: &Agents) -> Result<(), Failure> {
+    let mut run = scene::Run::begin(gateway).await?;
+    let plan = run.begin_step("plan", PLANNER).await?;
+    let review = run.begin_step("review", REVIEWER).await?;
+    for step in script::opening() {
+        agents.play(&step).await?;
+    }
+    run.end_step(review, REVIEWER).await?;
+    run.end_step(plan, PLANNER).await?;
+    run.end().await
+}
+
+async fn rounds(agents: &Agents, once: bool) -> Result<(), Failure> {
+    output::line("\nTwo scripted agents are at work:\n")?;
     for round in 1.. {
-        for step in script(round) {
-            output::line(&step.play(peer).await?)?;
+        for step in script::round(round) {
+            output::line(&step.told(&agents.play(&step).await?))?;
             tokio::time::sleep(PAUSE).await;
         }
         if once {
@@ -102,68 +112,63 @@ async fn play(peer: &Peer, once: bool) -> Result<(), Failure> {
     Ok(())
 }
 
-/// One thing that the agent does, and what it thinks that it is for.
-struct Step {
-    tool: &'static str,
-    arguments: Value,
+/// The scripted agents, connected.
+struct Agents {
+    planner: Peer,
+    reviewer: Peer,
 }
 
-fn script(round: u32) -> Vec<Step> {
-    let call = |variant: &'static str, operation: &str, name: &str, args: Value| Step {
-        tool: variant,
-        arguments: json!({"name": name, "args": args, "intent": {"operation_type": operation}}),
-    };
-    let title = format!("round {round}");
-    vec![
-        Step {
-            tool: "retrieve_tools",
-            arguments: json!({"query": "write down a note", "limit": 3}),
-        },
-        call("call_tool_read", "read", "clock:current_time", json!({})),
-        call(
-            "call_tool_write",
-            "write",
-            "notes:write_note",
-            json!({"title": title, "text": "hello"}),
-        ),
-        call("call_tool_read", "read", "notes:read_note", json!({"title": title})),
-        // A slip: deleting is not reading, and the gate says so.
-        call("call_tool_read", "read", "notes:delete_note", json!({"title": title})),
-        call("call_tool_write", "read", "notes:list_notes", json!({})),
-        call("call_tool_destructive", "destructive", "notes:delete_note", json!({"title": title})),
-    ]
-}
+impl Agents {
+    /// Connects them for as long as the work lasts.
+    async fn at_work(
+        gateway: &Gateway,
+        work: impl AsyncFnOnce(&Agents) -> Result<(), Failure>,
+    ) -> Result<(), Failure> {
+        let (planner, planner_gate) = connect(gateway, PLANNER);
+        let (reviewer, reviewer_gate) = connect(gateway, REVIEWER);
+        let agents = Agents { planner, reviewer };
+        tokio::select! {
+            () = planner_gate => Err(Failure::system("the demo's connection ended")),
+            () = reviewer_gate => Err(Failure::system("the demo's connection ended")),
+            told = async {
+                agents.greet().await?;
+                work(&agents).await
+            } => told,
+        }
+    }
 
-impl Step {
-    async fn play(&self, peer: &Peer) -> Result<String, Failure> {
-        let params = to_raw(&json!({"name": self.tool, "arguments": self.arguments}));
+    async fn greet(&self) -> Result<(), Failure> {
+        for (peer, name) in [(&self.planner, PLANNER), (&self.reviewer, REVIEWER)] {
+            let info = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
+            handshake::initialize(peer, &info, &raw("{}".to_owned()), PATIENCE).await.map_err(
+                |error| Failure::system(format!("the demo's agent cannot connect: {error}")),
+            )?;
+        }
+        Ok(())
+    }
+
+    async fn play(&self, step: &Step) -> Result<Value, Failure> {
+        let peer = if step.agent == PLANNER { &self.planner } else { &self.reviewer };
+        let params = to_raw(&json!({"name": step.tool, "arguments": step.arguments}));
         let answer = peer
             .request(Ask::new("tools/call", Some(params), PATIENCE))
             .await
             .map_err(|error| Failure::system(format!("the demo's agent got no answer: {error}")))?;
-        let result: Value = serde_json::from_str(answer.get()).unwrap_or_default();
-        let what = self.arguments["name"].as_str().or(self.arguments["query"].as_str());
-        let what = what.unwrap_or_default();
-        Ok(format!("  {:<22} {:<20} {}", self.tool, what, words(&result)))
+        Ok(serde_json::from_str(answer.get()).unwrap_or_default())
     }
 }
 
-fn words(result: &Value) -> String {
-    let text = result["content"][0]["text"].as_str().unwrap_or_default();
-    let code = result["structuredContent"]["error"]["code"].as_str();
-    let words = match (code, serde_json::from_str::<Value>(text)) {
-        (Some(code), _) => format!("refused: {code}: {text}"),
-        (None, Ok(Value::Object(found))) => {
-            let tools = found.get("tools").and_then(Value::as_array);
-            let names = tools.into_iter().flatten().filter_map(|tool| tool["name"].as_str());
-            format!("found: {}", names.collect::<Vec<_>>().join(", "))
-        }
-        (None, _) => format!("ok: {text}"),
-    };
-    output::plain(&words)
+/// A client of the gate, and the gate's side of its connection.
+fn connect(gateway: &Gateway, name: &str) -> (Peer, impl Future<Output = ()> + use<>) {
+    let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
+    let service = View::Discovery.open(gateway, &Arc::new(Caller::agent(name)));
+    let (reader, writer) = tokio::io::split(theirs);
+    let gate = stdio::serve(service, reader, writer, CancellationToken::new());
+    let (reader, writer) = tokio::io::split(ours);
+    (lines::connect(reader, writer, Arc::new(Mute)), gate)
 }
 
-/// The agent answers no questions.
+/// The agents answer no questions.
 struct Mute;
 
 impl Service for Mute {

@@ -30,6 +30,7 @@ mod openai;
 mod openapi;
 mod operator;
 mod own_lists;
+mod page;
 mod passthrough;
 mod plugins;
 mod receipt_cli;

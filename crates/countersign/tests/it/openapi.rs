@@ -74,6 +74,10 @@ async fn filled() -> Gate {
         assert_eq!(status, 201, "{answer}");
     }
     runs::three(&runs::open(&gate.home()), &[]);
+    let (_, receipts) = gate.rest(Method::GET, "/api/v1/receipts/export", None).await;
+    let copies = gate.home().join("copies");
+    std::fs::create_dir(&copies).unwrap();
+    std::fs::write(copies.join("audit.jsonl"), receipts.as_str().unwrap()).unwrap();
     gate
 }
 
@@ -96,6 +100,15 @@ async fn document(gate: &Gate) -> Value {
     let (status, mut document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
     close(&mut document);
+    for (path, names) in [
+        ("/page/{file}", json!({"file": "style.css"})),
+        ("/page/{folder}/{file}", json!({"folder": "vendor", "file": "htm.mjs"})),
+        ("/api/v1/copies/{name}/verify", json!({"name": "audit.jsonl"})),
+    ] {
+        give_examples(&mut document["paths"][path]["get"], &names);
+    }
+    let (_, link) = gate.rest(Method::POST, "/api/v1/page/codes", None).await;
+    let (origin, code) = link["url"].as_str().unwrap().split_once("/#code=").unwrap();
     for (path, names, body) in [
         ("/api/v1/tools/call", json!({}), call("call_tool_read", "read", "s:echo")),
         ("/api/v1/servers", json!({}), json!({"name": "example", "url": "http://127.0.0.1:1/mcp"})),
@@ -105,16 +118,21 @@ async fn document(gate: &Gate) -> Value {
             json!({"server": "grown", "tool": "fresh"}),
             json!({"kind": "tool"}),
         ),
+        ("/api/v1/page/session", json!({"Origin": origin}), json!({"code": code})),
     ] {
         let operation = &mut document["paths"][path]["post"];
         operation["requestBody"]["content"]["application/json"]["example"] = body;
-        let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
-        for parameter in parameters.into_iter().flatten() {
-            let name = parameter["name"].as_str().unwrap();
-            parameter["example"] = names[name].clone();
-        }
+        give_examples(operation, &names);
     }
     document
+}
+
+fn give_examples(operation: &mut Value, names: &Value) {
+    let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+    for parameter in parameters.into_iter().flatten() {
+        let name = parameter["name"].as_str().unwrap();
+        parameter["example"] = names[name].clone();
+    }
 }
 
 /// Asks, and gives every request with its answer, as an archive.

@@ -97,6 +97,28 @@ pub(crate) fn three(store: &Store, sessions: &[String]) {
     state.begin_step(&step(&third, 1)).unwrap();
 }
 
+/// One that begins now.
+pub(crate) fn one_more(store: &Store, workflow: &str) {
+    store.state().begin_run(&begun(4, workflow)).unwrap();
+}
+
+/// One whose every word was written by somebody else.
+pub(crate) fn hostile(store: &Store, text: &str) {
+    let run = RunRecord { file: Some(text.to_owned()), ..begun(5, text) };
+    let step = StepRecord { state: text.to_owned(), ..step(&run, 1) };
+    let ended = StepRecord {
+        error: Some(text.to_owned()),
+        output: Some(text.to_owned()),
+        ..failed(step.clone(), vec![])
+    };
+    let end = RunEnd { message: Some(text.to_owned()), ..end(&run, RunStatus::Failure) };
+    let state = store.state();
+    state.begin_run(&run).unwrap();
+    state.begin_step(&step).unwrap();
+    state.end_step(&ended).unwrap();
+    state.end_run(&run.id, &end).unwrap();
+}
+
 async fn get(gate: &Gate, path: &str) -> Value {
     let (status, answer) = gate.rest(Method::GET, path, None).await;
     assert_eq!(status, 200, "{path}: {answer}");

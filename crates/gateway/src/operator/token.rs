@@ -10,8 +10,7 @@ use store::state::TokenRecord;
 use super::decision::About;
 use super::{By, conflict, unavailable};
 use crate::Gateway;
-use crate::auth::digest;
-use crate::limits::TOKEN_BYTES;
+use crate::auth::{digest, secret};
 
 /// Suggestions for a name that no token has.
 const NEAR_MAX: usize = 3;
@@ -50,7 +49,7 @@ impl Gateway {
             Some(span) => Some(now.checked_add(span).map_err(|_| too_long())?),
             None => None,
         };
-        let secret = secret()?;
+        let secret = secret("cst")?;
         let record = TokenRecord {
             name: wanted.name,
             hash: digest(&secret),
@@ -123,13 +122,4 @@ fn taken(name: &str) -> Refusal {
 fn too_long() -> Refusal {
     Refusal::new(Code::InvalidRequest, "expires_in is too long")
         .with(json!({"field": "expires_in"}))
-}
-
-fn secret() -> Result<String, Refusal> {
-    let mut random = [0; TOKEN_BYTES];
-    getrandom::fill(&mut random).map_err(|error| {
-        Refusal::new(Code::LedgerUnavailable, format!("no randomness: {error}"))
-    })?;
-    let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    Ok(format!("cst_{digits}"))
 }

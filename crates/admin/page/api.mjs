@@ -1,0 +1,89 @@
+// Asks the gate. Each request shows the token that only this tab knows; the browser adds the
+// cookie. Without both the gate answers 401, and the page asks for a link.
+import { signal } from './vendor/signals.mjs';
+
+const KEY = 'countersign.session';
+
+export const signedIn = signal(Boolean(sessionStorage.getItem(KEY)));
+
+// What the gate refused, in its own words.
+export class Refused extends Error {
+  constructor(status, error) {
+    super(error?.message ?? `the gate answered ${status}`);
+    this.status = status;
+    this.code = error?.code ?? '';
+    this.details = error?.details ?? {};
+  }
+}
+
+export async function signIn(code) {
+  const answer = await fetch('/api/v1/page/session', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json' },
+    body: JSON.stringify({ code }),
+  });
+  if (!answer.ok) throw await refusal(answer);
+  sessionStorage.setItem(KEY, (await answer.json()).token);
+  signedIn.value = true;
+}
+
+export async function signOut() {
+  try {
+    await request('DELETE', '/page/sessions');
+  } finally {
+    forget();
+  }
+}
+
+function forget() {
+  sessionStorage.removeItem(KEY);
+  signedIn.value = false;
+}
+
+// The answer as it comes, for streams and files.
+export async function request(method, path, { body, headers, abort } = {}) {
+  const sent = { 'x-countersign-session': sessionStorage.getItem(KEY) ?? '', ...headers };
+  if (body !== undefined) sent['content-type'] = 'application/json';
+  const answer = await fetch(`/api/v1${path}`, {
+    method,
+    headers: sent,
+    body: body === undefined ? undefined : JSON.stringify(body),
+    signal: abort,
+    cache: 'no-store',
+  });
+  if (answer.ok) return answer;
+  if (answer.status === 401) forget();
+  throw await refusal(answer);
+}
+
+async function refusal(answer) {
+  try {
+    return new Refused(answer.status, (await answer.json()).error);
+  } catch {
+    return new Refused(answer.status);
+  }
+}
+
+export const get = async (path, abort) => (await request('GET', path, { abort })).json();
+export const getText = async (path, abort) => (await request('GET', path, { abort })).text();
+export const post = async (path, body) => (await request('POST', path, { body })).json();
+export const remove = async (path) => (await request('DELETE', path)).json();
+
+// A path whose parts may hold any character.
+export const path = (...parts) => parts.map((part) => '/' + encodeURIComponent(part)).join('');
+
+// `?a=b` of those values that are there.
+export function query(values) {
+  const given = Object.entries(values).filter(([, value]) => value !== undefined && value !== '');
+  return given.length ? '?' + new URLSearchParams(given) : '';
+}
+
+// Saves an export as a file. A plain link could not show the token.
+export async function save(path, name) {
+  const blob = await (await request('GET', path)).blob();
+  const link = document.createElement('a');
+  link.href = URL.createObjectURL(blob);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 60_000);
+}

@@ -1,0 +1,64 @@
+// Filters of a list, kept in the address.
+import { useEffect, useRef } from '../vendor/hooks.mjs';
+import { change, place } from '../place.mjs';
+import { html, words } from './shown.mjs';
+import { isTyping } from './list.mjs';
+
+// A choice among few words.
+export function Choice({ name, label, options }) {
+  const value = place.value.values[name] ?? '';
+  return html`<label class="field"><span>${label}</span>
+    <select value=${value} onChange=${(event) => change({ [name]: event.target.value, open: '' })}>
+      <option value="" selected=${value === ''}>any</option>
+      ${options.map((option) => html`<option value=${option} selected=${option === value}>${words(option)}</option>`)}
+    </select></label>`;
+}
+
+// Text; what is typed is looked for once the typing pauses. `/` leads here.
+export function Search({ name = 'q', label, hint, isFirst }) {
+  const input = useRef(null);
+  const timer = useRef(null);
+  const value = place.value.values[name] ?? '';
+  useEffect(() => {
+    if (input.current && document.activeElement !== input.current) input.current.value = value;
+  }, [value]);
+  useEffect(() => {
+    if (!isFirst) return undefined;
+    const pressed = (event) => {
+      if (event.key !== '/' || isTyping(event)) return;
+      event.preventDefault();
+      input.current.focus();
+      input.current.select();
+    };
+    document.addEventListener('keydown', pressed);
+    return () => document.removeEventListener('keydown', pressed);
+  }, [isFirst]);
+  const typed = (event) => {
+    clearTimeout(timer.current);
+    const text = event.target.value;
+    timer.current = setTimeout(() => change({ [name]: text, open: '' }, { small: true }), 250);
+  };
+  return html`<label class="field grow"><span>${label}${isFirst && html` <kbd>/</kbd>`}</span>
+    <input type="search" ref=${input} defaultValue=${value} placeholder=${hint} onInput=${typed}
+      onKeyDown=${(event) => event.key === 'Escape' && event.target.blur()} /></label>`;
+}
+
+// What else narrows the list, each with a way to let go of it.
+export function Narrowed({ names }) {
+  const { values } = place.value;
+  const given = names.filter((name) => values[name]);
+  if (!given.length) return null;
+  return html`<ul class="narrowed" aria-label="Further filters">
+    ${given.map((name) => html`<li><span class="faint">${words(name)}</span> <bdi>${values[name]}</bdi>
+      <button class="quiet" aria-label=${`Remove the filter ${words(name)}`} onClick=${() => change({ [name]: '' })}>✕</button></li>`)}
+  </ul>`;
+}
+
+// Few words of which one holds, beside each other.
+export function Switch({ name, label, options, fallback }) {
+  const value = place.value.values[name] ?? fallback;
+  return html`<div class="switch" role="group" aria-label=${label}>
+    ${options.map(([option, shown]) => html`<button aria-pressed=${option === value}
+      onClick=${() => change({ [name]: option === fallback ? '' : option })}>${shown}</button>`)}
+  </div>`;
+}

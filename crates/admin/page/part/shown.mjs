@@ -1,0 +1,128 @@
+// Small parts that every view shows: text of others, times, states, empty and failed sights.
+import { h } from '../vendor/preact.mjs';
+import { useEffect, useRef, useState } from '../vendor/hooks.mjs';
+import htm from '../vendor/htm.mjs';
+import { get } from '../api.mjs';
+import { ago, exact } from '../format.mjs';
+import { hear } from '../live.mjs';
+import { cut, namedPieces, pieces, plain } from '../text.mjs';
+
+export const html = htm.bind(h);
+
+// Text that others wrote. It is isolated, so that its direction stays its own business, and what
+// it hides is shown. Nothing here is ever read as markup: these are text nodes.
+export function Shown({ text, max = 200 }) {
+  const all = String(text ?? '');
+  return html`<bdi title=${all.length > 24 ? plain(all) : undefined}>${marked(pieces(cut(all, max)))}</bdi>`;
+}
+
+// Many lines of it, whole.
+export function Block({ text, label }) {
+  return html`<pre class="block" tabindex="0" role="region" aria-label=${label}>${marked(pieces(text))}</pre>`;
+}
+
+// Text in which the gate has named what was hidden.
+export const Named = ({ text }) => marked(namedPieces(text));
+
+const marked = (parts) => parts.map((part) =>
+  part.isHidden ? html`<span class="hidden-char">${part.text}</span>` : part.text);
+
+export function Ago({ time, short }) {
+  if (!time) return html`<span class="faint">–</span>`;
+  const words = ago(time);
+  return html`<time datetime=${time} title=${exact(time)}>${short ? words.replace(' ago', '') : words}</time>`;
+}
+
+// Both at once, for details.
+export const When = ({ time }) =>
+  time ? html`<span><${Ago} time=${time} /> <span class="faint">${exact(time)}</span></span>` : '–';
+
+// Each state has a word, a colour and a form of its own, so that none is told by colour alone.
+const TONES = {
+  success: 'good', ready: 'good', callable: 'good', approved: 'good', valid: 'good', ok: 'good',
+  complete: 'good', open: 'accent', live: 'good',
+  error: 'bad', failure: 'bad', failing: 'bad', timed_out: 'bad', revoked: 'quiet', expired: 'quiet',
+  blocked: 'warn', pending_approval: 'warn', quarantined: 'warn', server_quarantined: 'warn',
+  interrupted: 'warn', pending: 'accent', running: 'accent', connecting: 'accent',
+};
+const MARKS = { good: '●', bad: '✕', warn: '▲', accent: '◐', quiet: '○' };
+
+export function State({ word }) {
+  const tone = TONES[word] ?? 'quiet';
+  return html`<span class=${'state ' + tone}><span class="mark" aria-hidden="true">${MARKS[tone]}</span>${words(word)}</span>`;
+}
+
+export const words = (word) => String(word ?? '').replaceAll('_', ' ');
+
+export const Class = ({ word }) =>
+  word ? html`<span class=${'class ' + word}>${word}</span>` : html`<span class="faint">–</span>`;
+
+// Nothing to see yet, and what to do about it.
+export function Empty({ title, children, command }) {
+  return html`<div class="empty">
+    <p class="empty-title">${title}</p>
+    ${children}
+    ${command && html`<pre tabindex="0"><code>${command}</code></pre>`}
+  </div>`;
+}
+
+export const Fault = ({ error }) =>
+  error && html`<p class="fault" role="alert">${error.code && html`<strong>${error.code}</strong>`} ${error.message}</p>`;
+
+// What a path answers, kept while it is asked again. `kinds` are events upon which it is; several
+// within the pause are answered by one look.
+export function useAnswer(path, kinds = [], pauseMs = 1_000) {
+  const [state, setState] = useState({ path, answer: null, error: null });
+  const [turn, setTurn] = useState(0);
+  const timer = useRef(null);
+  useEffect(() => {
+    const again = () => {
+      timer.current ??= setTimeout(() => { timer.current = null; setTurn((last) => last + 1); }, pauseMs);
+    };
+    const ends = [...kinds, 'again'].map((kind) => hear(kind, again));
+    return () => {
+      ends.forEach((end) => end());
+      clearTimeout(timer.current);
+      timer.current = null;
+    };
+  }, [kinds.join()]);
+  useEffect(() => {
+    if (!path) return undefined;
+    const abort = new AbortController();
+    get(path, abort.signal).then(
+      (answer) => setState({ path, answer, error: null }),
+      (error) => abort.signal.aborted || setState((last) => ({
+        path, answer: last.path === path ? last.answer : null, error,
+      })),
+    );
+    return () => abort.abort();
+  }, [path, turn]);
+  const isCurrent = state.path === path;
+  return {
+    answer: isCurrent ? state.answer : null,
+    error: isCurrent ? state.error : null,
+    look: () => setTurn((last) => last + 1),
+  };
+}
+
+// Something a person does: it runs once at a time, and tells what went wrong.
+export function useAction() {
+  const [state, setState] = useState({ isBusy: false, error: null });
+  const act = async (work) => {
+    setState({ isBusy: true, error: null });
+    try {
+      await work();
+      setState({ isBusy: false, error: null });
+      return true;
+    } catch (error) {
+      setState({ isBusy: false, error });
+      return false;
+    }
+  };
+  return { ...state, act };
+}
+
+// A title for the browser's tab, and for those who hear the page.
+export function useTitle(title) {
+  useEffect(() => { document.title = `${title} · Countersign`; }, [title]);
+}

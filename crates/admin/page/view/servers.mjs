@@ -1,0 +1,147 @@
+// Servers and their tools: how they stand, and what people decide about them.
+import { Ago, Empty, Fault, html, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
+import { Action, Decision } from '../part/dialog.mjs';
+import { Choice, Search } from '../part/filters.mjs';
+import { List } from '../part/list.mjs';
+import { count, plural } from '../format.mjs';
+import { path, post, query, remove } from '../api.mjs';
+import { change, go, link, place } from '../place.mjs';
+import { Review } from './tool.mjs';
+
+const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
+  'disabled_unknown', 'server_disabled', 'server_quarantined'];
+
+export function Servers() {
+  const { values } = place.value;
+  useTitle(values.server ? `${values.server} · Servers` : 'Servers and tools');
+  const { answer, error, look } = useAnswer('/servers', ['server', 'tool', 'activity']);
+  const servers = answer?.servers ?? [];
+  const chosen = servers.find((server) => server.name === values.server);
+  return html`
+    <div class="head"><h1>${values.server
+      ? html`<a href=${link('servers')}>Servers</a> <span class="faint">/</span> <${Shown} text=${values.server} />` : 'Servers and tools'}</h1></div>
+    <${Fault} error=${error} />
+    ${answer && !values.server && html`<${All} servers=${servers} look=${look} />`}
+    ${answer && values.server && !chosen && html`<${Empty} title="There is no such server" command="countersign upstream list" />`}
+    ${chosen && html`<${One} server=${chosen} look=${look} />`}
+    <div class="split">
+      ${servers.length > 0 && html`<${Tools} />`}
+      ${values.tool !== undefined && values.server && html`<${Review} key=${`${values.server} ${values.kind} ${values.tool}`} server=${values.server}
+        name=${values.tool} kind=${values.kind ?? 'tool'} onClose=${() => change({ tool: undefined, kind: undefined })} onDecided=${look} />`}
+    </div>`;
+}
+
+function All({ servers, look }) {
+  if (!servers.length) {
+    return html`<${Empty} title="No server stands behind the gate" command="countersign upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes">
+      <p>Add one, here with the reference server for files. It is not started before you approve it.</p><//>`;
+  }
+  return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers decided">
+    <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Way</th>
+      <th scope="col" class="right">Tools</th><th scope="col" class="right">Waiting</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Decide</th></tr></thead>
+    <tbody>${servers.map((server) => html`<tr key=${server.name}>
+      <td class="name"><a class="strong" href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
+      <td><${State} word=${server.state} /></td>
+      <td class="wide faint"><${Shown} text=${server.transport} /></td>
+      <td class="right">${count(server.tool_count)}</td>
+      <td class="right">${server.pending ? html`<a class="warn-text" href=${link('servers', { server: server.name, status: 'pending_approval' })}>${count(server.pending)}</a>` : html`<span class="faint">0</span>`}</td>
+      <td class="wide faint">${locked(server)}</td>
+      <td class="wide"><div class="buttons"><${Decide} server=${server} look=${look} /></div></td>
+    </tr>`)}</tbody></table></div>`;
+}
+
+const locked = (server) => Object.entries(server.tools ?? {})
+  .filter(([status]) => status !== 'callable' && status !== 'pending_approval')
+  .map(([status, number]) => `${number} ${words(status)}`).join(', ');
+
+// What can be decided about a server as it stands.
+function Decide({ server, look }) {
+  const to = (verb) => async () => { await post('/servers' + path(server.name, verb)); look(); };
+  if (server.state === 'quarantined' || server.quarantined) {
+    return html`<${Action} label="Inspect" work=${async () => { await post('/servers' + path(server.name, 'approve') + '?inspect=true'); look(); go('servers', { server: server.name }); }} />
+      <${Decision} label="Approve server" tone="primary" work=${to('approve')}
+        question=${`Approve '${server.name}' as it is now, with everything that it was seen to list? Agents can call its tools then.`} />`;
+  }
+  if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
+  return html`<${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
+      question=${`Lock everything of '${server.name}' until it is approved again?`} />
+    <${Action} label="Disable" work=${to('disable')} />`;
+}
+
+function One({ server, look }) {
+  const restart = async () => { await post('/servers' + path(server.name, 'restart')); look(); };
+  const approveAll = async () => { await post('/servers' + path(server.name, 'approve-items'), {}); look(); };
+  return html`<section class="card server">
+    <div class="card-head"><p><${State} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
+      <div class="buttons">
+        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${server.pending === 1 ? 'Approve what waits' : `Approve all ${count(server.pending)} that wait`} work=${approveAll}
+          question=${`Approve everything of '${server.name}' that waits, unread? Its text reaches models then.`} />`}
+        <${Decide} server=${server} look=${look} />
+        ${!server.disabled && html`<${Action} label="Restart" work=${restart} />`}
+        ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}', and forget what was decided about it?`}
+          work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
+      </div></div>
+    ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
+    ${(server.warnings ?? []).map((warning) => html`<p class="notice warn"><${Shown} text=${warning.text} max=${1000} /></p>`)}
+    <dl class="facts">
+      <dt>Way</dt><dd><${Shown} text=${server.transport} /></dd>
+      ${server.command && html`<dt>Command</dt><dd><code><${Shown} text=${[server.command, ...(server.args ?? [])].join(' ')} max=${1000} /></code></dd>`}
+      ${server.url && html`<dt>Address</dt><dd><code><${Shown} text=${server.url} max=${1000} /></code></dd>`}
+      ${server.env?.length > 0 && html`<dt>Environment</dt><dd><code><${Shown} text=${server.env.join(', ')} max=${1000} /></code> <span class="faint">names only</span></dd>`}
+      <dt>Comes from</dt><dd>${{ own: 'your config', found: 'a file in the folder', added: 'added at run time' }[server.origin] ?? server.origin}</dd>
+      ${server.approved?.at && html`<dt>Approved</dt><dd><${Ago} time=${server.approved.at} /></dd>`}
+    </dl>
+    <${Waiting} server=${server} />
+    <${Log} server=${server} />
+  </section>`;
+}
+
+// Things that wait beside tools: instructions, prompts, templates.
+function Waiting({ server }) {
+  const { answer } = useAnswer(server.pending ? '/servers' + path(server.name, 'items') + '?pending=true' : null, ['tool', 'server']);
+  const others = (answer?.items ?? []).filter((item) => item.kind !== 'tool');
+  if (!others.length) return null;
+  return html`<p class="notice warn">Also waiting: ${others.map((item) => html` <button
+    onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}</p>`;
+}
+
+function Log({ server }) {
+  const isOpen = place.value.values.log === 'yes';
+  const { answer, error } = useAnswer(isOpen ? '/servers' + path(server.name, 'logs') + '?limit=200' : null, ['server', 'activity']);
+  return html`<details open=${isOpen} onToggle=${(event) => event.target.open !== isOpen && change({ log: event.target.open ? 'yes' : '' }, { small: true })}>
+    <summary>Last lines of its log</summary>
+    <${Fault} error=${error} />
+    ${answer && (answer.lines.length
+      ? html`<pre class="block log" tabindex="0" role="region" aria-label="Log">${answer.lines.map((line) => html`<${Shown} text=${line} max=${2000} />${'\n'}`)}</pre>`
+      : html`<p class="faint">It has written none.</p>`)}
+  </details>`;
+}
+
+const COLUMNS = [
+  { name: 'Tool', class: 'tool', width: '34%', cell: (tool) => html`<span class="two-lines"><span class="strong"><${Shown} text=${tool.name} max=${120} /></span>
+      <span class="faint second"><${Shown} text=${tool.description} max=${80} /></span></span>` },
+  { name: 'Status', width: '170px', class: 'status', cell: (tool) => html`<${State} word=${tool.status} />` },
+  { name: 'Class', width: '130px', class: 'wide', cell: (tool) => html`<span class=${'class ' + tool.class}>${tool.class}</span>${tool.unverified && html` <span class="faint" title="It says neither that it only reads nor that it destroys">?</span>`}` },
+  { name: 'Description', class: 'wide', cell: (tool) => html`<span class="faint"><${Shown} text=${tool.description} max=${200} /></span>` },
+];
+
+function Tools() {
+  const { values } = place.value;
+  const { answer, error } = useAnswer('/tools' + query({ server: values.server, status: values.status, q: values.q }), ['tool', 'server']);
+  const tools = answer?.tools ?? [];
+  const ownName = (tool) => tool.name.slice(tool.server.length + 1);
+  const isNarrowed = values.q || values.status;
+  return html`<section class="tools" aria-label="Tools">
+    <div class="filters">
+      <${Search} label="Search tools" hint="what a tool does" isFirst />
+      <${Choice} name="status" label="Status" options=${STATUSES} />
+    </div>
+    <${Fault} error=${error} />
+    <p class="counted" role="status">${answer ? plural(answer.total, 'tool') : 'Looking…'}</p>
+    ${answer && tools.length === 0 && html`<${Empty} title=${isNarrowed ? 'No tool fits' : 'No tools'} command=${isNarrowed ? undefined : 'countersign upstream list'}>
+      <p>${isNarrowed ? 'Change the search or the status.' : 'The servers list none, or are not connected yet.'}</p><//>`}
+    ${tools.length > 0 && html`<${List} label="Tools" columns=${COLUMNS} count=${tools.length} rowAt=${(index) => tools[index]}
+      idOf=${(tool) => tool.name} current=${values.tool === undefined ? undefined : `${values.server}:${values.tool}`}
+      onOpen=${(tool) => change({ server: tool.server, tool: ownName(tool), kind: undefined })} />`}
+  </section>`;
+}

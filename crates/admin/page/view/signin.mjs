@@ -1,0 +1,14 @@
+// What somebody sees who has not signed in.
+import { Empty, Fault, html, useTitle } from '../part/shown.mjs';
+
+export function SignIn({ error }) {
+  useTitle('Sign in');
+  return html`<main class="signin">
+    <h1><img src="/page/icon.svg" alt="" width="28" height="28" />Countersign</h1>
+    <${Fault} error=${error} />
+    <${Empty} title="Sign in with a link" command="countersign page">
+      <p>Run this where the gate runs, and open the link that it prints. The link works once, for
+      ten minutes. A session lasts 12 hours, in this tab, until the gate is started anew.</p>
+    <//>
+  </main>`;
+}

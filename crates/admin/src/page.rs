@@ -1,0 +1,89 @@
+//! The page for people, and how they sign in to it. What it shows and does it asks of this API,
+//! like any other program of the operator.
+
+pub(crate) mod door;
+mod file;
+pub(crate) mod openapi;
+pub mod session;
+
+use axum::Json;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::{AppendHeaders, IntoResponse, Response};
+use domain::{Code, Refusal};
+use jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub use session::{Link, Sessions};
+
+use crate::Admin;
+use crate::answer::{Path, Refused};
+use crate::body::{Members, required};
+use crate::record::moment;
+
+pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Refused> {
+    found(file::INDEX, &headers)
+}
+
+pub(crate) async fn file(
+    Path(name): Path<String>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    found(&name, &headers)
+}
+
+pub(crate) async fn file_in(
+    Path((folder, name)): Path<(String, String)>,
+    headers: HeaderMap,
+) -> Result<Response, Refused> {
+    found(&format!("{folder}/{name}"), &headers)
+}
+
+fn found(name: &str, headers: &HeaderMap) -> Result<Response, Refused> {
+    file::answer(name, headers).ok_or_else(|| {
+        Refusal::new(Code::NotFound, format!("the page has no file '{name}'")).into()
+    })
+}
+
+/// A link for somebody who may read the admin key.
+pub(crate) async fn invite(
+    State(admin): State<Admin>,
+) -> Result<(StatusCode, Json<Value>), Refused> {
+    let link = admin.sessions.link(Timestamp::now())?;
+    let answer = json!({"url": link.url, "expires_at": moment(link.expires_at)});
+    Ok((StatusCode::CREATED, Json(answer)))
+}
+
+/// A code for a session: the cookie goes into the browser's jar, the token into the tab.
+pub(crate) async fn enter(
+    State(admin): State<Admin>,
+    request: Request,
+) -> Result<Response, Refused> {
+    let headers = request.headers().clone();
+    if !door::is_own(&headers) {
+        return Err(door::foreign().into());
+    }
+    let mut body = Members::read(request).await?;
+    let code = body.text("code")?;
+    body.finish()?;
+    let code = code.ok_or_else(|| required("code"))?;
+    let entered = admin.sessions.enter(&code, door::cookie(&headers), Timestamp::now())?;
+    let Some(entered) = entered else {
+        let message =
+            "this link was used already, or is too old: 'countersign page' prints another";
+        return Err(Refusal::new(Code::Unauthorized, message).into());
+    };
+    let cookie = door::set_cookie(&headers, &entered.cookie);
+    let told = AppendHeaders([(header::SET_COOKIE, cookie), no_store()]);
+    let answer = json!({"token": entered.token, "expires_at": moment(entered.until)});
+    Ok((StatusCode::CREATED, told, Json(answer)).into_response())
+}
+
+fn no_store() -> (header::HeaderName, String) {
+    (header::CACHE_CONTROL, "no-store".to_owned())
+}
+
+/// Signs every browser out.
+pub(crate) async fn leave(State(admin): State<Admin>) -> Json<Value> {
+    Json(json!({"ended": admin.sessions.end_all(Timestamp::now())}))
+}

@@ -1,0 +1,184 @@
+//! The files of the page, which are part of the program: nothing is installed, built or fetched.
+
+use std::collections::HashMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+/// No script but ours, no request but to us, no frame, no form, nothing inline.
+const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
+    form-action 'none'";
+
+pub(super) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+pub(super) const CSS: &str = "text/css; charset=utf-8";
+pub(super) const HTML: &str = "text/html; charset=utf-8";
+pub(super) const SVG: &str = "image/svg+xml";
+
+pub(super) const INDEX: &str = "index.html";
+
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(($name, include_bytes!(concat!("../../page/", $name)))),*]
+    };
+}
+
+const FILES: &[(&str, &[u8])] = files![
+    "index.html",
+    "style.css",
+    "icon.svg",
+    "app.mjs",
+    "api.mjs",
+    "format.mjs",
+    "live.mjs",
+    "place.mjs",
+    "text.mjs",
+    "part/chart.mjs",
+    "part/dialog.mjs",
+    "part/filters.mjs",
+    "part/graph.mjs",
+    "part/layout.mjs",
+    "part/list.mjs",
+    "part/shown.mjs",
+    "view/activity.mjs",
+    "view/contention.mjs",
+    "view/overview.mjs",
+    "view/receipts.mjs",
+    "view/record.mjs",
+    "view/runs.mjs",
+    "view/servers.mjs",
+    "view/signin.mjs",
+    "view/tokens.mjs",
+    "view/tool.mjs",
+    "vendor/hooks.mjs",
+    "vendor/htm.mjs",
+    "vendor/preact.mjs",
+    "vendor/signals-core.mjs",
+    "vendor/signals.mjs",
+];
+
+struct File {
+    bytes: &'static [u8],
+    kind: &'static str,
+    /// By which a browser knows that it has this version already.
+    tag: HeaderValue,
+}
+
+static BY_NAME: LazyLock<HashMap<&str, File>> = LazyLock::new(|| {
+    let file = |bytes: &'static [u8], name: &str| {
+        let mut hasher = DefaultHasher::new();
+        bytes.hash(&mut hasher);
+        let tag = format!("\"{:016x}\"", hasher.finish());
+        let tag = HeaderValue::from_str(&tag).expect("hexadecimal digits");
+        File { bytes, kind: kind(name), tag }
+    };
+    FILES.iter().map(|(name, bytes)| (*name, file(bytes, name))).collect()
+});
+
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.').map(|(_, ending)| ending) {
+        Some("html") => HTML,
+        Some("css") => CSS,
+        Some("svg") => SVG,
+        _ => JAVASCRIPT,
+    }
+}
+
+/// The file of this name, if there is one.
+pub(super) fn answer(name: &str, headers: &HeaderMap) -> Option<Response> {
+    let file = BY_NAME.get(name)?;
+    let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == file.tag);
+    let mut response = match is_known {
+        true => StatusCode::NOT_MODIFIED.into_response(),
+        false => ([(header::CONTENT_TYPE, file.kind)], file.bytes).into_response(),
+    };
+    let fixed = [
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::REFERRER_POLICY, "no-referrer"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+        (header::CACHE_CONTROL, "no-cache"),
+        // Pages on other ports of this machine are of the same site, and strangers all the same.
+        (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+        (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    ];
+    for (name, value) in fixed {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response.headers_mut().insert(header::ETAG, file.tag.clone());
+    Some(response)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use std::collections::BTreeSet;
+    use std::path::{Path, PathBuf};
+
+    use super::*;
+
+    /// Uncompressed, so that it holds for any compression.
+    const BYTES_MAX: usize = 300 * 1024;
+
+    fn below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            match path.is_dir() {
+                true => below(&path, found),
+                false => drop(found.insert(path)),
+            }
+        }
+    }
+
+    #[test]
+    fn every_file_of_the_folder_is_embedded() {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("page");
+        let mut found = BTreeSet::new();
+        below(&folder, &mut found);
+        let is_served = |name: &PathBuf| name.extension().is_none_or(|ending| ending != "md");
+        let found: BTreeSet<PathBuf> =
+            found.iter().map(|path| path.strip_prefix(&folder).unwrap().to_owned()).collect();
+        let found: BTreeSet<PathBuf> = found.into_iter().filter(is_served).collect();
+        assert_eq!(found, FILES.iter().map(|(name, _)| PathBuf::from(name)).collect());
+    }
+
+    #[test]
+    fn the_page_is_small() {
+        let bytes: usize = FILES.iter().map(|(_, bytes)| bytes.len()).sum();
+        assert!(bytes < BYTES_MAX, "{bytes} bytes");
+    }
+
+    #[test]
+    fn a_browser_that_has_a_file_is_not_sent_it_again() {
+        let first = answer("style.css", &HeaderMap::new()).unwrap();
+        assert_eq!(first.status(), StatusCode::OK);
+        let mut headers = HeaderMap::new();
+        headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
+        assert_eq!(answer("style.css", &headers).unwrap().status(), StatusCode::NOT_MODIFIED);
+        assert!(answer("../Cargo.toml", &headers).is_none());
+    }
+
+    /// A module that imports what is not there would show a blank page.
+    #[test]
+    fn every_import_is_there() {
+        for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {
+            let text = std::str::from_utf8(bytes).unwrap();
+            let folder = Path::new(name).parent().unwrap();
+            for part in text.split("from\"").skip(1).chain(text.split("from '").skip(1)) {
+                let target = part.split(['"', '\'']).next().unwrap();
+                assert!(target.starts_with('.'), "{name}: {target}");
+                let mut path = PathBuf::new();
+                for step in folder.join(target).components() {
+                    match step {
+                        std::path::Component::ParentDir => drop(path.pop()),
+                        std::path::Component::CurDir => {}
+                        step => path.push(step),
+                    }
+                }
+                assert!(BY_NAME.contains_key(path.to_str().unwrap()), "{name}: {target}");
+            }
+        }
+    }
+}

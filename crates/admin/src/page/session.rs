@@ -1,0 +1,245 @@
+//! Who has signed in to the page. A link carries a code that works once; it is exchanged for a
+//! cookie and a token, which open the gate only together. A browser sends the cookie to every port
+//! of this machine and shows it to no script; the token is known to one tab and sent by it alone.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use domain::Refusal;
+use gateway::auth::{digest, secret};
+use jiff::{SignedDuration, Timestamp};
+use tokio_util::sync::CancellationToken;
+
+/// Time enough to go from the terminal to the browser.
+pub const CODE_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
+
+/// A working day; whoever goes on after it asks for another link.
+pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
+
+/// Codes that wait to be used; one more, and the oldest is worth nothing.
+pub const CODES_MAX: usize = 32;
+
+/// Tabs signed in at once; one more, and the oldest has to sign in again.
+pub const SESSIONS_MAX: usize = 64;
+
+/// A secret that is known by its hash alone.
+type Kept = [u8; 32];
+
+/// The codes and sessions of one listener. They live in memory: a new start, with which alone the
+/// admin key can change, ends them all.
+pub struct Sessions {
+    /// Where the page is, as a browser names it: `http://127.0.0.1:7420`.
+    origin: String,
+    held: Mutex<Held>,
+}
+
+#[derive(Default)]
+struct Held {
+    /// Oldest first, as the sessions are.
+    codes: Vec<Code>,
+    sessions: Vec<Session>,
+}
+
+struct Code {
+    code: Kept,
+    until: Timestamp,
+}
+
+struct Session {
+    cookie: Kept,
+    token: Kept,
+    opened: Opened,
+}
+
+/// A link that signs one browser in.
+pub struct Link {
+    pub url: String,
+    pub expires_at: Timestamp,
+}
+
+/// What a browser was given for its code.
+pub(crate) struct Entered {
+    pub(crate) cookie: String,
+    pub(crate) token: String,
+    pub(crate) until: Timestamp,
+}
+
+/// A session that is good.
+#[derive(Clone)]
+pub(crate) struct Opened {
+    pub(crate) until: Timestamp,
+    /// Cancelled when it ends before its time.
+    pub(crate) ended: CancellationToken,
+}
+
+impl Sessions {
+    pub fn new(origin: String) -> Sessions {
+        Sessions { origin, held: Mutex::default() }
+    }
+
+    /// The code stands behind `#`, which browsers keep to themselves: it is in no request line.
+    pub fn link(&self, now: Timestamp) -> Result<Link, Refusal> {
+        let code = secret("csl")?;
+        let until = now + CODE_LIFETIME;
+        let mut held = self.lock(now);
+        push(&mut held.codes, CODES_MAX, Code { code: digest(&code), until });
+        Ok(Link { url: format!("{}/#code={code}", self.origin), expires_at: until })
+    }
+
+    /// Takes the code, if it is good. A browser that shows the cookie of another tab of its own
+    /// keeps it, so that the other tab stays signed in.
+    pub(crate) fn enter(
+        &self,
+        code: &str,
+        cookie: Option<&str>,
+        now: Timestamp,
+    ) -> Result<Option<Entered>, Refusal> {
+        let mut held = self.lock(now);
+        let shown = digest(code);
+        let Some(place) = held.codes.iter().position(|known| known.code == shown) else {
+            return Ok(None);
+        };
+        held.codes.remove(place);
+        let is_known = |cookie: &&str| {
+            let cookie = digest(cookie);
+            held.sessions.iter().any(|session| session.cookie == cookie)
+        };
+        let cookie = match cookie.filter(is_known) {
+            Some(cookie) => cookie.to_owned(),
+            None => secret("csc")?,
+        };
+        let token = secret("css")?;
+        let until = now + SESSION_LIFETIME;
+        let opened = Opened { until, ended: CancellationToken::new() };
+        let session = Session { cookie: digest(&cookie), token: digest(&token), opened };
+        if let Some(oldest) = push(&mut held.sessions, SESSIONS_MAX, session) {
+            oldest.opened.ended.cancel();
+        }
+        Ok(Some(Entered { cookie, token, until }))
+    }
+
+    /// The session of which a request shows both halves.
+    pub(crate) fn find(&self, cookie: &str, token: &str, now: Timestamp) -> Option<Opened> {
+        let (cookie, token) = (digest(cookie), digest(token));
+        let held = self.lock(now);
+        let fits = |session: &&Session| session.cookie == cookie && session.token == token;
+        held.sessions.iter().find(fits).map(|session| session.opened.clone())
+    }
+
+    /// Ends every session, and how many there were.
+    pub(crate) fn end_all(&self, now: Timestamp) -> usize {
+        let ended = std::mem::take(&mut self.lock(now).sessions);
+        ended.iter().for_each(|session| session.opened.ended.cancel());
+        ended.len()
+    }
+
+    /// What is over by now is let go first.
+    fn lock(&self, now: Timestamp) -> MutexGuard<'_, Held> {
+        let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
+        held.codes.retain(|code| now < code.until);
+        held.sessions.retain(|session| now < session.opened.until);
+        held
+    }
+}
+
+/// Adds to a list that stays bounded; gives the oldest where it had to go.
+fn push<T>(list: &mut Vec<T>, max: usize, item: T) -> Option<T> {
+    let oldest = (list.len() >= max).then(|| list.remove(0));
+    list.push(item);
+    oldest
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
+
+    use super::*;
+
+    fn now() -> Timestamp {
+        Timestamp::from_second(1_800_000_000).unwrap()
+    }
+
+    fn after(span: SignedDuration) -> Timestamp {
+        now() + span
+    }
+
+    fn sessions() -> Sessions {
+        Sessions::new("http://127.0.0.1:7420".to_owned())
+    }
+
+    fn code(sessions: &Sessions) -> String {
+        let url = sessions.link(now()).unwrap().url;
+        url.strip_prefix("http://127.0.0.1:7420/#code=").unwrap().to_owned()
+    }
+
+    fn entered(sessions: &Sessions, cookie: Option<&str>) -> Entered {
+        sessions.enter(&code(sessions), cookie, now()).unwrap().unwrap()
+    }
+
+    #[test]
+    fn a_code_works_once_and_for_ten_minutes() {
+        let sessions = sessions();
+        let first = code(&sessions);
+        assert!(sessions.enter("csl_wrong", None, now()).unwrap().is_none());
+        assert!(sessions.enter(&first, None, now()).unwrap().is_some());
+        assert!(sessions.enter(&first, None, now()).unwrap().is_none());
+        let (second, third) = (code(&sessions), code(&sessions));
+        let late = after(CODE_LIFETIME);
+        let just = late - SignedDuration::from_nanos(1);
+        assert!(sessions.enter(&second, None, just).unwrap().is_some());
+        assert!(sessions.enter(&third, None, late).unwrap().is_none());
+    }
+
+    #[test]
+    fn both_halves_are_needed_and_of_one_session() {
+        let sessions = sessions();
+        let (one, other) = (entered(&sessions, None), entered(&sessions, None));
+        for (cookie, token, good) in [
+            (&*one.cookie, &*one.token, true),
+            (&*other.cookie, &*other.token, true),
+            (&*one.cookie, &*other.token, false),
+            (&*one.token, &*one.cookie, false),
+            (&*one.cookie, "", false),
+            ("", &*one.token, false),
+        ] {
+            assert_eq!(sessions.find(cookie, token, now()).is_some(), good);
+        }
+    }
+
+    #[test]
+    fn a_session_ends_after_twelve_hours() {
+        let sessions = sessions();
+        let one = entered(&sessions, None);
+        assert_eq!(one.until, after(SESSION_LIFETIME));
+        let just = one.until - SignedDuration::from_nanos(1);
+        assert!(sessions.find(&one.cookie, &one.token, just).is_some());
+        assert!(sessions.find(&one.cookie, &one.token, one.until).is_none());
+    }
+
+    #[test]
+    fn tabs_of_a_browser_share_its_cookie_and_strangers_choose_none() {
+        let sessions = sessions();
+        let one = entered(&sessions, None);
+        let other = entered(&sessions, Some(&one.cookie));
+        assert!(one.cookie == other.cookie && one.token != other.token);
+        let stranger = entered(&sessions, Some("chosen by another page"));
+        assert!(stranger.cookie.starts_with("csc_") && stranger.cookie != one.cookie);
+    }
+
+    #[test]
+    fn codes_and_sessions_are_bounded_and_the_oldest_go() {
+        let sessions = sessions();
+        let first = code(&sessions);
+        for _ in 0..CODES_MAX {
+            code(&sessions);
+        }
+        assert!(sessions.enter(&first, None, now()).unwrap().is_none());
+        let oldest = entered(&sessions, None);
+        let opened = sessions.find(&oldest.cookie, &oldest.token, now()).unwrap();
+        let last = (0..SESSIONS_MAX).map(|_| entered(&sessions, None)).last().unwrap();
+        assert!(sessions.find(&oldest.cookie, &oldest.token, now()).is_none());
+        assert!(opened.ended.is_cancelled(), "its streams end with it");
+        assert!(sessions.find(&last.cookie, &last.token, now()).is_some());
+        assert_eq!(sessions.end_all(now()), SESSIONS_MAX);
+        assert!(sessions.find(&last.cookie, &last.token, now()).is_none());
+    }
+}

@@ -1,0 +1,148 @@
+//! What the demo shows beside the calls of its agents: the run that they are steps of, and two
+//! copies of the chain, of which one was changed.
+
+use std::path::Path;
+
+use gateway::Gateway;
+use jiff::Timestamp;
+use store::query::{Filter, Page};
+use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
+use store::{Store, StoreError};
+
+use super::script::PLANNER;
+use crate::exit::Failure;
+
+/// The receipt of the copy that is changed, counted from nought.
+const CHANGED: usize = 2;
+
+/// A run whose steps the scripted agents play.
+pub(super) struct Run {
+    store: Store,
+    id: String,
+    steps: u32,
+}
+
+impl Run {
+    pub(super) async fn begin(gateway: &Gateway) -> Result<Run, Failure> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let run = RunRecord {
+            id: id.clone(),
+            workflow: "release-plan".to_owned(),
+            version: Some("1.0".to_owned()),
+            file: None,
+            pid: std::process::id(),
+            started_at: Timestamp::now(),
+            ended_at: None,
+            status: RunStatus::Running,
+            message: None,
+            exit_code: None,
+            trace_id: None,
+        };
+        let store = gateway.store().clone();
+        kept(&store, move |store| store.state().begin_run(&run)).await?;
+        Ok(Run { store, id, steps: 0 })
+    }
+
+    pub(super) async fn begin_step(
+        &mut self,
+        state: &str,
+        agent: &str,
+    ) -> Result<StepRecord, Failure> {
+        self.steps += 1;
+        let step = StepRecord {
+            run: self.id.clone(),
+            number: self.steps,
+            state: state.to_owned(),
+            kind: "agent".to_owned(),
+            attempt: 1,
+            provider: Some(format!("scripted {agent}")),
+            model: None,
+            isolation: Some("full".to_owned()),
+            status: StepStatus::Running,
+            started_at: Timestamp::now(),
+            ended_at: None,
+            exit_code: None,
+            tokens: None,
+            cost_usd: None,
+            error_code: None,
+            error: None,
+            output: None,
+            sessions: Vec::new(),
+        };
+        let begun = step.clone();
+        kept(&self.store, move |store| store.state().begin_step(&begun)).await?;
+        Ok(step)
+    }
+
+    /// The calls of a step are those of its session.
+    pub(super) async fn end_step(&self, step: StepRecord, agent: &str) -> Result<(), Failure> {
+        self.store.settled().await;
+        let filter = Filter { agent: Some(agent.to_owned()), ..Filter::default() };
+        let last = kept(&self.store, move |store| {
+            store.read().activity(&filter, &Page::first(1)).map(|found| found.records)
+        });
+        let sessions = last.await?.into_iter().filter_map(|record| record.session_id).collect();
+        let ended = StepRecord {
+            status: StepStatus::Success,
+            ended_at: Some(Timestamp::now()),
+            exit_code: Some(0),
+            sessions,
+            ..step
+        };
+        kept(&self.store, move |store| store.state().end_step(&ended)).await
+    }
+
+    pub(super) async fn end(self) -> Result<(), Failure> {
+        let end = RunEnd {
+            status: RunStatus::Success,
+            message: Some(format!("the plan is there; {PLANNER} wrote last")),
+            exit_code: Some(0),
+            at: Timestamp::now(),
+        };
+        kept(&self.store, move |store| store.state().end_run(&self.id, &end)).await
+    }
+}
+
+/// Two copies of what was signed so far, in the home: one as it is, and one in which somebody has
+/// changed a single digit.
+pub(super) async fn copies(gateway: &Gateway, home: &Path) -> Result<(), Failure> {
+    let store = gateway.store().clone();
+    store.settled().await;
+    let texts = kept(&store, |store| {
+        let chain = store.ledger().chain.unwrap_or_default();
+        store.read().receipt_texts(&chain).collect::<Result<Vec<String>, StoreError>>()
+    });
+    let texts = texts.await?;
+    let changed: Vec<String> = texts
+        .iter()
+        .enumerate()
+        .map(|(index, text)| if index == CHANGED { with_a_change(text) } else { text.clone() })
+        .collect();
+    let folder = home.join(store::COPIES);
+    let write =
+        |name: &str, texts: &[String]| std::fs::write(folder.join(name), texts.join("\n") + "\n");
+    std::fs::create_dir_all(&folder)
+        .and_then(|()| write("as-signed.jsonl", &texts))
+        .and_then(|()| write("tampered.jsonl", &changed))
+        .map_err(|error| Failure::system(format!("cannot write '{}': {error}", folder.display())))
+}
+
+/// The same receipt, as if other arguments had been sent.
+fn with_a_change(receipt: &str) -> String {
+    let mark = "\"parameters_hash\":\"sha256:";
+    let Some(place) = receipt.find(mark).map(|at| at + mark.len()) else {
+        return receipt.to_owned();
+    };
+    let digit = if receipt[place..].starts_with('0') { "1" } else { "0" };
+    [&receipt[..place], digit, &receipt[place + 1..]].concat()
+}
+
+/// The store is asked off the async threads.
+async fn kept<T: Send + 'static>(
+    store: &Store,
+    work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
+) -> Result<T, Failure> {
+    let store = store.clone();
+    let done = tokio::task::spawn_blocking(move || work(&store)).await;
+    done.map_err(|error| Failure::system(error.to_string()))?.map_err(Failure::store)
+}

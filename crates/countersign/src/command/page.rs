@@ -1,0 +1,18 @@
+//! `countersign page`: a link that signs a browser in to the gate that runs.
+
+use crate::cli::Place;
+use crate::control::Control;
+use crate::exit::Failure;
+use crate::home::Home;
+use crate::output::{self, note};
+
+pub(crate) async fn run(place: &Place) -> Result<(), Failure> {
+    let Some(control) = Control::running(Home::of(place)?).await? else {
+        let words = "no gate runs in this home: start one with 'countersign serve'";
+        return Err(Failure::input(words));
+    };
+    let link = control.post("/api/v1/page/codes").await?;
+    output::line(link["url"].as_str().unwrap_or_default())?;
+    note("It signs one browser in, once, within ten minutes.");
+    Ok(())
+}

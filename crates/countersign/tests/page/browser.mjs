@@ -1,0 +1,105 @@
+// A real browser, driven as a person would. What it is to look at stands in $PAGE_SCENE; what must
+// happen outside of it (calls of agents, files) it asks of the test that started it, line by line.
+// Whatever the page complains of, or asks of another host, fails the scenario.
+import { createRequire } from 'node:module';
+import { mkdir, mkdtemp, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { createInterface } from 'node:readline';
+
+const load = createRequire(join(process.env.PAGE_TOOLS, 'node_modules', 'here.js'));
+const { chromium } = load('playwright-core');
+const axeSource = load('axe-core').source;
+
+export const scene = JSON.parse(process.env.PAGE_SCENE);
+export const WIDTHS = { wide: { width: 1280, height: 800 }, narrow: { width: 390, height: 844 } };
+export const THEMES = ['light', 'dark'];
+
+const FLAGS = ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run',
+  '--disable-background-networking', '--disable-component-update', '--disable-sync'];
+const PATIENCE_MS = 60_000;
+
+const lines = createInterface({ input: process.stdin })[Symbol.asyncIterator]();
+
+// Has the test do something, and gives what came of it.
+export async function outside(what, args = {}) {
+  console.log(JSON.stringify({ do: what, args }));
+  const { value } = await lines.next();
+  return JSON.parse(value);
+}
+
+export function check(holds, words) {
+  if (!holds) throw new Error(words);
+}
+
+export function same(found, expected, words = '') {
+  const [one, other] = [JSON.stringify(found), JSON.stringify(expected)];
+  check(one === other, `${words}: ${one} is not ${other}`);
+}
+
+// Runs a scenario in a browser of its own, and ends the process.
+export async function scenario(play) {
+  const folder = await mkdtemp(join(tmpdir(), 'page-'));
+  const context = await chromium.launchPersistentContext(folder, {
+    executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium', args: FLAGS, chromiumSandbox: false,
+    viewport: WIDTHS.wide, acceptDownloads: true, colorScheme: 'light',
+  });
+  context.setDefaultTimeout(PATIENCE_MS);
+  const faults = [];
+  let status = 0;
+  try {
+    const page = context.pages()[0] ?? await context.newPage();
+    watch(page, faults);
+    await play({ page, context, faults });
+    same(faults, [], 'the page complained');
+  } catch (error) {
+    const page = context.pages()[0];
+    console.error(error.stack, '\nfaults:', faults, '\nat', page?.url());
+    console.error((await page?.innerText('body').catch(() => ''))?.slice(0, 3_000));
+    status = 1;
+  }
+  await context.close();
+  await rm(folder, { recursive: true, force: true });
+  process.exit(status);
+}
+
+// What a page says on its console, and where it reaches for.
+export function watch(page, faults) {
+  page.on('console', (message) => {
+    if (['error', 'warning'].includes(message.type())) faults.push(`console: ${message.text()}`);
+  });
+  page.on('pageerror', (error) => faults.push(`error: ${error.message}`));
+  page.on('request', (request) => {
+    const url = new URL(request.url());
+    if (url.protocol.startsWith('http') && url.origin !== scene.origin) faults.push(`another host: ${url}`);
+  });
+  page.on('dialog', (dialog) => { faults.push(`a script ran: ${dialog.message()}`); dialog.dismiss(); });
+}
+
+// Follows a fresh link.
+export async function signIn(page) {
+  const { link } = await outside('link');
+  await page.goto(link);
+  await page.locator('nav[aria-label="Views"]').waitFor();
+}
+
+export async function goTo(page, place) {
+  await page.evaluate((hash) => { location.hash = hash; }, place);
+}
+
+// Faults that keep people out, as axe-core finds them.
+export async function judged(page, where) {
+  if (!(await page.evaluate(() => 'axe' in window))) await page.evaluate(axeSource);
+  const found = await page.evaluate(() => window.axe.run(document, { resultTypes: ['violations'] }));
+  const serious = found.violations.filter((fault) => ['serious', 'critical'].includes(fault.impact));
+  const told = serious.map((fault) => `${fault.id}: ${fault.nodes.slice(0, 3).map((node) => node.html.slice(0, 160)).join(' | ')}`);
+  same(told, [], `axe-core at ${where}`);
+}
+
+// Kept where $PAGE_SHOTS says, for people to look at.
+export async function shot(page, name) {
+  const folder = process.env.PAGE_SHOTS;
+  if (!folder) return;
+  await mkdir(folder, { recursive: true });
+  await page.screenshot({ path: join(folder, `${name}.png`) });
+}

@@ -1,0 +1,47 @@
+// A hundred thousand records: quick to open, smooth to scroll and to watch, bounded in memory.
+import { check, goTo, outside, scenario, scene, signIn } from './browser.mjs';
+
+const LONG_MS = 100;
+const PAINT_MS = 1_000;
+const HEAP_GROWTH_MAX = 60 * 1024 * 1024;
+
+await scenario(async ({ page, context }) => {
+  await page.addInitScript(() => {
+    window.longTasks = [];
+    new PerformanceObserver((list) => window.longTasks.push(...list.getEntries().map((task) => task.duration)))
+      .observe({ type: 'longtask', buffered: true });
+  });
+  await signIn(page);
+  await goTo(page, '#/activity');
+  await page.locator('tr[data-id]').first().waitFor();
+  await page.reload();
+  await page.locator('tr[data-id]').first().waitFor();
+  const paint = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
+  check(paint < PAINT_MS, `first paint after ${paint} ms`);
+  await page.getByText(/100,\d\d\d records/).waitFor();
+  // Opening may take a long task; from here on nothing may.
+  await page.evaluate(() => { window.longTasks.length = 0; });
+  const devtools = await context.newCDPSession(page);
+  const heap = async () => {
+    await devtools.send('HeapProfiler.collectGarbage');
+    return (await devtools.send('Runtime.getHeapUsage')).usedSize;
+  };
+  const before = await heap();
+  const list = page.locator('.list');
+  let height = 0;
+  for (let turn = 0; turn < scene.turns; turn += 1) {
+    await list.evaluate((box) => { box.scrollTop = box.scrollHeight; });
+    const grown = (last) => document.querySelector('.list').scrollHeight > last;
+    await page.waitForFunction(grown, height);
+    height = await list.evaluate((box) => box.scrollHeight);
+  }
+  check((await page.locator('tr[data-id]').count()) < 100, 'only rows in sight are in the document');
+  await outside('burst');
+  await page.getByRole('button', { name: /new records: show/ }).click();
+  await page.locator('tr[data-id]').filter({ hasText: 'burst' }).first().waitFor();
+  const growth = (await heap()) - before;
+  check(growth < HEAP_GROWTH_MAX, `memory grew by ${growth} bytes`);
+  const tasks = await page.evaluate(() => window.longTasks);
+  check(Math.max(0, ...tasks) < LONG_MS, `long tasks: ${tasks}`);
+  console.error(`first paint ${Math.round(paint)} ms, longest task ${Math.round(Math.max(0, ...tasks))} ms, memory grew by ${growth} bytes`);
+});

@@ -1,0 +1,46 @@
+// Signing in: a link works once; a tab without its token is nobody; signing out ends it.
+import { check, outside, same, scenario, signIn } from './browser.mjs';
+
+await scenario(async ({ page, context, faults }) => {
+  await page.goto(scene('/'));
+  await page.getByText('countersign page').waitFor();
+
+  const { link } = await outside('link');
+  await page.goto(link);
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+  check(!page.url().includes('code='), 'the code is gone from the address');
+  const cookies = await context.cookies();
+  same(cookies.map(({ httpOnly, sameSite, path }) => ({ httpOnly, sameSite, path })), [{ httpOnly: true, sameSite: 'Strict', path: '/api/v1' }]);
+  check(cookies[0].name.endsWith(new URL(link).port), `the port is in the name: ${cookies[0].name}`);
+  same(await page.evaluate(() => document.cookie), '', 'no script sees the cookie');
+
+  await page.reload();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+
+  // The browser sends the cookie from another tab too; without that tab's token it opens nothing.
+  const other = await context.newPage();
+  await other.goto(scene('/'));
+  await other.getByText('Sign in with a link').waitFor();
+  const status = await other.evaluate(async () => (await fetch('/api/v1/status')).status);
+  same(status, 401, 'the cookie alone');
+  // Once more with the same link, which was used.
+  await other.goto('about:blank');
+  await other.goto(link);
+  await other.getByText('was used already').waitFor();
+  // A second tab of one browser, with a link of its own, leaves the first one signed in.
+  await signIn(other);
+  await page.reload();
+  await page.getByRole('heading', { name: 'Overview' }).waitFor();
+
+  await page.getByRole('button', { name: 'Sign out' }).click();
+  await page.getByText('Sign in with a link').waitFor();
+  await other.reload();
+  await other.getByText('Sign in with a link').waitFor();
+  // Browsers note each 401 on the console; those were asked for.
+  const expected = faults.splice(0).filter((fault) => !fault.includes('401'));
+  same(expected, [], 'other complaints');
+});
+
+function scene(path) {
+  return JSON.parse(process.env.PAGE_SCENE).origin + path;
+}

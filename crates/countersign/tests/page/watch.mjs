@@ -1,0 +1,82 @@
+// Watching: a call appears without a reload, filters stand in the address, the keyboard is enough.
+import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
+
+await scenario(async ({ page, context, faults }) => {
+  await signIn(page);
+  await goTo(page, '#/activity');
+  await page.getByText('Nothing was done yet').waitFor();
+  await page.locator('.stream.live').waitFor();
+
+  // Live: the list was loaded before the call was made.
+  await page.evaluate(() => { window.isTheSamePage = true; });
+  await outside('call', { operation: 'read', tool: 's:echo', args: { path: '/notes/one.md' } });
+  const row = page.locator('tr[data-id]').filter({ hasText: 's:echo' });
+  await row.waitFor();
+  check(await row.getByText('success').isVisible(), 'its status is shown');
+  await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
+  await page.locator('tr[data-id]').filter({ hasText: 's:wipe' }).getByText('blocked').waitFor();
+  check(await page.evaluate(() => window.isTheSamePage), 'nothing was reloaded');
+
+  // What happens while the connection is lost is told when it is back.
+  await context.setOffline(true);
+  await page.evaluate(() => fetch('/healthz').catch(() => {}));
+  await outside('call', { operation: 'read', tool: 's:echo', args: { path: '/notes/missed.md' } });
+  await context.setOffline(false);
+  await page.locator('tr[data-id]').filter({ hasText: 'missed.md' }).waitFor();
+  await page.locator('.stream.live').waitFor();
+  const lost = (fault) => fault.includes('ERR_INTERNET_DISCONNECTED');
+  same(faults.splice(0).filter((fault) => !lost(fault)), [], 'other complaints');
+
+  // Filters narrow what is there and what comes, and are in the address.
+  await page.getByLabel('Status').selectOption('blocked');
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 1);
+  check(page.url().includes('status=blocked'), page.url());
+  await outside('call', { operation: 'read', tool: 's:echo', args: {} });
+  await outside('call', { operation: 'read', tool: 's:wipe', args: {} });
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 2);
+  same(await page.locator('tr[data-id]').filter({ hasText: 's:echo' }).count(), 0);
+  await page.reload();
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 2);
+  same(await page.getByLabel('Status').inputValue(), 'blocked');
+  await page.goBack();
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 5);
+
+  // By keyboard alone: to the search, to a row, into it and out of it.
+  await page.keyboard.press('/');
+  await page.keyboard.type('one.md');
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 1);
+  check(page.url().includes('q=one.md'), page.url());
+  await page.keyboard.press('Escape');
+  await page.keyboard.press('j');
+  await page.keyboard.press('Enter');
+  const details = page.getByRole('complementary', { name: 'Details' });
+  await details.getByText('/notes/one.md').first().waitFor();
+  for (const word of ['Intent', 'Target', 'Receipt', 'Trace', 'Arguments', 'Result', 'because of a test']) {
+    check(await details.getByText(word).first().isVisible(), `the details tell of ${word}`);
+  }
+  const url = page.url();
+  check(url.includes('open='), url);
+  await page.keyboard.press('Escape');
+  await details.waitFor({ state: 'detached' });
+  await page.keyboard.press('Tab');
+  await page.goto(url);
+  await page.reload();
+  await details.getByText('/notes/one.md').first().waitFor();
+
+  // The first stop of the keyboard leads past the views.
+  await goTo(page, '#/overview');
+  await page.locator('.figures').waitFor();
+  await page.reload();
+  await page.locator('.figures').waitFor();
+  await page.keyboard.press('Tab');
+  same(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+  await page.keyboard.press('Enter');
+  same(await page.evaluate(() => document.activeElement.id), 'main');
+
+  // The overview counts along.
+  const calls = page.locator('.figures li').filter({ hasText: 'calls' }).locator('.figure');
+  same(await calls.innerText(), '5');
+  await outside('call', { operation: 'read', tool: 's:echo', args: {} });
+  await page.waitForFunction(() => document.querySelector('.figures .figure').textContent === '6');
+  check(await page.locator('.chart rect.read').count() > 0, 'the chart has bars');
+});
