@@ -21,7 +21,7 @@ fn main() -> ExitCode {
             async move {
                 match name.as_str() {
                     "fail" => return Err("no luck".to_owned()),
-                    "die" => std::process::exit(7),
+                    "die" => std::process::abort(),
                     "hang" => tokio::time::sleep(Duration::from_secs(3600)).await,
                     _ => {}
                 }

@@ -123,12 +123,12 @@ impl Steps {
     pub(crate) fn new(
         home: &Home,
         config: Config,
+        plugins: Plugins,
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
         let servers = Servers::new(home, app::Purpose::Work);
-        let plugins = Plugins::find(home.path(), &config);
         let (home, opened) = (home.path().to_owned(), AtomicUsize::new(0));
         Ok(Steps { home, config, servers, plugins, store, tracer, opened })
     }

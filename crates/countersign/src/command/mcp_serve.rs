@@ -17,6 +17,7 @@ use super::run::text_within;
 use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::plugins::Plugins;
 use crate::serve::StopSignal;
 use crate::source;
 use crate::step::{StepFile, Steps};
@@ -66,7 +67,8 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     let telemetry = Telemetry::start(&source.config.telemetry);
-    let steps = Steps::new(&home, source.config, telemetry.tracer())?;
+    let plugins = Plugins::find(home.path(), &source.config);
+    let steps = Steps::new(&home, source.config, plugins, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
     let wanted = Wanted {
         agent: agent.clone(),

@@ -23,6 +23,7 @@ use self::recorder::Recorder;
 use crate::cli::{Place, Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::plugins::Plugins;
 use crate::serve::StopSignal;
 use crate::step::Steps;
 use crate::telemetry::Telemetry;
@@ -40,9 +41,10 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     let mut config = source.config;
     let Asked { text, inputs, file } = asked(&args)?;
     let home = Home::of(place)?;
+    let plugins = Plugins::find(home.path(), &config);
     // The agents' programs and the plugins are asked, which may take its time.
     let read = tokio::select! {
-        read = checked(&text, &config, home.path()) => read,
+        read = checked(&text, &config, home.path(), &plugins) => read,
         () = stop.received() => return Err(cancelled()),
     };
     for warning in &read.warnings {
@@ -68,7 +70,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
     }
     let (machine, id) = machine(&workflow, inputs);
     let order = Order { id, file, parent: parent() };
-    let ran = go(&home, config, args.format, (machine, order), stop).await?;
+    let ran = go(&home, (config, plugins), args.format, (machine, order), stop).await?;
     tell(args.format, &workflow, &ran)?;
     match ran.finish.exit_status {
         0 => Ok(()),
@@ -174,13 +176,13 @@ fn machine(workflow: &Arc<Workflow>, inputs: Inputs) -> (Machine, String) {
 
 async fn go(
     home: &Home,
-    config: Config,
+    (config, plugins): (Config, Plugins),
     format: RunFormat,
     (machine, order): (Machine, Order),
     mut stop: StopSignal,
 ) -> Result<Ran, Failure> {
     let telemetry = Telemetry::start(&config.telemetry);
-    let steps = Arc::new(Steps::new(home, config, telemetry.tracer())?);
+    let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
     let recorder = Recorder::start(steps.store().clone(), Progress::new(format));
     let around = Arc::new(Surroundings {
         gates: steps.clone(),

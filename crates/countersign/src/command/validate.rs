@@ -4,6 +4,7 @@ use crate::cli::{Place, Validate, ValidateFormat};
 use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
+use crate::plugins::Plugins;
 use crate::serve::StopSignal;
 use crate::{output, source};
 
@@ -12,9 +13,10 @@ pub(crate) async fn run(place: &Place, args: &Validate) -> Result<(), Failure> {
     let source = source::load(place)?;
     let text = text_of(&args.file)?;
     let home = Home::of(place)?;
+    let plugins = Plugins::find(home.path(), &source.config);
     // The agents' programs and the plugins are asked, which may take its time.
     let read = tokio::select! {
-        read = checked(&text, &source.config, home.path()) => read,
+        read = checked(&text, &source.config, home.path(), &plugins) => read,
         () = told.received() => return Err(cancelled()),
     };
     match args.format {

@@ -309,7 +309,11 @@ pub(super) static PLUGIN: Table = Table {
     path: "plugins.<name>",
     foreign: &[],
     keys: &[
-        reconnect("path", Kind::Text, "Its folder, when it is not in a plugin folder."),
+        reconnect(
+            "path",
+            Kind::Text,
+            "Absolute: its folder or its program, when it is not in a plugin folder.",
+        ),
         reconnect("config", ANYTHING, "Handed to the plugin as it stands."),
         reconnect("sha256", SHA256, "Of the executable; naming it approves it."),
     ],

@@ -18,10 +18,10 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Reads and checks a workflow. Only the agents that it wants to isolate are looked at, and only the
 /// plugins that it names.
-pub(crate) async fn checked(text: &str, config: &Config, home: &Path) -> Read {
+pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Read {
     let mut known = Known {
         servers: config.servers.iter().map(|server| server.name.clone()).collect(),
-        plugins: plugins(text, config, home).await,
+        plugins: plugins(text, home, found).await,
         ..Known::default()
     };
     let read = workflow::read(text, &known);
@@ -34,10 +34,10 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path) -> Read {
 
 /// The plugins that are found here. To know what one offers it is started, if somebody wants that;
 /// a text without its name cannot mean it.
-async fn plugins(text: &str, config: &Config, home: &Path) -> BTreeMap<String, Plugin> {
-    let plugins = Plugins::find(home, config);
+async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String, Plugin> {
     let decided = State::of_home(home);
-    let told = plugins.found().iter().map(async |found| {
+    let used = plugins.found().iter().filter(|found| found.shadowed_by.is_none());
+    let told = used.map(async |found| {
         let told = match (&found.fault, &decided) {
             (Some(fault), _) => Plugin::Unusable(fault.clone()),
             (None, Err(error)) => Plugin::Unusable(error.to_string()),
