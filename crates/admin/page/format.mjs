@@ -11,15 +11,19 @@ export const count = (number) => whole.format(number ?? 0);
 export const plural = (number, one, many = one + 's') =>
   `${count(number)} ${number === 1 ? one : many}`;
 
-// How long ago, roughly. Coarse, so that a row changes rarely.
+// How long ago, or how far off, roughly. Coarse, so that a row changes rarely.
 export function ago(time, at = now.value) {
   const seconds = (at - Date.parse(time)) / 1_000;
   if (Number.isNaN(seconds)) return '';
-  if (seconds < 5) return 'now';
-  if (seconds < 60) return `${Math.floor(seconds / 5) * 5} s ago`;
-  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min ago`;
-  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h ago`;
-  return plural(Math.floor(seconds / 86_400), 'day') + ' ago';
+  if (Math.abs(seconds) < 5) return 'now';
+  return seconds > 0 ? `${span(seconds)} ago` : `in ${span(-seconds)}`;
+}
+
+function span(seconds) {
+  if (seconds < 60) return `${Math.floor(seconds / 5) * 5} s`;
+  if (seconds < 3_600) return `${Math.floor(seconds / 60)} min`;
+  if (seconds < 86_400) return `${Math.floor(seconds / 3_600)} h`;
+  return plural(Math.floor(seconds / 86_400), 'day');
 }
 
 const exactly = new Intl.DateTimeFormat('en-GB', {

@@ -3,6 +3,7 @@
 import { useEffect, useLayoutEffect, useRef, useState } from '../vendor/hooks.mjs';
 import { html } from './shown.mjs';
 
+const HEAD_PX = 34;
 const ROW_PX = 34;
 const ROW_NARROW_PX = 52; // two lines of text
 const AROUND = 10; // rows beyond the edges, so that quick scrolling meets no gaps
@@ -56,7 +57,9 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
   for (let index = first; index < last; index += 1) {
     rows.push(Row({ index, columns, found: rowAt(index), idOf, current, onOpen, setAt }));
   }
-  return html`<div class="list" ref=${box} tabindex="0" role="region" aria-label=${label}
+  // Not taller than its rows, and two pixels for its edges.
+  const most = `${HEAD_PX + count * row + 2}px`;
+  return html`<div class="list" ref=${box} style=${{ maxHeight: most }} tabindex="0" role="region" aria-label=${label}
       onScroll=${(event) => setSight({ top: event.target.scrollTop, height: event.target.clientHeight })}>
     <table aria-rowcount=${count + 1} aria-label=${label}>
       <colgroup>${columns.map((column) => html`<col class=${column.class} style=${{ width: column.width }} />`)}</colgroup>

@@ -4,7 +4,7 @@ import { useEffect, useRef, useState } from '../vendor/hooks.mjs';
 import { get, query, save } from '../api.mjs';
 import { hear } from '../live.mjs';
 import { change, place } from '../place.mjs';
-import { Ago, Class, Empty, Fault, html, Shown, State, useAction, useTitle } from '../part/shown.mjs';
+import { Ago, Class, Empty, Fault, html, Shown, State, useAction, useTitle, words } from '../part/shown.mjs';
 import { Choice, Narrowed, Search } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
 import { plural, took } from '../format.mjs';
@@ -146,7 +146,7 @@ const COLUMNS = [
 
 function Tool({ record }) {
   const name = record.tool_name ? `${record.server_name}:${record.tool_name}` : record.server_name;
-  return html`<span class="two-lines"><span class="strong"><${Shown} text=${name || record.type} max=${120} /></span>
+  return html`<span class="two-lines"><span class="strong"><${Shown} text=${name || words(record.type)} max=${120} /></span>
     <span class="faint second"><${Shown} text=${record.agent.name} max=${60} /></span></span>`;
 }
 

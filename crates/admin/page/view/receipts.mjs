@@ -91,8 +91,8 @@ function Outcome({ checks, name }) {
     ${checks.map((check) => html`<div key=${check.chain_id}>
       ${check.valid
         ? html`<p class="notice good"><strong>✓ Whole.</strong> ${plural(check.length, 'receipt')}: every signature, every link and the order hold.</p>`
-        : html`<p class="notice bad"><strong>✕ Broken at receipt ${count((check.broken_at ?? 0) + 1)} of ${count(check.length)}.</strong> <${Shown} text=${check.error} max=${1000} /></p>`}
-      <div class="marks"><${List} label="Receipts of the chain" columns=${MARKS} count=${check.receipts.length}
+        : html`<p class="notice bad"><strong>✕ Broken at receipt ${count((check.broken_at ?? 0) + 1)} of ${count(check.length)}.</strong> <${Shown} text=${check.error?.replace(/^receipt at index \d+: /, '')} max=${1000} /></p>`}
+      <div class="marks" style=${{ height: `${Math.min(250, 40 + check.receipts.length * 52)}px` }}><${List} label="Receipts of the chain" columns=${MARKS} count=${check.receipts.length}
         rowAt=${(index) => check.receipts[index]} idOf=${(row) => String(row.index)} jump=${check.broken_at}
         current=${check.broken_at === null ? undefined : String(check.broken_at)}
         onOpen=${isCopy ? undefined : (row) => change({ receipt: row.receipt_id })} /></div></div>`)}

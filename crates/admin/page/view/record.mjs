@@ -45,7 +45,7 @@ function Whole({ record }) {
       <dt>Session</dt><dd>${record.session_id
         ? html`<a href=${link('activity', { session_id: record.session_id })}><code><${Shown} text=${record.session_id} /></code></a>` : '–'}</dd>
       <dt>Request</dt><dd><code><${Shown} text=${record.request_id ?? '–'} /></code></dd>
-      <dt>Way in</dt><dd>${record.source}, ${record.surface}${meta.tool_variant && html`, <code>${meta.tool_variant}</code>`}</dd>
+      <dt>Came by</dt><dd>${record.source}, ${record.surface}${meta.tool_variant && html`, <code>${meta.tool_variant}</code>`}</dd>
       <dt>Type</dt><dd>${words(record.type)}</dd>
       <dt>Record</dt><dd><code>${record.id}</code></dd>
     </dl>

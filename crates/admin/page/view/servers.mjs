@@ -37,7 +37,7 @@ function All({ servers, look }) {
       <p>Add one, here with the reference server for files. It is not started before you approve it.</p><//>`;
   }
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers decided">
-    <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Way</th>
+    <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Transport</th>
       <th scope="col" class="right">Tools</th><th scope="col" class="right">Waiting</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Decide</th></tr></thead>
     <tbody>${servers.map((server) => html`<tr key=${server.name}>
       <td class="name"><a class="strong" href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
@@ -84,7 +84,7 @@ function One({ server, look }) {
     ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
     ${(server.warnings ?? []).map((warning) => html`<p class="notice warn"><${Shown} text=${warning.text} max=${1000} /></p>`)}
     <dl class="facts">
-      <dt>Way</dt><dd><${Shown} text=${server.transport} /></dd>
+      <dt>Transport</dt><dd><${Shown} text=${server.transport} /></dd>
       ${server.command && html`<dt>Command</dt><dd><code><${Shown} text=${[server.command, ...(server.args ?? [])].join(' ')} max=${1000} /></code></dd>`}
       ${server.url && html`<dt>Address</dt><dd><code><${Shown} text=${server.url} max=${1000} /></code></dd>`}
       ${server.env?.length > 0 && html`<dt>Environment</dt><dd><code><${Shown} text=${server.env.join(', ')} max=${1000} /></code> <span class="faint">names only</span></dd>`}

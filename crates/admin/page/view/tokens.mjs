@@ -33,7 +33,7 @@ export function Tokens() {
         <td class="wide"><${Shown} text=${token.servers.join(', ')} max=${80} />${token.profile && html` <span class="faint">profile ${token.profile}</span>`}</td>
         <td class="wide">${(token.surfaces ?? []).join(', ')}</td>
         <td class="wide"><${Ago} time=${token.created_at} /></td>
-        <td class="wide">${token.expires_at ? html`<time datetime=${token.expires_at} title=${token.expires_at}>${token.expires_at.slice(0, 16).replace('T', ' ')}</time>` : html`<span class="faint">never</span>`}</td>
+        <td class="wide">${token.expires_at ? html`<${Ago} time=${token.expires_at} />` : html`<span class="faint">never</span>`}</td>
         <td><div class="buttons">${token.state === 'valid' && html`<${Decision} label="Revoke" tone="bad" work=${async () => { await remove('/tokens' + path(token.name)); look(); }}
           question=${`Revoke '${token.name}'? Its open sessions end within a second.`} />`}</div></td>
       </tr>`)}</tbody></table></div>`}`;

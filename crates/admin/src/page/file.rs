@@ -9,7 +9,7 @@ use axum::response::{IntoResponse, Response};
 
 /// No script but ours, no request but to us, no frame, no form, nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
-    connect-src 'self'; img-src 'self' data:; frame-ancestors 'none'; base-uri 'none'; \
+    connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'";
 
 pub(super) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
@@ -158,6 +158,27 @@ mod tests {
         headers.insert(header::IF_NONE_MATCH, first.headers()[header::ETAG].clone());
         assert_eq!(answer("style.css", &headers).unwrap().status(), StatusCode::NOT_MODIFIED);
         assert!(answer("../Cargo.toml", &headers).is_none());
+    }
+
+    /// Text of others reaches the document as text nodes only.
+    #[test]
+    fn nothing_is_read_as_markup_or_code() {
+        let ours = FILES.iter().filter(|(name, _)| !name.starts_with("vendor/"));
+        for (name, bytes) in ours {
+            let text = std::str::from_utf8(bytes).unwrap();
+            let words = [
+                "innerHTML",
+                "outerHTML",
+                "insertAdjacent",
+                "document.write",
+                "eval(",
+                "Function(",
+            ];
+            for word in words.into_iter().chain(["srcdoc", "javascript:", "DOMParser"]) {
+                let word = word.to_lowercase();
+                assert!(!text.to_lowercase().contains(&*word), "{name}: {word}");
+            }
+        }
     }
 
     /// A module that imports what is not there would show a blank page.

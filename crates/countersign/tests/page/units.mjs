@@ -31,6 +31,8 @@ for (const [time, expected] of [
   ['2026-11-15T09:30:00Z', '2 h ago'],
   ['2026-11-14T11:00:00Z', '1 day ago'],
   ['2026-11-01T12:00:00Z', '14 days ago'],
+  ['2026-11-16T12:30:00Z', 'in 1 day'],
+  ['2026-11-15T12:00:02Z', 'now'],
   ['no time', ''],
 ]) assert.equal(ago(time, now), expected);
 assert.match(exact('2026-11-15T07:04:55.154Z'), /^2026-11-1[45] \d\d:\d\d:55\.154 /);
