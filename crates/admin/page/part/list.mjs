@@ -25,7 +25,8 @@ export function useNarrow() {
 export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSight, jump }) {
   const box = useRef(null);
   const [sight, setSight] = useState({ top: 0, height: 600 });
-  const [at, setAt] = useState(-1);
+  const at = useRef(-1); // the row that the keyboard is at
+  const setAt = (index) => { at.current = index; };
   const row = useNarrow() ? ROW_NARROW_PX : ROW_PX;
   useLayoutEffect(() => {
     const measure = () => setSight({ top: box.current.scrollTop, height: box.current.clientHeight });
@@ -51,7 +52,7 @@ export function List({ label, columns, count, rowAt, idOf, current, onOpen, onSi
     if (top + 2 * row > view.scrollTop + view.clientHeight) view.scrollTop = top + 2 * row - view.clientHeight;
     requestAnimationFrame(() => view.querySelector(`tr[data-index="${index}"]`)?.focus({ preventScroll: true }));
   };
-  useRowKeys({ box, at, move, open: () => { const found = rowAt(at); if (found) onOpen?.(found); } });
+  useRowKeys({ box, at, move, open: () => { const found = at.current >= 0 && rowAt(at.current); if (found) onOpen?.(found); } });
 
   const rows = [];
   for (let index = first; index < last; index += 1) {
@@ -96,9 +97,9 @@ function useRowKeys(keys) {
       const isWithin = box.current.contains(event.target);
       const isMeant = isWithin || (!event.target.closest('.list') && document.querySelector('.list') === box.current);
       if (!isMeant) return;
-      if (event.key === 'j' || (isWithin && event.key === 'ArrowDown')) move(at + 1);
-      else if (event.key === 'k' || (isWithin && event.key === 'ArrowUp')) move(at < 0 ? 0 : at - 1);
-      else if (event.key === 'Enter' && event.target.tagName === 'TR') open();
+      if (event.key === 'j' || (isWithin && event.key === 'ArrowDown')) move(at.current + 1);
+      else if (event.key === 'k' || (isWithin && event.key === 'ArrowUp')) move(at.current - 1);
+      else if (event.key === 'Enter' && !event.target.closest('a, button, summary')) open();
       else return;
       event.preventDefault();
     };

@@ -61,7 +61,7 @@ const COLUMNS = [
   { name: 'Kind', width: '150px', class: 'kind', cell: (e) => html`<${Form} kind=${e.kind} />` },
   { name: 'First', class: 'tool', cell: (e) => html`<span class="two-lines"><${Shown} text=${e.from} max=${80} /><span class="second faint"><${Shown} text=${e.to} max=${80} /></span></span>` },
   { name: 'Then', class: 'wide', cell: (e) => html`<${Shown} text=${e.to} max=${80} />` },
-  { name: 'Resource', class: 'wide', cell: (e) => html`<${Shown} text=${e.resources[0] ?? ''} max=${80} />${e.resources_total > 1 && html` <span class="faint">and ${count(e.resources_total - 1)} more</span>`}` },
+  { name: 'Resource', width: '24%', class: 'wide', cell: (e) => html`<${Shown} text=${e.resources[0] ?? ''} max=${80} />${e.resources_total > 1 && html` <span class="faint">and ${count(e.resources_total - 1)} more</span>`}` },
   { name: 'In', width: '110px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
   { name: 'Meetings', width: '86px', class: 'right wide', cell: (e) => count(e.meetings) },
   { name: 'Closest', width: '92px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },

@@ -14,7 +14,7 @@ use tokio::net::TcpListener;
 use tokio::process::{ChildStdin, ChildStdout};
 use tokio::sync::Mutex;
 
-use crate::gate::{Gate, command, http_client, scripted, stdout, tools_dir};
+use crate::gate::{Gate, command, http_client, program, scripted, stdout, tools_dir};
 use crate::ledger::two_keys;
 use crate::runs;
 
@@ -24,14 +24,26 @@ const PATIENCE: Duration = Duration::from_secs(600);
 /// One browser at a time: several would take the machine from the other tests.
 static BROWSER: Mutex<()> = Mutex::const_new(());
 
-/// Plays a script to its end. `act` does what it asks for.
-#[allow(clippy::print_stderr, reason = "what was measured is for people")]
+/// Plays a script to its end before this gate. `act` does what it asks for.
 async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, Value) -> Value) {
+    let act = async |what: &str, args: Value| match what {
+        "link" => json!({"link": link(gate).await}),
+        what => act(what, args).await,
+    };
+    play(gate.dir.path(), &gate.address, (script, scene), act).await;
+}
+
+#[allow(clippy::print_stderr, reason = "what was measured is for people")]
+async fn play(
+    dir: &Path,
+    address: &str,
+    (script, mut scene): (&str, Value),
+    act: impl AsyncFn(&str, Value) -> Value,
+) {
     let _turn = BROWSER.lock().await;
-    let mut scene = scene;
-    scene["origin"] = format!("http://{}", gate.address).into();
+    scene["origin"] = format!("http://{address}").into();
     let scripts = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page");
-    let mut child = command(Path::new("node"), gate.dir.path())
+    let mut child = command(Path::new("node"), dir)
         .arg(scripts.join(script))
         .env("PAGE_SCENE", scene.to_string())
         .env("PAGE_TOOLS", tools_dir().join("browser"))
@@ -47,7 +59,7 @@ async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, 
         let _ = errors.read_to_string(&mut words).await;
         words
     });
-    let playing = serve_script(gate, stdin, stdout, act);
+    let playing = answer_script(stdin, stdout, act);
     tokio::time::timeout(PATIENCE, playing).await.expect("the script ends");
     let status = child.wait().await.unwrap();
     let said = said.await.unwrap();
@@ -56,8 +68,7 @@ async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, 
     eprint!("{said}");
 }
 
-async fn serve_script(
-    gate: &Gate,
+async fn answer_script(
     mut stdin: ChildStdin,
     stdout: ChildStdout,
     act: impl AsyncFn(&str, Value) -> Value,
@@ -65,10 +76,7 @@ async fn serve_script(
     let mut lines = BufReader::new(stdout).lines();
     while let Some(line) = lines.next_line().await.unwrap() {
         let asked: Value = serde_json::from_str(&line).unwrap();
-        let answer = match asked["do"].as_str().unwrap() {
-            "link" => json!({"link": link(gate).await}),
-            what => act(what, asked["args"].clone()).await,
-        };
+        let answer = act(asked["do"].as_str().unwrap(), asked["args"].clone()).await;
         stdin.write_all(format!("{answer}\n").as_bytes()).await.unwrap();
     }
 }
@@ -348,6 +356,33 @@ async fn an_empty_gate_says_what_to_do_next() {
         ["empty-tokens", "#/tokens", ".empty code"],
     ]);
     drive(&gate, "looks.mjs", json!({"places": places}), nothing).await;
+}
+
+/// The link stands in what the demo says.
+#[tokio::test]
+async fn the_demo_has_something_for_every_view() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut demo = program(dir.path())
+        .arg("demo")
+        .env("TMPDIR", dir.path())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("the program starts");
+    let mut said = BufReader::new(demo.stdout.take().unwrap()).lines();
+    let link = loop {
+        let line = said.next_line().await.unwrap().expect("it prints a link");
+        if line.contains("/#code=") {
+            break line.trim().to_owned();
+        }
+    };
+    // A full pipe would stop the demo.
+    tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
+    let address = link.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
+    let act = async |what: &str, args: Value| match what {
+        "link" => json!({"link": link}),
+        what => nothing(what, args).await,
+    };
+    play(dir.path(), &address, ("demo.mjs", json!({})), act).await;
 }
 
 /// A page of somebody else, on a port of this machine.
