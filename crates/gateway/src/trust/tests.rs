@@ -20,7 +20,9 @@ fn tool(name: &str, description: &str) -> Value {
 fn compared(store: &Store, terms: Terms, told: Told, whose: Whose) -> Reviewed {
     let terms = Arc::new(ArcSwap::from_pointee(terms));
     let store = store.clone();
-    Reviewer { store, server: "s".into(), terms, unkept: Arc::default() }.compare(told, whose)
+    let source = Source::Mcp("s".into());
+    let reviewer = Reviewer { store, server: "s".into(), source, terms, unkept: Arc::default() };
+    reviewer.compare(told, whose)
 }
 
 fn shared(store: &Store, terms: Terms, told: Told) -> Reviewed {
@@ -143,6 +145,6 @@ fn a_server_that_is_not_started_shows_what_it_listed_last() {
     shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "text")]));
     shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "another")]));
     let found = [("a", Approval::Pending), ("b", Approval::Approved)];
-    let remembered = remembered(&store, &"s".into());
+    let remembered = remembered(&store, "s", &Source::Mcp("s".into()));
     assert_eq!(approvals(&remembered), found.map(|(name, approval)| (name.to_owned(), approval)));
 }
