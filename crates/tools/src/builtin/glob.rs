@@ -21,10 +21,10 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     let start = root.find_folder(arguments.optional_text(&["cwd", "path"])?)?;
     let mut tree = Tree::new(root, stop, ignoring);
     let mut found = Vec::new();
-    tree.walk(&start, &mut |_, folder, name| {
-        let path = folder.path.join(name);
+    tree.walk(&start, &mut |folder, name| {
+        let path = folder.path.join(&name);
         if matcher.is_match(path.strip_prefix(&start.path).unwrap_or(&path))
-            && let Ok(seen) = statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
+            && let Ok(seen) = statat(&*folder.fd, &name, AtFlags::SYMLINK_NOFOLLOW)
         {
             let shown = root.shown(&path).display().to_string();
             found.push((seen.st_mtime, seen.st_mtime_nsec, shown));

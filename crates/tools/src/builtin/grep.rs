@@ -3,7 +3,8 @@
 mod crowd;
 
 use std::ffi::OsStr;
-use std::io;
+use std::fmt::Write;
+use std::io::{self, Read};
 use std::path::Path;
 
 use globset::GlobMatcher;
@@ -16,7 +17,9 @@ use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::file::{self, Opened};
 use super::glob;
-use super::limits::{GREP_CONTEXT_MAX, GREP_LINE_BYTES_MAX, GREP_LINES_MAX, TEXT_BYTES_MAX};
+use super::limits::{
+    GREP_CONTEXT_MAX, GREP_LINE_BYTES_MAX, GREP_LINES_MAX, GREP_WHOLE_BYTES_MAX, TEXT_BYTES_MAX,
+};
 use super::root::{Folder, Place, Root, missing};
 use super::stop::{Stop, Stoppable};
 use super::tree::{Ignoring, Notes, Tree};
@@ -38,6 +41,14 @@ struct Search<'a> {
     context: usize,
 }
 
+/// What one thread works with, for file after file. The matcher is its own: one that is shared hands
+/// its memory around under a lock, line by line.
+struct Desk {
+    searcher: Searcher,
+    matcher: RegexMatcher,
+    text: Vec<u8>,
+}
+
 /// What goes back, within its bounds.
 #[derive(Default)]
 pub(super) struct Printed {
@@ -57,16 +68,17 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     let printed = match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
         Place::File(folder, name) => {
             let mut found = Found::default();
-            search.file(&mut search.searcher(), file::open_in(&folder, &name)?, &mut found)?;
+            search.file(&mut search.desk(), file::open_in(&folder, &name)?, &mut found)?;
             tree.notes.append(found.notes);
             found.printed
         }
         Place::Folder(start) => {
-            let wanted = |path: &Path| {
-                let below = path.strip_prefix(&start.path).unwrap_or(path);
-                filter.as_ref().is_none_or(|filter| filter.is_match(below))
-            };
-            crowd::search(&search, &mut tree, &start, &wanted)?
+            let fits = filter.map(|filter| {
+                let start = &start.path;
+                move |path: &Path| filter.is_match(path.strip_prefix(start).unwrap_or(path))
+            });
+            let wanted = fits.as_ref().map(|fits| fits as &dyn Fn(&Path) -> bool);
+            crowd::search(&search, &mut tree, &start, wanted)?
         }
         Place::Missing(folder, names) => return Err(missing(&folder, &names)),
     };
@@ -114,27 +126,28 @@ impl<'a> Search<'a> {
         Ok(Search { root, stop, matcher, mode, context })
     }
 
-    /// Has buffers of its own, which one thread uses for file after file.
-    fn searcher(&self) -> Searcher {
-        SearcherBuilder::new()
-            .line_number(true)
+    fn desk(&self) -> Desk {
+        let searcher = SearcherBuilder::new()
+            .line_number(self.mode == Mode::Content)
             .before_context(self.context)
             .after_context(self.context)
             .binary_detection(BinaryDetection::quit(0))
             .heap_limit(Some(GREP_LINE_BYTES_MAX))
-            .build()
+            .build();
+        let text = vec![0; GREP_WHOLE_BYTES_MAX];
+        Desk { searcher, matcher: self.matcher.clone(), text }
     }
 
     /// A file that cannot be read is noted.
     fn visit(
         &self,
-        searcher: &mut Searcher,
+        desk: &mut Desk,
         (folder, name): (&Folder, &OsStr),
         found: &mut Found,
     ) -> Result<()> {
         self.stop.check()?;
         match file::open_in(folder, name) {
-            Ok(opened) => self.file(searcher, opened, found),
+            Ok(opened) => self.file(desk, opened, found),
             Err(fault) => {
                 let path = folder.path.join(name);
                 found.notes.fault(&self.root.shown(&path).display().to_string(), fault);
@@ -143,11 +156,10 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn file(&self, searcher: &mut Searcher, opened: Opened, found: &mut Found) -> Result<()> {
-        let shown = shown(self.root, &opened.path);
-        let reader = Stoppable { inner: opened.file, stop: self.stop };
+    fn file(&self, desk: &mut Desk, mut opened: Opened, found: &mut Found) -> Result<()> {
+        let shown = self.root.shown(&opened.path);
         let mut lines = Lines {
-            shown: &shown,
+            shown,
             mode: self.mode,
             has_context: self.context > 0,
             found: String::new(),
@@ -156,10 +168,17 @@ impl<'a> Search<'a> {
             is_binary: false,
             room: found.printed.room(),
         };
-        let searched = searcher.search_reader(&self.matcher, reader, &mut lines);
-        self.stop.check()?;
+        let searched = match usize::try_from(opened.bytes) {
+            Ok(bytes @ 1..=GREP_WHOLE_BYTES_MAX) => desk.whole(&mut opened.file, bytes, &mut lines),
+            // Some that have text say that they have none, such as those of the kernel.
+            Ok(_) | Err(_) => {
+                let reader = Stoppable { inner: &opened.file, stop: self.stop };
+                desk.searcher.search_reader(&desk.matcher, reader, &mut lines)
+            }
+        };
         if let Err(error) = searched {
-            found.notes.add(format!("{shown}: {error}"));
+            self.stop.check()?;
+            found.notes.add(format!("{}: {error}", shown.display()));
         }
         if lines.is_binary || lines.count == 0 {
             return Ok(());
@@ -171,8 +190,8 @@ impl<'a> Search<'a> {
                 printed.add(self.gap(printed), &lines.found, lines.lines);
                 printed.is_full |= is_full;
             }
-            Mode::Files => printed.add("", &format!("{shown}\n"), 1),
-            Mode::Count => printed.add("", &format!("{shown}:{}\n", lines.count), 1),
+            Mode::Files => printed.add("", &format!("{}\n", shown.display()), 1),
+            Mode::Count => printed.add("", &format!("{}:{}\n", shown.display(), lines.count), 1),
         }
         Ok(())
     }
@@ -180,6 +199,28 @@ impl<'a> Search<'a> {
     /// What stands between two files.
     fn gap(&self, printed: &Printed) -> &'static str {
         if self.context > 0 && printed.lines > 0 { GAP } else { "" }
+    }
+}
+
+impl Desk {
+    /// A small file in one read: as long as it was when it was opened, so that nobody has to ask
+    /// whether there is more.
+    fn whole(
+        &mut self,
+        file: &mut impl Read,
+        bytes: usize,
+        lines: &mut Lines<'_>,
+    ) -> io::Result<()> {
+        let mut read = 0;
+        while read < bytes {
+            match file.read(&mut self.text[read..bytes]) {
+                Ok(0) => break,
+                Ok(more) => read += more,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.searcher.search_slice(&self.matcher, &self.text[..read], lines)
     }
 }
 
@@ -191,10 +232,6 @@ const GAP: &str = "--\n";
 struct Found {
     printed: Printed,
     notes: Notes,
-}
-
-fn shown(root: &Root, path: &Path) -> String {
-    root.shown(path).display().to_string()
 }
 
 impl Printed {
@@ -249,7 +286,7 @@ impl Printed {
 
 /// What one file has; a binary one turns out as such only on the way, and then has nothing.
 struct Lines<'a> {
-    shown: &'a str,
+    shown: &'a Path,
     mode: Mode,
     has_context: bool,
     found: String,
@@ -266,7 +303,8 @@ impl Lines<'_> {
         let text = text.trim_end_matches(['\n', '\r']);
         let number = number.unwrap_or_default();
         let before = self.found.len();
-        self.found.push_str(&format!("{}{mark}{number}{mark}{text}\n", self.shown));
+        let shown = self.shown.display();
+        writeln!(self.found, "{shown}{mark}{number}{mark}{text}").expect("a string takes it");
         self.lines += 1;
         if self.found.len() > self.room.1 {
             let room = self.room.1.max(before);

@@ -26,6 +26,10 @@ pub(super) const GREP_CONTEXT_MAX: u64 = 100;
 /// The longest line that Grep looks at; a longer one is noted.
 pub(super) const GREP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
+/// Files that Grep reads whole: as much as the library looks at for bytes that no text has, so that a
+/// binary file is told by all of it.
+pub(super) const GREP_WHOLE_BYTES_MAX: usize = 64 * 1024;
+
 /// Files that could not be read and are named.
 pub(super) const NOTED_MAX: usize = 20;
 

@@ -58,7 +58,7 @@ impl<'a> Tree<'a> {
     pub(super) fn walk(
         &mut self,
         folder: &Folder,
-        visit: &mut dyn FnMut(&mut Notes, &Folder, &OsStr) -> Result<Next>,
+        visit: &mut dyn FnMut(&Folder, OsString) -> Result<Next>,
     ) -> Result<()> {
         self.learn_above(folder);
         self.folder(folder, 0, visit).map(|_| ())
@@ -68,7 +68,7 @@ impl<'a> Tree<'a> {
         &mut self,
         folder: &Folder,
         depth: usize,
-        visit: &mut dyn FnMut(&mut Notes, &Folder, &OsStr) -> Result<Next>,
+        visit: &mut dyn FnMut(&Folder, OsString) -> Result<Next>,
     ) -> Result<Next> {
         self.stop.check()?;
         if depth > DEPTH_MAX {
@@ -76,15 +76,16 @@ impl<'a> Tree<'a> {
             return Ok(Next::More);
         }
         let known = self.rules.len();
-        self.learn(folder);
+        let entries = self.entries(folder);
+        self.learn_listed(folder, &entries);
         let mut next = Next::More;
-        for (name, kind) in self.entries(folder) {
+        for (name, kind) in entries {
             let is_folder = kind == FileType::Directory;
             if next == Next::Enough || self.is_ignored(folder, &name, is_folder) {
                 continue;
             }
             match kind {
-                FileType::RegularFile => next = visit(&mut self.notes, folder, &name)?,
+                FileType::RegularFile => next = visit(folder, name)?,
                 FileType::Directory => match folder.enter(&name) {
                     // Not even told of.
                     Ok(inner) if self.refused.has(&inner) => {}
@@ -137,6 +138,9 @@ impl<'a> Tree<'a> {
         if name == ".git" {
             return true;
         }
+        if self.rules.is_empty() {
+            return false;
+        }
         let path = folder.path.join(name);
         let said = self.rules.iter().rev().map(|rules| rules.matched(&path, is_folder));
         said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
@@ -147,7 +151,7 @@ impl<'a> Tree<'a> {
         let Ok(below) = folder.path.strip_prefix(&self.root.path) else { return };
         let Ok(mut at) = self.root.find_folder(None) else { return };
         for name in below.iter() {
-            self.learn(&at);
+            IGNORE_FILES.iter().for_each(|file| self.learn(&at, OsStr::new(file)));
             match at.enter(name) {
                 Ok(next) => at = next,
                 Err(_) => return,
@@ -155,23 +159,30 @@ impl<'a> Tree<'a> {
         }
     }
 
-    fn learn(&mut self, folder: &Folder) {
+    /// Most folders have no ignore file: to look for one there costs more than to list it.
+    fn learn_listed(&mut self, folder: &Folder, entries: &[(OsString, FileType)]) {
+        for name in IGNORE_FILES.map(OsStr::new) {
+            if entries.binary_search_by(|(listed, _)| listed.as_os_str().cmp(name)).is_ok() {
+                self.learn(folder, name);
+            }
+        }
+    }
+
+    fn learn(&mut self, folder: &Folder, name: &OsStr) {
         if self.ignoring == Ignoring::Off {
             return;
         }
-        for name in IGNORE_FILES {
-            let Ok(opened) = file::open_in(folder, OsStr::new(name)) else { continue };
-            let mut text = Vec::new();
-            if opened.file.take(IGNORE_FILE_BYTES_MAX).read_to_end(&mut text).is_err() {
-                continue;
-            }
-            let mut builder = GitignoreBuilder::new(&folder.path);
-            for line in String::from_utf8_lossy(&text).lines() {
-                // A line that is no pattern is passed over, as git does.
-                let _ = builder.add_line(None, line);
-            }
-            self.rules.extend(builder.build().ok());
+        let Ok(opened) = file::open_in(folder, name) else { return };
+        let mut text = Vec::new();
+        if opened.file.take(IGNORE_FILE_BYTES_MAX).read_to_end(&mut text).is_err() {
+            return;
         }
+        let mut builder = GitignoreBuilder::new(&folder.path);
+        for line in String::from_utf8_lossy(&text).lines() {
+            // A line that is no pattern is passed over, as git does.
+            let _ = builder.add_line(None, line);
+        }
+        self.rules.extend(builder.build().ok());
     }
 }
 

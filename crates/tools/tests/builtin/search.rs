@@ -129,6 +129,38 @@ async fn grep_prints_lines_files_and_counts() {
     }
 }
 
+/// Small files are read whole and others piece by piece.
+#[tokio::test]
+async fn grep_finds_the_same_in_files_of_any_size() {
+    for bytes in [0, 100, (1 << 16) - 8, (1 << 16) - 7, (1 << 16) - 6, 1 << 18] {
+        let rig = Rig::new();
+        let filler = "filler\n".repeat(bytes / 7) + &"x".repeat(bytes % 7);
+        let last = bytes / 7 + 1;
+        rig.put("binary", format!("{filler}needle\n\0"));
+        rig.put("text", format!("{filler}needle\n"));
+        let wide = format!("\u{feff}{filler}needle\n");
+        rig.put("wide", wide.encode_utf16().flat_map(u16::to_le_bytes).collect::<Vec<_>>());
+        let line = format!("{}needle", "x".repeat(bytes % 7));
+        let said = rig.call("Grep", json!({"pattern": "needle"})).await.ok();
+        assert_eq!(said.texts, [format!("text:{last}:{line}\nwide:{last}:{line}")], "{bytes}");
+    }
+}
+
+#[tokio::test]
+async fn grep_keeps_to_the_order_of_the_walk_however_many_search() {
+    let rig = Rig::new();
+    for number in 0..2_000 {
+        rig.put(&format!("{:02}/{:04}", number % 40, number), "x\n".repeat(number % 90));
+    }
+    let said = rig.call("Grep", json!({"pattern": "x", "output_mode": "count"})).await.ok();
+    let mut expected: Vec<_> = (0..2_000)
+        .filter(|number| number % 90 > 0)
+        .map(|number| format!("{:02}/{:04}:{}", number % 40, number, number % 90))
+        .collect();
+    expected.sort();
+    assert_eq!(said.text().lines().collect::<Vec<_>>(), expected);
+}
+
 #[tokio::test]
 async fn grep_stops_at_ten_thousand_lines_with_a_note() {
     let rig = Rig::new();

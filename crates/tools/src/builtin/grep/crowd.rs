@@ -1,5 +1,5 @@
-//! A folder searched by several threads. One walks, others search what it comes upon, and what they
-//! find is put together in the order of the walk.
+//! A folder searched by several threads. One walks, and when it is far enough ahead it searches too;
+//! others search what it comes upon, and what they find is put together in the order of the walk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -7,7 +7,7 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Found, Printed, Search};
+use super::{Desk, Found, Printed, Search};
 use crate::builtin::fault::Result;
 use crate::builtin::root::Folder;
 use crate::builtin::tree::{Next, Notes, Tree};
@@ -22,6 +22,9 @@ const BATCH_FILES: usize = 32;
 /// Batches that are not put together yet. Each may have found as much as one answer holds.
 const UNDER_WAY_MAX: usize = 16;
 
+/// Batches before there are other threads: to start one costs as much as to search some files.
+const ALONE_BATCHES: usize = 2;
+
 struct Batch {
     number: usize,
     folder: Folder,
@@ -34,21 +37,25 @@ pub(super) fn search(
     search: &Search<'_>,
     tree: &mut Tree<'_>,
     start: &Folder,
-    wanted: &dyn Fn(&Path) -> bool,
+    wanted: Option<&dyn Fn(&Path) -> bool>,
 ) -> Result<Printed> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let (to_search, batches) = channel();
     let (to_print, searched) = channel();
     let batches = Mutex::new(batches);
     std::thread::scope(|scope| {
-        for _ in 0..threads {
-            let (batches, to_print) = (&batches, to_print.clone());
-            scope.spawn(move || work(search, batches, &to_print));
-        }
         let mut gathering = Gathering {
             search,
+            desk: search.desk(),
             to_search,
+            batches: &batches,
             searched,
+            start_others: &mut || {
+                for _ in 1..threads {
+                    let (batches, to_print) = (&batches, to_print.clone());
+                    scope.spawn(move || work(search, batches, &to_print));
+                }
+            },
             batch: None,
             sent: 0,
             printed_batches: 0,
@@ -56,11 +63,11 @@ pub(super) fn search(
             printed: Printed::default(),
             notes: Notes::default(),
         };
-        let walked = tree.walk(start, &mut |_, folder, name| {
-            if !wanted(&folder.path.join(name)) {
+        let walked = tree.walk(start, &mut |folder, name| {
+            if wanted.is_some_and(|wanted| !wanted(&folder.path.join(&name))) {
                 return Ok(Next::More);
             }
-            gathering.file(folder, name.to_owned())
+            gathering.file(folder, name)
         });
         let gathered = walked.and_then(|()| gathering.rest());
         let Gathering { printed, notes, .. } = gathering;
@@ -71,26 +78,35 @@ pub(super) fn search(
 
 /// Searches until there is nothing more, or nobody who wants it.
 fn work(search: &Search<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender<Searched>) {
-    let mut searcher = search.searcher();
+    let mut desk = search.desk();
     loop {
         let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(Batch { number, folder, names }) = next else { return };
-        let mut found = Found::default();
-        let searched = names.iter().try_for_each(|name| match found.printed.is_full {
-            true => Ok(()),
-            false => search.visit(&mut searcher, (&folder, name), &mut found),
-        });
-        if to_print.send((number, searched.map(|()| found))).is_err() {
+        let Ok(batch) = next else { return };
+        if to_print.send(batch.searched(search, &mut desk)).is_err() {
             return;
         }
+    }
+}
+
+impl Batch {
+    fn searched(self, search: &Search<'_>, desk: &mut Desk) -> Searched {
+        let mut found = Found::default();
+        let searched = self.names.iter().try_for_each(|name| match found.printed.is_full {
+            true => Ok(()),
+            false => search.visit(desk, (&self.folder, name), &mut found),
+        });
+        (self.number, searched.map(|()| found))
     }
 }
 
 /// The side of the thread that walks.
 struct Gathering<'a> {
     search: &'a Search<'a>,
+    desk: Desk,
     to_search: Sender<Batch>,
+    batches: &'a Mutex<Receiver<Batch>>,
     searched: Receiver<Searched>,
+    start_others: &'a mut dyn FnMut(),
     /// What is not handed over yet.
     batch: Option<Batch>,
     sent: usize,
@@ -121,8 +137,11 @@ impl Gathering<'_> {
     fn send(&mut self) -> Result<()> {
         if let Some(batch) = self.batch.take() {
             self.sent += 1;
-            // The threads live as long as this does.
+            // The other end lives as long as this does.
             let _ = self.to_search.send(batch);
+            if self.sent == ALONE_BATCHES {
+                (self.start_others)();
+            }
         }
         while self.sent - self.printed_batches > UNDER_WAY_MAX {
             self.take()?;
@@ -138,11 +157,16 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Waits for one batch, and prints those whose turn it is.
+    /// Searches one batch, or waits for one that others have, and prints those whose turn it is.
     fn take(&mut self) -> Result<()> {
-        if let Ok((number, found)) = self.searched.recv() {
-            self.waiting.insert(number, found);
-        }
+        // Whoever holds the lock takes a batch, or waits because there is none.
+        let mine = self.batches.try_lock().ok().and_then(|batches| batches.try_recv().ok());
+        let searched = match mine {
+            Some(batch) => Some(batch.searched(self.search, &mut self.desk)),
+            None => self.searched.recv().ok(),
+        };
+        self.waiting.extend(searched);
+        self.waiting.extend(self.searched.try_iter());
         while let Some(found) = self.waiting.remove(&self.printed_batches) {
             let Found { printed, notes } = found?;
             self.printed_batches += 1;
