@@ -12,7 +12,7 @@ import { Record } from './record.mjs';
 
 const PAGE = 100;
 const PAGES_KEPT = 20;
-const FRESH_MAX = 500; // new records above the first page; then the list begins anew
+const FRESH_MAX = 500; // new records above the first page, or waiting; then the list begins anew
 
 const TYPES = ['tool_call', 'policy_decision', 'server_change', 'tool_change', 'token_change', 'system'];
 const STATUSES = ['pending', 'success', 'error', 'blocked', 'cancelled', 'interrupted'];
@@ -27,6 +27,7 @@ class Rows {
     this.filters = filters;
     this.fresh = [];
     this.pages = [];
+    this.newest = ''; // the first record of the first page
     this.next = undefined; // the cursor of the page after the last; null at the end
     this.total = 0;
     this.isExact = true;
@@ -63,9 +64,7 @@ class Rows {
   }
 
   add(cursor, answer) {
-    // What came in while the first page was on its way may be on it too.
-    const known = new Set(answer.activities.map((record) => record.id));
-    this.fresh = this.fresh.filter((record) => !known.has(record.id));
+    if (this.pages.length === 0) this.newest = answer.activities[0]?.id ?? '';
     this.pages.push({ cursor, rows: answer.activities, length: answer.activities.length, seen: 0 });
     this.next = answer.next_cursor;
     this.total = answer.total;
@@ -87,19 +86,22 @@ class Rows {
     return asked;
   }
 
-  // A record that is new or has changed. Gives whether there is one more.
+  // Whether a record belongs above all that were asked for. One that has changed further down, on a
+  // page that was not looked at, does not.
+  isNew(record) {
+    return record.id > this.newest && fits(record, this.filters);
+  }
+
+  // Has a record that is new or has changed.
   take(record) {
     const known = this.holder(record.id);
     if (known) {
       known.rows[known.at] = record;
-      return false;
+    } else if (this.isNew(record)) {
+      const at = this.fresh.findIndex((other) => other.id < record.id);
+      this.fresh.splice(at < 0 ? this.fresh.length : at, 0, record);
+      this.total += 1;
     }
-    const newest = this.pages[0]?.rows?.[0];
-    if (!fits(record, this.filters) || (newest && record.id < newest.id)) return false;
-    const at = this.fresh.findIndex((other) => other.id < record.id);
-    this.fresh.splice(at < 0 ? this.fresh.length : at, 0, record);
-    this.total += 1;
-    return true;
   }
 
   holder(id) {
@@ -180,47 +182,70 @@ function Records({ filters, open }) {
   const [isLoaded, setLoaded] = useState(false);
   const rows = useRef(null);
   rows.current ??= new Rows(filters);
-  // New records wait here while somebody reads further down: rows must not move away from them.
+  // New records wait here while somebody reads further down, or while the list begins anew: rows must
+  // not move away from their reader.
   const waiting = useRef([]);
+  const isBehind = useRef(true); // more are missing than wait
+  const isBeginning = useRef(false);
   const isAtTop = useRef(true);
   const show = () => setTurn((turn) => turn + 1);
-  const begin = () => {
-    rows.current = new Rows(filters);
-    waiting.current = [];
-    rows.current.ask(null).then(() => { setLoaded(true); setError(null); show(); }, setError);
+  const begin = async () => {
+    if (isBeginning.current) return;
+    isBeginning.current = true;
+    isBehind.current = false;
+    try {
+      const anew = new Rows(filters);
+      await anew.ask(null);
+      rows.current = anew;
+      setLoaded(true);
+      setError(null);
+    } catch (fault) {
+      isBehind.current = true;
+      setError(fault);
+      return;
+    } finally {
+      isBeginning.current = false;
+    }
+    settle();
   };
   const settle = () => {
+    if (isBeginning.current || !isAtTop.current) return show();
     for (const record of waiting.current.splice(0)) rows.current.take(record);
-    if (rows.current.fresh.length > FRESH_MAX) begin(); else show();
+    if (rows.current.fresh.length > FRESH_MAX) isBehind.current = true;
+    return isBehind.current ? begin() : show();
   };
-  useEffect(begin, []);
   useEffect(() => {
-    const ends = [hear('again', begin), hear('activity', (events) => {
+    const ends = [hear('again', () => { isBehind.current = true; settle(); }), hear('activity', (events) => {
       for (const { record } of events) {
         if (rows.current.holder(record.id)) rows.current.take(record);
-        else if (fits(record, filters)) waiting.current.push(record);
+        else if (isBeginning.current || rows.current.isNew(record)) waiting.current.push(record);
       }
-      if (isAtTop.current || waiting.current.length > FRESH_MAX) settle(); else show();
+      if (waiting.current.length > FRESH_MAX) {
+        waiting.current = [];
+        isBehind.current = true;
+      }
+      settle();
     })];
+    begin();
     return () => ends.forEach((end) => end());
   }, []);
   const onSight = (first, last, atTop) => {
     isAtTop.current = atTop;
-    if (atTop && waiting.current.length) settle();
+    if (atTop && (isBehind.current || waiting.current.length)) settle();
     Promise.all(rows.current.wanted(first, last)).then((done) => done.length && show(), setError);
   };
-  const unseen = new Set(waiting.current.map((record) => record.id)).size;
+  const unseen = plural(new Set(waiting.current.map((record) => record.id)).size, 'new record');
+  const isMore = isLoaded && !isAtTop.current && (isBehind.current || waiting.current.length > 0);
   const current = rows.current;
   const close = () => change({ open: '' });
   const toTop = () => { document.querySelector('.list').scrollTop = 0; };
   return html`
     <${Fault} error=${error} />
     <p class="counted" role="status">${isLoaded ? `${current.isExact ? '' : 'at least '}${plural(current.total, 'record')}` : 'Looking…'}
-      ${unseen > 0 && html`<button class="primary small" onClick=${toTop}>${plural(unseen, 'new record')}: show</button>`}</p>
+      ${isMore && html`<button class="primary small" onClick=${toTop}>${isBehind.current ? 'Newer records' : unseen}: show</button>`}</p>
     <div class="split">
       ${isLoaded && current.length === 0 && html`<${None} isNarrowed=${Object.keys(filters).length > 0} />`}
       ${current.length > 0 && html`<${List} label="Records, newest first" columns=${COLUMNS} count=${current.length}
-        
         rowAt=${(index) => current.find(index).record} idOf=${(record) => record.id} current=${open}
         onOpen=${(record) => change({ open: record.id })} onSight=${onSight} />`}
       ${open && html`<${Record} key=${open} id=${open} onClose=${close} />`}
