@@ -4,6 +4,7 @@ mod own_lists;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::catalog::{Listing, Server};
@@ -27,6 +28,10 @@ pub(crate) struct Registry {
     providers: RwLock<HashMap<String, Entry>>,
     changes: watch::Sender<u64>,
 }
+
+/// A catalog that has stood for so long gets its search index; one that is searched sooner gets it
+/// then.
+const PREPARE_AFTER: Duration = Duration::from_millis(20);
 
 /// The right to publish a server. A newer claim on the same name ends it.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -156,9 +161,13 @@ impl Registry {
         let snapshot = Arc::downgrade(&catalog);
         self.catalog.store(catalog);
         self.changes.send_modify(|count| *count += 1);
-        // Off the async threads, and not at all for a snapshot that was replaced meanwhile.
-        tokio::task::spawn_blocking(move || {
-            snapshot.upgrade().map(|catalog| catalog.prepare(&Caller::admin()))
+        // Not for a snapshot that was soon replaced, as each one is while many servers start; and off
+        // the async threads.
+        tokio::spawn(async move {
+            tokio::time::sleep(PREPARE_AFTER).await;
+            tokio::task::spawn_blocking(move || {
+                snapshot.upgrade().map(|catalog| catalog.prepare(&Caller::admin()))
+            });
         });
     }
 

@@ -130,10 +130,17 @@ impl State {
     }
 }
 
+/// Decisions are few: what the first lists of many servers leave in memory would only lie there.
+const CACHE_KIB: i64 = 256;
+
 impl Place {
     fn connect(&self) -> Result<Connection, StoreError> {
         match self {
-            Place::File(file, durability) => crate::connect(file, *durability),
+            Place::File(file, durability) => {
+                let db = crate::connect(file, *durability)?;
+                db.pragma_update(None, "cache_size", -CACHE_KIB)?;
+                Ok(db)
+            }
             Place::Look(file) => query::look(file),
             Place::Memory => {
                 let mut db = Connection::open_in_memory()?;

@@ -1,9 +1,9 @@
-//! All servers' segments brought together: one sorted vocabulary, and for each term its impact on
-//! each tool with the term's rarity in the whole catalog already in it. Read only once built.
+//! All servers' segments brought together: one sorted vocabulary, and for each term its rarity in the
+//! whole catalog and its impact on each tool. Read only once built.
 
 use std::sync::Arc;
 
-use super::segment::{Posting, SERVER_NAME_IMPACT, Segment};
+use super::segment::{Impact, Posting, SERVER_NAME_IMPACT, Segment};
 use super::splitter::Splitter;
 use super::terms::Terms;
 use super::word_map::WordMap;
@@ -14,8 +14,9 @@ use super::words;
 pub struct Index {
     /// In byte order, so that words with a common beginning are neighbours.
     pub(super) terms: Terms,
-    /// The highest impact of each term: what a tool can reach with it at most.
+    /// What each term gives a tool at most, and for each part of its impact: its rarity.
     pub(super) peaks: Vec<f32>,
+    rarities: Vec<f32>,
     /// Tools are numbered through; those of term `t` are `postings[starts[t]..starts[t + 1]]`.
     postings: Vec<Posting>,
     starts: Vec<u32>,
@@ -45,9 +46,11 @@ impl Index {
         self.len() == 0
     }
 
-    pub(super) fn postings(&self, term: u32) -> &[Posting] {
+    /// The tools that a term occurs in, and how rare it is.
+    pub(super) fn postings(&self, term: u32) -> (&[Posting], f32) {
         let term = term as usize;
-        &self.postings[self.starts[term] as usize..self.starts[term + 1] as usize]
+        let (start, end) = (self.starts[term] as usize, self.starts[term + 1] as usize);
+        (&self.postings[start..end], self.rarities[term])
     }
 
     /// The segment of a tool and its place there, as given to `build`.
@@ -84,8 +87,7 @@ struct Merge {
 struct Stretch {
     length: u32,
     next: u32,
-    rarity: f32,
-    peak: f32,
+    peak: Impact,
 }
 
 impl Merge {
@@ -136,17 +138,21 @@ impl Merge {
         for (place, &number) in sorted.iter().enumerate() {
             let stretch = &mut self.stretches[number as usize];
             stretch.next = index.starts[place];
-            stretch.rarity = index.rarity_of(stretch.length as usize);
             index.starts.push(stretch.next + stretch.length);
         }
         index.postings = self.gather(segments, &index.bases);
-        index.peaks = sorted.iter().map(|&n| self.stretches[n as usize].peak).collect();
+        let stretch = |&number: &u32| &self.stretches[number as usize];
+        let stretches = || sorted.iter().map(stretch);
+        index.rarities = stretches().map(|s| index.rarity_of(s.length as usize)).collect();
+        let peaks = stretches().zip(&index.rarities).map(|(s, rarity)| s.peak.get() * rarity);
+        index.peaks = peaks.collect();
         index
     }
 
     fn gather(&mut self, segments: &[&Segment], bases: &[u32]) -> Vec<Posting> {
         let total = self.stretches.iter().map(|stretch| stretch.length as usize).sum();
-        let mut gathered = vec![Posting { tool: 0, impact: 0.0 }; total];
+        let mut gathered = vec![Posting { tool: 0, impact: Impact::default() }; total];
+        let of_name = Impact::new(SERVER_NAME_IMPACT);
         let mut own = self.own.iter();
         let mut name_start = 0;
         for ((segment, &base), &name_end) in segments.iter().zip(bases).zip(&self.name_ends) {
@@ -157,7 +163,7 @@ impl Merge {
             }
             for &term in &self.names[name_start..name_end] {
                 let tools = base..base + segment.tools;
-                let postings = tools.map(|tool| (tool, SERVER_NAME_IMPACT));
+                let postings = tools.map(|tool| (tool, of_name));
                 self.stretches[term as usize].fill(&mut gathered, postings);
             }
             name_start = name_end;
@@ -170,13 +176,13 @@ impl Stretch {
     fn fill(
         &mut self,
         gathered: &mut [Posting],
-        postings: impl ExactSizeIterator<Item = (u32, f32)>,
+        postings: impl ExactSizeIterator<Item = (u32, Impact)>,
     ) {
         let places = &mut gathered[self.next as usize..][..postings.len()];
         self.next += postings.len() as u32;
         for (place, (tool, impact)) in places.iter_mut().zip(postings) {
-            *place = Posting { tool, impact: impact * self.rarity };
-            self.peak = self.peak.max(place.impact);
+            *place = Posting { tool, impact };
+            self.peak = self.peak.max(impact);
         }
     }
 }

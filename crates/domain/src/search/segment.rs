@@ -2,7 +2,7 @@
 //! are measured against fixed pivots instead of catalog averages, so its impacts stay valid
 //! whatever else is in the catalog, and only the rarity of words is left for the index.
 
-use std::cell::Cell;
+use std::sync::{LazyLock, Mutex, MutexGuard};
 
 use super::lexicon::{Known, Lexicon};
 use super::schema::{self, Piece};
@@ -35,18 +35,35 @@ pub struct Segment {
     pub(super) starts: Vec<u32>,
 }
 
-/// How much a term says about one tool: the saturated, weighted frequency of BM25F.
+/// How much a term says about one tool. Catalogs have hundreds of thousands of them: six bytes.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, packed(2))]
 pub(super) struct Posting {
     pub(super) tool: u32,
-    pub(super) impact: f32,
+    pub(super) impact: Impact,
+}
+
+/// The saturated, weighted frequency of BM25F, in parts of the most that it can be.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Impact(u16);
+
+impl Impact {
+    const MAX: f32 = K1 + 1.0;
+
+    pub(super) fn new(impact: f32) -> Impact {
+        Impact((impact / Impact::MAX * f32::from(u16::MAX)).round() as u16)
+    }
+
+    pub(super) fn get(self) -> f32 {
+        f32::from(self.0) * (Impact::MAX / f32::from(u16::MAX))
+    }
 }
 
 /// Frequency saturation. With fields this short a second mention says little more.
 const K1: f32 = 1.2;
 
-/// A thread keeps working memory for this many postings, those of a server of a thousand tools:
-/// below a megabyte. Terms are fewer.
+/// Working memory is kept for this many postings, those of a server of a thousand tools: below a
+/// megabyte. Terms are fewer.
 const POSTINGS_KEPT_MAX: usize = 64 * 1024;
 
 /// The impact of a word of the server's name on each of its tools: about that of a word which
@@ -83,24 +100,37 @@ const FIELDS: [FieldWeight; 5] = [
 impl Segment {
     /// Splits and weighs the words of a server's tools. The costly half of indexing.
     pub fn build(tools: &[Document<'_>]) -> Segment {
-        let mut builder = BUILDER.take();
+        let mut builder = builder();
         builder.lexicon.begin_segment();
         for tool in tools {
             builder.add(tool);
         }
         let segment = builder.finish();
-        if builder.found.capacity() <= POSTINGS_KEPT_MAX {
-            BUILDER.set(builder);
+        if builder.found.capacity() > POSTINGS_KEPT_MAX {
+            *builder = Builder::default();
         }
         segment
     }
 }
 
-thread_local! {
-    static BUILDER: Cell<Builder> = Cell::default();
+/// So many segments are built at once. Each builder learns the words anew and takes a megabyte with
+/// them, so that one per thread would cost more time than it saves.
+const BUILDERS: usize = 2;
+
+/// A builder that nobody else uses.
+fn builder() -> MutexGuard<'static, Builder> {
+    static ALL: LazyLock<[Mutex<Builder>; BUILDERS]> = LazyLock::new(Default::default);
+    let free = ALL.iter().find_map(|builder| builder.try_lock().ok());
+    free.unwrap_or_else(|| {
+        ALL[0].lock().unwrap_or_else(|broken_off| {
+            let mut builder = broken_off.into_inner();
+            *builder = Builder::default();
+            builder
+        })
+    })
 }
 
-/// Working memory, kept by the thread from one segment to the next.
+/// Working memory, kept from one segment to the next.
 #[derive(Default)]
 struct Builder {
     splitter: Splitter,
@@ -171,7 +201,7 @@ impl Builder {
         for term in self.present.drain(..) {
             let frequency = std::mem::take(&mut self.frequency[term as usize]);
             let impact = frequency * (K1 + 1.0) / (frequency + K1);
-            self.found.push((term, Posting { tool: self.tools, impact }));
+            self.found.push((term, Posting { tool: self.tools, impact: Impact::new(impact) }));
         }
     }
 
@@ -185,7 +215,7 @@ impl Builder {
             starts[term] += starts[term - 1];
         }
         self.next.clone_from(&starts);
-        let mut postings = vec![Posting { tool: 0, impact: 0.0 }; self.found.len()];
+        let mut postings = vec![Posting { tool: 0, impact: Impact::default() }; self.found.len()];
         for (term, posting) in self.found.drain(..) {
             let next = &mut self.next[term as usize];
             postings[*next as usize] = posting;

@@ -7,6 +7,7 @@ use std::collections::BinaryHeap;
 
 use super::index::Index;
 use super::plan::Plan;
+use super::segment::Posting;
 
 /// A tool and what the query's words add up to for it.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -62,8 +63,10 @@ impl Tally {
         for kin in plan.words() {
             self.word += 1;
             for kin in kin {
-                for posting in index.postings(kin.term) {
-                    self.add(before, posting.tool, kin.weight * posting.impact);
+                let (postings, rarity) = index.postings(kin.term);
+                let weight = kin.weight * rarity;
+                for Posting { tool, impact } in postings.iter().copied() {
+                    self.add(before, tool, weight * impact.get());
                 }
             }
         }
