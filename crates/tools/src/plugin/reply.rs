@@ -67,14 +67,13 @@ fn data(answer: &ExecuteResponse) -> Result<Option<Box<RawValue>>, &str> {
     if answer.data.is_empty() {
         return Ok(None);
     }
-    let mut members: BTreeMap<&str, Box<RawValue>> = BTreeMap::new();
+    let output = to_raw(&answer.output);
+    let mut members: BTreeMap<&str, &RawValue> = BTreeMap::new();
     if !answer.output.is_empty() {
-        members.insert("output", to_raw(&answer.output));
+        members.insert("output", &output);
     }
     for (name, bytes) in &answer.data {
-        let text = std::str::from_utf8(bytes).map_err(|_| name.as_str())?;
-        let value = RawValue::from_string(text.to_owned()).map_err(|_| name.as_str())?;
-        members.insert(name, value);
+        members.insert(name, serde_json::from_slice(bytes).map_err(|_| name.as_str())?);
     }
     Ok(Some(to_raw(&members)))
 }
