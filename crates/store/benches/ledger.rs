@@ -1,6 +1,6 @@
 //! What the record of a call costs: processor time of the whole process, and how long the caller
 //! waits for it. Records are of the usual size: 400 bytes of arguments, 1 KB of result. Words on the
-//! command line choose: `read 1` is one caller that reads.
+//! command line choose: `read 1` is one caller that reads; `parts` and `decisions` are the others.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -21,7 +21,9 @@ use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Stat
 const CALLS: usize = 12_000;
 
 fn main() {
-    parts();
+    if is_wanted(&["parts"]) {
+        parts();
+    }
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
     let runtime = runtime.expect("a runtime");
@@ -36,8 +38,10 @@ fn main() {
             }
         }
     }
-    decisions();
-    runtime.block_on(decisions_under_load());
+    if is_wanted(&["decisions"]) {
+        decisions();
+        runtime.block_on(decisions_under_load());
+    }
 }
 
 const TOOLS: usize = 10_000;

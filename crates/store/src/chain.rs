@@ -10,7 +10,7 @@ use std::time::Instant;
 use domain::ledger::Hash;
 use domain::ledger::key::SigningKey;
 use domain::ledger::receipt::{Position, Receipt, Termination};
-use rusqlite::{Connection, OptionalExtension, params};
+use rusqlite::{Connection, OptionalExtension, ToSql, params};
 
 use crate::StoreError;
 use crate::columns::Columns;
@@ -76,8 +76,9 @@ impl Chain {
         let preceding = preceding(db, i64::MAX)?;
         let number = db
             .prepare_cached(
-                "INSERT INTO chains (chain_id, opened_at, pid, key, preceding)
-                 VALUES (?1, ?2, ?3, ?4, ?5)",
+                "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
+                   preceding_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
             )?
             .insert(params![
                 id,
@@ -85,6 +86,8 @@ impl Chain {
                 std::process::id(),
                 key.public().fingerprint().to_string(),
                 preceding.as_ref().map(|preceding| &preceding.chain_id),
+                preceding.as_ref().map(|preceding| preceding.sequence),
+                preceding.as_ref().map(|preceding| preceding.hash.to_string()),
             ])?;
         Ok(Chain { number, id, key, end: End::default(), preceding, _lock: lock })
     }
@@ -106,8 +109,7 @@ impl Chain {
         key: Arc<SigningKey>,
         lock: Lock,
     ) -> Result<Chain, StoreError> {
-        let end = end_of(db, number, &id)?;
-        let preceding = preceding(db, number)?;
+        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, number)?);
         Ok(Chain { number, id, key, end, preceding, _lock: lock })
     }
 }
@@ -129,27 +131,63 @@ fn preceding(db: &Connection, before: i64) -> Result<Option<Preceding>, StoreErr
     Ok(None)
 }
 
+/// The chain that this one names as the one before it, as it stood then.
+fn named_by(db: &Connection, number: i64) -> Result<Option<Preceding>, StoreError> {
+    let named: Option<(String, u64, String)> = db
+        .query_row(
+            "SELECT preceding, preceding_sequence, preceding_hash FROM chains
+             WHERE chain = ?1 AND preceding_hash IS NOT NULL",
+            [number],
+            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+        )
+        .optional()?;
+    match named {
+        Some((chain_id, sequence, hash)) => {
+            let hash = parsed(&hash, &chain_id, sequence)?;
+            Ok(Some(Preceding { chain_id, sequence, hash }))
+        }
+        // An older program kept no more than its name.
+        None => preceding(db, number),
+    }
+}
+
 /// The last receipt of a chain, filed or not.
 pub(crate) fn end_of(db: &Connection, number: i64, chain_id: &str) -> Result<End, StoreError> {
+    let committed = last(
+        db,
+        "SELECT sequence, hash FROM journal WHERE chain = ?1 AND sequence IS NOT NULL",
+        (number, chain_id),
+    )?;
+    let filed = filed_end_of(db, chain_id)?;
+    Ok(if committed.sequence > filed.sequence { committed } else { filed })
+}
+
+/// The last one that is filed.
+fn filed_end_of(db: &Connection, chain_id: &str) -> Result<End, StoreError> {
+    let receipts = "SELECT sequence, receipt_hash FROM receipts WHERE chain_id = ?1";
+    last(db, receipts, (chain_id, chain_id))
+}
+
+fn last(
+    db: &Connection,
+    receipts: &str,
+    (which, chain_id): (impl ToSql, &str),
+) -> Result<End, StoreError> {
     let found = db
-        .query_row(
-            "SELECT sequence, hash FROM (
-               SELECT sequence, hash FROM journal WHERE chain = ?1 AND sequence IS NOT NULL
-               UNION ALL SELECT * FROM (
-                 SELECT sequence, receipt_hash FROM receipts WHERE chain_id = ?2
-                 ORDER BY sequence DESC LIMIT 1)
-             ) ORDER BY sequence DESC LIMIT 1",
-            params![number, chain_id],
-            |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)),
-        )
+        .query_row(&format!("{receipts} ORDER BY sequence DESC LIMIT 1"), [which], |row| {
+            Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?))
+        })
         .optional()?;
     let Some((sequence, hash)) = found else {
         return Ok(End::default());
     };
-    let hash = hash.parse().map_err(|_| {
+    Ok(End { sequence, hash: Some(parsed(&hash, chain_id, sequence)?) })
+}
+
+fn parsed(hash: &str, chain_id: &str, sequence: u64) -> Result<Hash, StoreError> {
+    hash.parse().map_err(|_| {
         StoreError::Corrupt(format!("chain {chain_id}, receipt {sequence}: '{hash}' is no hash"))
-    })?;
-    Ok(End { sequence, hash: Some(hash) })
+    })
 }
 
 /// A lock that the system lifts when the process ends, however it ends.

@@ -1,13 +1,10 @@
-//! What the columns of `receipts` repeat of a receipt. It is known where the receipt is made; only
-//! what a dead process left is read from its text.
+//! What the columns of `receipts` repeat of a receipt.
 
 use std::borrow::Cow;
 
 use domain::ledger::Hash;
 use domain::ledger::receipt::Receipt;
-use serde::Deserialize;
 
-#[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Columns {
     pub(crate) id: String,
     pub(crate) action_type: String,
@@ -34,70 +31,12 @@ impl Columns {
             issued_at: receipt.issued_at.to_owned(),
         }
     }
-
-    pub(crate) fn read(text: &str) -> Result<Columns, serde_json::Error> {
-        let Text { id, issued_at, issuer, subject } = serde_json::from_str(text)?;
-        let Subject { action, chain, outcome, principal } = subject;
-        Ok(Columns {
-            id,
-            action_type: action.kind,
-            risk_level: action.risk_level.into(),
-            status: outcome.status.into(),
-            timestamp: action.timestamp,
-            issuer_id: issuer.id,
-            principal_id: principal.id,
-            previous: chain.previous_receipt_hash,
-            issued_at,
-        })
-    }
-}
-
-#[derive(Deserialize)]
-struct Text {
-    id: String,
-    #[serde(rename = "issuanceDate")]
-    issued_at: String,
-    issuer: Named,
-    #[serde(rename = "credentialSubject")]
-    subject: Subject,
-}
-
-#[derive(Deserialize)]
-struct Subject {
-    action: Action,
-    chain: Chain,
-    outcome: Outcome,
-    principal: Named,
-}
-
-#[derive(Deserialize)]
-struct Action {
-    #[serde(rename = "type")]
-    kind: String,
-    risk_level: String,
-    timestamp: String,
-}
-
-#[derive(Deserialize)]
-struct Chain {
-    previous_receipt_hash: Option<String>,
-}
-
-#[derive(Deserialize)]
-struct Outcome {
-    status: String,
-}
-
-#[derive(Deserialize)]
-struct Named {
-    id: String,
 }
 
 #[cfg(test)]
 mod tests {
     use domain::ledger::SigningKey;
 
-    use super::*;
     use crate::chain::End;
     use crate::compose::{self, Place};
     use crate::drafts::interrupted;
@@ -110,9 +49,25 @@ mod tests {
         call.agent.token = "a \"quoted\" \\ tøken".to_owned();
         for sequence in 1..=2 {
             let place = Place { chain_id: "chain", key: &key, end: &mut end, preceding: None };
-            let link = compose::call(place, &call, &interrupted(&call));
-            assert_eq!(Columns::read(link.body.text()).unwrap(), link.columns);
-            assert_eq!(link.columns.previous.is_some(), sequence == 2);
+            let link = compose::call(place, &call, &interrupted(&call), &compose::now());
+            let columns = &link.columns;
+            let text: serde_json::Value = serde_json::from_str(link.body.text()).unwrap();
+            let subject = &text["credentialSubject"];
+            for (told, known) in [
+                (&text["id"], &*columns.id),
+                (&text["issuanceDate"], &columns.issued_at),
+                (&text["issuer"]["id"], &columns.issuer_id),
+                (&subject["action"]["type"], &columns.action_type),
+                (&subject["action"]["risk_level"], &columns.risk_level),
+                (&subject["action"]["timestamp"], &columns.timestamp),
+                (&subject["outcome"]["status"], &columns.status),
+                (&subject["principal"]["id"], &columns.principal_id),
+            ] {
+                assert_eq!(told, known);
+            }
+            let previous = subject["chain"]["previous_receipt_hash"].as_str();
+            assert_eq!(previous, columns.previous.as_deref());
+            assert_eq!(columns.previous.is_some(), sequence == 2);
             assert_eq!(link.columns.id, crate::filing::receipt_id(&call.id));
         }
     }

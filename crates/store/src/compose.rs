@@ -30,9 +30,28 @@ pub(crate) struct Place<'a> {
     pub(crate) preceding: Option<&'a Preceding>,
 }
 
-/// The receipt of a call that has ended.
-pub(crate) fn call(place: Place<'_>, call: &Started, ended: &Ended) -> Link {
-    let (at, issued_at) = (date(call.at), date(Timestamp::now()));
+/// The receipt of a call that has ended. What a dead process left is made again from its record: the
+/// same values always give the same text.
+pub(crate) fn call(place: Place<'_>, call: &Started, ended: &Ended, issued_at: &str) -> Link {
+    let runtime = runtime(call, ended, place.preceding);
+    with_runtime(place, call, ended, issued_at, runtime)
+}
+
+/// The same for a record whose receipt was promised under a hash that it does not have.
+pub(crate) fn reissued(place: Place<'_>, call: &Started, ended: &Ended, promised: &str) -> Link {
+    let mut runtime = runtime(call, ended, place.preceding);
+    runtime.insert("promised_hash", promised);
+    with_runtime(place, call, ended, &now(), runtime)
+}
+
+fn with_runtime(
+    place: Place<'_>,
+    call: &Started,
+    ended: &Ended,
+    issued_at: &str,
+    runtime: Runtime<'_>,
+) -> Link {
+    let at = date(call.at);
     let error = error_text(ended);
     let principal = format!("token:{}", call.agent.token);
     let outside = call.outside.as_deref();
@@ -44,9 +63,9 @@ pub(crate) fn call(place: Place<'_>, call: &Started, ended: &Ended) -> Link {
             operator: outside.and_then(operator),
             model: outside.and_then(|outside| outside.model.as_deref()),
             session_id: call.session.as_deref(),
-            runtime: runtime(call, ended, place.preceding),
+            runtime,
         },
-        issued_at: &issued_at,
+        issued_at,
         principal: Principal { id: &principal, kind: None },
         action: Action {
             id: &call.id,
@@ -104,7 +123,7 @@ fn own(
     rotation: Option<Rotation>,
     termination: Option<Termination>,
 ) -> Link {
-    let (id, now) = (uuid::Uuid::now_v7().to_string(), date(Timestamp::now()));
+    let (id, now) = (uuid::Uuid::now_v7().to_string(), now());
     let receipt = Receipt {
         id: &id,
         issuer: Issuer { id: did(place.key), runtime, ..Issuer::default() },
@@ -126,6 +145,10 @@ fn own(
         rotation,
     };
     place.end.link(place.chain_id, &receipt, termination)
+}
+
+pub(crate) fn now() -> String {
+    date(Timestamp::now())
 }
 
 /// RFC 3339 with milliseconds.

@@ -42,8 +42,9 @@ impl Draft {
             Part::Whole(ended) => (None, Some(ended)),
         };
         let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
-        let link = receipted.map(|ended| compose::call(place, &self.call, ended));
-        Row { entry: 0, slot: 0, call: Some(self.call.clone()), ended: ended.cloned(), start, link }
+        let link = receipted.map(|ended| compose::call(place, &self.call, ended, &compose::now()));
+        let (call, ended) = (Some(self.call.clone()), ended.cloned());
+        Row { entry: 0, slot: 0, call, ended, start, link, promised: None }
     }
 
     fn answer(&mut self, result: Result<Safe, StoreError>) {

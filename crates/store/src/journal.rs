@@ -23,12 +23,22 @@ pub(crate) struct Row {
     /// so that the end of the process does not take the start along.
     pub(crate) start: Option<i64>,
     pub(crate) link: Option<Link>,
+    /// What a dead process left says of its receipt.
+    pub(crate) promised: Option<Promised>,
+}
+
+/// The hash under which a receipt was committed, and when that was: its text is made again from the
+/// record. An older program did not keep the time.
+pub(crate) struct Promised {
+    pub(crate) hash: String,
+    pub(crate) issued_at: Option<String>,
 }
 
 impl Row {
     /// A receipt that no call left.
     pub(crate) fn of(link: Link) -> Row {
-        Row { entry: 0, slot: 0, call: None, ended: None, start: None, link: Some(link) }
+        let link = Some(link);
+        Row { entry: 0, slot: 0, call: None, ended: None, start: None, link, promised: None }
     }
 
     /// About what it takes in memory.
@@ -71,12 +81,12 @@ impl Slots {
         let mut statement = db.prepare_cached(match slot {
             Some(_) => {
                 "UPDATE journal SET chain = ?2, entry = ?3, started = ?4, ended = ?5,
-                   arguments = ?6, response = ?7, sequence = ?8, hash = ?9, body = ?10
+                   arguments = ?6, response = ?7, sequence = ?8, hash = ?9, issued_at = ?10
                  WHERE slot = ?1"
             }
             None => {
                 "INSERT INTO journal (slot, chain, entry, started, ended, arguments, response,
-                   sequence, hash, body)
+                   sequence, hash, issued_at)
                  VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)"
             }
         })?;
@@ -93,7 +103,7 @@ impl Slots {
             row.ended.as_deref().and_then(|ended| ended.response.kept.as_deref()),
             link.map(|link| link.sequence),
             link.map(|link| link.body.hash().to_string()),
-            link.map(|link| link.body.text()),
+            link.map(|link| &link.columns.issued_at),
         ])?;
         self.written = row.entry;
         row.slot = match slot {
@@ -170,7 +180,7 @@ fn left(db: &Connection, chain: i64) -> Result<(i64, Vec<Row>), StoreError> {
     let filed: i64 =
         db.query_row("SELECT filed FROM chains WHERE chain = ?1", [chain], |row| row.get(0))?;
     let mut statement = db.prepare(
-        "SELECT entry, slot, started, ended, arguments, response, sequence, hash, body FROM journal
+        "SELECT entry, slot, started, ended, arguments, response, hash, issued_at FROM journal
          WHERE chain = ?1 AND (entry > ?2 OR ended IS NULL) ORDER BY entry",
     )?;
     let rows = statement.query_map([chain, filed], read)?;
@@ -212,12 +222,10 @@ fn read(row: &SqlRow<'_>) -> rusqlite::Result<Result<Row, StoreError>> {
     let started: Option<String> = row.get(2)?;
     let ended: Option<String> = row.get(3)?;
     let (arguments, response) = (row.get(4)?, row.get(5)?);
-    let sequence: Option<u64> = row.get(6)?;
-    let hash: Option<String> = row.get(7)?;
-    let body: Option<String> = row.get(8)?;
+    let hash: Option<String> = row.get(6)?;
+    let issued_at = row.get(7)?;
     let parsed = move || {
-        let broken = |error: String| StoreError::Corrupt(format!("journal entry {entry}: {error}"));
-        let unreadable = |error: serde_json::Error| broken(error.to_string());
+        let unreadable = |error| StoreError::Corrupt(format!("journal entry {entry}: {error}"));
         let started = started.map(|text| serde_json::from_str::<Started>(&text)).transpose();
         let mut started = started.map_err(unreadable)?;
         if let Some(started) = &mut started {
@@ -228,24 +236,14 @@ fn read(row: &SqlRow<'_>) -> rusqlite::Result<Result<Row, StoreError>> {
         if let Some(ended) = &mut ended {
             ended.response.kept = response;
         }
-        let link = match (sequence, hash, body) {
-            (Some(sequence), Some(hash), Some(body)) => {
-                let body = Body::from_text(body).map_err(|error| broken(error.to_string()))?;
-                if body.hash().to_string() != hash {
-                    return Err(broken("the receipt is not the one that was committed".to_owned()));
-                }
-                let columns = Columns::read(body.text()).map_err(unreadable)?;
-                Some(Link { sequence, body, columns, signed: None })
-            }
-            _ => None,
-        };
         Ok(Row {
             entry,
             slot,
             call: started.map(Arc::new),
             start: None,
             ended: ended.map(Arc::new),
-            link,
+            link: None,
+            promised: hash.map(|hash| Promised { hash, issued_at }),
         })
     };
     Ok(parsed())

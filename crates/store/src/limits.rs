@@ -12,8 +12,12 @@ pub(crate) const COMMIT_MAX: usize = 256;
 /// Entries that a caller commits on its own thread, tens of microseconds; more are for the writer's.
 pub(crate) const AT_ONCE_MAX: usize = 4;
 
-/// Rows signed and filed at a time. Commits wait while rows are filed, about 40 µs each.
-pub(crate) const FILE_MAX: usize = 64;
+/// Rows are signed and filed once there are so many.
+pub(crate) const FILE_FROM: usize = 64;
+
+/// Rows signed and filed at a time: under load more, since the pages of indexes are written once for
+/// all of them. Commits wait while rows are filed, about 20 µs each.
+pub(crate) const FILE_MAX: usize = 128;
 
 /// Rows are filed at the latest so much after their commit; readers promise a second.
 pub(crate) const FILE_AFTER: Duration = Duration::from_millis(50);

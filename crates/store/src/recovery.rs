@@ -61,7 +61,10 @@ fn close(db: &mut Connection, left: Left, lock: Lock, keys: &Keys) -> Result<(),
     let mut end = chain.end;
     let mut clerk = Clerk::default();
     let mut rows = journal::unfiled(db, chain.number)?;
-    rows.iter_mut().for_each(|row| row.sign(&chain.key));
+    for row in &mut rows {
+        compose_again(&chain, &mut end, row);
+        row.sign(&chain.key);
+    }
     for rows in rows.chunks(FILE_MAX) {
         clerk.file(db, chain.owner(), rows, Along::Nothing)?;
     }
@@ -75,6 +78,24 @@ fn close(db: &mut Connection, left: Left, lock: Lock, keys: &Keys) -> Result<(),
     Ok(())
 }
 
+/// The receipt that was committed with a call. Where its record says something else by now, or another
+/// program made it, the receipt is issued anew and names the hash that was promised.
+fn compose_again(chain: &Chain, end: &mut End, row: &mut Row) {
+    let (Some(call), Some(ended), Some(promised)) = (&row.call, &row.ended, &row.promised) else {
+        return;
+    };
+    let issued_at = promised.issued_at.clone().unwrap_or_else(compose::now);
+    let mut after = *end;
+    let mut link = compose::call(chain.place(&mut after), call, ended, &issued_at);
+    if promised.issued_at.is_some() && link.body.hash().to_string() != promised.hash {
+        tracing::warn!(call = %call.id, "its record is not the one that was committed");
+        after = *end;
+        link = compose::reissued(chain.place(&mut after), call, ended, &promised.hash);
+    }
+    *end = after;
+    row.link = Some(link);
+}
+
 /// A receipt for each call that had started and not ended.
 fn end_calls(db: &Connection, chain: &Chain, end: &mut End) -> Result<Vec<Row>, StoreError> {
     let mut rows = journal::open_calls(db, chain.number)?;
@@ -83,7 +104,7 @@ fn end_calls(db: &Connection, chain: &Chain, end: &mut End) -> Result<Vec<Row>, 
             continue;
         };
         let ended = interrupted(call);
-        row.link = Some(compose::call(chain.place(end), call, &ended));
+        row.link = Some(compose::call(chain.place(end), call, &ended, &compose::now()));
         row.ended = Some(Arc::new(ended));
         (row.start, row.entry) = (Some(row.slot), 0);
     }

@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::StoreError;
 
 /// One entry per version of the file; its number is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` says up to which entry that has been
@@ -250,6 +250,15 @@ CREATE TABLE run_steps (
 CREATE INDEX run_steps_output ON run_steps (started_us) WHERE output IS NOT NULL;
 ";
 
+/// The text of a receipt is made again from what the journal keeps beside it, so that a page holds
+/// several calls.
+const FOURTH: &str = "
+ALTER TABLE journal DROP COLUMN body;
+ALTER TABLE journal ADD COLUMN issued_at TEXT;
+ALTER TABLE chains ADD COLUMN preceding_sequence INTEGER;
+ALTER TABLE chains ADD COLUMN preceding_hash TEXT;
+";
+
 /// Brings the file to the newest version. The caller holds the maintenance lock.
 pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let newest = STEPS.len();
@@ -314,12 +323,15 @@ mod tests {
         db.execute_batch(FIRST).unwrap();
         db.pragma_update(None, "user_version", 1).unwrap();
         db.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
-        for table in [
-            "journal", "chains", "receipts", "agents", "targets", "activity", "payloads",
-            "settings",
-        ] {
+        for table in ["receipts", "agents", "targets", "activity", "payloads", "settings"] {
             db.execute(&format!("INSERT INTO {table} SELECT * FROM new.{table}"), []).unwrap();
         }
+        db.execute(
+            "INSERT INTO chains SELECT chain, chain_id, opened_at, pid, key, status, filed, preceding
+             FROM new.chains",
+            [],
+        )
+        .unwrap();
         drop(db);
         fs::remove_file(new).unwrap();
     }
@@ -370,6 +382,42 @@ mod tests {
         assert_eq!(switches.len(), 1);
         let runs = store.read().runs(&RunFilter::default(), &Page::first(10)).unwrap();
         assert_eq!((runs.runs.len(), runs.total, runs.next_cursor), (0, 0, None));
+        store.close().await.unwrap();
+    }
+
+    #[tokio::test]
+    async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
+        let folder = tempfile::tempdir().unwrap();
+        first(folder.path()).await;
+        let db = Connection::open(folder.path().join(crate::FILE)).unwrap();
+        let key: String = db.query_row("SELECT key FROM chains", [], |row| row.get(0)).unwrap();
+        let mut call = started();
+        call.id = uuid::Uuid::now_v7().to_string();
+        let texts = [
+            serde_json::to_string(&call).unwrap(),
+            serde_json::to_string(&Ended::at_once(call.id.clone())).unwrap(),
+        ];
+        db.execute(
+            "INSERT INTO chains (chain, chain_id, opened_at, pid, key) VALUES (7, 'left', '', 1, ?1)",
+            [key],
+        )
+        .unwrap();
+        db.execute(
+            "INSERT INTO journal (slot, chain, entry, started, ended, sequence, hash, body)
+             VALUES (1, 7, 1, ?1, ?2, 1, 'sha256:00', '{}')",
+            texts,
+        )
+        .unwrap();
+        drop(db);
+        let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+        let filter =
+            ReceiptFilter { chain_id: Some("left".to_owned()), ..ReceiptFilter::default() };
+        let found = store.read().receipts(&filter, &Page::first(10)).unwrap().receipts;
+        let mut texts: Vec<_> = found.into_iter().map(|receipt| receipt.text).collect();
+        texts.reverse();
+        assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
+        assert!(texts[0].contains(&call.id));
+        assert!(verify(&texts, &store.key().public(), Expected::default()).valid);
         store.close().await.unwrap();
     }
 

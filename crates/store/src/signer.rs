@@ -42,7 +42,7 @@ impl Signer {
 impl Row {
     pub(crate) fn sign(&mut self, key: &SigningKey) {
         if let Some(link) = &mut self.link {
-            let now = compose::date(jiff::Timestamp::now());
+            let now = compose::now();
             link.signed = Some(link.body.sign(key, &now));
         }
     }

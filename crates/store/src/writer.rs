@@ -22,8 +22,8 @@ use crate::inbox::Inbox;
 use crate::journal::{Link, Row, Slots};
 use crate::keys::{self, Keys};
 use crate::limits::{
-    AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_MAX, QUEUE_MAX,
-    RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
+    AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_FROM, FILE_MAX,
+    QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 use crate::record::Entry;
 use crate::retention::Retention;
@@ -288,7 +288,7 @@ impl Writer {
             let opened = match chain {
                 Some(_) => None,
                 None => {
-                    let now = compose::date(jiff::Timestamp::now());
+                    let now = compose::now();
                     Some(Chain::open(db, writers, keys.refreshed(db)?, &now)?)
                 }
             };
@@ -365,7 +365,7 @@ impl Writer {
         let Some((since, _)) = state.unfiled.front() else {
             return;
         };
-        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_MAX;
+        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_FROM;
         let due = urgent || since.elapsed() >= FILE_AFTER;
         let rests = !state.rotating.is_empty() || state.closing.is_some() || state.retaining;
         if state.signing || state.refiled.is_some() || rests || !due {
@@ -427,7 +427,7 @@ impl Writer {
         if !self.health.is_failing() || self.is_stuck() {
             return;
         }
-        let now = compose::date(jiff::Timestamp::now());
+        let now = compose::now();
         match keys::note(&self.db, "probed_at", &now) {
             Ok(()) => self.recovered(),
             Err(error) => self.failed(&error),

@@ -129,6 +129,12 @@ async fn assert_recovers(home: &Home) -> Look {
     assert_eq!(look.journal, 0);
     for chain in &look.chains {
         assert_ne!(chain.status, ChainStatus::Unknown, "chain {} was left open", chain.id);
+        for receipt in &chain.receipts {
+            assert!(
+                !receipt.to_string().contains("promised_hash"),
+                "another than was committed: {receipt}"
+            );
+        }
     }
     for status in look.calls.values() {
         assert_ne!(status, "pending");

@@ -164,6 +164,56 @@ async fn a_journal_that_was_changed_is_named() {
     }
 }
 
+/// A copy of the ledger in which its one call is committed and not filed.
+async fn unfiled() -> (Home, String) {
+    let home = Home::new();
+    let store = home.open();
+    // The chain of a process before, which the first receipt names.
+    call(&store, Class::Read).await.unwrap();
+    store.close().await.unwrap();
+    let store = home.open();
+    call(&store, Class::Read).await.unwrap();
+    store.settled().await;
+    let copy = copy(&home);
+    let db = Connection::open(copy.path().join(store::FILE)).unwrap();
+    let promised: String = db.query_row("SELECT hash FROM journal", [], |row| row.get(0)).unwrap();
+    db.execute_batch(
+        "DELETE FROM receipts WHERE receipt_hash IN (SELECT hash FROM journal);
+         DELETE FROM activity WHERE chain IN (SELECT chain FROM journal);
+         UPDATE chains SET filed = 0 WHERE chain IN (SELECT chain FROM journal);",
+    )
+    .unwrap();
+    (copy, promised)
+}
+
+#[tokio::test]
+async fn a_receipt_that_was_not_filed_is_made_again_as_it_was() {
+    let (home, promised) = unfiled().await;
+    home.open().close().await.unwrap();
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let found: String = db
+        .query_row("SELECT receipt_json FROM receipts WHERE receipt_hash = ?1", [promised], |row| {
+            row.get(0)
+        })
+        .unwrap();
+    assert!(found.contains("preceding_chain") && !found.contains("promised_hash"), "{found}");
+}
+
+#[tokio::test]
+async fn a_receipt_tells_that_its_record_is_not_the_one_that_was_committed() {
+    let (home, promised) = unfiled().await;
+    let db = Connection::open(home.path().join(store::FILE)).unwrap();
+    let change =
+        "UPDATE journal SET started = replace(started, '\"server\":\"', '\"server\":\"other-')";
+    assert_eq!(db.execute(change, []).unwrap(), 1);
+    drop(db);
+    home.open().close().await.unwrap();
+    let look = home.look();
+    let told = format!("\"promised_hash\":\"{promised}\"");
+    let chain = look.chains.iter().find(|chain| chain.receipts[0].to_string().contains(&told));
+    assert_eq!(chain.unwrap().status, ChainStatus::Interrupted);
+}
+
 /// In the environment of a child: a folder of its own that is mounted with little room.
 pub(crate) const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
 
