@@ -1,11 +1,14 @@
 //! What a plugin answered, as the result of a tool.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
+use std::fmt::{self, Write};
 
 use mcp::message::to_raw;
+use mcp::object::quote;
 use plugin_sdk::protocol::ExecuteResponse;
 use provider::Reply;
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 use serde_json::value::RawValue;
 
 /// The result object of `tools/call`.
@@ -14,14 +17,44 @@ use serde_json::value::RawValue;
 struct ToolResult<'a> {
     content: Vec<Text<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    structured_content: Option<&'a RawValue>,
+    structured_content: Option<&'a Data<'a>>,
     is_error: bool,
 }
 
 #[derive(Serialize)]
 struct Text<'a> {
     r#type: &'static str,
-    text: &'a str,
+    text: Words<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Words<'a> {
+    Plain(&'a str),
+    Json(&'a Data<'a>),
+}
+
+impl Serialize for Words<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Words::Plain(text) => serializer.serialize_str(text),
+            Words::Json(data) => serializer.collect_str(data),
+        }
+    }
+}
+
+/// What a plugin gave back, by name: an object whose values stay where and as they came.
+#[derive(Serialize)]
+struct Data<'a>(BTreeMap<&'a str, Cow<'a, RawValue>>);
+
+/// As JSON.
+impl fmt::Display for Data<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (name, value)) in self.0.iter().enumerate() {
+            f.write_char(if index == 0 { '{' } else { ',' })?;
+            write!(f, "{}:{}", quote(name), value.get())?;
+        }
+        f.write_char('}')
+    }
 }
 
 /// The data as JSON text and as structured content, its values as they came. Output goes beside it
@@ -39,43 +72,45 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
     if is_error {
         let reason = [answer.error.as_str(), answer.output.as_str()];
         let reason = reason.into_iter().find(|text| !text.is_empty());
-        texts.push(reason.unwrap_or("the operation failed, and the plugin did not say why"));
+        let reason = reason.unwrap_or("the operation failed, and the plugin did not say why");
+        texts.push(Words::Plain(reason));
     }
     match &data {
-        Some(data) => texts.push(data.get()),
-        None if !is_error || !answer.error.is_empty() => texts.push(&answer.output),
+        Some(data) => texts.push(Words::Json(data)),
+        // An error needs no empty line behind it; a success without a word is still an answer.
+        None if !is_error || !(answer.error.is_empty() || answer.output.is_empty()) => {
+            texts.push(Words::Plain(&answer.output));
+        }
         None => {}
     }
-    // A success without a word is still an answer; an error needs no empty line behind it.
-    texts.retain(|text| !is_error || !text.is_empty());
-    written(&texts, data.as_deref(), is_error)
+    written(&texts, data.as_ref(), is_error)
 }
 
 /// A result that says what went wrong.
 pub(super) fn failed(reason: &str) -> Reply {
-    written(&[reason], None, true)
+    written(&[Words::Plain(reason)], None, true)
 }
 
-fn written(texts: &[&str], data: Option<&RawValue>, is_error: bool) -> Reply {
-    let content = texts.iter().map(|text| Text { r#type: "text", text }).collect();
+fn written(texts: &[Words<'_>], data: Option<&Data<'_>>, is_error: bool) -> Reply {
+    let content = texts.iter().map(|&text| Text { r#type: "text", text }).collect();
     let result = ToolResult { content, structured_content: data, is_error };
     Reply { result: to_raw(&result) }
 }
 
 /// One object of all the data, or the name of what is no JSON.
-fn data(answer: &ExecuteResponse) -> Result<Option<Box<RawValue>>, &str> {
+fn data(answer: &ExecuteResponse) -> Result<Option<Data<'_>>, &str> {
     if answer.data.is_empty() {
         return Ok(None);
     }
-    let output = to_raw(&answer.output);
-    let mut members: BTreeMap<&str, &RawValue> = BTreeMap::new();
+    let mut members = BTreeMap::new();
     if !answer.output.is_empty() {
-        members.insert("output", &output);
+        members.insert("output", Cow::Owned(to_raw(&answer.output)));
     }
     for (name, bytes) in &answer.data {
-        members.insert(name, serde_json::from_slice(bytes).map_err(|_| name.as_str())?);
+        let value = serde_json::from_slice(bytes).map_err(|_| name.as_str())?;
+        members.insert(name, Cow::Borrowed(value));
     }
-    Ok(Some(to_raw(&members)))
+    Ok(Some(Data(members)))
 }
 
 #[cfg(test)]
