@@ -1,14 +1,24 @@
 //! Tool results as the gate writes them.
 
 use domain::Refusal;
-use mcp::message::{Raw, raw, to_raw};
+use mcp::message::{Raw, to_raw};
 use mcp::object::{Members, quote};
 use provider::{Kept, Outcome};
+use serde::Serialize;
 use serde_json::json;
 
 /// A result whose one text block is a JSON document.
 pub(super) fn document(json: &str) -> Raw {
-    raw(format!(r#"{{"content":[{{"type":"text","text":{}}}]}}"#, quote(json)))
+    #[derive(Serialize)]
+    struct Document<'a> {
+        content: [Text<'a>; 1],
+    }
+    #[derive(Serialize)]
+    struct Text<'a> {
+        r#type: &'static str,
+        text: &'a str,
+    }
+    to_raw(&Document { content: [Text { r#type: "text", text: json }] })
 }
 
 /// A refusal as an error result: words for the model, members for programs.
@@ -52,6 +62,8 @@ fn noted(result: &Raw, warnings: &[String], kept: Kept) -> Raw {
 
 #[cfg(test)]
 mod tests {
+    use mcp::message::raw;
+
     use super::*;
 
     #[test]
