@@ -22,8 +22,9 @@ use tools::plugin::{Places, Plugin, Start, Variables, find};
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 2_000;
 
-/// Texts as arguments have them: a word, a page, a file.
-const SIZES: [(&str, usize); 3] = [("20 bytes", 20), ("4 KiB", 4 * 1024), ("256 KiB", 256 * 1024)];
+/// Texts as arguments have them: a word, a page, as much as an agent is shown by default, a file.
+const SIZES: [(&str, usize); 4] =
+    [("20 bytes", 20), ("4 KiB", 4 * 1024), ("20 KiB", 20 * 1024), ("256 KiB", 256 * 1024)];
 
 fn call(arguments: &str) -> Call {
     Call {
