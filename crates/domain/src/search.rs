@@ -11,6 +11,7 @@ mod segment;
 mod splitter;
 mod tally;
 mod terms;
+mod word;
 mod word_map;
 mod words;
 

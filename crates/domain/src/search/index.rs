@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::segment::{Impact, Posting, SERVER_NAME_IMPACT, Segment};
 use super::splitter::Splitter;
 use super::terms::Terms;
+use super::word::{Room, Word};
 use super::word_map::WordMap;
 use super::words;
 
@@ -92,7 +93,7 @@ struct Stretch {
 
 impl Merge {
     fn add(&mut self, name: &str, segment: &Segment) {
-        for (term, bounds) in segment.terms.iter().zip(segment.starts.windows(2)) {
+        for (term, bounds) in segment.terms.words().zip(segment.starts.windows(2)) {
             let number = self.number(term);
             self.stretches[number as usize].length += bounds[1] - bounds[0];
             self.own.push(number);
@@ -110,17 +111,17 @@ impl Merge {
         self.name_ends.push(self.names.len());
     }
 
-    fn stem_number(&mut self, word: &str) -> u32 {
+    fn stem_number(&mut self, word: Word<'_>) -> u32 {
         self.stems.get(word).unwrap_or_else(|| {
-            let number = self.number(&words::stem(word));
+            let number = self.number(words::stem(word.text(&mut Room::default())).as_ref().into());
             self.stems.insert(word, number);
             number
         })
     }
 
-    fn number(&mut self, term: &str) -> u32 {
+    fn number(&mut self, term: Word<'_>) -> u32 {
         self.numbers.get(term).unwrap_or_else(|| {
-            let number = self.terms.push(term);
+            let number = self.terms.push(term.text(&mut Room::default()));
             self.numbers.insert(term, number);
             self.stretches.push(Stretch::default());
             number

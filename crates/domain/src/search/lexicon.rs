@@ -2,70 +2,68 @@
 //! next, a word is stemmed once for the whole catalog. Forgotten when it has grown too large.
 
 use super::terms::Terms;
+use super::word::{Room, Word};
 use super::word_map::WordMap;
 use super::words;
 
 /// Words kept for the next segment: those of ten thousand tools, about two megabytes.
 const WORDS_KEPT_MAX: usize = 16 * 1024;
 
-/// What is known of a word.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Known {
-    Stop,
-    /// The number of its stem in this lexicon.
-    Stem(u32),
-}
-
 #[derive(Default)]
 pub(super) struct Lexicon {
-    words: WordMap<Known>,
-    numbers: WordMap<u32>,
+    words: WordMap<Stem>,
+    numbers: WordMap<Stem>,
     stems: Terms,
-    /// The latest segment in which each stem occurred, and its term there.
-    latest: Vec<(u32, u32)>,
-    /// The number of the segment that is being built.
-    segment: u32,
+}
+
+/// The number of a stem in this lexicon; words that carry no meaning have none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Stem(u32);
+
+impl Stem {
+    pub(super) const NONE: Stem = Stem(u32::MAX);
+
+    pub(super) fn index(self) -> usize {
+        self.0 as usize
+    }
 }
 
 impl Lexicon {
-    /// From now on terms are those of a new segment.
-    pub(super) fn begin_segment(&mut self) {
-        if self.words.len() > WORDS_KEPT_MAX || self.segment == u32::MAX {
-            *self = Lexicon::default();
-        }
-        self.segment += 1;
+    pub(super) fn is_large(&self) -> bool {
+        self.words.len() > WORDS_KEPT_MAX
     }
 
-    pub(super) fn look_up(&mut self, word: &str) -> Known {
+    /// The number of stems so far.
+    pub(super) fn len(&self) -> usize {
+        self.stems.len()
+    }
+
+    #[inline]
+    pub(super) fn look_up(&mut self, word: Word<'_>) -> Stem {
         self.words.get(word).unwrap_or_else(|| self.meet(word))
     }
 
     #[cold]
-    fn meet(&mut self, word: &str) -> Known {
-        let stop = words::is_stop(word);
-        let known = if stop { Known::Stop } else { Known::Stem(self.number(&words::stem(word))) };
-        self.words.insert(word, known);
-        known
+    fn meet(&mut self, word: Word<'_>) -> Stem {
+        let mut room = Room::default();
+        let stem = match word.text(&mut room) {
+            text if words::is_stop(text) => Stem::NONE,
+            text => self.number(words::stem(text).as_ref().into()),
+        };
+        self.words.insert(word, stem);
+        stem
     }
 
     /// The number of a stem.
-    pub(super) fn number(&mut self, stem: &str) -> u32 {
-        if let Some(number) = self.numbers.get(stem) {
-            return number;
-        }
-        let number = self.stems.push(stem);
-        self.numbers.insert(stem, number);
-        self.latest.push((0, 0));
-        number
+    pub(super) fn number(&mut self, stem: Word<'_>) -> Stem {
+        self.numbers.get(stem).unwrap_or_else(|| {
+            let number = Stem(self.stems.push(stem.text(&mut Room::default())));
+            self.numbers.insert(stem, number);
+            number
+        })
     }
 
-    /// The term of a stem in the segment at hand, which `terms` collects.
-    pub(super) fn term(&mut self, number: u32, terms: &mut Terms) -> u32 {
-        let (segment, term) = &mut self.latest[number as usize];
-        if *segment != self.segment {
-            *segment = self.segment;
-            *term = terms.push(self.stems.get(number));
-        }
-        *term
+    pub(super) fn text(&self, stem: Stem) -> &str {
+        self.stems.get(stem.0)
     }
 }

@@ -1,6 +1,7 @@
 //! A query as weighted stems. Any text is a query: what holds no word finds nothing.
 
 use super::splitter::{Form, Splitter};
+use super::word::Room;
 use super::words;
 
 /// What is read of a query: more than anyone types, less than a pasted file.
@@ -43,6 +44,8 @@ impl Query {
     fn read(text: &str, stop_words: StopWords) -> Query {
         let mut query = Query::default();
         Splitter::default().split(text, |word, form| {
+            let mut room = Room::default();
+            let word = word.text(&mut room);
             if !words::is_stop(word) {
                 query.add(&words::stem(word), weight(word, form), form);
             } else if stop_words == StopWords::Keep {

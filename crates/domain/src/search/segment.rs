@@ -4,7 +4,7 @@
 
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
-use super::lexicon::{Known, Lexicon};
+use super::lexicon::{Lexicon, Stem};
 use super::schema::{self, Piece};
 use super::splitter::{Form, Splitter};
 use super::terms::Terms;
@@ -51,7 +51,7 @@ impl Impact {
     const MAX: f32 = K1 + 1.0;
 
     pub(super) fn new(impact: f32) -> Impact {
-        Impact((impact / Impact::MAX * f32::from(u16::MAX)).round() as u16)
+        Impact((impact * (f32::from(u16::MAX) / Impact::MAX) + 0.5) as u16)
     }
 
     pub(super) fn get(self) -> f32 {
@@ -101,12 +101,12 @@ impl Segment {
     /// Splits and weighs the words of a server's tools. The costly half of indexing.
     pub fn build(tools: &[Document<'_>]) -> Segment {
         let mut builder = builder();
-        builder.lexicon.begin_segment();
         for tool in tools {
             builder.add(tool);
         }
         let segment = builder.finish();
-        if builder.found.capacity() > POSTINGS_KEPT_MAX {
+        let large = builder.found.capacity() > POSTINGS_KEPT_MAX || builder.lexicon.is_large();
+        if large || builder.segment == u32::MAX {
             *builder = Builder::default();
         }
         segment
@@ -131,27 +131,56 @@ fn builder() -> MutexGuard<'static, Builder> {
 }
 
 /// Working memory, kept from one segment to the next.
+///
+/// Words come in no order that a processor could foresee. So nothing here branches on which word it is:
+/// what is not wanted is written as well, and written over.
 #[derive(Default)]
 struct Builder {
     splitter: Splitter,
     lexicon: Lexicon,
-    /// The terms of the tool at hand, by field, and what may still be read into each field.
-    fields: [Vec<u32>; FIELDS.len()],
+    /// The stems of the tool at hand, by field, and what may still be read into each field.
+    fields: [Picked; FIELDS.len()],
     room: [usize; FIELDS.len()],
-    /// Weighted frequency of each term in the tool at hand, and which are not zero.
+    /// Weighted frequency of each stem in the tool at hand, and which are not zero.
     frequency: Vec<f32>,
-    present: Vec<u32>,
-    /// The segment at hand: its terms, its postings in the order of the tools, its tools so far.
-    terms: Terms,
-    found: Vec<(u32, Posting)>,
+    present: Picked,
+    /// The segment at hand: its postings in the order of the tools, its tools so far, and at its end its
+    /// terms.
+    found: Vec<(Stem, Posting)>,
     tools: u32,
-    /// Where the next posting of each term belongs.
+    terms: Terms,
+    /// The latest segment in which each stem occurred, and its term there.
+    latest: Vec<(u32, u32)>,
+    segment: u32,
+    /// How often each term occurs, and then where its next posting belongs.
     next: Vec<u32>,
+}
+
+/// Stems one after the other.
+#[derive(Default)]
+struct Picked {
+    stems: Vec<Stem>,
+    length: usize,
+}
+
+impl Picked {
+    /// Adds a stem, or does not.
+    fn add(&mut self, stem: Stem, wanted: bool) {
+        if self.length == self.stems.len() {
+            self.stems.resize(2 * self.length + 64, Stem::NONE);
+        }
+        self.stems[self.length] = stem;
+        self.length += usize::from(wanted);
+    }
+
+    fn all(&self) -> &[Stem] {
+        &self.stems[..self.length]
+    }
 }
 
 impl Builder {
     fn add(&mut self, tool: &Document<'_>) {
-        self.fields.iter_mut().for_each(Vec::clear);
+        self.fields.iter_mut().for_each(|field| field.length = 0);
         self.room = std::array::from_fn(|field| FIELDS[field].bytes_max);
         self.read(Field::Name, tool.name);
         self.read(Field::Description, tool.description);
@@ -172,51 +201,61 @@ impl Builder {
     fn read(&mut self, field: Field, text: &str) {
         let text = &text[..text.floor_char_boundary(self.room[field as usize])];
         self.room[field as usize] -= text.len();
-        let Builder { lexicon, fields, terms, .. } = self;
+        let Builder { lexicon, fields, .. } = self;
         let found = &mut fields[field as usize];
         self.splitter.split(text, |word, _: Form| {
-            let stem = match lexicon.look_up(word) {
-                Known::Stem(stem) => stem,
-                // A tool may be called `who` or `what_is`: in names every word can be asked for.
-                Known::Stop if matches!(field, Field::Name) => lexicon.number(word),
-                Known::Stop => return,
-            };
-            found.push(lexicon.term(stem, terms));
+            let mut stem = lexicon.look_up(word);
+            // A tool may be called `who` or `what_is`: in names every word can be asked for.
+            if matches!(field, Field::Name) && stem == Stem::NONE {
+                stem = lexicon.number(word);
+            }
+            found.add(stem, stem != Stem::NONE);
         });
     }
 
     /// Turns the words of the tool at hand into postings.
     fn weigh(&mut self) {
-        self.frequency.resize(self.terms.len().max(self.frequency.len()), 0.0);
-        for (terms, field) in self.fields.iter().zip(&FIELDS) {
-            let length = terms.len() as f32 / field.pivot;
+        self.frequency.resize(self.lexicon.len(), 0.0);
+        self.present.length = 0;
+        for (stems, field) in self.fields.iter().zip(&FIELDS) {
+            let length = stems.length as f32 / field.pivot;
             let share = field.weight / (1.0 - field.thinning + field.thinning * length);
-            for &term in terms {
-                if self.frequency[term as usize] == 0.0 {
-                    self.present.push(term);
-                }
-                self.frequency[term as usize] += share;
+            for &stem in stems.all() {
+                let frequency = &mut self.frequency[stem.index()];
+                self.present.add(stem, *frequency == 0.0);
+                *frequency += share;
             }
         }
-        for term in self.present.drain(..) {
-            let frequency = std::mem::take(&mut self.frequency[term as usize]);
+        for &stem in self.present.all() {
+            let frequency = std::mem::take(&mut self.frequency[stem.index()]);
             let impact = frequency * (K1 + 1.0) / (frequency + K1);
-            self.found.push((term, Posting { tool: self.tools, impact: Impact::new(impact) }));
+            self.found.push((stem, Posting { tool: self.tools, impact: Impact::new(impact) }));
         }
     }
 
     /// Groups the postings by term; within a term they stay in the order of the tools.
     fn finish(&mut self) -> Segment {
-        let mut starts = vec![0; self.terms.len() + 1];
-        for (term, _) in &self.found {
-            starts[*term as usize + 1] += 1;
+        self.segment += 1;
+        self.latest.resize(self.lexicon.len(), (0, 0));
+        self.next.clear();
+        for (stem, _) in &self.found {
+            let (segment, term) = &mut self.latest[stem.index()];
+            if *segment != self.segment {
+                (*segment, *term) = (self.segment, self.terms.push(self.lexicon.text(*stem)));
+                self.next.push(0);
+            }
+            self.next[*term as usize] += 1;
         }
-        for term in 1..starts.len() {
-            starts[term] += starts[term - 1];
+        let mut starts = Vec::with_capacity(self.next.len() + 1);
+        let mut start = 0;
+        for next in &mut self.next {
+            starts.push(start);
+            start += std::mem::replace(next, start);
         }
-        self.next.clone_from(&starts);
+        starts.push(start);
         let mut postings = vec![Posting { tool: 0, impact: Impact::default() }; self.found.len()];
-        for (term, posting) in self.found.drain(..) {
+        for (stem, posting) in self.found.drain(..) {
+            let (_, term) = self.latest[stem.index()];
             let next = &mut self.next[term as usize];
             postings[*next as usize] = posting;
             *next += 1;

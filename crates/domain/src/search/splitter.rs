@@ -2,6 +2,10 @@
 //! splitter, so a query finds `createPullRequest`, `create_pull_request` and "create a pull
 //! request" alike.
 
+use std::ops::Range;
+
+use super::word::{Short, Word, eight_at, small_letters};
+
 /// Longer words are cut here: identifiers end well before, what is longer is encoded data.
 const WORD_BYTES_MAX: usize = 64;
 
@@ -20,6 +24,7 @@ pub(super) struct Splitter {
     plain: String,
     joined: String,
     parts: usize,
+    has_letter: bool,
 }
 
 impl Splitter {
@@ -28,15 +33,13 @@ impl Splitter {
     /// `_`, `-`, `.`, a change of case and a change between letters and digits divide the parts of
     /// a compound; any other character that is no letter or digit ends it. Runs of Chinese,
     /// Japanese and Korean script become overlapping pairs of characters.
-    pub(super) fn split(&mut self, text: &str, mut emit: impl FnMut(&str, Form)) {
+    pub(super) fn split(&mut self, text: &str, mut emit: impl FnMut(Word<'_>, Form)) {
         let mut at = 0;
         while let Some(&byte) = text.as_bytes().get(at) {
             if is_break(byte) {
                 at += 1;
-            } else if let Some(length) = plain_word(&text.as_bytes()[at..]) {
-                let word = &text[at..at + length];
-                let small = byte.is_ascii_lowercase();
-                emit(if small { word } else { lower(word, &mut self.plain) }, Form::Part);
+            } else if let Some((word, length)) = plain_word(text.as_bytes(), at) {
+                emit(Word::Short(word), Form::Part);
                 at += length;
             } else {
                 at = self.split_compound(text, at, &mut emit);
@@ -45,7 +48,7 @@ impl Splitter {
     }
 
     /// Splits what begins at `at`; gives the place behind the break that ends it.
-    fn split_compound<E: FnMut(&str, Form)>(
+    fn split_compound<E: FnMut(Word<'_>, Form)>(
         &mut self,
         text: &str,
         mut at: usize,
@@ -53,30 +56,34 @@ impl Splitter {
     ) -> usize {
         let mut before = Class::Break;
         let mut start = at;
-        // Whether the part at hand is small ASCII letters only, and so can be given as it stands.
-        let mut small = true;
+        // Whether the part at hand is ASCII letters and digits only.
+        let mut plain = true;
         loop {
             let (class, size) = Class::at(text, at);
             if class == Class::Lower && before == Class::Lower && size == 1 {
-                at += small_letters(&text.as_bytes()[at..]);
+                // At least the one that was looked at.
+                at += small_letters(eight_at(text.as_bytes(), at));
                 continue;
             }
             let end = at + size;
             if !before.goes_on(class) || (class == Class::Upper && begins_word(text, end)) {
-                self.end_part(&text[start..at], small, emit);
-                (start, small) = (at, true);
+                self.end_part(text, start..at, plain, emit);
+                (start, plain) = (at, true);
             }
             match class {
-                Class::Upper | Class::Lower | Class::Digit | Class::Apostrophe => {
-                    small &= class == Class::Lower && size == 1;
+                Class::Upper | Class::Lower => {
+                    plain &= size == 1;
+                    self.has_letter = true;
                 }
-                Class::Connector => (start, small) = (end, true),
+                Class::Digit => plain &= size == 1,
+                Class::Apostrophe => plain = false,
+                Class::Connector => (start, plain) = (end, true),
                 Class::Cjk => {
                     self.end_compound(emit);
-                    (start, small) = (end, true);
+                    (start, plain) = (end, true);
                     match Class::at(text, end) {
-                        (Class::Cjk, next) => emit(&text[at..end + next], Form::Part),
-                        _ if before != Class::Cjk => emit(&text[at..end], Form::Part),
+                        (Class::Cjk, next) => emit(text[at..end + next].into(), Form::Part),
+                        _ if before != Class::Cjk => emit(text[at..end].into(), Form::Part),
                         _ => {}
                     }
                 }
@@ -92,73 +99,61 @@ impl Splitter {
         }
     }
 
-    fn end_part(&mut self, part: &str, small: bool, emit: &mut impl FnMut(&str, Form)) {
-        let part = &part[..part.floor_char_boundary(WORD_BYTES_MAX)];
-        let word = if small { part } else { lower(part, &mut self.plain) };
-        if !word.is_empty() {
-            emit(word, Form::Part);
-            self.joined.push_str(word);
-            self.parts += 1;
+    fn end_part(
+        &mut self,
+        text: &str,
+        part: Range<usize>,
+        plain: bool,
+        emit: &mut impl FnMut(Word<'_>, Form),
+    ) {
+        if part.is_empty() {
+            return;
         }
+        let short = Short::within(text.as_bytes(), part.clone());
+        let part = &text[part];
+        if let Some(word) = short.filter(|_| plain) {
+            emit(Word::Short(word.lowered()), Form::Part);
+            self.joined.push_str(part);
+        } else {
+            lower(&part[..part.floor_char_boundary(WORD_BYTES_MAX)], &mut self.plain);
+            if self.plain.is_empty() {
+                return;
+            }
+            emit(self.plain.as_str().into(), Form::Part);
+            self.joined.push_str(&self.plain);
+        }
+        self.parts += 1;
     }
 
-    fn end_compound(&mut self, emit: &mut impl FnMut(&str, Form)) {
-        let has_letter = || self.joined.chars().any(char::is_alphabetic);
-        if self.parts > 1 && self.joined.len() <= WORD_BYTES_MAX && has_letter() {
-            emit(&self.joined, Form::Joined);
+    fn end_compound(&mut self, emit: &mut impl FnMut(Word<'_>, Form)) {
+        if self.parts > 1 && self.has_letter && self.joined.len() <= WORD_BYTES_MAX {
+            self.joined.make_ascii_lowercase();
+            emit(self.joined.as_str().into(), Form::Joined);
         }
         self.joined.clear();
         self.parts = 0;
+        self.has_letter = false;
     }
 }
 
-/// A part in lower case without its apostrophes, written into `plain`.
-fn lower<'a>(part: &str, plain: &'a mut String) -> &'a str {
+/// Writes a part in lower case without its apostrophes into `plain`.
+fn lower(part: &str, plain: &mut String) {
     plain.clear();
-    if part.bytes().all(|byte| byte.is_ascii_alphanumeric()) {
-        plain.push_str(part);
-        plain.make_ascii_lowercase();
-    } else {
-        let letters = part.chars().filter(|&character| !is_apostrophe(character));
-        plain.extend(letters.flat_map(char::to_lowercase));
-    }
-    plain
+    let letters = part.chars().filter(|&character| !is_apostrophe(character));
+    plain.extend(letters.flat_map(char::to_lowercase));
 }
 
-/// The length of the word at the beginning of `text`, if it is the most common kind: ASCII letters,
-/// small ones after the first, that end with the text, at a break, or at the end of a sentence.
+/// The word at a place of `text` and its length, if it is the most common kind: a few ASCII
+/// letters, small ones after the first, that end with the text, at a break, or at the end of a
+/// sentence.
 #[inline(always)]
-fn plain_word(text: &[u8]) -> Option<usize> {
-    let (first, others) = text.split_first()?;
-    if !first.is_ascii_alphabetic() {
-        return None;
-    }
-    let length = 1 + small_letters(others);
-    let ends = match text[length..] {
+fn plain_word(text: &[u8], at: usize) -> Option<(Short, usize)> {
+    let (word, length) = Short::of_letters_at(text, at)?;
+    let ends = match text[at + length..] {
         [] | [b'.'] => true,
         [b'.', next, ..] | [next, ..] => is_break(next),
     };
-    (ends && length <= WORD_BYTES_MAX).then_some(length)
-}
-
-/// How many small ASCII letters `text` begins with, eight bytes at a time.
-#[inline(always)]
-fn small_letters(text: &[u8]) -> usize {
-    const ONES: u64 = 0x0101_0101_0101_0101;
-    let mut count = 0;
-    while let Some(eight) = text[count..].first_chunk() {
-        let eight = u64::from_le_bytes(*eight);
-        // Adding lifts the top bit of each byte from `a` on, and of each beyond `z`.
-        let low = eight & (0x7f * ONES);
-        let from_a = low + (0x80 - b'a' as u64) * ONES;
-        let beyond_z = low + (0x7f - b'z' as u64) * ONES;
-        let others = !(from_a & !beyond_z & !eight) & (0x80 * ONES);
-        if others != 0 {
-            return count + others.trailing_zeros() as usize / 8;
-        }
-        count += 8;
-    }
-    count + text[count..].iter().take_while(|byte| byte.is_ascii_lowercase()).count()
+    (ends && length > 0).then_some((word, length))
 }
 
 fn is_break(byte: u8) -> bool {
@@ -263,10 +258,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+    use crate::search::word::Room;
 
-    fn marked(word: &str, form: Form) -> String {
+    fn marked(word: Word<'_>, form: Form) -> String {
         let mark = if form == Form::Joined { "=" } else { "" };
-        format!("{mark}{word}")
+        format!("{mark}{}", word.text(&mut Room::default()))
     }
 
     fn split(text: &str) -> Vec<String> {
@@ -278,7 +274,7 @@ mod tests {
     fn split_as_compounds(text: &str) -> Vec<String> {
         let (mut splitter, mut found, mut at) = (Splitter::default(), Vec::new(), 0);
         while at < text.len() {
-            let mut emit = |word: &str, form| found.push(marked(word, form));
+            let mut emit = |word: Word<'_>, form| found.push(marked(word, form));
             at = splitter.split_compound(text, at, &mut emit);
         }
         found

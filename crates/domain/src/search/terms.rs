@@ -1,5 +1,7 @@
 //! A vocabulary: many short texts held as one, for few allocations and little memory.
 
+use super::word::Word;
+
 /// Words in one string, numbered in the order of arrival.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Terms {
@@ -24,8 +26,13 @@ impl Terms {
         self.ends.len()
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
-        (0..self.len() as u32).map(|term| self.get(term))
+    pub(super) fn words(&self) -> impl Iterator<Item = Word<'_>> {
+        let mut start = 0;
+        self.ends.iter().map(move |&end| {
+            let part = start..end as usize;
+            start = part.end;
+            Word::within(&self.text, part)
+        })
     }
 
     /// The first term that is not before `word`, when the terms are in byte order.

@@ -1,7 +1,9 @@
-//! A hash map for words. Most words fit into their key, which spares a walk to their letters.
+//! A hash map for words. Most words are their own key, which spares a walk to their letters.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
+
+use super::word::{Short, Word, eight_at};
 
 pub(super) struct WordMap<V> {
     short: HashMap<Short, V, Seed>,
@@ -19,75 +21,46 @@ impl<V: Copy> WordMap<V> {
         self.short.len() + self.long.len()
     }
 
-    pub(super) fn get(&self, word: &str) -> Option<V> {
-        match Short::new(word) {
-            Some(short) => self.short.get(&short).copied(),
-            None => self.long.get(word).copied(),
+    #[inline]
+    pub(super) fn get(&self, word: Word<'_>) -> Option<V> {
+        match word {
+            Word::Short(short) => self.get_short(short),
+            Word::Long(long) => self.long.get(long).copied(),
         }
     }
 
-    pub(super) fn insert(&mut self, word: &str, value: V) {
-        match Short::new(word) {
-            Some(short) => self.short.insert(short, value),
-            None => self.long.insert(word.into(), value),
+    /// Not inlined: it is called from many places, with its word in registers.
+    #[inline(never)]
+    fn get_short(&self, word: Short) -> Option<V> {
+        self.short.get(&word).copied()
+    }
+
+    pub(super) fn insert(&mut self, word: Word<'_>, value: V) {
+        match word {
+            Word::Short(short) => self.short.insert(short, value),
+            Word::Long(long) => self.long.insert(long.into(), value),
         };
-    }
-}
-
-/// A word of at most fifteen bytes, and in the highest byte its length.
-#[derive(PartialEq, Eq)]
-struct Short(u64, u64);
-
-impl Short {
-    fn new(word: &str) -> Option<Short> {
-        let bytes = word.as_bytes();
-        let length = bytes.len() as u64;
-        match (bytes.first_chunk(), bytes.last_chunk()) {
-            _ if length > 15 => None,
-            // The last eight bytes without those that are among the first.
-            (Some(first), Some(last)) => {
-                let last = u64::from_le_bytes(*last).checked_shr(8 * (16 - length as u32));
-                Some(Short(u64::from_le_bytes(*first), last.unwrap_or(0) | length << 56))
-            }
-            _ => Some(Short(packed(bytes), length << 56)),
-        }
     }
 }
 
 impl Hash for Short {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        state.write_u64(self.0);
-        state.write_u64(self.1);
-    }
-}
-
-/// Up to seven bytes as one number, with few branches: ends that may overlap, or all three.
-fn packed(bytes: &[u8]) -> u64 {
-    match (bytes.first_chunk(), bytes.last_chunk()) {
-        (Some(first), Some(last)) => {
-            u64::from(u32::from_le_bytes(*first)) | u64::from(u32::from_le_bytes(*last)) << 32
-        }
-        _ => match *bytes {
-            [] => 0,
-            [a] => u64::from(a),
-            [a, ref middle @ .., z] => {
-                let middle = middle.first().map_or(0, |&byte| u64::from(byte));
-                u64::from(a) | middle << 8 | u64::from(z) << 16
-            }
-        },
+        let (low, high) = self.halves();
+        state.write_u128(u128::from(low) | u128::from(high) << 64);
     }
 }
 
 /// Makes hashers for short words, several times as fast as the standard ones. Seeded at random, as
 /// those are, so that a server cannot choose words that collide.
 #[derive(Clone)]
-struct Seed(u64);
+struct Seed(u64, u64);
 
-struct Fold(u64);
+struct Fold(u64, u64);
 
 impl Default for Seed {
     fn default() -> Seed {
-        Seed(RandomState::new().hash_one(0_u64))
+        let random = RandomState::new();
+        Seed(random.hash_one(0_u64), random.hash_one(1_u64))
     }
 }
 
@@ -95,33 +68,31 @@ impl BuildHasher for Seed {
     type Hasher = Fold;
 
     fn build_hasher(&self) -> Fold {
-        Fold(self.0)
+        Fold(self.0, self.1)
     }
 }
 
 impl Fold {
-    /// Multiplies to 128 bits and folds the halves: every bit of the word reaches every other.
-    fn mix(&mut self, value: u64) {
-        let product = u128::from(self.0 ^ value) * u128::from(0x9e37_79b9_7f4a_7c15_u64);
+    /// Multiplies to 128 bits and folds the halves: every bit reaches every other.
+    fn mix(&mut self, low: u64, high: u64) {
+        let product = u128::from(low ^ self.0) * u128::from(high ^ self.1);
         self.0 = (product as u64) ^ ((product >> 64) as u64);
     }
 }
 
 impl Hasher for Fold {
     fn write(&mut self, bytes: &[u8]) {
-        let (chunks, rest) = bytes.as_chunks::<8>();
-        for chunk in chunks {
-            self.mix(u64::from_le_bytes(*chunk));
+        for at in (0..bytes.len()).step_by(16) {
+            self.mix(eight_at(bytes, at), eight_at(bytes, at + 8));
         }
-        self.mix(packed(rest));
-    }
-
-    fn write_u64(&mut self, value: u64) {
-        self.mix(value);
     }
 
     fn write_u8(&mut self, value: u8) {
-        self.mix(u64::from(value));
+        self.mix(value.into(), 0);
+    }
+
+    fn write_u128(&mut self, value: u128) {
+        self.mix(value as u64, (value >> 64) as u64);
     }
 
     fn finish(&self) -> u64 {
@@ -145,10 +116,11 @@ mod tests {
         }
         let mut map = WordMap::default();
         for (place, word) in words.iter().enumerate() {
-            assert_eq!(map.get(word), None, "{word:?}");
-            map.insert(word, place);
+            assert_eq!(map.get(word.as_str().into()), None, "{word:?}");
+            map.insert(word.as_str().into(), place);
         }
-        assert!(words.iter().enumerate().all(|(place, word)| map.get(word) == Some(place)));
+        let found = |word: &String| map.get(word.as_str().into());
+        assert!(words.iter().enumerate().all(|(place, word)| found(word) == Some(place)));
         assert_eq!(map.len(), words.len());
     }
 }
