@@ -341,7 +341,7 @@ async fn forgetful_gate(target: &str) {
 
 /// A relay as most would write it: a router in front, a client with a pool behind.
 async fn pooled_relay(target: &str) {
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client");
     let target = format!("http://{target}");
     let router = axum::Router::new().fallback(move |request: Request<axum::body::Body>| {

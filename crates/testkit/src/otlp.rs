@@ -176,7 +176,7 @@ async fn listen() -> (TcpListener, String) {
 fn tls_acceptor() -> TlsAcceptor {
     let certificate = include_bytes!("../testdata/tls/server.pem");
     let key = include_bytes!("../testdata/tls/server-key.pem");
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let mut config = ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()

@@ -16,7 +16,7 @@ pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, Str
         Some(file) => parse(file, &read(file)?)?,
         None => Vec::new(),
     };
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
     let make = || -> Result<ClientConfig, rustls::Error> {
         let verifier =
             rustls_platform_verifier::Verifier::new_with_extra_roots(extra, provider.clone())?;

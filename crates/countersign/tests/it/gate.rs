@@ -294,7 +294,7 @@ pub(crate) async fn rest(
 
 pub(crate) fn http_client() -> reqwest::Client {
     // reqwest is built without a TLS provider of its own; none is needed on loopback.
-    let _ = rustls::crypto::ring::default_provider().install_default();
+    let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     reqwest::Client::builder().no_proxy().build().expect("a client")
 }
 

@@ -4,12 +4,13 @@
 
 use std::fmt;
 
+use aws_lc_rs::signature::Ed25519KeyPair;
 use base64ct::{Base64UrlUnpadded, Encoding as _};
 use ed25519_dalek::pkcs8::{
     DecodePrivateKey as _, DecodePublicKey as _, EncodePrivateKey as _, EncodePublicKey as _,
     KeypairBytes, spki::der::pem::LineEnding,
 };
-use ed25519_dalek::{Signature, Signer as _, VerifyingKey};
+use ed25519_dalek::{Signature, VerifyingKey};
 
 use super::{Hash, did};
 
@@ -34,6 +35,8 @@ pub enum KeyError {
 
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
+    /// The same key, for signatures: they take half the time here.
+    quick: Ed25519KeyPair,
     verification_method: String,
 }
 
@@ -75,12 +78,14 @@ impl SigningKey {
     }
 
     pub(super) fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
-        self.key.sign(bytes).to_bytes()
+        let signature = self.quick.sign(bytes);
+        signature.as_ref().try_into().expect("an Ed25519 signature has 64 bytes")
     }
 
     fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
         let verification_method = did::verification_method(&PublicKey(key.verifying_key()));
-        SigningKey { key, verification_method }
+        let quick = Ed25519KeyPair::from_seed_unchecked(key.as_bytes());
+        SigningKey { key, quick: quick.expect("32 bytes are a seed"), verification_method }
     }
 }
 

@@ -109,7 +109,7 @@ impl Tls {
 fn tls_config() -> Result<Arc<ClientConfig>, String> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let make = || -> Result<Arc<ClientConfig>, rustls::Error> {
-        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
         let verifier = rustls_platform_verifier::Verifier::new(provider.clone())?;
         let mut config = ClientConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?

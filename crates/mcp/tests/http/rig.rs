@@ -56,7 +56,7 @@ impl Service for Fixture {
 
 impl Rig {
     pub(crate) async fn start() -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let (said, events) = mpsc::unbounded_channel();
         let (ready_sender, ready) = mpsc::unbounded_channel();
         let release = Arc::new(Semaphore::new(0));
@@ -74,7 +74,7 @@ impl Rig {
         }))
         .await;
         // reqwest is built without a TLS provider of its own; none is needed on loopback.
-        let _ = rustls::crypto::ring::default_provider().install_default();
+        let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
         let http = reqwest::Client::new();
         let url = format!("http://{address}/mcp");
         Rig { url, sessions, events, release, ready, service, http }
