@@ -154,7 +154,7 @@ fn touch_all(
 macro_rules! touches {
     ($between:literal) => {
         concat!(
-            "SELECT started_us, agent, effective_class IS 'read', number
+            "SELECT started_us, agent * 2 + (effective_class IS 'read'), number
              FROM activity INDEXED BY activity_target WHERE target = ?1 ",
             $between,
             " ORDER BY started_us"
@@ -197,13 +197,14 @@ impl<'db> Touches<'db> {
             None => self.statement.query([target])?,
         };
         while let Some(row) = rows.next()? {
-            let record = row.get(3)?;
+            let record = row.get(2)?;
             if self.refused.has(record) {
                 continue;
             }
-            let agent = self.agents.get(row.get::<_, usize>(1)?).copied().flatten();
+            let who: usize = row.get(1)?;
+            let agent = self.agents.get(who / 2).copied().flatten();
             let agent = agent.unwrap_or_else(|| contention.agent(""));
-            let doing = if row.get(2)? { Doing::Read } else { Doing::Write };
+            let doing = if who % 2 == 1 { Doing::Read } else { Doing::Write };
             contention.push(Touch { agent, doing, at_us: row.get(0)?, record });
         }
         Ok(())
