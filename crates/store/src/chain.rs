@@ -10,14 +10,14 @@ use std::time::Instant;
 use domain::ledger::Hash;
 use domain::ledger::key::SigningKey;
 use domain::ledger::receipt::{Position, Receipt, Termination};
-use rusqlite::{Connection, OptionalExtension, ToSql, params};
+use rusqlite::{Connection, OptionalExtension, params};
 
-use crate::StoreError;
 use crate::columns::Columns;
-use crate::compose::Place;
+use crate::compose::{self, Place};
 use crate::filing::Owner;
-use crate::journal::Link;
+use crate::journal::{self, Journal, Link};
 use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
+use crate::{Durability, StoreError};
 
 /// An open chain and where its next receipt goes.
 pub(crate) struct Chain {
@@ -27,6 +27,7 @@ pub(crate) struct Chain {
     pub(crate) end: End,
     /// Named in the first receipt, so that a chain which was deleted is missed.
     pub(crate) preceding: Option<Preceding>,
+    pub(crate) journal: Journal,
     _lock: Lock,
 }
 
@@ -67,13 +68,14 @@ impl Chain {
         db: &Connection,
         writers: &Path,
         key: Arc<SigningKey>,
-        now: &str,
+        durability: Durability,
     ) -> Result<Chain, StoreError> {
         let id = uuid::Uuid::now_v7().to_string();
         let lock = Lock::take(writers, &id)?.ok_or_else(|| {
             StoreError::Write(format!("another process holds the lock of chain {id}"))
         })?;
-        let preceding = preceding(db, i64::MAX)?;
+        let journal = Journal::open(writers, &id, durability)?;
+        let preceding = preceding(db, writers, i64::MAX)?;
         let number = db
             .prepare_cached(
                 "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
@@ -82,14 +84,14 @@ impl Chain {
             )?
             .insert(params![
                 id,
-                now,
+                compose::now(),
                 std::process::id(),
                 key.public().fingerprint().to_string(),
                 preceding.as_ref().map(|preceding| &preceding.chain_id),
                 preceding.as_ref().map(|preceding| preceding.sequence),
                 preceding.as_ref().map(|preceding| preceding.hash.to_string()),
             ])?;
-        Ok(Chain { number, id, key, end: End::default(), preceding, _lock: lock })
+        Ok(Chain { number, id, key, end: End::default(), preceding, journal, _lock: lock })
     }
 
     /// The place after `end`, which is the chain's own once that has been committed.
@@ -105,25 +107,30 @@ impl Chain {
     /// Takes over a chain whose writer is gone.
     pub(crate) fn adopt(
         db: &Connection,
+        writers: &Path,
         (number, id): (i64, String),
         key: Arc<SigningKey>,
         lock: Lock,
     ) -> Result<Chain, StoreError> {
-        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, number)?);
-        Ok(Chain { number, id, key, end, preceding, _lock: lock })
+        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, writers, number)?);
+        let journal = Journal::open(writers, &id, Durability::Process)?;
+        Ok(Chain { number, id, key, end, preceding, journal, _lock: lock })
     }
 }
 
 /// The newest chain before this one that has left a receipt.
-fn preceding(db: &Connection, before: i64) -> Result<Option<Preceding>, StoreError> {
+fn preceding(
+    db: &Connection,
+    writers: &Path,
+    before: i64,
+) -> Result<Option<Preceding>, StoreError> {
     let mut statement = db.prepare_cached(
-        "SELECT chain, chain_id FROM chains WHERE chain < ?1 AND status <> 'expired'
-         ORDER BY chain DESC",
+        "SELECT chain_id FROM chains WHERE chain < ?1 AND status <> 'expired' ORDER BY chain DESC",
     )?;
     let mut chains = statement.query([before])?;
     while let Some(row) = chains.next()? {
-        let (number, chain_id): (i64, String) = (row.get(0)?, row.get(1)?);
-        let end = end_of(db, number, &chain_id)?;
+        let chain_id: String = row.get(0)?;
+        let end = end_of(db, writers, &chain_id)?;
         if let Some(hash) = end.hash {
             return Ok(Some(Preceding { chain_id, sequence: end.sequence, hash }));
         }
@@ -132,7 +139,7 @@ fn preceding(db: &Connection, before: i64) -> Result<Option<Preceding>, StoreErr
 }
 
 /// The chain that this one names as the one before it, as it stood then.
-fn named_by(db: &Connection, number: i64) -> Result<Option<Preceding>, StoreError> {
+fn named_by(db: &Connection, writers: &Path, number: i64) -> Result<Option<Preceding>, StoreError> {
     let named: Option<(String, u64, String)> = db
         .query_row(
             "SELECT preceding, preceding_sequence, preceding_hash FROM chains
@@ -147,36 +154,26 @@ fn named_by(db: &Connection, number: i64) -> Result<Option<Preceding>, StoreErro
             Ok(Some(Preceding { chain_id, sequence, hash }))
         }
         // An older program kept no more than its name.
-        None => preceding(db, number),
+        None => preceding(db, writers, number),
     }
 }
 
 /// The last receipt of a chain, filed or not.
-pub(crate) fn end_of(db: &Connection, number: i64, chain_id: &str) -> Result<End, StoreError> {
-    let committed = last(
-        db,
-        "SELECT sequence, hash FROM journal WHERE chain = ?1 AND sequence IS NOT NULL",
-        (number, chain_id),
-    )?;
+fn end_of(db: &Connection, writers: &Path, chain_id: &str) -> Result<End, StoreError> {
+    let committed = journal::end_of(writers, chain_id).unwrap_or_default();
     let filed = filed_end_of(db, chain_id)?;
     Ok(if committed.sequence > filed.sequence { committed } else { filed })
 }
 
 /// The last one that is filed.
-fn filed_end_of(db: &Connection, chain_id: &str) -> Result<End, StoreError> {
-    let receipts = "SELECT sequence, receipt_hash FROM receipts WHERE chain_id = ?1";
-    last(db, receipts, (chain_id, chain_id))
-}
-
-fn last(
-    db: &Connection,
-    receipts: &str,
-    (which, chain_id): (impl ToSql, &str),
-) -> Result<End, StoreError> {
+pub(crate) fn filed_end_of(db: &Connection, chain_id: &str) -> Result<End, StoreError> {
     let found = db
-        .query_row(&format!("{receipts} ORDER BY sequence DESC LIMIT 1"), [which], |row| {
-            Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?))
-        })
+        .query_row(
+            "SELECT sequence, receipt_hash FROM receipts WHERE chain_id = ?1
+             ORDER BY sequence DESC LIMIT 1",
+            [chain_id],
+            |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)),
+        )
         .optional()?;
     let Some((sequence, hash)) = found else {
         return Ok(End::default());

@@ -28,7 +28,7 @@ pub(crate) struct Draft {
 
 enum Part {
     Start,
-    /// With the slot of the journal that holds the start.
+    /// With the entry of the journal that holds the start.
     End(i64, Arc<Ended>),
     Whole(Arc<Ended>),
 }
@@ -44,13 +44,18 @@ impl Draft {
         let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
         let link = receipted.map(|ended| compose::call(place, &self.call, ended, &compose::now()));
         let (call, ended) = (Some(self.call.clone()), ended.cloned());
-        Row { entry: 0, slot: 0, call, ended, start, link, promised: None }
+        Row { entry: 0, call, ended, start, link, promised: None }
     }
 
     fn answer(&mut self, result: Result<Safe, StoreError>) {
         if let Some(done) = self.done.take() {
             let _ = done.send(result);
         }
+    }
+
+    /// The start of a call that is made once it is safe.
+    pub(crate) fn permits(&self) -> bool {
+        matches!(self.part, Part::Start) && self.call.changes_things()
     }
 
     fn starts(&self, id: &str) -> bool {
@@ -64,7 +69,7 @@ pub(crate) struct Drafts {
     held: HashSet<ById>,
     /// The same in order of time, and among them some whose ends have come.
     order: VecDeque<(Instant, Arc<Started>)>,
-    /// Calls that run, with the slot of the journal that holds their start.
+    /// Calls that run, with the entry of the journal that holds their start.
     running: HashMap<ById, i64>,
     /// Ends of calls whose start is only now being written.
     early: Vec<Pending>,
@@ -180,7 +185,7 @@ impl Drafts {
         for (mut draft, row) in drafts.into_iter().zip(rows) {
             draft.answer(Ok(Safe::Committed));
             if let Part::Start = draft.part {
-                self.running.insert(ById(draft.call), row.slot);
+                self.running.insert(ById(draft.call), row.entry);
             }
         }
     }
@@ -216,6 +221,11 @@ impl Drafts {
                 }
             }
         }
+    }
+
+    /// Calls whose start is committed and whose end is not, with the entry that holds it.
+    pub(crate) fn running(&self) -> impl Iterator<Item = (i64, &Started)> {
+        self.running.iter().map(|(ById(call), entry)| (*entry, &**call))
     }
 
     /// Ends what still runs when the process ends.

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use rusqlite::Connection;
 
-use crate::chain::end_of;
+use crate::chain::filed_end_of;
 use crate::filing::Along;
 use crate::writer::Writer;
 use crate::{StoreError, compose};
@@ -16,10 +16,10 @@ use crate::{StoreError, compose};
 impl Writer {
     /// Lets one chain go, if one is old enough.
     pub(crate) fn expire_chain(&mut self) -> Result<bool, StoreError> {
-        let Some((number, chain_id)) = self.retention.expired_chain(&self.db)? else {
+        let Some(chain_id) = self.retention.expired_chain(&self.db)? else {
             return Ok(false);
         };
-        let last = end_of(&self.db, number, &chain_id)?;
+        let last = filed_end_of(&self.db, &chain_id)?;
         export(&self.db, &chain_id, &self.home.join("exports"))?;
         let along = Along::Expired(&chain_id);
         self.issue(along, |place| compose::expired(place, &chain_id, last))?;

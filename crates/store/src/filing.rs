@@ -67,7 +67,7 @@ impl Clerk {
         let ended: HashSet<i64> = rows.iter().filter_map(|row| row.start).collect();
         for row in rows {
             // A start whose end lies in the same rows is filed with it.
-            let ends_here = row.ended.is_none() && ended.contains(&row.slot);
+            let ends_here = row.ended.is_none() && ended.contains(&row.entry);
             if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
                 changed += 1;
                 self.file_call(db, (owner.chain, changed), call, row)?;

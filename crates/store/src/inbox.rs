@@ -82,6 +82,12 @@ impl Inbox {
         plain.then(|| inner.messages.drain(..).collect())
     }
 
+    /// Gives back what was taken. Only who has the writer may do it.
+    pub(crate) fn put_back(&self, messages: Vec<Message>) {
+        let mut inner = self.lock();
+        messages.into_iter().rev().for_each(|message| inner.messages.push_front(message));
+    }
+
     /// Sees to it that the writer's thread is at work by then.
     pub(crate) fn wake_by(&self, time: Instant) {
         let mut inner = self.lock();

@@ -170,7 +170,7 @@ impl Store {
             keys,
             health: health.clone(),
             on_failure: rules.on_failure,
-            waits_for_disk: rules.durability == Durability::Disk,
+            durability: rules.durability,
             retention: Retention::new(retention_rules(rules), Instant::now()),
             changes: changes_sender,
             home: home.to_owned(),

@@ -12,6 +12,12 @@ pub(crate) const COMMIT_MAX: usize = 256;
 /// Entries that a caller commits on its own thread, tens of microseconds; more are for the writer's.
 pub(crate) const AT_ONCE_MAX: usize = 4;
 
+/// A journal begins anew once it is so long; by then nearly all of it has been filed.
+pub(crate) const JOURNAL_BYTES_MAX: u64 = 8 * 1024 * 1024;
+
+/// Memory kept for what is written to it, a few hundred calls of the usual size.
+pub(crate) const JOURNAL_BYTES_KEPT: usize = 512 * 1024;
+
 /// Rows are signed and filed once there are so many.
 pub(crate) const FILE_FROM: usize = 64;
 

@@ -15,6 +15,7 @@ use crate::filing::{Along, Clerk};
 use crate::journal::{self, Row};
 use crate::keys::Keys;
 use crate::limits::FILE_MAX;
+use crate::record::Started;
 
 /// Closes every chain whose writer is gone. The caller holds the maintenance lock.
 pub(crate) fn recover(
@@ -23,13 +24,13 @@ pub(crate) fn recover(
     keys: &Keys,
 ) -> Result<usize, StoreError> {
     let mut closed = 0;
-    for left in left_open(db)? {
+    for left in left_open(db, writers)? {
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
         };
         // Its writer may have ended it properly just before its lock was taken.
-        if left_open(db)?.iter().any(|chain| chain.number == left.number) {
-            close(db, left, lock, keys)?;
+        if left_open(db, writers)?.iter().any(|chain| chain.number == left.number) {
+            close(db, writers, left, lock, keys)?;
             closed += 1;
         }
     }
@@ -43,24 +44,34 @@ struct Left {
     is_open: bool,
 }
 
-fn left_open(db: &Connection) -> Result<Vec<Left>, StoreError> {
+/// Chains that were not closed, and those of which something is left beside the tables.
+fn left_open(db: &Connection, writers: &Path) -> Result<Vec<Left>, StoreError> {
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status = 'open' FROM chains
-         WHERE status = 'open' OR chain IN (SELECT chain FROM journal) ORDER BY chain",
+         WHERE status = 'open' OR chain IN (SELECT chain FROM journal)
+           OR chain_id IN (SELECT value FROM json_each(?1))
+         ORDER BY chain",
     )?;
-    let rows = statement.query_map([], |row| {
+    let journals = serde_json::to_string(&journal::chains(writers)).unwrap_or_default();
+    let rows = statement.query_map([journals], |row| {
         let (number, chain_id) = (row.get(0)?, row.get(1)?);
         Ok(Left { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-fn close(db: &mut Connection, left: Left, lock: Lock, keys: &Keys) -> Result<(), StoreError> {
+fn close(
+    db: &mut Connection,
+    writers: &Path,
+    left: Left,
+    lock: Lock,
+    keys: &Keys,
+) -> Result<(), StoreError> {
     let key = keys.of(&left.key)?;
-    let chain = Chain::adopt(db, (left.number, left.chain_id), key, lock)?;
+    let mut chain = Chain::adopt(db, writers, (left.number, left.chain_id), key, lock)?;
     let mut end = chain.end;
     let mut clerk = Clerk::default();
-    let mut rows = journal::unfiled(db, chain.number)?;
+    let (mut rows, starts) = journal::Left::read(db, chain.number, &mut chain.journal)?.sort();
     for row in &mut rows {
         compose_again(&chain, &mut end, row);
         row.sign(&chain.key);
@@ -68,13 +79,15 @@ fn close(db: &mut Connection, left: Left, lock: Lock, keys: &Keys) -> Result<(),
     for rows in rows.chunks(FILE_MAX) {
         clerk.file(db, chain.owner(), rows, Along::Nothing)?;
     }
-    if !left.is_open {
-        return journal::clear(db, chain.number);
+    if left.is_open {
+        let mut rows = end_calls(db, &chain, &mut end, starts)?;
+        rows.push(Row::of(compose::closing(chain.place(&mut end), Termination::Interrupted)));
+        rows.iter_mut().for_each(|row| row.sign(&chain.key));
+        clerk.file(db, chain.owner(), &rows, Along::Closed(Termination::Interrupted))?;
+    } else {
+        journal::clear(db, chain.number)?;
     }
-    let mut rows = end_calls(db, &chain, &mut end)?;
-    rows.push(Row::of(compose::closing(chain.place(&mut end), Termination::Interrupted)));
-    rows.iter_mut().for_each(|row| row.sign(&chain.key));
-    clerk.file(db, chain.owner(), &rows, Along::Closed(Termination::Interrupted))?;
+    chain.journal.remove();
     Ok(())
 }
 
@@ -97,16 +110,20 @@ fn compose_again(chain: &Chain, end: &mut End, row: &mut Row) {
 }
 
 /// A receipt for each call that had started and not ended.
-fn end_calls(db: &Connection, chain: &Chain, end: &mut End) -> Result<Vec<Row>, StoreError> {
-    let mut rows = journal::open_calls(db, chain.number)?;
-    for row in &mut rows {
-        let Some(call) = &row.call else {
-            continue;
-        };
-        let ended = interrupted(call);
-        row.link = Some(compose::call(chain.place(end), call, &ended, &compose::now()));
-        row.ended = Some(Arc::new(ended));
-        (row.start, row.entry) = (Some(row.slot), 0);
+fn end_calls(
+    db: &Connection,
+    chain: &Chain,
+    end: &mut End,
+    starts: Vec<(i64, Arc<Started>)>,
+) -> Result<Vec<Row>, StoreError> {
+    let mut rows = Vec::new();
+    for (entry, call) in starts {
+        if journal::is_pending(db, &call.id)? {
+            let ended = interrupted(&call);
+            let mut row = Row::of(compose::call(chain.place(end), &call, &ended, &compose::now()));
+            (row.call, row.ended, row.start) = (Some(call), Some(Arc::new(ended)), Some(entry));
+            rows.push(row);
+        }
     }
     Ok(rows)
 }

@@ -45,23 +45,20 @@ impl Retention {
     }
 
     /// A chain that is closed and old enough to leave, the oldest first.
-    pub(crate) fn expired_chain(
-        &self,
-        db: &Connection,
-    ) -> Result<Option<(i64, String)>, StoreError> {
+    pub(crate) fn expired_chain(&self, db: &Connection) -> Result<Option<String>, StoreError> {
         if self.rules.receipt_days == 0 {
             return Ok(None);
         }
         let cutoff = crate::compose::date(days_ago(self.rules.receipt_days));
         let found = db
             .query_row(
-                "SELECT chain, chain_id FROM chains
+                "SELECT chain_id FROM chains
                  WHERE status NOT IN ('open', 'expired')
                    AND NOT EXISTS (SELECT 1 FROM receipts WHERE receipts.chain_id = chains.chain_id
                      AND receipts.timestamp >= ?1)
                  ORDER BY chain LIMIT 1",
                 [cutoff],
-                |row| Ok((row.get(0)?, row.get(1)?)),
+                |row| row.get(0),
             )
             .optional()?;
         Ok(found)

@@ -19,7 +19,7 @@ use crate::drafts::{Done, Draft, Drafts};
 use crate::filing::{Along, Clerk};
 use crate::health::Health;
 use crate::inbox::Inbox;
-use crate::journal::{Link, Row, Slots};
+use crate::journal::{Journal, Link, Row};
 use crate::keys::{self, Keys};
 use crate::limits::{
     AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_FROM, FILE_MAX,
@@ -29,7 +29,7 @@ use crate::record::Entry;
 use crate::retention::Retention;
 use crate::signer::Signer;
 use crate::transaction;
-use crate::{OnFailure, StoreError, recovery, state};
+use crate::{Durability, OnFailure, StoreError, recovery, state};
 
 pub(crate) enum Message {
     Append(Pending),
@@ -39,6 +39,27 @@ pub(crate) enum Message {
     Rotate(oneshot::Sender<Result<Arc<SigningKey>, StoreError>>),
     /// Ends the chain and the thread.
     Close(oneshot::Sender<Result<(), StoreError>>),
+}
+
+impl Message {
+    /// The start of a call that is made once it is safe.
+    fn permits(&self) -> bool {
+        match self {
+            Message::Append(Pending { entry: Entry::Started(call), .. }) => call.changes_things(),
+            Message::Append(_)
+            | Message::Signed(_)
+            | Message::Settle(_)
+            | Message::Rotate(_)
+            | Message::Close(_) => false,
+        }
+    }
+}
+
+/// Whether it is known that the tables can be written.
+#[derive(Clone, Copy)]
+enum Checked {
+    Yes,
+    No,
 }
 
 /// An entry and who waits for it.
@@ -57,8 +78,7 @@ pub(crate) struct Writer {
     pub(crate) keys: Keys,
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
-    /// Each commit waits for the disk: too long for a caller's thread.
-    pub(crate) waits_for_disk: bool,
+    pub(crate) durability: Durability,
     pub(crate) retention: Retention,
     /// The number of the last change that readers can see.
     pub(crate) changes: watch::Sender<i64>,
@@ -69,7 +89,6 @@ pub(crate) struct Writer {
 pub(crate) struct State {
     chain: Option<Chain>,
     clerk: Clerk,
-    slots: Slots,
     drafts: Drafts,
     /// Committed and not yet filed.
     unfiled: VecDeque<(Instant, Row)>,
@@ -131,7 +150,7 @@ impl Writer {
     fn turn(&mut self) -> bool {
         let pending = self.gather();
         self.refile();
-        self.commit(pending);
+        self.commit(pending, Checked::No);
         self.probe();
         self.make_room();
         self.sign();
@@ -158,39 +177,37 @@ impl Writer {
         }
     }
 
-    /// Commits the few entries that wait, if the file is free and nothing else is to be done.
+    /// Commits the few entries that wait, if nothing else is to be done.
     fn commit_few(&mut self) -> bool {
         let state = &self.state;
-        let busy = self.is_urgent() || self.is_stuck() || state.retaining || self.waits_for_disk;
+        // To wait for the disk is too long for a caller's thread.
+        let slow = self.durability == Durability::Disk || state.chain.is_none() || state.retaining;
         let crowded = state.unfiled.len() > UNFILED_MAX || state.unfiled_bytes > UNFILED_BYTES_MAX;
-        if busy || crowded || self.health.is_failing() {
-            return false;
-        }
-        let _ = self.db.busy_timeout(Duration::ZERO);
-        let begun = transaction::begin(&self.db);
-        let _ = self.db.busy_timeout(BUSY_TIMEOUT);
-        if begun.is_err() {
+        if slow || crowded || self.is_urgent() || self.is_stuck() || self.health.is_failing() {
             return false;
         }
         let Some(messages) = self.inbox.take_few(AT_ONCE_MAX) else {
-            let _ = transaction::finish(&self.db, |_| Ok(()));
             return false;
         };
+        if messages.iter().any(Message::permits) && !self.is_free() {
+            self.inbox.put_back(messages);
+            return false;
+        }
         let mut pending = Vec::with_capacity(messages.len());
         for message in messages {
             self.take(message, &mut pending);
         }
-        let drafts = self.state.drafts.sort(pending, false, Instant::now());
-        if drafts.is_empty() {
-            return transaction::finish(&self.db, |_| Ok(())).is_ok();
-        }
-        self.commit_drafts(drafts);
-        let early = self.state.drafts.early();
-        if !early.is_empty() {
-            self.commit(early);
-        }
+        self.commit(pending, Checked::Yes);
         self.sign();
         true
+    }
+
+    /// Whether the tables can be written without waiting for another process.
+    fn is_free(&self) -> bool {
+        let _ = self.db.busy_timeout(Duration::ZERO);
+        let free = transaction::whole(&self.db, |_| Ok(()));
+        let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+        free.is_ok()
     }
 
     /// Takes as much of what waits as goes into one commit.
@@ -243,13 +260,21 @@ impl Writer {
         !state.settling.is_empty() || !state.rotating.is_empty() || state.closing.is_some()
     }
 
-    fn commit(&mut self, mut pending: Vec<Pending>) {
+    fn commit(&mut self, mut pending: Vec<Pending>, checked: Checked) {
         loop {
             let urgent = self.is_urgent();
             let drafts = self.state.drafts.sort(pending, urgent, Instant::now());
             if !drafts.is_empty() {
-                match transaction::begin(&self.db) {
-                    Ok(()) => self.commit_drafts(drafts),
+                let checked = match checked {
+                    Checked::Yes => Ok(()),
+                    Checked::No => self.check(&drafts),
+                };
+                match checked.and_then(|()| self.write(&drafts)) {
+                    Ok(rows) => {
+                        self.recovered();
+                        self.state.drafts.committed(drafts, &rows);
+                        self.keep(rows);
+                    }
                     Err(error) => self.give_back(drafts, &error),
                 }
             }
@@ -262,53 +287,46 @@ impl Writer {
         self.state.filing.extend(self.state.settling.drain(..).map(|done| (committed, done)));
     }
 
-    /// Writes drafts in the transaction that was begun.
-    fn commit_drafts(&mut self, drafts: Vec<Draft>) {
-        match self.write(&drafts) {
-            Ok(rows) => {
-                self.recovered();
-                self.state.drafts.committed(drafts, &rows);
-                self.keep(rows);
-            }
-            Err(error) => self.give_back(drafts, &error),
-        }
-    }
-
     fn give_back(&mut self, drafts: Vec<Draft>, error: &StoreError) {
         self.failed(error);
         self.state.drafts.failed(drafts, error, self.on_failure);
         self.health.set_queue(self.state.drafts.queued(), QUEUE_MAX);
     }
 
-    /// Writes drafts as rows, and ends the transaction that was begun for them.
+    /// Writes drafts as rows of the journal.
     fn write(&mut self, drafts: &[Draft]) -> Result<Vec<Row>, StoreError> {
-        let State { chain, slots, .. } = &mut self.state;
-        let (keys, writers) = (&mut self.keys, &self.writers);
-        let written = transaction::finish(&self.db, |db| {
-            let opened = match chain {
-                Some(_) => None,
-                None => {
-                    let now = compose::now();
-                    Some(Chain::open(db, writers, keys.refreshed(db)?, &now)?)
-                }
-            };
-            let chain = chain.as_ref().or(opened.as_ref()).expect("one of them is there");
-            let mut end = chain.end;
-            let mut rows = Vec::with_capacity(drafts.len());
-            for draft in drafts {
-                let mut row = draft.row(chain.place(&mut end));
-                slots.write(db, chain.number, &mut row)?;
-                rows.push(row);
-            }
-            Ok((opened, end, rows))
-        });
-        let (opened, end, rows) = written.inspect_err(|_| slots.undo())?;
-        slots.keep();
-        if opened.is_some() {
-            *chain = opened;
-        }
+        self.open_chain()?;
+        let chain = self.state.chain.as_mut().expect("it was opened");
+        let mut end = chain.end;
+        let mut rows: Vec<Row> =
+            drafts.iter().map(|draft| draft.row(chain.place(&mut end))).collect();
+        chain.journal.append(&mut rows)?;
         self.set_end(end);
         Ok(rows)
+    }
+
+    /// What is committed must be filed soon. So a call that would change things is not made while the
+    /// tables are out of reach, and after a fault nothing is committed until they are not.
+    fn check(&self, drafts: &[Draft]) -> Result<(), StoreError> {
+        if self.state.refiled.is_some() {
+            return Err(self.health.fault());
+        }
+        if self.health.is_failing() || drafts.iter().any(Draft::permits) {
+            transaction::whole(&self.db, |_| Ok(()))?;
+        }
+        Ok(())
+    }
+
+    fn open_chain(&mut self) -> Result<(), StoreError> {
+        if self.state.chain.is_none() {
+            let Writer { db, keys, writers, durability, .. } = self;
+            let chain = transaction::whole(db, |db| {
+                let key = keys.refreshed(db)?;
+                Chain::open(db, writers, key, *durability)
+            })?;
+            self.state.chain = Some(chain);
+        }
+        Ok(())
     }
 
     /// Keeps committed rows until they are filed.
@@ -386,15 +404,31 @@ impl Writer {
         let filed = self.state.clerk.file(&self.db, chain.owner(), &rows, Along::Nothing);
         match filed {
             Ok(changed) => {
-                self.state.slots.release(&rows);
                 self.state.filed += rows.len() as u64;
                 self.health.set_rows(self.state.committed, self.state.filed);
                 self.changes.send_replace(changed);
+                self.shorten_journal();
             }
             Err(error) => {
                 self.failed(&error);
                 self.state.refiled = Some(rows);
             }
+        }
+    }
+
+    /// What was filed need not stay in the journal.
+    fn shorten_journal(&mut self) {
+        let State { chain, drafts, unfiled, unfiled_bytes, .. } = &mut self.state;
+        let Some(chain) = chain.as_mut().filter(|chain| chain.journal.is_long(*unfiled_bytes))
+        else {
+            return;
+        };
+        // What waits to be tried again may end a call whose start is there.
+        if drafts.queued() == 0
+            && let Err(error) =
+                chain.journal.begin_anew(drafts.running(), unfiled.iter().map(|(_, row)| row))
+        {
+            tracing::warn!("the journal grows: {error}");
         }
     }
 
@@ -427,8 +461,10 @@ impl Writer {
         if !self.health.is_failing() || self.is_stuck() {
             return;
         }
-        let now = compose::now();
-        match keys::note(&self.db, "probed_at", &now) {
+        let journal = self.state.chain.as_mut().map(|chain| &mut chain.journal);
+        let probed = keys::note(&self.db, "probed_at", &compose::now())
+            .and_then(|()| journal.map_or(Ok(()), Journal::probe));
+        match probed {
             Ok(()) => self.recovered(),
             Err(error) => self.failed(&error),
         }
@@ -479,10 +515,7 @@ impl Writer {
         along: Along<'_>,
         compose: impl FnOnce(Place<'_>) -> Link,
     ) -> Result<(), StoreError> {
-        if self.state.chain.is_none() {
-            transaction::begin(&self.db)?;
-            self.write(&[])?;
-        }
+        self.open_chain()?;
         self.file_all()?;
         let Some(chain) = &self.state.chain else {
             return Ok(());
@@ -500,7 +533,6 @@ impl Writer {
     fn finish(&mut self) -> Result<(), StoreError> {
         let interrupted = self.state.drafts.interrupt();
         if !interrupted.is_empty() {
-            transaction::begin(&self.db)?;
             let rows = self.write(&interrupted)?;
             self.keep(rows);
         }
@@ -508,7 +540,11 @@ impl Writer {
             return Ok(());
         }
         let termination = Termination::Complete;
-        self.issue(Along::Closed(termination), |place| compose::closing(place, termination))
+        self.issue(Along::Closed(termination), |place| compose::closing(place, termination))?;
+        if let Some(chain) = &self.state.chain {
+            chain.journal.remove();
+        }
+        Ok(())
     }
 
     /// Old things are let go, and what other processes left open is closed, by one process at a

@@ -16,7 +16,7 @@ use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
 use crate::gate::{Gate, eventually, program, scripted, scripted_upstream};
-use crate::ledger::{count, records, two_keys, whole_chains};
+use crate::ledger::{journals, records, two_keys, whole_chains};
 use crate::wire::Wire;
 
 /// Fifty in the long run.
@@ -107,7 +107,7 @@ fn random(below: usize) -> usize {
 /// Every answered call has its record and receipt, none is still pending, every chain is whole and
 /// has its end.
 fn check(home: &Path, answered: &[String]) {
-    assert_eq!(count(home, "SELECT count(*) FROM journal"), 0);
+    assert_eq!(journals(home), 0);
     let mut found: HashMap<String, Vec<Value>> = HashMap::new();
     for record in records(home) {
         let resource = record["resource"].as_str().unwrap_or_default().to_owned();

@@ -54,6 +54,12 @@ pub(crate) fn count(home: &Path, sql: &str) -> i64 {
     open(home).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
+/// How many processes have left something to be filed, or are at work.
+pub(crate) fn journals(home: &Path) -> usize {
+    let files = std::fs::read_dir(home.join("writers")).unwrap().map(|file| file.unwrap().path());
+    files.filter(|path| path.extension().is_some_and(|end| end == "journal")).count()
+}
+
 /// Every record, oldest first, with its receipt in `receipt` and the open object of it in
 /// `runtime`.
 pub(crate) fn records(home: &Path) -> Vec<Value> {

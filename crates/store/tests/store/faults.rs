@@ -9,7 +9,7 @@ use domain::tool::Class;
 use rusqlite::Connection;
 use store::{Entry, OnFailure, Safe, Store, StoreError};
 
-use super::support::{Home, Look, call, ended, rules, started, whole};
+use super::support::{Home, Look, call, ended, journal, journal_file, rules, started, whole};
 
 pub(crate) fn foreign(home: &Home) -> Connection {
     let db = Connection::open(home.path().join(store::FILE)).unwrap();
@@ -111,7 +111,7 @@ async fn a_ledger_of_a_newer_version_is_not_opened() {
 /// The files of a ledger at work, as a crash of the machine would leave them.
 fn copy(home: &Home) -> Home {
     let copy = Home::new();
-    for folder in ["", "keys"] {
+    for folder in ["", "keys", "writers"] {
         fs::create_dir_all(copy.path().join(folder)).unwrap();
         for file in fs::read_dir(home.path().join(folder)).unwrap().map(Result::unwrap) {
             if file.file_type().unwrap().is_file() {
@@ -146,21 +146,54 @@ async fn a_torn_log_costs_only_what_was_torn() {
     }
 }
 
+/// The file of the only journal.
+fn journal_of(home: &Home) -> PathBuf {
+    let chain = home.look().chains.last().unwrap().id.clone();
+    journal_file(home.path(), &chain)
+}
+
 #[tokio::test]
 async fn a_journal_that_was_changed_is_named() {
-    for change in
-        ["UPDATE journal SET started = substr(started, 1, 20)", "UPDATE journal SET started = '{}'"]
-    {
+    for change in ["{}", "{\"entry\":1,\"started\":{}}", "no JSON"] {
         let home = Home::new();
         let store = home.open();
         store.append(Entry::Started(Box::new(started(Class::Write)))).await.unwrap();
         store.settled().await;
         let copy = copy(&home);
-        let db = Connection::open(copy.path().join(store::FILE)).unwrap();
-        assert_eq!(db.execute(change, []).unwrap(), 1);
-        drop(db);
+        let journal = journal_of(&copy);
+        fs::write(&journal, format!("{change}\n")).unwrap();
         let error = Store::open(copy.path(), &rules()).err().unwrap();
-        assert!(error.to_string().contains("journal entry 1"), "{error}");
+        assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+        assert!(error.to_string().contains(journal.to_str().unwrap()), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_torn_journal_costs_only_what_was_torn() {
+    let home = Home::new();
+    let store = home.open();
+    call(&store, Class::Read).await.unwrap();
+    store.settled().await;
+    let journal = journal_of(&home);
+    let filed = fs::metadata(&journal).unwrap().len() as usize;
+    // While somebody else holds the tables, nothing more is filed.
+    let holder = foreign(&home);
+    let (first, safe) = call(&store, Class::Read).await.unwrap();
+    let (second, _) = call(&store, Class::Read).await.unwrap();
+    assert_eq!(safe, Safe::Committed);
+    let copy = copy(&home);
+    holder.execute_batch("COMMIT").unwrap();
+    let whole = fs::read(journal_of(&copy)).unwrap();
+    let line = filed + whole[filed..].iter().position(|&byte| byte == b'\n').unwrap() + 1;
+    for length in [whole.len() - 1, line + 1, line] {
+        let copy = self::copy(&copy);
+        fs::write(journal_of(&copy), &whole[..length]).unwrap();
+        copy.open().close().await.unwrap();
+        let look = copy.look();
+        look.assert_recorded(&first);
+        assert_eq!(look.status(&second), "absent", "nobody was told that it is safe");
+        assert_eq!(look.chains[0].status, ChainStatus::Interrupted);
+        assert!(!journal_file(copy.path(), &look.chains[0].id).exists());
     }
 }
 
@@ -175,12 +208,12 @@ async fn unfiled() -> (Home, String) {
     call(&store, Class::Read).await.unwrap();
     store.settled().await;
     let copy = copy(&home);
+    let chain = copy.look().chains[1].id.clone();
+    let promised = journal(copy.path(), &chain)[0]["receipt"]["hash"].as_str().unwrap().to_owned();
     let db = Connection::open(copy.path().join(store::FILE)).unwrap();
-    let promised: String = db.query_row("SELECT hash FROM journal", [], |row| row.get(0)).unwrap();
+    db.execute("DELETE FROM receipts WHERE receipt_hash = ?1", [&promised]).unwrap();
     db.execute_batch(
-        "DELETE FROM receipts WHERE receipt_hash IN (SELECT hash FROM journal);
-         DELETE FROM activity WHERE chain IN (SELECT chain FROM journal);
-         UPDATE chains SET filed = 0 WHERE chain IN (SELECT chain FROM journal);",
+        "DELETE FROM activity WHERE chain = 2; UPDATE chains SET filed = 0 WHERE chain = 2;",
     )
     .unwrap();
     (copy, promised)
@@ -202,11 +235,9 @@ async fn a_receipt_that_was_not_filed_is_made_again_as_it_was() {
 #[tokio::test]
 async fn a_receipt_tells_that_its_record_is_not_the_one_that_was_committed() {
     let (home, promised) = unfiled().await;
-    let db = Connection::open(home.path().join(store::FILE)).unwrap();
-    let change =
-        "UPDATE journal SET started = replace(started, '\"server\":\"', '\"server\":\"other-')";
-    assert_eq!(db.execute(change, []).unwrap(), 1);
-    drop(db);
+    let journal = journal_of(&home);
+    let text = fs::read_to_string(&journal).unwrap();
+    fs::write(&journal, text.replace("\"server\":\"", "\"server\":\"other-")).unwrap();
     home.open().close().await.unwrap();
     let look = home.look();
     let told = format!("\"promised_hash\":\"{promised}\"");

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
@@ -120,12 +120,23 @@ pub(crate) fn db(home: &Path) -> Connection {
     db
 }
 
+pub(crate) fn journal_file(home: &Path, chain: &str) -> PathBuf {
+    home.join("writers").join(format!("{chain}.journal"))
+}
+
+/// What stands in the journal of a chain.
+pub(crate) fn journal(home: &Path, chain: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(journal_file(home, chain)).unwrap_or_default();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
 /// What the file holds, with every chain checked.
 pub(crate) struct Look {
     pub(crate) chains: Vec<ChainLook>,
     /// The status of each call by its id.
     pub(crate) calls: HashMap<String, String>,
-    pub(crate) journal: u64,
+    /// Entries that are not filed.
+    pub(crate) journal: usize,
 }
 
 pub(crate) struct ChainLook {
@@ -151,14 +162,14 @@ impl Look {
         let mut statement = db.prepare("SELECT id, status FROM activity").unwrap();
         let calls = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
         let calls = calls.map(Result::unwrap).collect();
-        let journal = db
-            .query_row(
-                "SELECT COUNT(*) FROM journal JOIN chains USING (chain) WHERE entry > filed",
-                [],
-                |row| row.get(0),
-            )
-            .unwrap();
-        Look { chains, calls, journal }
+        let mut statement = db.prepare("SELECT chain_id, filed FROM chains").unwrap();
+        let filed = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+        let unfiled = filed.map(|chain| {
+            let (id, filed): (String, i64) = chain.unwrap();
+            let entries = journal(home, &id);
+            entries.iter().filter(|entry| entry["entry"].as_i64().unwrap() > filed).count()
+        });
+        Look { chains, calls, journal: unfiled.sum() }
     }
 
     pub(crate) fn receipt(&self, call: &str) -> Option<&Value> {
