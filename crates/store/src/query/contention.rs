@@ -1,6 +1,7 @@
 //! Agents that touched the same thing. The touches come from one index, target by target and in
 //! order of time, and are compared as they come; nothing but the graph is kept.
 
+use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use domain::ledger::contention::{AgentNumber, Contention, Doing, Graph, Kind, Question, Touch};
@@ -36,6 +37,9 @@ impl Default for Meetings {
 /// Fewer records than this are read before a second thread has begun.
 const SPLIT_MIN: i64 = 50_000;
 
+/// Fewer ids than this are read before a second thread has begun.
+const NAMES_SPLIT_MIN: usize = 1_000;
+
 impl Reader {
     /// The graph, with records by their ids. A call that was refused touched nothing.
     pub fn contention(&self, wanted: &Meetings) -> Result<Graph<String>, StoreError> {
@@ -56,14 +60,32 @@ impl Reader {
             Some(middle) => std::thread::scope(|scope| {
                 let later = scope.spawn(|| self.gather(wanted, Part::From(middle)));
                 let first = self.gather(wanted, Part::Before(middle))?;
-                let later = later
-                    .join()
-                    .map_err(|_| StoreError::Read("a reader of contention has ended".to_owned()))?;
-                Ok(first.followed_by(later?))
+                Ok(first.followed_by(joined(later)?))
             }),
         }?;
-        let graph = contention.finish();
-        self.readers.ask(|db| name_records(db, graph))
+        self.name_records(contention.finish())
+    }
+
+    /// By two threads as well, where there are many.
+    fn name_records(&self, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
+        let mut numbers: Vec<i64> =
+            graph.edges.iter().flat_map(|edge| &edge.records).copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let half = if numbers.len() < NAMES_SPLIT_MIN { 0 } else { numbers.len() / 2 };
+        let (first, later) = numbers.split_at(half);
+        let ask = |numbers| self.readers.ask_at_once(|db| ids(db, numbers));
+        let ids = std::thread::scope(|scope| {
+            let first = (!first.is_empty()).then(|| scope.spawn(|| ask(first)));
+            let later = ask(later)?;
+            let mut ids = first.map_or_else(|| Ok(Vec::new()), joined)?;
+            ids.extend(later);
+            Ok::<_, StoreError>(ids)
+        })?;
+        Ok(graph.with_records(|number| {
+            let place = numbers.binary_search(&number);
+            place.map_or_else(|_| String::new(), |place| ids[place].clone())
+        }))
     }
 
     fn gather(&self, wanted: &Meetings, part: Part<'_>) -> Result<Contention<i64>, StoreError> {
@@ -267,20 +289,15 @@ impl Refused {
     }
 }
 
-/// Asked for in order: neighbours lie on the same pages.
-fn name_records(db: &Connection, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
-    let mut numbers: Vec<i64> =
-        graph.edges.iter().flat_map(|edge| &edge.records).copied().collect();
-    numbers.sort_unstable();
-    numbers.dedup();
+/// The ids of records. Asked for in order: neighbours lie on the same pages.
+fn ids(db: &Connection, numbers: &[i64]) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
-    let mut ids = Vec::with_capacity(numbers.len());
-    for number in &numbers {
-        let id: Option<String> = statement.query_row([number], |row| row.get(0)).optional()?;
-        ids.push(id.unwrap_or_default());
-    }
-    Ok(graph.with_records(|number| {
-        let place = numbers.binary_search(&number);
-        place.map_or_else(|_| String::new(), |place| ids[place].clone())
-    }))
+    let id = |number| statement.query_row([number], |row| row.get(0)).optional();
+    let ids: Result<Vec<Option<String>>, _> = numbers.iter().map(id).collect();
+    Ok(ids?.into_iter().map(Option::unwrap_or_default).collect())
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
+    let ended = |_| StoreError::Read("a reader of contention has ended".to_owned());
+    thread.join().map_err(ended)?
 }
