@@ -3,6 +3,7 @@
 //! debug output.
 
 use std::fmt;
+use std::sync::OnceLock;
 
 use aws_lc_rs::signature::Ed25519KeyPair;
 use base64ct::{Base64UrlUnpadded, Encoding as _};
@@ -35,8 +36,9 @@ pub enum KeyError {
 
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
-    /// The same key, for signatures: they take half the time here.
-    quick: Ed25519KeyPair,
+    /// The same key for signatures, which take half the time so; made for the first of them, since its
+    /// library takes some memory as soon as it is used.
+    quick: OnceLock<Ed25519KeyPair>,
     verification_method: String,
 }
 
@@ -78,14 +80,16 @@ impl SigningKey {
     }
 
     pub(super) fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
-        let signature = self.quick.sign(bytes);
+        let quick = self.quick.get_or_init(|| {
+            Ed25519KeyPair::from_seed_unchecked(self.key.as_bytes()).expect("32 bytes are a seed")
+        });
+        let signature = quick.sign(bytes);
         signature.as_ref().try_into().expect("an Ed25519 signature has 64 bytes")
     }
 
     fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
         let verification_method = did::verification_method(&PublicKey(key.verifying_key()));
-        let quick = Ed25519KeyPair::from_seed_unchecked(key.as_bytes());
-        SigningKey { key, quick: quick.expect("32 bytes are a seed"), verification_method }
+        SigningKey { key, quick: OnceLock::new(), verification_method }
     }
 }
 

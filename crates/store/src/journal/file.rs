@@ -285,3 +285,82 @@ fn sync_folder(path: &Path, durability: Durability) -> io::Result<()> {
 fn cannot(path: &Path, error: &io::Error) -> StoreError {
     StoreError::Write(format!("'{}': {error}", path.display()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::journal::Left;
+    use crate::record::tests::started;
+
+    fn call(id: &str) -> Arc<Started> {
+        Arc::new(Started { id: id.to_owned(), ..started() })
+    }
+
+    fn start(id: &str) -> Row {
+        let call = Some(call(id));
+        Row { entry: 0, call, ended: None, start: None, link: None, promised: None }
+    }
+
+    fn end(id: &str, start: Option<i64>) -> Row {
+        let ended = Some(Arc::new(Ended::at_once(id.to_owned())));
+        Row { entry: 0, call: Some(call(id)), ended, start, link: None, promised: None }
+    }
+
+    /// What a later process finds: the entries beyond `filed` with their calls, and the starts.
+    fn found(writers: &Path, filed: i64) -> (Vec<(i64, String)>, Vec<i64>) {
+        let rows = Journal::open(writers, "c", Durability::Process).unwrap().read().unwrap();
+        let (unfiled, starts) = Left { rows, filed }.sort();
+        let id = |row: &Row| row.call.as_ref().map_or_else(String::new, |call| call.id.clone());
+        let unfiled = unfiled.iter().map(|row| (row.entry, id(row))).collect();
+        (unfiled, starts.into_iter().map(|(entry, _)| entry).collect())
+    }
+
+    #[test]
+    fn what_is_needed_is_carried_over_into_a_new_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "c", Durability::Disk).unwrap();
+        let mut rows = [start("runs"), start("ends"), start("new"), end("new", Some(3))];
+        journal.append(&mut rows).unwrap();
+        let mut later = [end("ends", Some(2)), start("last")];
+        journal.append(&mut later).unwrap();
+        let (unfiled, starts) = found(folder.path(), 4);
+        assert_eq!(unfiled, [(5, "ends".to_owned()), (6, "last".to_owned())]);
+        assert_eq!(starts, [1, 6]);
+
+        let before = journal.length;
+        let [running, ..] = &rows;
+        let running = [(running.entry, running.call.as_deref().unwrap())];
+        journal.begin_anew(running.into_iter(), later.iter()).unwrap();
+        assert!(journal.length < before);
+        assert_eq!(found(folder.path(), 4), (unfiled, starts));
+        journal.append(&mut [end("last", Some(6))]).unwrap();
+        assert_eq!(found(folder.path(), 6), (vec![(7, "last".to_owned())], vec![1]));
+    }
+
+    #[test]
+    fn what_was_not_committed_is_cut_before_anything_else_is_written() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
+        journal.append(&mut [start("first")]).unwrap();
+        // As a disk that is full in the middle of a write leaves it.
+        let mut torn = Vec::new();
+        write_row(&mut torn, &Row { entry: 2, ..start("refused") });
+        write_row(&mut torn, &Row { entry: 3, ..start("refused-too") });
+        journal.file.write_all_at(&torn, journal.length).unwrap();
+        journal.is_torn = true;
+        journal.probe().unwrap();
+        journal.append(&mut [end("first", Some(1))]).unwrap();
+        let (unfiled, starts) = found(folder.path(), 0);
+        assert_eq!(unfiled, [(1, "first".to_owned()), (2, "first".to_owned())]);
+        assert_eq!(starts, Vec::<i64>::new());
+    }
+
+    #[test]
+    fn an_empty_journal_leaves_no_file() {
+        let folder = tempfile::tempdir().unwrap();
+        let journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
+        assert_eq!(chains(folder.path()), ["c"]);
+        drop(journal);
+        assert_eq!(chains(folder.path()), Vec::<String>::new());
+    }
+}

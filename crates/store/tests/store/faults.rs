@@ -108,20 +108,6 @@ async fn a_ledger_of_a_newer_version_is_not_opened() {
     assert!(matches!(error, StoreError::Newer { found: 999, .. }), "{error}");
 }
 
-/// The files of a ledger at work, as a crash of the machine would leave them.
-fn copy(home: &Home) -> Home {
-    let copy = Home::new();
-    for folder in ["", "keys", "writers"] {
-        fs::create_dir_all(copy.path().join(folder)).unwrap();
-        for file in fs::read_dir(home.path().join(folder)).unwrap().map(Result::unwrap) {
-            if file.file_type().unwrap().is_file() {
-                fs::copy(file.path(), copy.path().join(folder).join(file.file_name())).unwrap();
-            }
-        }
-    }
-    copy
-}
-
 #[tokio::test]
 async fn a_torn_log_costs_only_what_was_torn() {
     let home = Home::new();
@@ -134,7 +120,7 @@ async fn a_torn_log_costs_only_what_was_torn() {
     }
     store.settled().await;
     for cut in [1, 5_000, 60_000] {
-        let copy = copy(&home);
+        let copy = home.copy();
         let log = copy.path().join("ledger.db-wal");
         let bytes = fs::metadata(&log).unwrap().len();
         fs::File::options().write(true).open(&log).unwrap().set_len(bytes - cut).unwrap();
@@ -159,7 +145,7 @@ async fn a_journal_that_was_changed_is_named() {
         let store = home.open();
         store.append(Entry::Started(Box::new(started(Class::Write)))).await.unwrap();
         store.settled().await;
-        let copy = copy(&home);
+        let copy = home.copy();
         let journal = journal_of(&copy);
         fs::write(&journal, format!("{change}\n")).unwrap();
         let error = Store::open(copy.path(), &rules()).err().unwrap();
@@ -181,12 +167,12 @@ async fn a_torn_journal_costs_only_what_was_torn() {
     let (first, safe) = call(&store, Class::Read).await.unwrap();
     let (second, _) = call(&store, Class::Read).await.unwrap();
     assert_eq!(safe, Safe::Committed);
-    let copy = copy(&home);
+    let copy = home.copy();
     holder.execute_batch("COMMIT").unwrap();
     let whole = fs::read(journal_of(&copy)).unwrap();
     let line = filed + whole[filed..].iter().position(|&byte| byte == b'\n').unwrap() + 1;
     for length in [whole.len() - 1, line + 1, line] {
-        let copy = self::copy(&copy);
+        let copy = copy.copy();
         fs::write(journal_of(&copy), &whole[..length]).unwrap();
         copy.open().close().await.unwrap();
         let look = copy.look();
@@ -207,7 +193,7 @@ async fn unfiled() -> (Home, String) {
     let store = home.open();
     call(&store, Class::Read).await.unwrap();
     store.settled().await;
-    let copy = copy(&home);
+    let copy = home.copy();
     let chain = copy.look().chains[1].id.clone();
     let promised = journal(copy.path(), &chain)[0]["receipt"]["hash"].as_str().unwrap().to_owned();
     let db = Connection::open(copy.path().join(store::FILE)).unwrap();

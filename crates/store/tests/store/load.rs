@@ -3,7 +3,7 @@
 use domain::tool::Class;
 use store::{Entry, Safe, Store};
 
-use super::support::{Home, call, ended, rules, started, whole};
+use super::support::{Home, call, ended, journal_file, payload, rules, started, whole};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn several_ledgers_on_one_home_keep_their_chains_apart() {
@@ -69,6 +69,34 @@ async fn thousands_of_calls_run_at_once() {
     }
     store.settled().await;
     assert_eq!(home.look().calls.len(), CALLS);
+}
+
+#[tokio::test]
+async fn a_journal_does_not_grow_with_the_ledger() {
+    const MEGABYTE: u64 = 1024 * 1024;
+    let home = Home::new();
+    let store = home.open();
+    let running = started(Class::Write);
+    let runs = running.id.clone();
+    store.append(Entry::Started(Box::new(running))).await.unwrap();
+    let mut answered = Vec::new();
+    for _ in 0..400 {
+        let call = started(Class::Read);
+        let mut end = ended(&call);
+        end.response = payload(&"x".repeat(60_000));
+        answered.push(call.id.clone());
+        store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
+    }
+    store.settled().await;
+    let chain = home.look().chains[0].id.clone();
+    let bytes = std::fs::metadata(journal_file(home.path(), &chain)).unwrap().len();
+    assert!(bytes < 16 * MEGABYTE, "{bytes} of 24 million are still there");
+    let copy = home.copy();
+    copy.open().close().await.unwrap();
+    let look = copy.look();
+    answered.iter().for_each(|id| look.assert_recorded(id));
+    assert_eq!(look.status(&runs), "interrupted");
+    assert!(look.receipt(&runs).is_some());
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -34,6 +35,20 @@ impl Home {
 
     pub(crate) fn look(&self) -> Look {
         Look::at(self.path())
+    }
+
+    /// The files of a ledger at work, as the end of its process would leave them.
+    pub(crate) fn copy(&self) -> Home {
+        let copy = Home::new();
+        for folder in ["", "keys", "writers"] {
+            fs::create_dir_all(copy.path().join(folder)).unwrap();
+            for file in fs::read_dir(self.path().join(folder)).unwrap().map(Result::unwrap) {
+                if file.file_type().unwrap().is_file() {
+                    fs::copy(file.path(), copy.path().join(folder).join(file.file_name())).unwrap();
+                }
+            }
+        }
+        copy
     }
 }
 
@@ -126,7 +141,7 @@ pub(crate) fn journal_file(home: &Path, chain: &str) -> PathBuf {
 
 /// What stands in the journal of a chain.
 pub(crate) fn journal(home: &Path, chain: &str) -> Vec<Value> {
-    let text = std::fs::read_to_string(journal_file(home, chain)).unwrap_or_default();
+    let text = fs::read_to_string(journal_file(home, chain)).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
@@ -251,11 +266,11 @@ fn check_chain(home: &Path, id: String, row_status: String, texts: &[String]) ->
 }
 
 pub(crate) fn public_keys(home: &Path) -> Vec<Hash> {
-    let files = std::fs::read_dir(home.join("keys")).unwrap().map(|file| file.unwrap().path());
+    let files = fs::read_dir(home.join("keys")).unwrap().map(|file| file.unwrap().path());
     files
         .filter(|path| path.to_string_lossy().ends_with(".public.pem"))
         .map(|path| {
-            let text = std::fs::read_to_string(path).unwrap();
+            let text = fs::read_to_string(path).unwrap();
             PublicKey::from_pem(&text).unwrap().fingerprint()
         })
         .collect()
