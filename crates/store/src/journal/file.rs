@@ -109,7 +109,7 @@ impl Journal {
 
     fn write(&mut self) -> Result<(), StoreError> {
         let written = self.try_write();
-        self.is_torn = written.is_err();
+        self.is_torn = written.is_err() && self.file.set_len(self.length).is_err();
         if self.lines.capacity() > JOURNAL_BYTES_KEPT {
             self.lines = Vec::new();
         }
@@ -147,18 +147,20 @@ impl Journal {
             write_line(&mut self.lines, &line);
         }
         unfiled.for_each(|row| write_row(&mut self.lines, row));
-        let new = self.path.with_extension("journal-new");
+        let new = self.new_path();
         let begun = create(&new, self.durability).and_then(|file| {
             file.set_len(0)?;
             file.write_all_at(&self.lines, 0)?;
             sync(&file, self.durability)?;
             fs::rename(&new, &self.path)?;
-            sync_folder(&self.path, self.durability)?;
             Ok(file)
         });
-        self.file = begun.map_err(|error| cannot(&new, &error))?;
+        self.file = begun.map_err(|error| {
+            let _ = fs::remove_file(&new);
+            cannot(&new, &error)
+        })?;
         self.length = self.lines.len() as u64;
-        Ok(())
+        sync_folder(&self.path, self.durability).map_err(|error| cannot(&self.path, &error))
     }
 
     /// All that a dead process left, in order. A line that it did not finish was promised to nobody.
@@ -194,6 +196,12 @@ impl Journal {
     pub(crate) fn remove(&self) {
         // Where it stays, the next process finds that all of it has been filed.
         let _ = fs::remove_file(&self.path);
+        // Is there only where the process ended before it could take the other's place.
+        let _ = fs::remove_file(self.new_path());
+    }
+
+    fn new_path(&self) -> PathBuf {
+        self.path.with_extension("journal-new")
     }
 }
 
