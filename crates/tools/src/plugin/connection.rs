@@ -207,6 +207,8 @@ async fn keep(
             tell.send_replace(Some(reason));
         }
         Some(reason) = given_up.recv() => {
+            // One that has just died refuses the question before its end is noticed.
+            let reason = explained(&mut process, &heard, reason).await;
             tell.send_replace(Some(reason));
         }
         () = end.cancelled() => host.goodbye().await,
