@@ -36,8 +36,8 @@ pub enum KeyError {
 
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
-    /// The same key for signatures, which take half the time so; made for the first of them, since its
-    /// library takes some memory as soon as it is used.
+    /// The same key for signatures, which take less than two thirds of the time so; made for the first
+    /// of them, since its library takes some memory as soon as it is used.
     quick: OnceLock<Ed25519KeyPair>,
     verification_method: String,
 }

@@ -102,20 +102,6 @@ async fn a_rotation_comes_through_under_load_and_the_chain_holds() {
     assert_eq!(home.look().chains[0].status, ChainStatus::Complete);
 }
 
-/// A copy of a home as a killed process would leave it: nobody holds its locks.
-fn killed(home: &Home) -> Home {
-    let copy = Home::new();
-    for folder in ["", "keys", "writers"] {
-        fs::create_dir_all(copy.path().join(folder)).unwrap();
-        for file in fs::read_dir(home.path().join(folder)).unwrap().map(Result::unwrap) {
-            if file.file_type().unwrap().is_file() {
-                fs::copy(file.path(), copy.path().join(folder).join(file.file_name())).unwrap();
-            }
-        }
-    }
-    copy
-}
-
 #[tokio::test]
 async fn chains_of_dead_processes_are_closed_with_the_key_they_were_written_with() {
     let home = Home::new();
@@ -128,7 +114,7 @@ async fn chains_of_dead_processes_are_closed_with_the_key_they_were_written_with
         store.append(Entry::Started(Box::new(started(Class::Write)))).await.unwrap();
         store.settled().await;
     }
-    let copy = killed(&home);
+    let copy = home.copy();
     let store = copy.open();
     assert_eq!(store.key().public(), new);
     let look = copy.look();

@@ -37,7 +37,7 @@ impl Home {
         Look::at(self.path())
     }
 
-    /// The files of a ledger at work, as the end of its process would leave them.
+    /// A copy as a killed process would leave it: nobody holds its locks.
     pub(crate) fn copy(&self) -> Home {
         let copy = Home::new();
         for folder in ["", "keys", "writers"] {
