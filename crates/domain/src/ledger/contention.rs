@@ -10,6 +10,7 @@ mod meeting;
 mod tests;
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 pub use graph::{EDGES_MAX, Edge, Graph, NODES_MAX, Node, RECORDS_MAX, RESOURCES_MAX};
 use meeting::{Edges, Key, Meeting, Meetings};
@@ -101,7 +102,7 @@ pub struct Contention<R> {
     seen_at: Vec<u64>,
     key_number: u64,
     system: String,
-    resource: String,
+    resource: Arc<str>,
     crowd: Crowd<R>,
     edges: Edges<R>,
     /// Those of the systems before, in order.
@@ -118,7 +119,7 @@ impl<R: Copy> Contention<R> {
             seen_at: Vec::new(),
             key_number: 0,
             system: String::new(),
-            resource: String::new(),
+            resource: Arc::from(""),
             crowd: Crowd::default(),
             edges: Edges::default(),
             gathered: Vec::new(),
@@ -146,7 +147,7 @@ impl<R: Copy> Contention<R> {
             self.gather();
             system.clone_into(&mut self.system);
         }
-        resource.clone_into(&mut self.resource);
+        self.resource = Arc::from(resource);
         self.key_number += 1;
     }
 
@@ -155,10 +156,15 @@ impl<R: Copy> Contention<R> {
         let AgentNumber(agent) = touch.agent;
         self.count(agent, touch.doing);
         let key = Key { number: self.key_number, resource: &self.resource };
+        let oldest = touch.at_us.saturating_sub(self.question.window_us);
+        // Whoever was here is too long gone to be met.
+        if self.crowd.latest_us().is_some_and(|latest| latest < oldest) {
+            self.crowd.leave_all(key, &mut self.edges);
+        }
         let place = self.crowd.place(agent, |meetings, place, agents| {
             meetings.leave(place, agents, key, &mut self.edges);
         });
-        self.meet(place, &touch);
+        self.meet(place, &touch, oldest);
         self.crowd.remember(place, &touch);
     }
 
@@ -219,8 +225,7 @@ impl<R: Copy> Contention<R> {
     }
 
     /// Compares a touch with the latest ones of everybody else within the window.
-    fn meet(&mut self, me: usize, touch: &Touch<R>) {
-        let oldest = touch.at_us.saturating_sub(self.question.window_us);
+    fn meet(&mut self, me: usize, touch: &Touch<R>, oldest: i64) {
         let Crowd { order, members, meetings, turn, .. } = &mut self.crowd;
         let my_read = members[me].last_read.filter(|_| touch.doing == Doing::Write);
         for &other in order.iter().rev() {
@@ -322,6 +327,10 @@ impl<R: Copy> Crowd<R> {
         self.agents[place] = agent;
         self.members[place] = member;
         place
+    }
+
+    fn latest_us(&self) -> Option<i64> {
+        self.order.last().map(|place| self.members[usize::from(*place)].latest_us)
     }
 
     fn come_last(&mut self, place: usize) {

@@ -1,12 +1,15 @@
 //! Agents that touched the same thing. The touches come from one index, target by target and in
 //! order of time, and are compared as they come; nothing but the graph is kept.
 
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
 use domain::ledger::contention::{AgentNumber, Contention, Doing, Graph, Kind, Question, Touch};
 use jiff::Timestamp;
-use rusqlite::{CachedStatement, Connection, OptionalExtension};
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::Null;
+use rusqlite::{Connection, OptionalExtension};
 
 use super::Reader;
 use crate::StoreError;
@@ -75,16 +78,15 @@ impl Reader {
         let half = if numbers.len() < NAMES_SPLIT_MIN { 0 } else { numbers.len() / 2 };
         let (first, later) = numbers.split_at(half);
         let ask = |numbers| self.readers.ask_at_once(|db| ids(db, numbers));
-        let ids = std::thread::scope(|scope| {
+        let (first, later) = std::thread::scope(|scope| {
             let first = (!first.is_empty()).then(|| scope.spawn(|| ask(first)));
             let later = ask(later)?;
-            let mut ids = first.map_or_else(|| Ok(Vec::new()), joined)?;
-            ids.extend(later);
-            Ok::<_, StoreError>(ids)
+            Ok::<_, StoreError>((first.map_or_else(|| Ok(Ids::default()), joined)?, later))
         })?;
         Ok(graph.with_records(|number| {
-            let place = numbers.binary_search(&number);
-            place.map_or_else(|_| String::new(), |place| ids[place].clone())
+            let place = numbers.binary_search(&number).unwrap_or(usize::MAX);
+            let id = if place < half { first.get(place) } else { later.get(place - half) };
+            id.to_owned()
         }))
     }
 
@@ -94,9 +96,7 @@ impl Reader {
                 window_us: i64::try_from(wanted.window.as_micros()).unwrap_or(i64::MAX),
                 kind: wanted.kind,
             };
-            let mut contention = Contention::new(question);
-            touch_all(db, wanted, part, &mut contention)?;
-            Ok(contention)
+            touch_all(db, wanted, part, Contention::new(question))
         })
     }
 }
@@ -143,15 +143,20 @@ fn touch_all(
     db: &Connection,
     wanted: &Meetings,
     part: Part<'_>,
-    contention: &mut Contention<i64>,
-) -> Result<(), StoreError> {
-    let mut touches = Touches::new(db, wanted, contention)?;
+    contention: Contention<i64>,
+) -> Result<Contention<i64>, StoreError> {
+    let desk = Desk::set_up(db)?;
+    let mut gathering = Gathering::new(db, contention)?;
+    let is_bounded = wanted.start.is_some() || wanted.end.is_some();
+    let first_us = wanted.start.map_or(i64::MIN, Timestamp::as_microsecond);
+    let last_us = wanted.end.map_or(i64::MAX, Timestamp::as_microsecond);
+    let mut touches = db.prepare(if is_bounded { TOUCHES_BETWEEN } else { TOUCHES })?;
     let within = match part {
         Part::All => "?2 IS ?3",
         Part::Before(_) => "(system, resource) < (?2, ?3)",
         Part::From(_) => "(system, resource) >= (?2, ?3)",
     };
-    let mut targets = db.prepare_cached(&format!(
+    let mut targets = db.prepare(&format!(
         "SELECT target, system, resource FROM targets
          WHERE (?1 IS NULL OR system = ?1) AND {within} ORDER BY system, resource"
     ))?;
@@ -165,10 +170,18 @@ fn touch_all(
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
         let system = system.as_str().map_err(rusqlite::Error::from)?;
         let resource = resource.as_str().map_err(rusqlite::Error::from)?;
-        contention.turn_to(system, resource);
-        touches.of(row.get(0)?, contention)?;
+        gathering.turn_to(system, resource);
+        desk.put(gathering);
+        let target: i64 = row.get(0)?;
+        let done = |_: &rusqlite::Row<'_>| Ok(());
+        if is_bounded {
+            touches.query_row((target, first_us, last_us), done)?;
+        } else {
+            touches.query_row([target], done)?;
+        }
+        gathering = desk.take()?;
     }
-    Ok(())
+    Ok(gathering.contention)
 }
 
 /// The touches of one target, in order of time. To compare each with a time that nobody gave would
@@ -176,10 +189,9 @@ fn touch_all(
 macro_rules! touches {
     ($between:literal) => {
         concat!(
-            "SELECT started_us, agent * 2 + (effective_class IS 'read'), number
+            "SELECT gather(started_us, agent * 2 + (effective_class IS 'read'), number)
              FROM activity INDEXED BY activity_target WHERE target = ?1 ",
-            $between,
-            " ORDER BY started_us"
+            $between
         )
     };
 }
@@ -187,49 +199,83 @@ macro_rules! touches {
 pub(super) const TOUCHES: &str = touches!("");
 pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND started_us < ?3");
 
-/// Reads the touches of one target after another.
-struct Touches<'db> {
-    statement: CachedStatement<'db>,
-    between_us: Option<(i64, i64)>,
+/// What was gathered so far, and what is needed to read a touch.
+struct Gathering {
+    contention: Contention<i64>,
     /// By number; they are given from one on.
     agents: Vec<Option<AgentNumber>>,
     refused: Refused,
+    latest_us: i64,
 }
 
-impl<'db> Touches<'db> {
-    fn new(
-        db: &'db Connection,
-        wanted: &Meetings,
-        contention: &mut Contention<i64>,
-    ) -> Result<Touches<'db>, StoreError> {
-        let agents = agents(db, contention)?;
-        let is_bounded = wanted.start.is_some() || wanted.end.is_some();
-        let between_us = is_bounded.then_some((
-            wanted.start.map_or(i64::MIN, Timestamp::as_microsecond),
-            wanted.end.map_or(i64::MAX, Timestamp::as_microsecond),
-        ));
-        let sql = if is_bounded { TOUCHES_BETWEEN } else { TOUCHES };
-        let statement = db.prepare_cached(sql)?;
-        Ok(Touches { statement, between_us, agents, refused: Refused::read(db)? })
+impl Gathering {
+    fn new(db: &Connection, mut contention: Contention<i64>) -> Result<Gathering, StoreError> {
+        let agents = agents(db, &mut contention)?;
+        Ok(Gathering { contention, agents, refused: Refused::read(db)?, latest_us: i64::MIN })
     }
 
-    fn of(&mut self, target: i64, contention: &mut Contention<i64>) -> Result<(), StoreError> {
-        let mut rows = match self.between_us {
-            Some((first, last)) => self.statement.query((target, first, last))?,
-            None => self.statement.query([target])?,
-        };
-        while let Some(row) = rows.next()? {
-            let record = row.get(2)?;
-            if self.refused.has(record) {
-                continue;
-            }
-            let who: usize = row.get(1)?;
-            let agent = self.agents.get(who / 2).copied().flatten();
-            let agent = agent.unwrap_or_else(|| contention.agent(""));
-            let doing = if who % 2 == 1 { Doing::Read } else { Doing::Write };
-            contention.push(Touch { agent, doing, at_us: row.get(0)?, record });
+    fn turn_to(&mut self, system: &str, resource: &str) {
+        self.contention.turn_to(system, resource);
+        self.latest_us = i64::MIN;
+    }
+
+    fn push(&mut self, at_us: i64, who: usize, record: i64) -> rusqlite::Result<()> {
+        // SQL does not promise it to an aggregate; the walk of an index does.
+        if at_us < self.latest_us {
+            let error = "the touches of a target came out of order";
+            return Err(rusqlite::Error::UserFunctionError(error.into()));
         }
+        self.latest_us = at_us;
+        if self.refused.has(record) {
+            return Ok(());
+        }
+        let agent = self.agents.get(who / 2).copied().flatten();
+        let agent = agent.unwrap_or_else(|| self.contention.agent(""));
+        let doing = if who % 2 == 1 { Doing::Read } else { Doing::Write };
+        self.contention.push(Touch { agent, doing, at_us, record });
         Ok(())
+    }
+}
+
+/// Where the gathering lies between two targets. SQLite takes it up for the rows of one target and
+/// lays it down again: to step through those rows from outside costs half as much again.
+#[derive(Clone)]
+pub(super) struct Desk(Arc<Mutex<Option<Gathering>>>);
+
+impl Desk {
+    /// From now on the connection knows `gather`.
+    pub(super) fn set_up(db: &Connection) -> Result<Desk, StoreError> {
+        let desk = Desk(Arc::default());
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
+        db.create_aggregate_function("gather", 3, flags, desk.clone())?;
+        Ok(desk)
+    }
+
+    fn put(&self, gathering: Gathering) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gathering);
+    }
+
+    fn take(&self) -> rusqlite::Result<Gathering> {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let error = "a target's touches were not gathered one after the other";
+        taken.ok_or_else(|| rusqlite::Error::UserFunctionError(error.into()))
+    }
+}
+
+impl Aggregate<Gathering, Null> for Desk {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Gathering> {
+        self.take()
+    }
+
+    fn step(&self, row: &mut Context<'_>, gathering: &mut Gathering) -> rusqlite::Result<()> {
+        gathering.push(row.get(0)?, row.get(1)?, row.get(2)?)
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, all: Option<Gathering>) -> rusqlite::Result<Null> {
+        if let Some(gathering) = all {
+            self.put(gathering);
+        }
+        Ok(Null)
     }
 }
 
@@ -289,12 +335,32 @@ impl Refused {
     }
 }
 
-/// The ids of records. Asked for in order: neighbours lie on the same pages.
-fn ids(db: &Connection, numbers: &[i64]) -> Result<Vec<String>, StoreError> {
+/// The ids of records, one behind the other: there can be tens of thousands.
+#[derive(Default)]
+struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    fn get(&self, place: usize) -> &str {
+        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        self.ends.get(place).map_or("", |end| &self.text[start.unwrap_or(0)..*end])
+    }
+}
+
+/// Asked for in order: neighbours lie on the same pages. A record that is gone has no id.
+fn ids(db: &Connection, numbers: &[i64]) -> Result<Ids, StoreError> {
     let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
-    let id = |number| statement.query_row([number], |row| row.get(0)).optional();
-    let ids: Result<Vec<Option<String>>, _> = numbers.iter().map(id).collect();
-    Ok(ids?.into_iter().map(Option::unwrap_or_default).collect())
+    let mut ids = Ids::default();
+    for number in numbers {
+        let mut rows = statement.query([number])?;
+        if let Some(row) = rows.next()? {
+            ids.text.push_str(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+        }
+        ids.ends.push(ids.text.len());
+    }
+    Ok(ids)
 }
 
 fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, StoreError>>) -> Result<T, StoreError> {

@@ -1,5 +1,7 @@
 //! The published form of contention.
 
+use std::sync::Arc;
+
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
@@ -42,7 +44,7 @@ pub struct Edge<R> {
     pub kind: Kind,
     pub system: String,
     /// The closest meetings first.
-    pub resources: Vec<String>,
+    pub resources: Vec<Arc<str>>,
     pub resources_total: u64,
     pub meetings: u64,
     #[serde(serialize_with = "moment")]
@@ -143,7 +145,7 @@ pub(super) struct Closest<R> {
 struct Place<R> {
     gap_us: i64,
     key: u64,
-    resource: String,
+    resource: Arc<str>,
     records: [R; 3],
 }
 
@@ -156,7 +158,7 @@ impl<R> Default for Closest<R> {
 impl<R: Copy> Closest<R> {
     /// `key` is the number of the resource. It may come more than once, but then in a row: each of
     /// the two agents may have come first, and in a crowd they may have come again.
-    pub(super) fn add(&mut self, key: u64, resource: &str, meeting: &Meeting<R>) {
+    pub(super) fn add(&mut self, key: u64, resource: &Arc<str>, meeting: &Meeting<R>) {
         let gap_us = meeting.gap_us;
         let again = std::mem::replace(&mut self.latest_key, key) == key;
         self.total += u64::from(!again);
@@ -170,7 +172,7 @@ impl<R: Copy> Closest<R> {
             self.best.remove(known);
         }
         let at = self.best.partition_point(|place| place.gap_us <= gap_us);
-        let resource = resource.to_owned();
+        let resource = Arc::clone(resource);
         self.best.insert(at, Place { gap_us, key, resource, records: meeting.records });
         self.best.truncate(RESOURCES_MAX);
     }
@@ -184,7 +186,7 @@ impl<R: Copy> Closest<R> {
         self.best.truncate(RESOURCES_MAX);
     }
 
-    fn lists(self, kind: Kind) -> (Vec<String>, Vec<R>) {
+    fn lists(self, kind: Kind) -> (Vec<Arc<str>>, Vec<R>) {
         let each = if kind == Kind::StaleRead { 3 } else { 2 };
         let records = self.best.iter().flat_map(|place| &place.records[..each]).copied();
         let records = records.take(RECORDS_MAX - RECORDS_MAX % each).collect();

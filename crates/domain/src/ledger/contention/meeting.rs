@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
 
 use super::graph::{Closest, Edge, Node};
 use super::{CROWD_MAX, Kind};
@@ -47,7 +48,7 @@ impl<R: Copy> Meeting<R> {
 #[derive(Clone, Copy)]
 pub(super) struct Key<'a> {
     pub(super) number: u64,
-    pub(super) resource: &'a str,
+    pub(super) resource: &'a Arc<str>,
 }
 
 /// A square of places by places, one cell for each kind of meeting.

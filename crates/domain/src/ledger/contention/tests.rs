@@ -146,7 +146,7 @@ fn lists_are_bounded_and_the_closest_come_first() {
     let graph = contention.finish();
     let edge = &graph.edges[0];
     assert_eq!((edge.resources.len(), edge.records.len(), edge.resources_total), (20, 20, 50));
-    assert_eq!((edge.resources[0].as_str(), edge.smallest_gap_ms, edge.meetings), ("/49", 1, 50));
+    assert_eq!((&*edge.resources[0], edge.smallest_gap_ms, edge.meetings), ("/49", 1, 50));
 }
 
 #[test]
@@ -304,7 +304,7 @@ proptest! {
                     first: edge.first / 1000,
                     last: edge.last / 1000,
                     gap_us: edge.smallest_gap_ms,
-                    resources: edge.resources.iter().cloned().collect(),
+                    resources: edge.resources.iter().map(ToString::to_string).collect(),
                 };
                 prop_assert_eq!(edge.resources_total, edge.resources.len() as u64);
                 found.insert((low.clone(), high.clone(), kind, edge.system), expected);

@@ -6,7 +6,7 @@ use rusqlite::params_from_iter;
 use super::rig::{Rig, Row};
 use crate::Status;
 use crate::query::Filter;
-use crate::query::contention::{TOUCHES, TOUCHES_BETWEEN};
+use crate::query::contention::{Desk, TOUCHES, TOUCHES_BETWEEN};
 use crate::query::search::{Effort, Search};
 
 fn plan(rig: &Rig, sql: &str, search: &Search, more: usize) -> String {
@@ -112,6 +112,7 @@ fn records_in_order_of_their_number_are_not_sorted() {
 #[test]
 fn touches_come_from_their_index_in_order() {
     let rig = Rig::new(&[]);
+    let _desk = Desk::set_up(&rig.db).unwrap();
     let search = Filter::default().search(&rig.db, Effort::USUAL).unwrap().unwrap();
     for (sql, values) in [(TOUCHES, 1), (TOUCHES_BETWEEN, 3)] {
         let plan = plan(&rig, sql, &search, values);
