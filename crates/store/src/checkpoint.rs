@@ -3,6 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, Thread};
 
 use rusqlite::Connection;
 
@@ -10,17 +11,32 @@ use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_EVERY};
 use crate::{FILE, StoreError};
 
 /// The thread ends when this is dropped.
-pub(crate) struct Checkpoint(#[expect(dead_code, reason = "held, not used")] SyncSender<()>);
+pub(crate) struct Checkpoint {
+    alive: Option<SyncSender<()>>,
+    thread: Thread,
+}
 
 impl Checkpoint {
     pub(crate) fn spawn(home: &Path) -> Result<Checkpoint, StoreError> {
         let (file, log) = (home.join(FILE), home.join(format!("{FILE}-wal")));
         let (alive, ended) = sync_channel(0);
-        std::thread::Builder::new()
+        let thread = thread::Builder::new()
             .name("ledger-checkpoint".to_owned())
             .spawn(move || run(&file, &log, &ended))
             .map_err(|error| StoreError::Write(format!("cannot start a thread: {error}")))?;
-        Ok(Checkpoint(alive))
+        Ok(Checkpoint { alive: Some(alive), thread: thread.thread().clone() })
+    }
+
+    /// The log has grown. The thread has a look at it soon; until then it rests.
+    pub(crate) fn look(&self) {
+        self.thread.unpark();
+    }
+}
+
+impl Drop for Checkpoint {
+    fn drop(&mut self) {
+        self.alive = None;
+        self.thread.unpark();
     }
 }
 
@@ -28,6 +44,7 @@ fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
     let mut db = None;
     // The log keeps its size when it begins anew, so that only its growth or age says something.
     while ended.recv_timeout(CHECKPOINT_EVERY) == Err(RecvTimeoutError::Timeout) {
+        thread::park();
         let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
         if bytes < CHECKPOINT_BYTES {
             continue;

@@ -38,6 +38,14 @@ pub(crate) enum Along<'a> {
     Expired(&'a str),
 }
 
+/// Rows that are filed together, in one transaction.
+pub(crate) struct Filing<'a> {
+    owner: Owner<'a>,
+    /// The entries whose ends are among the rows.
+    ended: HashSet<i64>,
+    changed: i64,
+}
+
 impl Clerk {
     /// Files rows that lie together in the journal; their receipts are signed. The answer is the
     /// number of the last change.
@@ -48,35 +56,50 @@ impl Clerk {
         rows: &[Row],
         along: Along<'_>,
     ) -> Result<i64, StoreError> {
-        let filed = transaction::whole(db, |db| self.file_in(db, owner, rows, along));
+        let mut filing = Filing::begin(db, owner, rows)?;
+        let filed = self.add(db, &mut filing, rows);
+        self.finish(db, filing, filed, rows, along)
+    }
+
+    /// Files some of the rows.
+    pub(crate) fn add(
+        &mut self,
+        db: &Connection,
+        filing: &mut Filing<'_>,
+        rows: &[Row],
+    ) -> Result<(), StoreError> {
+        for row in rows {
+            // A start whose end lies in the same rows is filed with it.
+            let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
+            if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
+                filing.changed += 1;
+                self.file_call(db, (filing.owner.chain, filing.changed), call, row)?;
+            }
+            insert_receipt(db, filing.owner, row)?;
+        }
+        Ok(())
+    }
+
+    /// Commits the rows as a whole, or none of them where one could not be filed.
+    pub(crate) fn finish(
+        &mut self,
+        db: &Connection,
+        filing: Filing<'_>,
+        filed: Result<(), StoreError>,
+        rows: &[Row],
+        along: Along<'_>,
+    ) -> Result<i64, StoreError> {
+        let filed = transaction::finish(db, |db| {
+            filed?;
+            journal::filed(db, filing.owner.chain, rows)?;
+            bring_along(db, filing.owner, along)?;
+            Ok(filing.changed)
+        });
         // Numbers given in a transaction that failed are not numbers.
         filed.inspect_err(|_| {
             self.agents.clear();
             self.targets.clear();
         })
-    }
-
-    fn file_in(
-        &mut self,
-        db: &Connection,
-        owner: Owner<'_>,
-        rows: &[Row],
-        along: Along<'_>,
-    ) -> Result<i64, StoreError> {
-        let mut changed = latest_change(db)?;
-        let ended: HashSet<i64> = rows.iter().filter_map(|row| row.start).collect();
-        for row in rows {
-            // A start whose end lies in the same rows is filed with it.
-            let ends_here = row.ended.is_none() && ended.contains(&row.entry);
-            if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
-                changed += 1;
-                self.file_call(db, (owner.chain, changed), call, row)?;
-            }
-            insert_receipt(db, owner, row)?;
-        }
-        journal::filed(db, owner.chain, rows)?;
-        bring_along(db, owner, along)?;
-        Ok(changed)
     }
 
     /// A call that was filed when it started is ended; any other is inserted as a whole. An upsert
@@ -197,6 +220,18 @@ impl Clerk {
         }
         self.targets.insert(target.clone(), number);
         Ok(number)
+    }
+}
+
+impl<'a> Filing<'a> {
+    pub(crate) fn begin(
+        db: &Connection,
+        owner: Owner<'a>,
+        rows: &[Row],
+    ) -> Result<Filing<'a>, StoreError> {
+        transaction::begin(db)?;
+        let changed = latest_change(db).inspect_err(|_| transaction::give_up(db))?;
+        Ok(Filing { owner, ended: rows.iter().filter_map(|row| row.start).collect(), changed })
     }
 }
 

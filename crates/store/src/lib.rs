@@ -166,7 +166,7 @@ impl Store {
             writers,
             inbox: inbox.clone(),
             signer: Signer::spawn(inbox.clone())?,
-            _checkpoint: Checkpoint::spawn(home)?,
+            checkpoint: Checkpoint::spawn(home)?,
             keys,
             health: health.clone(),
             on_failure: rules.on_failure,

@@ -19,11 +19,14 @@ pub(crate) const JOURNAL_BYTES_MAX: u64 = 8 * 1024 * 1024;
 pub(crate) const JOURNAL_BYTES_KEPT: usize = 512 * 1024;
 
 /// Rows are signed and filed once there are so many.
-pub(crate) const FILE_FROM: usize = 64;
+pub(crate) const FILE_FROM: usize = 128;
 
 /// Rows signed and filed at a time: under load more, since the pages of indexes are written once for
-/// all of them. Commits wait while rows are filed, about 20 µs each.
-pub(crate) const FILE_MAX: usize = 128;
+/// all of them.
+pub(crate) const FILE_MAX: usize = 512;
+
+/// Rows filed before it is looked at whether a commit waits, about 20 µs each.
+pub(crate) const FILE_AT_ONCE: usize = 32;
 
 /// Rows are filed at the latest so much after their commit; readers promise a second.
 pub(crate) const FILE_AFTER: Duration = Duration::from_millis(50);
@@ -67,8 +70,8 @@ pub(crate) const STEPS_MAX: usize = 1_000;
 /// Bytes in the write-ahead log before a thread of its own copies them into the file.
 pub(crate) const CHECKPOINT_BYTES: u64 = 8 * 1024 * 1024;
 
-/// How often that thread looks at it.
-pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(500);
+/// Between two looks of that thread: pages that are written again and again are copied once.
+pub(crate) const CHECKPOINT_EVERY: Duration = Duration::from_millis(200);
 
 /// A page of the file. A receipt takes more than half of SQLite's usual 4 KiB, so that each would lie
 /// on a page of its own and be written with all of it.

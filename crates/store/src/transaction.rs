@@ -27,9 +27,16 @@ pub(crate) fn finish<T>(
         db.prepare_cached("COMMIT")?.execute([])?;
         Ok(done)
     });
-    if done.is_err() && !db.is_autocommit() {
+    if done.is_err() {
+        give_up(db);
+    }
+    done
+}
+
+/// Nothing of a transaction that was begun is kept.
+pub(crate) fn give_up(db: &Connection) {
+    if !db.is_autocommit() {
         // SQLite has given it up itself where this fails.
         let _ = db.execute_batch("ROLLBACK");
     }
-    done
 }

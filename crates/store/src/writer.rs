@@ -16,14 +16,14 @@ use crate::chain::{Chain, End, Lock};
 use crate::checkpoint::Checkpoint;
 use crate::compose::{self, Place};
 use crate::drafts::{Done, Draft, Drafts};
-use crate::filing::{Along, Clerk};
+use crate::filing::{Along, Clerk, Filing, Owner};
 use crate::health::Health;
 use crate::inbox::Inbox;
 use crate::journal::{Journal, Link, Row};
 use crate::keys::{self, Keys};
 use crate::limits::{
-    AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_FROM, FILE_MAX,
-    QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
+    AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_AT_ONCE,
+    FILE_FROM, FILE_MAX, QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 use crate::record::Entry;
 use crate::retention::Retention;
@@ -74,7 +74,7 @@ pub(crate) struct Writer {
     pub(crate) writers: PathBuf,
     pub(crate) inbox: Arc<Inbox>,
     pub(crate) signer: Signer,
-    pub(crate) _checkpoint: Checkpoint,
+    pub(crate) checkpoint: Checkpoint,
     pub(crate) keys: Keys,
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
@@ -96,8 +96,10 @@ pub(crate) struct State {
     /// Rows committed and rows filed since the start, for those who wait for the ones before them.
     committed: u64,
     filed: u64,
-    /// Rows are with the signer.
+    /// Rows are with the signer, or came back from it.
     signing: bool,
+    /// Signed rows that are to be filed next.
+    signed: Vec<Row>,
     /// Signed rows that could not be filed.
     refiled: Option<Vec<Row>>,
     settling: Vec<oneshot::Sender<()>>,
@@ -107,6 +109,13 @@ pub(crate) struct State {
     closing: Option<oneshot::Sender<Result<(), StoreError>>>,
     /// Retention has receipts to issue, as soon as the signer is idle.
     retaining: bool,
+}
+
+impl State {
+    /// More is committed than can be filed beside it.
+    fn is_crowded(&self) -> bool {
+        self.unfiled.len() > UNFILED_MAX || self.unfiled_bytes > UNFILED_BYTES_MAX
+    }
 }
 
 /// The writer, for its thread and for callers that commit what they have just appended. It is gone
@@ -152,6 +161,7 @@ impl Writer {
         self.refile();
         self.commit(pending, Checked::No);
         self.probe();
+        self.file_signed();
         self.make_room();
         self.sign();
         self.answer();
@@ -182,8 +192,12 @@ impl Writer {
         let state = &self.state;
         // To wait for the disk is too long for a caller's thread.
         let slow = self.durability == Durability::Disk || state.chain.is_none() || state.retaining;
-        let crowded = state.unfiled.len() > UNFILED_MAX || state.unfiled_bytes > UNFILED_BYTES_MAX;
-        if slow || crowded || self.is_urgent() || self.is_stuck() || self.health.is_failing() {
+        if slow
+            || state.is_crowded()
+            || self.is_urgent()
+            || self.is_stuck()
+            || self.health.is_failing()
+        {
             return false;
         }
         let Some(messages) = self.inbox.take_few(AT_ONCE_MAX) else {
@@ -225,10 +239,7 @@ impl Writer {
             // Whoever waits for it hears that the ledger is closed.
             Message::Append(_) if self.state.closing.is_some() => {}
             Message::Append(append) => pending.push(append),
-            Message::Signed(rows) => {
-                self.state.signing = false;
-                self.file(rows);
-            }
+            Message::Signed(rows) => self.state.signed = rows,
             Message::Settle(done) => self.state.settling.push(done),
             Message::Rotate(done) => self.state.rotating.push(done),
             Message::Close(done) => self.state.closing = Some(done),
@@ -238,6 +249,9 @@ impl Writer {
     /// How long nothing needs doing.
     fn wait(&self) -> Duration {
         let (state, now) = (&self.state, Instant::now());
+        if !state.signed.is_empty() {
+            return Duration::ZERO;
+        }
         if self.is_stuck() || self.health.is_failing() {
             return RETRY_EVERY;
         }
@@ -349,11 +363,7 @@ impl Writer {
 
     /// Where more is committed than can be filed beside it, commits wait.
     fn make_room(&mut self) {
-        while !self.state.signing
-            && self.state.refiled.is_none()
-            && (self.state.unfiled.len() > UNFILED_MAX
-                || self.state.unfiled_bytes > UNFILED_BYTES_MAX)
-        {
+        while !self.state.signing && self.state.refiled.is_none() && self.state.is_crowded() {
             self.sign_and_file();
         }
     }
@@ -397,22 +407,54 @@ impl Writer {
         self.state.signing = true;
     }
 
+    /// Files what has been signed, while the signer has the next rows.
+    fn file_signed(&mut self) {
+        let rows = std::mem::take(&mut self.state.signed);
+        if !rows.is_empty() {
+            self.state.signing = false;
+            self.sign();
+            self.file(rows);
+        }
+    }
+
     fn file(&mut self, rows: Vec<Row>) {
-        let Some(chain) = &self.state.chain else {
+        if let Some(earlier) = &mut self.state.refiled {
+            earlier.extend(rows);
             return;
-        };
-        let filed = self.state.clerk.file(&self.db, chain.owner(), &rows, Along::Nothing);
-        match filed {
+        }
+        match self.try_file(&rows) {
             Ok(changed) => {
                 self.state.filed += rows.len() as u64;
                 self.health.set_rows(self.state.committed, self.state.filed);
                 self.changes.send_replace(changed);
+                self.checkpoint.look();
                 self.shorten_journal();
             }
             Err(error) => {
                 self.failed(&error);
                 self.state.refiled = Some(rows);
             }
+        }
+    }
+
+    /// Nobody's commit waits for all of it.
+    fn try_file(&mut self, rows: &[Row]) -> Result<i64, StoreError> {
+        let chain = self.state.chain.as_ref().expect("what is signed is of a chain");
+        let (number, id) = (chain.number, chain.id.clone());
+        let mut filing = Filing::begin(&self.db, Owner { chain: number, chain_id: &id }, rows)?;
+        let mut filed = Ok(());
+        for some in rows.chunks(FILE_AT_ONCE) {
+            filed = filed.and_then(|()| self.state.clerk.add(&self.db, &mut filing, some));
+            self.commit_meanwhile();
+        }
+        self.state.clerk.finish(&self.db, filing, filed, rows, Along::Nothing)
+    }
+
+    /// Commits what waits. The tables are being written, so that need not be asked.
+    fn commit_meanwhile(&mut self) {
+        if !self.state.is_crowded() && !self.is_stuck() && !self.health.is_failing() {
+            let pending = self.gather();
+            self.commit(pending, Checked::Yes);
         }
     }
 

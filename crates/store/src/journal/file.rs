@@ -128,7 +128,7 @@ impl Journal {
 
     /// It is worth while to begin anew: much was added since, and little of it is still needed.
     pub(crate) fn is_long(&self, needed: usize) -> bool {
-        self.length > JOURNAL_BYTES_MAX && self.length / 4 > needed as u64
+        self.length > JOURNAL_BYTES_MAX && self.length / 16 > needed as u64
     }
 
     /// Goes on in a new file that holds what is still needed: the starts of calls that run, and what
