@@ -41,6 +41,7 @@ pub(crate) enum Along<'a> {
 /// Rows that are filed together, in one transaction.
 pub(crate) struct Filing<'a> {
     owner: Owner<'a>,
+    rows: &'a [Row],
     /// The entries whose ends are among the rows.
     ended: HashSet<i64>,
     changed: i64,
@@ -58,7 +59,7 @@ impl Clerk {
     ) -> Result<i64, StoreError> {
         let mut filing = Filing::begin(db, owner, rows)?;
         let filed = self.add(db, &mut filing, rows);
-        self.finish(db, filing, filed, rows, along)
+        self.finish(db, filing, filed, along)
     }
 
     /// Files some of the rows.
@@ -86,12 +87,11 @@ impl Clerk {
         db: &Connection,
         filing: Filing<'_>,
         filed: Result<(), StoreError>,
-        rows: &[Row],
         along: Along<'_>,
     ) -> Result<i64, StoreError> {
         let filed = transaction::finish(db, |db| {
             filed?;
-            journal::filed(db, filing.owner.chain, rows)?;
+            journal::filed(db, filing.owner.chain, filing.rows)?;
             bring_along(db, filing.owner, along)?;
             Ok(filing.changed)
         });
@@ -227,11 +227,12 @@ impl<'a> Filing<'a> {
     pub(crate) fn begin(
         db: &Connection,
         owner: Owner<'a>,
-        rows: &[Row],
+        rows: &'a [Row],
     ) -> Result<Filing<'a>, StoreError> {
         transaction::begin(db)?;
         let changed = latest_change(db).inspect_err(|_| transaction::give_up(db))?;
-        Ok(Filing { owner, ended: rows.iter().filter_map(|row| row.start).collect(), changed })
+        let ended = rows.iter().filter_map(|row| row.start).collect();
+        Ok(Filing { owner, rows, ended, changed })
     }
 }
 

@@ -18,11 +18,8 @@ pub(crate) const JOURNAL_BYTES_MAX: u64 = 8 * 1024 * 1024;
 /// Memory kept for what is written to it, a few hundred calls of the usual size.
 pub(crate) const JOURNAL_BYTES_KEPT: usize = 512 * 1024;
 
-/// Rows are signed and filed once there are so many.
-pub(crate) const FILE_FROM: usize = 128;
-
-/// Rows signed and filed at a time: under load more, since the pages of indexes are written once for
-/// all of them.
+/// Rows are signed and filed once there are so many, and so many at a time: the pages of indexes are
+/// written once for all of them.
 pub(crate) const FILE_MAX: usize = 512;
 
 /// Rows filed before it is looked at whether a commit waits, about 20 µs each.

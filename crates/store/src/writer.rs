@@ -23,7 +23,7 @@ use crate::journal::{Journal, Link, Row};
 use crate::keys::{self, Keys};
 use crate::limits::{
     AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_AT_ONCE,
-    FILE_FROM, FILE_MAX, QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
+    FILE_MAX, QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 use crate::record::Entry;
 use crate::retention::Retention;
@@ -115,6 +115,10 @@ impl State {
     /// More is committed than can be filed beside it.
     fn is_crowded(&self) -> bool {
         self.unfiled.len() > UNFILED_MAX || self.unfiled_bytes > UNFILED_BYTES_MAX
+    }
+
+    fn is_journal_long(&self) -> bool {
+        self.chain.as_ref().is_some_and(|chain| chain.journal.is_long(self.unfiled_bytes))
     }
 }
 
@@ -393,7 +397,7 @@ impl Writer {
         let Some((since, _)) = state.unfiled.front() else {
             return;
         };
-        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_FROM;
+        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_MAX;
         let due = urgent || since.elapsed() >= FILE_AFTER;
         let rests = !state.rotating.is_empty() || state.closing.is_some() || state.retaining;
         if state.signing || state.refiled.is_some() || rests || !due {
@@ -407,14 +411,18 @@ impl Writer {
         self.state.signing = true;
     }
 
-    /// Files what has been signed, while the signer has the next rows.
+    /// Files what has been signed, while the signer has the next rows: unless there is first something
+    /// to be done for which none may be under way.
     fn file_signed(&mut self) {
         let rows = std::mem::take(&mut self.state.signed);
-        if !rows.is_empty() {
-            self.state.signing = false;
-            self.sign();
-            self.file(rows);
+        if rows.is_empty() {
+            return;
         }
+        self.state.signing = false;
+        if !self.state.is_crowded() && !self.state.is_journal_long() {
+            self.sign();
+        }
+        self.file(rows);
     }
 
     fn file(&mut self, rows: Vec<Row>) {
@@ -444,10 +452,13 @@ impl Writer {
         let mut filing = Filing::begin(&self.db, Owner { chain: number, chain_id: &id }, rows)?;
         let mut filed = Ok(());
         for some in rows.chunks(FILE_AT_ONCE) {
-            filed = filed.and_then(|()| self.state.clerk.add(&self.db, &mut filing, some));
+            filed = self.state.clerk.add(&self.db, &mut filing, some);
+            if filed.is_err() {
+                break;
+            }
             self.commit_meanwhile();
         }
-        self.state.clerk.finish(&self.db, filing, filed, rows, Along::Nothing)
+        self.state.clerk.finish(&self.db, filing, filed, Along::Nothing)
     }
 
     /// Commits what waits. The tables are being written, so that need not be asked.
@@ -458,11 +469,12 @@ impl Writer {
         }
     }
 
-    /// What was filed need not stay in the journal.
+    /// What was filed need not stay in the journal. What is with the signer must, and is not known here.
     fn shorten_journal(&mut self) {
-        let State { chain, drafts, unfiled, unfiled_bytes, .. } = &mut self.state;
-        let Some(chain) = chain.as_mut().filter(|chain| chain.journal.is_long(*unfiled_bytes))
-        else {
+        if self.state.signing || !self.state.is_journal_long() {
+            return;
+        }
+        let State { chain: Some(chain), drafts, unfiled, .. } = &mut self.state else {
             return;
         };
         // What waits to be tried again may end a call whose start is there.
@@ -624,3 +636,6 @@ impl Drop for Writer {
         self.inbox.close();
     }
 }
+
+#[cfg(test)]
+mod tests;
