@@ -37,6 +37,8 @@ pub struct Filter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     ByNumber,
+    /// Of one agent after the other.
+    ByAgent,
     /// In some other order, to be sorted.
     Mixed,
 }
@@ -78,11 +80,17 @@ impl Filter {
         };
         let from = format!("activity INDEXED BY {index}");
         let both = part.conditions.clone().and(&rest);
-        if order == Order::ByNumber {
-            let pace = pace_through_all(db, &rest)?;
-            return Ok(pace.map(|pace| whole(&from, both, pace)));
-        }
-        let Some((count, first, last)) = extent(db, &from, &part.conditions)? else {
+        let extent = match order {
+            Order::ByNumber => {
+                let pace = pace_through_all(db, &rest)?;
+                return Ok(pace.map(|pace| whole(&from, both, pace)));
+            }
+            Order::ByAgent => extent(db, &extent_of_agents(), &part.conditions)?,
+            Order::Mixed => {
+                extent(db, &part.conditions.select(EXTENT, &from, ""), &part.conditions)?
+            }
+        };
+        let Some((count, first, last)) = extent else {
             return Ok(None);
         };
         let known_total = rest.is_empty().then_some(count);
@@ -230,7 +238,7 @@ fn of_agent(db: &Connection, agent: &str) -> Result<Option<Part>, StoreError> {
         [agent] => Part::led("activity_agent", Order::ByNumber, "agent = ?", [agent.into()]),
         _ => {
             let sql = format!("agent IN ({AGENTS})");
-            Part::led("activity_agent", Order::Mixed, &sql, names.map(Value::from))
+            Part::led("activity_agent", Order::ByAgent, &sql, names.map(Value::from))
         }
     };
     Ok(Some(part))
@@ -268,18 +276,32 @@ fn pace_through_all(db: &Connection, rest: &Conditions) -> Result<Option<Pace>, 
     Ok(first.zip(last).map(|(first, last)| Pace::InSteps { first, last }))
 }
 
+const EXTENT: &str = "COUNT(*), MIN(number), MAX(number)";
+
+/// The same of several agents, each by itself: the ends are found without a look at what lies between.
+fn extent_of_agents() -> String {
+    let of_one = |what: &str| {
+        format!("(SELECT {what} FROM activity INDEXED BY activity_agent WHERE agent = known.agent)")
+    };
+    format!(
+        "SELECT SUM({}), MIN({}), MAX({}) FROM ({AGENTS}) AS known",
+        of_one("COUNT(*)"),
+        of_one("MIN(number)"),
+        of_one("MAX(number)"),
+    )
+}
+
 /// How many records an index leads to, and between which numbers they lie.
 fn extent(
     db: &Connection,
-    from: &str,
+    sql: &str,
     conditions: &Conditions,
 ) -> Result<Option<(u64, i64, i64)>, StoreError> {
-    let sql = conditions.select("COUNT(*), MIN(number), MAX(number)", from, "");
-    let (count, first, last): (u64, Option<i64>, Option<i64>) =
-        db.prepare_cached(&sql)?.query_row(params_from_iter(conditions.values()), |row| {
+    let (count, first, last): (Option<u64>, Option<i64>, Option<i64>) =
+        db.prepare_cached(sql)?.query_row(params_from_iter(conditions.values()), |row| {
             Ok((row.get(0)?, row.get(1)?, row.get(2)?))
         })?;
-    Ok(first.zip(last).map(|(first, last)| (count, first, last)))
+    Ok(count.zip(first.zip(last)).map(|(count, (first, last))| (count, first, last)))
 }
 
 fn text(word: &str) -> Value {
