@@ -78,6 +78,10 @@ pub enum StoreError {
     Key(String),
     #[error("the ledger is damaged: {0}; move ledger.db aside, and a new one begins")]
     Corrupt(String),
+    #[error(
+        "a journal is damaged: {0}; move that file aside: what it holds and the ledger does not is lost"
+    )]
+    CorruptJournal(String),
     #[error("the ledger was written by a newer version (format {found}, this one knows {newest})")]
     Newer { found: usize, newest: usize },
     #[error("the ledger is closed")]
@@ -94,6 +98,7 @@ impl StoreError {
             | StoreError::Read(_)
             | StoreError::Key(_)
             | StoreError::Corrupt(_)
+            | StoreError::CorruptJournal(_)
             | StoreError::Newer { .. }
             | StoreError::Closed => Code::LedgerUnavailable,
         }
@@ -106,6 +111,7 @@ impl StoreError {
             StoreError::Read(_)
             | StoreError::Key(_)
             | StoreError::Corrupt(_)
+            | StoreError::CorruptJournal(_)
             | StoreError::Newer { .. }
             | StoreError::Closed
             | StoreError::Cursor(_) => self,

@@ -149,8 +149,11 @@ async fn a_journal_that_was_changed_is_named() {
         let journal = journal_of(&copy);
         fs::write(&journal, format!("{change}\n")).unwrap();
         let error = Store::open(copy.path(), &rules()).err().unwrap();
-        assert!(matches!(error, StoreError::Corrupt(_)), "{error}");
+        assert!(matches!(error, StoreError::CorruptJournal(_)), "{error}");
         assert!(error.to_string().contains(journal.to_str().unwrap()), "{error}");
+        fs::rename(&journal, copy.path().join("aside")).unwrap();
+        copy.open().close().await.unwrap();
+        assert_eq!(copy.look().chains[0].status, ChainStatus::Interrupted);
     }
 }
 
