@@ -62,6 +62,15 @@ enum Checked {
     No,
 }
 
+/// What is done between the rows that are filed.
+#[derive(Clone, Copy)]
+enum Beside {
+    /// What has come meanwhile is committed, so that nobody waits for all of the rows.
+    Commits,
+    /// Where all that is committed is to be filed, more would never let that end.
+    Nothing,
+}
+
 /// An entry and who waits for it.
 pub(crate) struct Pending {
     pub(crate) entry: Entry,
@@ -379,7 +388,7 @@ impl Writer {
         };
         let mut rows = self.next_rows();
         rows.iter_mut().for_each(|row| row.sign(&key));
-        self.file(rows);
+        self.file(rows, Beside::Nothing);
     }
 
     fn set_end(&mut self, end: End) {
@@ -422,15 +431,15 @@ impl Writer {
         if !self.state.is_crowded() && !self.state.is_journal_long() {
             self.sign();
         }
-        self.file(rows);
+        self.file(rows, Beside::Commits);
     }
 
-    fn file(&mut self, rows: Vec<Row>) {
+    fn file(&mut self, rows: Vec<Row>, beside: Beside) {
         if let Some(earlier) = &mut self.state.refiled {
             earlier.extend(rows);
             return;
         }
-        match self.try_file(&rows) {
+        match self.try_file(&rows, beside) {
             Ok(changed) => {
                 self.state.filed += rows.len() as u64;
                 self.health.set_rows(self.state.committed, self.state.filed);
@@ -445,18 +454,18 @@ impl Writer {
         }
     }
 
-    /// Nobody's commit waits for all of it.
-    fn try_file(&mut self, rows: &[Row]) -> Result<i64, StoreError> {
+    fn try_file(&mut self, rows: &[Row], beside: Beside) -> Result<i64, StoreError> {
         let chain = self.state.chain.as_ref().expect("what is signed is of a chain");
         let (number, id) = (chain.number, chain.id.clone());
         let mut filing = Filing::begin(&self.db, Owner { chain: number, chain_id: &id }, rows)?;
         let mut filed = Ok(());
         for some in rows.chunks(FILE_AT_ONCE) {
             filed = self.state.clerk.add(&self.db, &mut filing, some);
-            if filed.is_err() {
-                break;
+            match (&filed, beside) {
+                (Ok(()), Beside::Commits) => self.commit_meanwhile(),
+                (Ok(()), Beside::Nothing) => {}
+                (Err(_), _) => break,
             }
-            self.commit_meanwhile();
         }
         self.state.clerk.finish(&self.db, filing, filed, Along::Nothing)
     }
@@ -488,7 +497,7 @@ impl Writer {
 
     fn refile(&mut self) {
         if let Some(rows) = self.state.refiled.take() {
-            self.file(rows);
+            self.file(rows, Beside::Nothing);
             if self.state.refiled.is_none() {
                 self.recovered();
             }

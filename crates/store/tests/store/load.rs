@@ -116,3 +116,27 @@ async fn what_was_appended_before_is_settled_though_more_keeps_coming() {
     }
     flood.abort();
 }
+
+/// All that is committed is filed before another key signs.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_key_is_rotated_though_more_keeps_coming() {
+    const CALLERS: usize = 200;
+    let home = Home::new();
+    let store = home.open();
+    let flood = |_| {
+        let store = store.clone();
+        tokio::spawn(async move {
+            loop {
+                let _ = store.append(whole(Class::Read).1).await;
+            }
+        })
+    };
+    let flood: Vec<_> = (0..CALLERS).map(flood).collect();
+    let (id, _) = call(&store, Class::Write).await.unwrap();
+    let first = store.key();
+    let second = store.rotate_key().await.unwrap();
+    assert_ne!(first.public().fingerprint(), second.public().fingerprint());
+    home.look().assert_recorded(&id);
+    flood.iter().for_each(tokio::task::JoinHandle::abort);
+    store.close().await.unwrap();
+}
