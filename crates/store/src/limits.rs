@@ -15,6 +15,9 @@ pub(crate) const AT_ONCE_MAX: usize = 4;
 /// A journal begins anew once it is so long; by then nearly all of it has been filed.
 pub(crate) const JOURNAL_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// From here on it does so even if a quarter of it must be written again.
+pub(crate) const JOURNAL_BYTES_LARGE: u64 = 64 * 1024 * 1024;
+
 /// Memory kept for what is written to it, a few hundred calls of the usual size.
 pub(crate) const JOURNAL_BYTES_KEPT: usize = 512 * 1024;
 

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Promised, Row};
 use crate::chain::End;
-use crate::limits::{JOURNAL_BYTES_KEPT, JOURNAL_BYTES_MAX};
+use crate::limits::{JOURNAL_BYTES_KEPT, JOURNAL_BYTES_LARGE, JOURNAL_BYTES_MAX};
 use crate::record::{Ended, Started};
 use crate::{Durability, StoreError};
 
@@ -126,9 +126,11 @@ impl Journal {
         Ok(())
     }
 
-    /// It is worth while to begin anew: much was added since, and little of it is still needed.
+    /// It is worth while to begin anew: much was added since, and little of it is still needed. Of a
+    /// very long one more may be needed: a crash would have all of it read.
     pub(crate) fn is_long(&self, needed: usize) -> bool {
-        self.length > JOURNAL_BYTES_MAX && self.length / 16 > needed as u64
+        let parts = if self.length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
+        self.length > JOURNAL_BYTES_MAX && self.length / parts > needed as u64
     }
 
     /// Goes on in a new file that holds what is still needed: the starts of calls that run, and what
