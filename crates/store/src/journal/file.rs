@@ -364,6 +364,25 @@ mod tests {
     }
 
     #[test]
+    fn the_longer_it_is_the_more_may_be_carried_over() {
+        let folder = tempfile::tempdir().unwrap();
+        let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
+        for (length, needed, is_long) in [
+            (JOURNAL_BYTES_MAX, 0, false),
+            (JOURNAL_BYTES_MAX + 1, 0, true),
+            (JOURNAL_BYTES_MAX * 2, JOURNAL_BYTES_MAX / 8, false),
+            (JOURNAL_BYTES_MAX * 2 + 16, JOURNAL_BYTES_MAX / 8, true),
+            (JOURNAL_BYTES_LARGE, JOURNAL_BYTES_LARGE / 5, false),
+            (JOURNAL_BYTES_LARGE + 1, JOURNAL_BYTES_LARGE / 5, true),
+            (JOURNAL_BYTES_LARGE + 1, JOURNAL_BYTES_LARGE / 3, false),
+        ] {
+            journal.length = length;
+            let found = journal.is_long(usize::try_from(needed).unwrap());
+            assert_eq!(found, is_long, "{length}, of which {needed} are needed");
+        }
+    }
+
+    #[test]
     fn an_empty_journal_leaves_no_file() {
         let folder = tempfile::tempdir().unwrap();
         let journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
