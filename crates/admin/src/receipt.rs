@@ -2,17 +2,19 @@
 
 pub(crate) mod openapi;
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use domain::ledger::PublicKey;
-use domain::ledger::chain::{self, ChainCheck, Expected};
-use domain::ledger::verify::Signed;
+use domain::ledger::audit::{Audit, Detail, Outcome, Report, Scope};
+use domain::ledger::chain::Expected;
 use domain::{Code, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::{Chain, Reader, Receipt, ReceiptFilter};
+use store::query::{Age, Chain, Reader, Receipt, ReceiptFilter};
 use store::{Store, StoreError};
 
 use crate::Admin;
@@ -141,34 +143,76 @@ async fn known(admin: &Admin, id: String) -> Result<Chain, Refused> {
     found.ok_or_else(|| Refusal::new(Code::NotFound, format!("there is no chain '{id}'")).into())
 }
 
+/// Another process may have opened a chain upon receipts that it signs within this time.
+const SIGNING_TIME: Duration = Duration::from_millis(1500);
+
+/// One chain, receipt by receipt. One that another names and that is gone is a broken one.
 pub(crate) async fn verify(
     State(admin): State<Admin>,
     Path(id): Path<String>,
-) -> Result<Json<Value>, Refused> {
-    let chain = known(&admin, id).await?;
-    let store = admin.gateway.store().clone();
-    let checked = off_thread(move || check(&store, &chain.id)).await?;
-    Ok(Json(checked))
+) -> Result<Json<Report>, Refused> {
+    let mut found = audited(&admin, Some(id.clone()), Detail::Receipts).await?.reports.pop();
+    if found.is_none() {
+        // Whether it ought to be there, the other chains say, all of them.
+        let reports = audited(&admin, None, Detail::Chains).await?.reports;
+        found = reports.into_iter().find(|report| report.chain_id == id);
+    }
+    let Some(mut report) = found else {
+        return Ok(Json(Report::empty(known(&admin, id).await?.id)));
+    };
+    report.receipts.get_or_insert_default();
+    Ok(Json(report))
 }
 
-fn check(store: &Store, chain_id: &str) -> Result<Value, StoreError> {
-    let keys = store.public_keys()?;
-    let mut texts = store.read().receipt_texts(chain_id).peekable();
-    // The first receipt says which key the chain began with; rotations lead on from there.
-    let first = texts.peek().and_then(|first| first.as_ref().ok());
-    let first = first.and_then(|first| Signed::parse(first).ok());
-    let Some(key) = first.and_then(|first| first.key_among(&keys)).or(keys.first()) else {
-        return Err(StoreError::Key("there is no public key to check with".to_owned()));
-    };
-    let mut chain = chain::Chain::new(key.clone());
-    let mut receipts = Vec::new();
-    for text in texts {
-        receipts.push(chain.push(&text?));
+/// Every chain, as `countersign receipt verify` has it.
+pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+    let outcome = audited(&admin, None, Detail::Chains).await?;
+    Ok(Json(json!({
+        "valid": outcome.is_valid(),
+        "receipts": outcome.reports.iter().map(|report| report.length).sum::<u64>(),
+        "chains": outcome.reports,
+    })))
+}
+
+/// Looks once more where a chain is broken that may only be unfinished.
+async fn audited(admin: &Admin, only: Option<String>, detail: Detail) -> Result<Outcome, Refused> {
+    let mut patience = Some(SIGNING_TIME);
+    loop {
+        let (store, only) = (admin.gateway.store().clone(), only.clone());
+        store.settled().await;
+        let checking = move || {
+            let outcome = check(&store, only, detail)?;
+            let may_change = !outcome.is_valid() && others_write(&store)?;
+            Ok::<_, StoreError>((outcome, may_change))
+        };
+        let (outcome, may_change) = off_thread(checking).await?;
+        let Some(pause) = patience.take().filter(|_| may_change) else {
+            return Ok(outcome);
+        };
+        tokio::time::sleep(pause).await;
     }
-    let check = ChainCheck { receipts, ..chain.finish(Expected::default()) };
-    let mut value = serde_json::to_value(check).unwrap_or_default();
-    value["chain_id"] = chain_id.into();
-    Ok(value)
+}
+
+/// Whether a process other than this one may have receipts to sign.
+fn others_write(store: &Store) -> Result<bool, StoreError> {
+    let is_open = |chain: &Chain| chain.opening.as_ref().is_some_and(|it| it.status == "open");
+    Ok(store.read().chains()?.iter().filter(|chain| is_open(chain)).count() > 1)
+}
+
+fn check(store: &Store, only: Option<String>, detail: Detail) -> Result<Outcome, StoreError> {
+    let mut audit = audit(store, only, detail)?;
+    store.read().audit(&mut audit, Age::Settled, || ())?;
+    Ok(audit.finish(Scope::All, Expected::default()))
+}
+
+/// An audit that trusts the keys of the home.
+pub(crate) fn audit(
+    store: &Store,
+    only: Option<String>,
+    detail: Detail,
+) -> Result<Audit, StoreError> {
+    let no_key = || StoreError::Key("there is no public key to check with".to_owned());
+    Audit::new(store.public_keys()?, only, detail).ok_or_else(no_key)
 }
 
 pub(crate) async fn keys(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {

@@ -100,6 +100,7 @@ routes! {
         GET "/api/v1/receipts/export" receipt::export => receipt::openapi::export,
         GET "/api/v1/receipts/{id}" receipt::show => receipt::openapi::show,
         GET "/api/v1/chains" receipt::chains => receipt::openapi::chains,
+        GET "/api/v1/chains/verify" receipt::verify_all => receipt::openapi::verify_all,
         GET "/api/v1/chains/{id}/verify" receipt::verify => receipt::openapi::verify,
         GET "/api/v1/copies" copy::list => copy::openapi::list,
         GET "/api/v1/copies/{name}/verify" copy::verify => copy::openapi::verify,

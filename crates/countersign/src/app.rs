@@ -8,10 +8,12 @@ use gateway::plan::{Plan, Reach};
 use gateway::upstream::ServerSpec;
 use gateway::{Gateway, Settings};
 use store::Store;
+use tools::builtin::OffLimits;
 
 use crate::demo;
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::off_limits;
 use crate::plugins::Plugins;
 use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
@@ -41,14 +43,18 @@ pub(crate) enum Purpose {
 }
 
 impl Servers {
-    pub(crate) fn new(home: &Home, purpose: Purpose) -> Servers {
+    pub(crate) fn new(home: &Home, store: &Store, purpose: Purpose) -> Servers {
         let demo = match purpose {
             Purpose::Work => Vec::new(),
             Purpose::Demo => demo::servers(),
         };
         let supervisor = own_program();
-        let workspace = Keeper::new(home.path().to_owned(), supervisor.clone());
+        let workspace = Keeper::new(off_limits::of(home, store), supervisor.clone());
         Servers { home: home.path().to_owned(), demo, workspace, supervisor }
+    }
+
+    pub(crate) fn off_limits(&self) -> OffLimits {
+        self.workspace.off_limits.clone()
     }
 
     pub(crate) fn plan(&self, config: &Config, reach: Reach) -> Plan {
@@ -81,10 +87,10 @@ pub(crate) fn build(
 ) -> Result<App, Failure> {
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
     let telemetry = Telemetry::start(&config.telemetry);
+    let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(Settings::from(config), store, telemetry.tracer());
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
     gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
-    let servers = Servers::new(home, purpose);
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;
     Ok(App { gateway, servers, telemetry })
 }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Place;
 use crate::exit::Failure;
+use crate::source;
 
 /// Bytes of randomness in a secret.
 const SECRET_BYTES: usize = 32;
@@ -16,6 +17,7 @@ const API_KEY_VARIABLE: &str = "COUNTERSIGN_API_KEY";
 
 pub(crate) struct Home {
     path: PathBuf,
+    config_files: Vec<PathBuf>,
 }
 
 /// A secret in memory: it cannot be printed by accident.
@@ -40,7 +42,9 @@ impl Home {
         };
         let path = std::path::absolute(&path)
             .map_err(|error| Failure::system(format!("home '{}': {error}", path.display())))?;
-        Ok(Home { path })
+        let config_files = source::own_paths(place);
+        let config_files = config_files.filter_map(|file| std::path::absolute(file).ok()).collect();
+        Ok(Home { path, config_files })
     }
 
     /// Makes the folder where it is missing, and closes it to others where it is open.
@@ -63,6 +67,12 @@ impl Home {
 
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Where the person's own configuration is read from, now or without `--config`; not all of
+    /// them need to exist.
+    pub(crate) fn config_files(&self) -> &[PathBuf] {
+        &self.config_files
     }
 
     pub(crate) fn control_socket(&self) -> PathBuf {

@@ -9,6 +9,7 @@ mod exit;
 mod home;
 mod listen;
 mod logging;
+mod off_limits;
 mod output;
 mod plugins;
 mod reload;

@@ -67,8 +67,13 @@ impl Source {
 
 /// The person's own config file, whether it is there or not.
 pub(crate) fn path(place: &Place) -> Option<PathBuf> {
-    let own = || Some(home::config_dir()?.join("countersign/config.json"));
-    place.config.clone().or_else(own)
+    own_paths(place).next()
+}
+
+/// The same, and behind it the one that is read where none is named.
+pub(crate) fn own_paths(place: &Place) -> impl Iterator<Item = PathBuf> {
+    let usual = home::config_dir().map(|folder| folder.join("countersign/config.json"));
+    place.config.clone().into_iter().chain(usual)
 }
 
 /// The file in the folder, whether it is there or not; none where it has no say, being the

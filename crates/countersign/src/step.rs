@@ -128,7 +128,7 @@ impl Steps {
     ) -> Result<Steps, Failure> {
         folder::purge(home.path());
         let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
-        let servers = Servers::new(home, app::Purpose::Work);
+        let servers = Servers::new(home, &store, app::Purpose::Work);
         let (home, opened) = (home.path().to_owned(), AtomicUsize::new(0));
         Ok(Steps { home, config, servers, plugins, store, tracer, opened })
     }
@@ -186,7 +186,7 @@ impl Steps {
         let of_config = &self.config.workspace;
         let root = workspace::step_root(&wanted.root, of_config)?;
         let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
-        let workspace = Workspace::new(&root, allowed, vec![self.home.clone()])?
+        let workspace = Workspace::new(&root, allowed, self.servers.off_limits())?
             .supervised(app::own_program())
             .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))
             .withholding(wanted.withheld.clone());

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::config;
 use domain::exposed::Names;
 use gateway::plan::Builtin;
-use tools::builtin::{Allowed, Workspace};
+use tools::builtin::{Allowed, OffLimits, Workspace};
 
 pub(crate) const NAME: &str = "workspace";
 
@@ -15,15 +15,14 @@ const CURRENT: &str = ".";
 
 /// Keeps what was made last, so that a reload which changes nothing about it replaces nothing.
 pub(crate) struct Keeper {
-    /// The gate's own folder, which no tool reaches.
-    home: PathBuf,
+    pub(crate) off_limits: OffLimits,
     supervisor: Option<PathBuf>,
     last: Mutex<Option<(config::Workspace, Arc<Builtin>)>>,
 }
 
 impl Keeper {
-    pub(crate) fn new(home: PathBuf, supervisor: Option<PathBuf>) -> Keeper {
-        Keeper { home, supervisor, last: Mutex::default() }
+    pub(crate) fn new(off_limits: OffLimits, supervisor: Option<PathBuf>) -> Keeper {
+        Keeper { off_limits, supervisor, last: Mutex::default() }
     }
 
     /// None where they are not wanted or cannot be had; the log has why.
@@ -56,7 +55,7 @@ impl Keeper {
             shell: wanted.shell,
             allow_outside: wanted.allow_outside,
         };
-        let workspace = Workspace::new(root, allowed, vec![self.home.clone()])?
+        let workspace = Workspace::new(root, allowed, self.off_limits.clone())?
             .supervised(self.supervisor.clone());
         let root = workspace.root().to_str().ok_or("the root's path is not UTF-8")?;
         Ok(Builtin {

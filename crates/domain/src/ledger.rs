@@ -2,6 +2,7 @@
 //! the check of a chain; which resource a call touched, how risky it was, what must not be stored
 //! of it, and who else touched the same thing. Writing them down is for others.
 
+pub mod audit;
 pub mod canonical;
 pub mod chain;
 pub mod contention;

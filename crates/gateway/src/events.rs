@@ -125,8 +125,10 @@ impl Events {
 
     /// Records an event, or counts it among those that were lost.
     pub async fn record(&self, frame: Frame, sender: Option<Sender>, way: Way) {
-        let (started, ended) = entry::of(frame, sender, way, &self.gateway.settings());
+        let settings = self.gateway.settings();
+        let (started, ended) = entry::of(frame, sender, way, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        let entry = entry.redacted(&settings.redactor);
         if let Err(error) = self.gateway.store().append(entry).await {
             self.drop_events(1);
             tracing::warn!("an event was lost: {error}");

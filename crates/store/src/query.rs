@@ -3,6 +3,7 @@
 //! log can be copied back in between.
 
 pub mod activity;
+mod audit;
 mod connection;
 pub mod contention;
 mod cursor;
@@ -21,6 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use activity::Activity;
+pub use audit::Age;
 pub use export::{Records, Texts};
 pub use filter::Filter;
 pub use receipts::{Chain, Opening, Receipt, ReceiptFilter, Receipts};

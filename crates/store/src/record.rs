@@ -1,7 +1,10 @@
 //! What is recorded of a call: how it began and how it ended. The serialised form is the journal's
 //! own, read back only after a crash.
 
+mod redaction;
 mod stored;
+
+pub use redaction::TARGET_OMITTED;
 
 use std::borrow::Cow;
 use std::time::Duration;

@@ -40,6 +40,24 @@ pub struct Allowed {
     pub allow_outside: bool,
 }
 
+/// What is Countersign's own: whoever could change it would decide what may be called.
+#[derive(Clone)]
+pub struct OffLimits {
+    /// Folders that no tool reaches, also inside the root.
+    pub folders: Vec<PathBuf>,
+    /// Files that no tool changes. Asked for at each change, since a person may trust more of them
+    /// meanwhile; where they cannot be told, nothing is changed.
+    pub files: Files,
+}
+
+pub type Files = Arc<dyn Fn() -> std::result::Result<Vec<PathBuf>, String> + Send + Sync>;
+
+impl Default for OffLimits {
+    fn default() -> OffLimits {
+        OffLimits { folders: Vec::new(), files: Arc::new(|| Ok(Vec::new())) }
+    }
+}
+
 /// The built-in tools over one root.
 pub struct Workspace {
     root: Arc<Root>,
@@ -115,13 +133,13 @@ impl Workspace {
     /// end a command.
     pub const CALL_TIMEOUT: Duration = limits::CALL_TIMEOUT;
 
-    /// Opens the root. `refused` are folders that no tool reaches, also inside the root.
+    /// Opens the root.
     pub fn new(
         root: &Path,
         allowed: Allowed,
-        refused: Vec<PathBuf>,
+        off_limits: OffLimits,
     ) -> std::result::Result<Workspace, String> {
-        let root = Arc::new(Root::open(root, allowed.allow_outside, refused)?);
+        let root = Arc::new(Root::open(root, allowed.allow_outside, off_limits)?);
         let seconds_max = limits::BASH_TIMEOUT_SECONDS_MAX;
         Ok(Workspace { root, allowed, supervisor: None, seconds_max, withheld: Vec::new() })
     }

@@ -15,7 +15,7 @@ export function Receipts() {
   const { values } = place.value;
   const { answer, error } = useAnswer('/chains', ['activity'], 3_000);
   const { answer: copies } = useAnswer('/copies', []);
-  // What was found, by `chain <id>` or `copy <name>`.
+  // What was found, by `chain <id>`, `copy <name>` or `all chains`.
   const [found, setFound] = useState({});
   const keep = (key) => (checked) => { setFound((all) => ({ ...all, [key]: checked })); change({ checked: key }); };
   const { checked } = values;
@@ -35,7 +35,9 @@ export function Receipts() {
 
 function Chains({ chains, found, keep }) {
   const chosen = place.value.values.chain;
-  return html`<section class="card"><h2>Chains</h2><div class="table-box short" tabindex="0" role="region" aria-label="Chains"><table class="plain decided">
+  return html`<section class="card"><div class="card-head"><h2>Chains</h2>
+    <${Verify} found=${found['all chains']} name="all chains" label="Verify all" ask=${async () => (await get('/chains/verify')).chains} keep=${keep('all chains')} /></div>
+    <div class="table-box short" tabindex="0" role="region" aria-label="Chains"><table class="plain decided">
     <thead><tr><th scope="col">Chain</th><th scope="col">State</th><th scope="col" class="right">Receipts</th>
       <th scope="col" class="wide">Opened</th><th scope="col" class="wide">Last</th><th scope="col" class="wide">Last hash</th><th scope="col">Verify</th></tr></thead>
     <tbody>${chains.map((chain) => html`<tr key=${chain.id} aria-current=${chain.id === chosen ? 'true' : undefined}>
@@ -65,10 +67,10 @@ function Copies({ copies, found, keep }) {
   </section>`;
 }
 
-function Verify({ found, ask, keep, name }) {
+function Verify({ found, ask, keep, name, label = 'Verify' }) {
   const { isBusy, error, act } = useAction();
   const isWhole = found?.length > 0 && found.every((check) => check.valid);
-  return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : 'Verify'}</button>
+  return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : label}</button>
     ${found && html`<span class=${isWhole ? 'good-text' : 'bad-text'}>${isWhole ? '✓ whole' : '✕ broken'}</span>`}
     <${Fault} error=${error} /></div>`;
 }
@@ -84,18 +86,19 @@ const MARKS = [
 // What was found, receipt by receipt. The list begins where a chain is broken.
 function Outcome({ checks, name }) {
   const isCopy = name.startsWith('copy ');
+  const title = isCopy ? html`Copy <${Shown} text=${name.slice(5)} />` : name.startsWith('chain ') ? html`Chain <code>${shortId(name)}</code>` : 'All chains';
   return html`<section class="card outcome" aria-live="polite"><div class="card-head">
-      <h2>${isCopy ? html`Copy <${Shown} text=${name.slice(5)} />` : html`Chain <code>${shortId(name)}</code>`}</h2>
+      <h2>${title}</h2>
       <button class="quiet" onClick=${() => change({ checked: '' })}>✕ close</button></div>
     ${checks.length === 0 && html`<p class="notice bad">It holds no receipt.</p>`}
     ${checks.map((check) => html`<div key=${check.chain_id}>
       ${check.valid
         ? html`<p class="notice good"><strong>✓ Whole.</strong> ${plural(check.length, 'receipt')}: every signature, every link and the order hold.</p>`
-        : html`<p class="notice bad"><strong>✕ Broken at receipt ${count((check.broken_at ?? 0) + 1)} of ${count(check.length)}.</strong> <${Shown} text=${check.error?.replace(/^receipt at index \d+: /, '')} max=${1000} /></p>`}
-      <div class="marks" style=${{ height: `${Math.min(250, 40 + check.receipts.length * 52)}px` }}><${List} label="Receipts of the chain" columns=${MARKS} count=${check.receipts.length}
+        : html`<p class="notice bad"><strong>✕ Broken${check.broken_at === null ? '' : ` at receipt ${count(check.broken_at + 1)} of ${count(check.length)}`}.</strong> <${Shown} text=${check.error?.replace(/^receipt at index \d+: /, '')} max=${1000} /></p>`}
+      ${check.receipts && html`<div class="marks" style=${{ height: `${Math.min(250, 40 + check.receipts.length * 52)}px` }}><${List} label="Receipts of the chain" columns=${MARKS} count=${check.receipts.length}
         rowAt=${(index) => check.receipts[index]} idOf=${(row) => String(row.index)} jump=${check.broken_at}
         current=${check.broken_at === null ? undefined : String(check.broken_at)}
-        onOpen=${isCopy ? undefined : (row) => change({ receipt: row.receipt_id })} /></div></div>`)}
+        onOpen=${isCopy ? undefined : (row) => change({ receipt: row.receipt_id })} /></div>`}</div>`)}
   </section>`;
 }
 

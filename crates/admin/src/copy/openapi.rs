@@ -18,7 +18,8 @@ pub(crate) fn verify() -> Operation {
     let found = object()
         .has("name", text())
         .has("valid", flag())
-        .has("chains", list_of(part("ChainCheck")));
+        .has("chains", list_of(part("ChainCheck")))
+        .has("notes", list_of(text()));
     Operation::new("Whether a copy is as it was signed, receipt by receipt")
         .path("name", "Of the file.")
         .gives("What was found", found)

@@ -47,6 +47,16 @@ pub(crate) fn verify() -> Operation {
         .refuses(&[Code::NotFound, Code::LedgerUnavailable])
 }
 
+pub(crate) fn verify_all() -> Operation {
+    let found = object()
+        .has("valid", flag())
+        .has("receipts", count())
+        .has("chains", list_of(part("ChainCheck")));
+    Operation::new("Whether every chain is whole, and none is missing that another names")
+        .gives("What was found", found)
+        .refuses(&[Code::LedgerUnavailable])
+}
+
 pub(crate) fn keys() -> Operation {
     Operation::new("The public keys, the one that signs now first")
         .gives("All of them", object().has("keys", list_of(part("Key"))))
@@ -121,8 +131,9 @@ pub(crate) fn chain_check() -> Schema {
         .has("length", count())
         .has("status", one_of(["complete", "interrupted", "unknown"]))
         .has("broken_at", or_null(count()))
+        .has("receipt_id", or_null(text()))
         .has("error", or_null(text()))
-        .has("receipts", list_of(receipt))
+        .may("receipts", list_of(receipt))
         .into()
 }
 

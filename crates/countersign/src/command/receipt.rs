@@ -1,6 +1,5 @@
 //! `countersign receipt list|show|verify|export`.
 
-mod audit;
 mod verify;
 
 use std::path::{Path, PathBuf};

@@ -45,6 +45,7 @@ mod runs;
 mod screens;
 mod sharing;
 mod start;
+mod tampering;
 mod telemetry;
 mod tidy;
 mod tokens;

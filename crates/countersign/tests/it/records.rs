@@ -233,6 +233,96 @@ async fn secrets_are_kept_only_where_the_operator_wants_them() {
     }
 }
 
+/// Receipts are signed for ever: what stands in a target cannot be taken out again.
+#[tokio::test]
+async fn no_secret_becomes_a_target() {
+    const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2lnbg";
+    const ANTHROPIC: &str = "sk-ant-api03-0123456789abcdef";
+    let gate = gate(json!({"redact": {"keys": ["bucket"]}})).await;
+    let client = gate.http().await;
+    let omitted = json!(null);
+    for (n, (args, secret, expected)) in [
+        (json!({"key": ANTHROPIC}), ANTHROPIC, omitted.clone()),
+        (json!({"path": format!("/r?access_token={GITHUB_TOKEN}")}), GITHUB_TOKEN, omitted.clone()),
+        (
+            json!({"url": "https://hooks.slack.com/services/T01/B02/s3cr3tS3cr3tS3cr3t"}),
+            "s3cr3tS3cr3tS3cr3t",
+            omitted.clone(),
+        ),
+        (
+            json!({"database": "postgres://u:pw-hunter2@h/app", "table": "t"}),
+            "hunter2",
+            json!("postgres://h/app.t"),
+        ),
+        (json!({"path": "https://h/r?sig=hunter3"}), "sig=hunter3", json!("https://h/r")),
+        (json!({"object": JWT}), JWT, omitted.clone()),
+        (json!({"bucket": "hunter4"}), "hunter4", omitted),
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        client.request("tools/call", two_keys("read", "s:read", args.clone())).await.unwrap();
+        let home = gate.home();
+        let records = records_when(&home, |records| {
+            records.len() == n + 1 && records.iter().all(|it| it["receipt"].is_object())
+        });
+        let record = records.await.pop().unwrap();
+        assert_eq!(record["resource"], expected, "{args}: {record}");
+        assert_eq!(record["action"]["target"]["resource"], expected, "{args}: {record}");
+        let says_so = record["warnings"].as_str().unwrap_or_default().contains("target omitted");
+        assert_eq!(says_so, expected.is_null(), "{args}: {record}");
+        let receipt = record["receipt_json"].as_str().unwrap();
+        assert!(!receipt.contains(secret), "{args}: {receipt}");
+    }
+    // Userinfo of a share, and a whole document.
+    for (tool, args, expected) in [
+        ("plain", json!({"path": "//user:pw@nas/share"}), json!("//nas/share")),
+        ("is_error", json!({"resource": "kind: Secret\ndata: {a: aHVudGVyMg==}"}), json!(null)),
+    ] {
+        let asked = two_keys("read", &format!("s:{tool}"), args.clone());
+        client.request("tools/call", asked).await.unwrap();
+        let record = record(&gate.home(), tool).await;
+        assert_eq!(record["action"]["target"]["resource"], expected, "{args}: {record}");
+    }
+    for secret in [ANTHROPIC, GITHUB_TOKEN, "s3cr3tS3cr3tS3cr3t", "pw-hunter2", JWT, "hunter4"] {
+        assert!(!is_anywhere(&gate.home(), secret), "{secret}");
+    }
+}
+
+#[tokio::test]
+async fn no_secret_is_signed_in_a_name() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"mcpServers": {"s": scripted(dir.path(), "s", &tools())}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let mut command = program(dir.path());
+    command.args(["mcp", "--config", "config.json"]);
+    let mut wire = Wire::open(command);
+    let greeting = json!({"jsonrpc": "2.0", "id": "hello", "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {},
+        "clientInfo": {"name": format!("agent {GITHUB_TOKEN}"), "version": "1"}}});
+    wire.say(&greeting.to_string()).await;
+    wire.answer("hello").await;
+    wire.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
+    let meta = json!({"claudecode/toolUseId": format!("use {GITHUB_TOKEN}")});
+    let mut params = two_keys("read", "s:read", json!({}));
+    params["_meta"] = meta;
+    let id = format!("id {GITHUB_TOKEN}");
+    let call = json!({"jsonrpc": "2.0", "id": id, "method": "tools/call", "params": params});
+    wire.say(&call.to_string()).await;
+    wire.answer(id).await;
+    let missing = two_keys("read", &format!("s:{GITHUB_TOKEN}"), json!({}));
+    let call = json!({"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": missing});
+    wire.say(&call.to_string()).await;
+    wire.answer(2).await;
+    wire.close();
+    wire.ended().await;
+    let home = dir.path().join("home");
+    let records = records(&home);
+    assert_eq!(records.len(), 2, "{records:?}");
+    assert!(records[0]["client"].as_str().unwrap().contains("agent [redacted"), "{}", records[0]);
+    assert!(!is_anywhere(&home, GITHUB_TOKEN));
+}
+
 #[tokio::test]
 async fn secrets_in_errors_and_reasons_are_redacted() {
     let gate = gate(json!({})).await;

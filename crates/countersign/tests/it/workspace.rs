@@ -104,6 +104,41 @@ async fn the_home_is_out_of_reach_where_the_root_holds_it() {
     assert!(text(&refused).contains("Countersign's own home"), "{refused}");
 }
 
+/// A token that may write must not be able to make itself more.
+#[tokio::test]
+async fn no_tool_changes_what_decides_about_tools() {
+    // On the disk of the program, which gets another name in the folder.
+    let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let config = json!({"workspace": {"root": dir.path(), "write": true}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    std::fs::hard_link(dir.path().join("config.json"), dir.path().join("alias.json")).unwrap();
+    let own = env!("CARGO_BIN_EXE_countersign");
+    std::fs::hard_link(own, dir.path().join("program")).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    let dir = gate.dir.path();
+    let folder = dir.join("trusted");
+    std::fs::create_dir(&folder).unwrap();
+    std::fs::write(folder.join("countersign.json"), "{}").unwrap();
+    let write = |path: &str| json!({"path": path, "content": "{}"});
+    let allowed = call(&client, "write", "Write", write("trusted/countersign.json")).await;
+    assert_eq!(allowed["isError"], false, "nobody trusts it yet: {allowed}");
+    let trusting = program(dir).args(["config", "trust"]).current_dir(&folder).output();
+    let trust = trusting.await.unwrap();
+    assert_eq!(trust.status.code(), Some(0), "{}", stderr(&trust));
+    let unset = dir.join("xdg-config/countersign/config.json");
+    let unset = unset.to_str().unwrap();
+    for path in ["config.json", "alias.json", "trusted/countersign.json", "program", unset] {
+        let refused = call(&client, "write", "Write", write(path)).await;
+        assert!(text(&refused).contains("which no tool can change"), "{path}: {refused}");
+    }
+    let edit = json!({"path": "config.json", "old": "true", "new": "true, \"shell\": true"});
+    let refused = call(&client, "write", "Edit", edit).await;
+    assert!(text(&refused).contains("which no tool can change"), "{refused}");
+    let text = std::fs::read_to_string(dir.join("config.json")).unwrap();
+    assert_eq!(text, config.to_string());
+}
+
 #[tokio::test]
 async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
     let dir = tempfile::tempdir().unwrap();

@@ -9,6 +9,9 @@ await scenario(async ({ page }) => {
   const outcome = page.locator('.outcome');
   await outcome.getByText('✓ Whole.').waitFor();
   check((await outcome.innerText()).includes(`${scene.length} receipts`), await outcome.innerText());
+  await page.getByRole('button', { name: 'Verify all chains' }).click();
+  await outcome.getByRole('heading', { name: 'All chains' }).waitFor();
+  await outcome.getByText('✓ Whole.').first().waitFor();
   await page.getByRole('button', { name: 'Verify copy tampered.jsonl' }).click();
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   const broken = outcome.locator('tr[aria-current="true"]');

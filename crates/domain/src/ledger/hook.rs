@@ -153,7 +153,7 @@ fn tool(name: &str) -> Tool<'_> {
 fn touched(tool: &Tool<'_>, input: Option<&RawValue>, cwd: &str) -> Option<Target> {
     let input = Object::parse(input?.get()).ok()??;
     if let Some(server) = tool.server {
-        return target::extract(server, tool.name, &input);
+        return target::extract(server, tool.name, input.members());
     }
     let text = |name: &str| input.members().get(name)?.as_str();
     match tool.name {

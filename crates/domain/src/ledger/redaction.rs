@@ -81,29 +81,37 @@ impl Redactor {
         Redactor::new(&[], &[]).expect("the built-in keys and shapes are sound")
     }
 
-    /// Redacts in place: the same members and items, other leaves. Keys stay as they are.
-    pub fn value(&self, value: &mut Value) {
+    /// Redacts in place, and tells whether anything changed: the same members and items, other
+    /// leaves. Keys stay as they are.
+    pub fn value(&self, value: &mut Value) -> bool {
         match value {
-            Value::String(text) => {
-                if let Cow::Owned(redacted) = self.text(text) {
-                    *text = redacted;
-                }
+            Value::String(text) => self.line(text),
+            Value::Array(items) => {
+                items.iter_mut().fold(false, |changed, item| self.value(item) | changed)
             }
-            Value::Array(items) => items.iter_mut().for_each(|item| self.value(item)),
             Value::Object(members) => {
                 let names_secret = ["name", "key"].into_iter().any(|label| {
                     let label = members.get(label).and_then(Value::as_str);
                     label.is_some_and(|label| self.keys.secret(label))
                 });
-                for (key, value) in members {
-                    if self.keys.secret(key) || (names_secret && key == "value") {
-                        blank(key, value);
-                    } else {
-                        self.value(value);
-                    }
-                }
+                members.iter_mut().fold(false, |changed, (key, value)| {
+                    let is_secret = self.keys.secret(key) || (names_secret && key == "value");
+                    let here = if is_secret { blank(key, value) } else { self.value(value) };
+                    here | changed
+                })
             }
-            Value::Null | Value::Bool(_) | Value::Number(_) => {}
+            Value::Null | Value::Bool(_) | Value::Number(_) => false,
+        }
+    }
+
+    /// Redacts a text in place, and tells whether it changed.
+    pub fn line(&self, text: &mut String) -> bool {
+        match self.text(text) {
+            Cow::Owned(redacted) => {
+                *text = redacted;
+                true
+            }
+            Cow::Borrowed(_) => false,
         }
     }
 
@@ -166,18 +174,23 @@ fn syntax(pattern: &str, message: &str) -> PatternFault {
 }
 
 /// Everything under a secret key goes, but for what can be no secret: `has_password: true`.
-fn blank(key: &str, value: &mut Value) {
-    match value {
-        Value::String(text) => {
-            if !text.is_empty() && !marker(text) && !keys::spared(key, text) {
-                *value = REDACTED.into();
-            }
+fn blank(key: &str, value: &mut Value) -> bool {
+    let is_secret = match value {
+        Value::String(text) => !text.is_empty() && !marker(text) && !keys::spared(key, text),
+        Value::Number(_) => true,
+        Value::Array(items) => {
+            return items.iter_mut().fold(false, |changed, item| blank(key, item) | changed);
         }
-        Value::Number(_) => *value = REDACTED.into(),
-        Value::Array(items) => items.iter_mut().for_each(|item| blank(key, item)),
-        Value::Object(members) => members.values_mut().for_each(|member| blank(key, member)),
-        Value::Null | Value::Bool(_) => {}
+        Value::Object(members) => {
+            let members = members.values_mut();
+            return members.fold(false, |changed, member| blank(key, member) | changed);
+        }
+        Value::Null | Value::Bool(_) => false,
+    };
+    if is_secret {
+        *value = REDACTED.into();
     }
+    is_secret
 }
 
 fn render(text: &str, spans: &[Span]) -> String {

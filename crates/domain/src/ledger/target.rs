@@ -10,8 +10,6 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::json::Object;
-
 /// As wide as the receipt format takes them.
 pub const SYSTEM_BYTES_MAX: usize = 256;
 pub const RESOURCE_BYTES_MAX: usize = 4096;
@@ -32,8 +30,18 @@ pub struct Target {
 }
 
 impl Target {
-    /// `None` where either is empty or too long: a cut resource would name another thing.
+    /// `None` where either is empty, too long (a cut resource would name another thing), or not
+    /// the name of anything. An address loses what may be a credential.
     pub fn new(system: &str, resource: String) -> Option<Target> {
+        if [system, &resource].into_iter().any(|text| text.contains(is_break)) || is_json(&resource)
+        {
+            return None;
+        }
+        Target::recorded(system, uri::without_credentials(&resource)?)
+    }
+
+    /// As it stands in a record, whatever rules held when that was made.
+    pub fn recorded(system: &str, resource: String) -> Option<Target> {
         let fits = |text: &str, bytes_max: usize| !text.is_empty() && text.len() <= bytes_max;
         let both = fits(system, SYSTEM_BYTES_MAX) && fits(&resource, RESOURCE_BYTES_MAX);
         both.then(|| Target { system: system.to_owned(), resource })
@@ -50,12 +58,7 @@ impl Target {
 
 /// What a call of a server's tool touches. The tool's name decides nothing: names are the server's
 /// choice, and two tools that reach one table must yield one target.
-pub fn extract(server: &str, _tool: &str, arguments: &Object) -> Option<Target> {
-    of_members(server, arguments.members())
-}
-
-/// The same, for arguments that are part of something larger.
-pub fn of_members(server: &str, arguments: &Map<String, Value>) -> Option<Target> {
+pub fn extract(server: &str, _tool: &str, arguments: &Map<String, Value>) -> Option<Target> {
     if server.trim().is_empty() {
         return None;
     }
@@ -69,10 +72,9 @@ pub fn of_members(server: &str, arguments: &Map<String, Value>) -> Option<Target
 
 /// What a built-in tool touches: its file or folder, or for a command the one file that it
 /// certainly changes. `root` is where the tools work.
-pub fn of_builtin(tool: &str, arguments: &Object, root: &str) -> Option<Target> {
-    let members = arguments.members();
+pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Option<Target> {
     let text = |names: &[&str]| {
-        let given = names.iter().filter_map(|name| members.get(*name));
+        let given = names.iter().filter_map(|name| arguments.get(*name));
         given.into_iter().find(|value| !value.is_null()).and_then(Value::as_str)
     };
     match tool {
@@ -103,6 +105,20 @@ enum Found {
     Nothing,
 }
 
+impl Found {
+    fn of(resource: Option<String>) -> Found {
+        resource.map_or(Found::Nothing, Found::Resource)
+    }
+
+    fn joined(first: &str, sign: char, second: &str) -> Found {
+        let parts = [first, second].map(uri::without_credentials);
+        Found::of(match parts {
+            [Some(first), Some(second)] => Some(format!("{first}{sign}{second}")),
+            _ => None,
+        })
+    }
+}
+
 enum Spelling {
     Exact,
     AnyCase,
@@ -116,27 +132,25 @@ struct Members<'a> {
 impl<'a> Members<'a> {
     fn find(&self) -> Option<Found> {
         if let Some(text) = self.first(&URI) {
-            return Some(uri::canonical(text).map_or(Found::Nothing, Found::Resource));
+            return Some(Found::of(uri::canonical(text)));
         }
-        let resource = self.table().or_else(|| self.repository()).or_else(|| self.generic())?;
-        Some(Found::Resource(resource))
+        self.table().or_else(|| self.repository()).or_else(|| self.generic())
     }
 
-    fn table(&self) -> Option<String> {
+    fn table(&self) -> Option<Found> {
         let table = self.first(&TABLE)?;
         Some(match self.first(&TABLE_HOME) {
-            Some(home) => format!("{home}.{table}"),
-            None => table.to_owned(),
+            Some(home) => Found::joined(home, '.', table),
+            None => Found::of(uri::without_credentials(table)),
         })
     }
 
-    fn repository(&self) -> Option<String> {
-        Some(format!("{}/{}", self.get("owner")?, self.get("repo")?))
+    fn repository(&self) -> Option<Found> {
+        Some(Found::joined(self.get("owner")?, '/', self.get("repo")?))
     }
 
-    fn generic(&self) -> Option<String> {
-        // A value may be a URI all the same, and what it holds before the `@` must not be kept.
-        self.first(&GENERIC).map(uri::without_userinfo)
+    fn generic(&self) -> Option<Found> {
+        Some(Found::of(uri::without_credentials(self.first(&GENERIC)?)))
     }
 
     fn first(&self, keys: &[&str]) -> Option<&'a str> {
@@ -155,6 +169,17 @@ impl<'a> Members<'a> {
                 .map(|(_, text)| text),
         }
     }
+}
+
+/// Ends a line, wherever lines are told apart; a name has one.
+fn is_break(char: char) -> bool {
+    matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
+}
+
+/// A document that was passed as a value, not the name of one.
+fn is_json(text: &str) -> bool {
+    let within = |open, close| text.starts_with(open) && text.ends_with(close);
+    within('{', '}') || within('[', ']')
 }
 
 fn usable(value: &Value) -> Option<&str> {

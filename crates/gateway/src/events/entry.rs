@@ -7,7 +7,7 @@ use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, RiskLevel};
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
-use serde_json::{Map, Value};
+use serde_json::Value;
 use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
 
 use super::{Sender, Way};
@@ -36,7 +36,8 @@ pub(super) fn of(
     let given = frame.action_type.as_deref();
     let kind = given.unwrap_or_else(|| action.action_type.as_str());
     let class = class(kind);
-    let started = Started {
+    let (target, is_secret) = touched(&frame, settings);
+    let mut started = Started {
         id: id.clone(),
         kind: Kind::ToolCall,
         source: source(&frame, way).into(),
@@ -54,7 +55,7 @@ pub(super) fn of(
         effective: Some(class.unwrap_or(Class::Write)),
         unverified: class.is_none(),
         warnings: frame.omitted.iter().map(|part| format!("the sender left out {part}")).collect(),
-        target: touched(&frame),
+        target,
         trace_id: None,
         arguments: payload::outside(settings, frame.input.as_deref()),
         action: Action {
@@ -64,7 +65,10 @@ pub(super) fn of(
         },
         outside: Some(Box::new(outside(&frame, sender))),
     };
-    let error = frame.error.as_deref().map(|error| settings.redactor.text(error).into_owned());
+    if is_secret {
+        started.omit_target();
+    }
+    let error = frame.error.clone();
     let ended = Ended {
         id,
         status: match (frame.decision, &error) {
@@ -158,14 +162,22 @@ fn class(action_type: &str) -> Option<Class> {
     }
 }
 
-/// As the sender says, else as the arguments of a server's tool say.
-fn touched(frame: &Frame) -> Option<Target> {
-    let from_input = || {
-        let input = frame.input.as_deref()?;
-        let members: Map<String, Value> = serde_json::from_str(input.get()).ok()?;
-        target::of_members(frame.server.as_deref()?, &members)
+/// As the sender says, else as the arguments of a server's tool say; and whether those hold it as a
+/// secret.
+fn touched(frame: &Frame, settings: &Settings) -> (Option<Target>, bool) {
+    if frame.target.is_some() {
+        return (frame.target.clone(), false);
+    }
+    let input = frame.input.as_deref();
+    let input: Option<Value> = input.and_then(|input| serde_json::from_str(input.get()).ok());
+    let (Some(mut input), Some(server)) = (input, frame.server.as_deref()) else {
+        return (None, false);
     };
-    frame.target.clone().or_else(from_input)
+    let extract = |input: &Value| target::extract(server, &frame.tool, input.as_object()?);
+    let target = extract(&input);
+    let is_secret =
+        target.is_some() && settings.redactor.value(&mut input) && extract(&input) != target;
+    (target, is_secret)
 }
 
 fn outside(frame: &Frame, sender: Option<Sender>) -> Outside {

@@ -101,6 +101,7 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
         ..Ended::at_once(id)
     };
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
+    let entry = entry.redacted(&gateway.settings().redactor);
     if let Err(error) = gateway.store().append(entry).await {
         tracing::error!(program, tool, "a bypass could not be recorded: {error}");
     }

@@ -88,6 +88,7 @@ impl Gateway {
             outside: None,
         };
         let entry = Entry::Whole(Box::new(started), Box::new(Ended::at_once(id)));
+        let entry = entry.redacted(&self.settings().redactor);
         self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
         Ok(())
     }

@@ -6,8 +6,8 @@ use domain::ledger::Hash;
 use domain::ledger::canonical::{CANONICAL_BYTES_MAX, Digest};
 use domain::ledger::redaction::Redactor;
 use mcp::message::Raw;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use store::Payload;
 
 use crate::Settings;
@@ -23,19 +23,39 @@ pub(super) struct Response {
     pub(super) is_error: bool,
 }
 
-/// The hash is that of the arguments as they are sent.
-pub(super) fn arguments(settings: &Settings, arguments: &Object) -> Payload {
-    let text = arguments.text().get();
-    let (kept, truncated) = match settings.payloads {
-        Payloads::None => (None, false),
-        Payloads::Full => cut(text),
-        Payloads::Redacted => {
-            let mut value = arguments.value().clone();
-            settings.redactor.value(&mut value);
-            cut(&value.to_string())
-        }
-    };
-    Payload { bytes: text.len(), digest: Some(Digest::of_object(arguments)), kept, truncated }
+/// The arguments of a call, with and without their secrets.
+pub(super) struct Arguments<'a> {
+    sent: &'a Object,
+    /// None where there were no secrets.
+    redacted: Option<Value>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn of(settings: &Settings, sent: &'a Object) -> Arguments<'a> {
+        let mut value = sent.value().clone();
+        let redacted = settings.redactor.value(&mut value).then_some(value);
+        Arguments { sent, redacted }
+    }
+
+    /// The members without their secrets, where there were any.
+    pub(super) fn redacted(&self) -> Option<&Map<String, Value>> {
+        self.redacted.as_ref().and_then(Value::as_object)
+    }
+
+    /// The hash is that of the arguments as they are sent.
+    pub(super) fn payload(&self, settings: &Settings) -> Payload {
+        let text = self.sent.text().get();
+        let (kept, truncated) = match settings.payloads {
+            Payloads::None => (None, false),
+            Payloads::Full => cut(text),
+            Payloads::Redacted => {
+                let value = self.redacted.as_ref().unwrap_or_else(|| self.sent.value());
+                cut(&value.to_string())
+            }
+        };
+        let digest = Some(Digest::of_object(self.sent));
+        Payload { bytes: text.len(), digest, kept, truncated }
+    }
 }
 
 /// The hash is that of the result without its secrets. Large results are read off the async

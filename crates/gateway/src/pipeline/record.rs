@@ -41,7 +41,8 @@ impl<'a> Record<'a> {
         let Asking { store, call, ctx, snapshot } = asking;
         store.admits(allowed.effective)?;
         let started = statement::started(call, ctx, snapshot, Some(allowed));
-        let committed = store.append(Entry::Started(Box::new(started)));
+        let started = Entry::Started(Box::new(started));
+        let committed = store.append(started.redacted(&snapshot.settings().redactor));
         let started = Instant::now();
         match allowed.effective {
             Class::Read => drop(committed),
@@ -60,7 +61,8 @@ impl<'a> Record<'a> {
         tell(self.asking, &ended, span);
         let (metrics, server) = (snapshot.metrics(), snapshot.server(call));
         metrics.ended(server, self.class, ended.status, duration);
-        let outcome = match store.append(Entry::Ended(Box::new(ended))).await {
+        let ended = Entry::Ended(Box::new(ended)).redacted(&snapshot.settings().redactor);
+        let outcome = match store.append(ended).await {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
@@ -98,7 +100,9 @@ pub(super) async fn refusal(asking: Asking<'_>, refusal: Refusal, span: &mut Cal
         ended.receipt = Receipted::No;
     }
     tell(asking, &ended, span);
-    let outcome = match store.append(Entry::Whole(Box::new(started), Box::new(ended))).await {
+    let entry = Entry::Whole(Box::new(started), Box::new(ended));
+    let entry = entry.redacted(&snapshot.settings().redactor);
+    let outcome = match store.append(entry).await {
         // The very last calls come when the ledger has been closed; nothing is done for them.
         Ok(_) | Err(StoreError::Closed) => outcome,
         Err(error) => Outcome::Refused(unavailable("the call was not made", &error)),
@@ -138,7 +142,7 @@ async fn ended(call: &Call, settings: &Settings, outcome: &Outcome, duration: Du
         id: call.id.clone(),
         status,
         error_code: refusal.map(|refusal| refusal.code.as_str().into()),
-        error_message: refusal.map(|refusal| settings.redactor.text(&refusal.message).into_owned()),
+        error_message: refusal.map(|refusal| refusal.message.clone()),
         duration,
         response,
         receipt: Receipted::Yes,

@@ -1,16 +1,17 @@
 //! What the record of a call says of its beginning: who asked for what, what for, and on what.
 
 use domain::intent::Stated;
-use domain::ledger::target;
+use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Allowed;
 use domain::tool::{Class, Source};
 use provider::{Call, CallContext, Declared, Surface};
 use serde_json::value::RawValue;
+use serde_json::{Map, Value};
 use store::{Action, Agent, Kind, Started};
 
 use super::facts::Snapshot;
-use super::payload;
+use super::payload::Arguments;
 
 /// Where Claude Code puts the id of the tool use that a call stands for.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -34,7 +35,14 @@ pub(super) fn started(
     let effective = allowed.map(|allowed| allowed.effective);
     // A refused call is judged by what it would have been.
     let class = effective.or(hinted.max(stated.operation));
-    Started {
+    let arguments = Arguments::of(settings, &call.arguments);
+    let (source, root) = (tool.map(|tool| &tool.source), snapshot.root());
+    let target = target(call, source, root, call.arguments.members());
+    // What the redactor hides in the arguments stands in no target either.
+    let is_secret = arguments.redacted().is_some_and(|redacted| {
+        target.is_some() && self::target(call, source, root, redacted) != target
+    });
+    let mut started = Started {
         id: call.id.clone(),
         kind: Kind::ToolCall,
         source: call.surface.source().into(),
@@ -48,18 +56,22 @@ pub(super) fn started(
         variant: variant.map(Into::into),
         declared: stated.operation.map(|class| class.as_str().into()),
         sensitivity: variant.map(|_| stated.sensitivity.as_str().into()),
-        reason: stated.reason.map(|reason| settings.redactor.text(&reason).into_owned()),
+        reason: stated.reason,
         effective,
         unverified: allowed.is_some_and(|allowed| allowed.unverified),
         warnings: allowed
             .map(|allowed| allowed.warnings.iter().map(|warning| warning.text.clone()).collect())
             .unwrap_or_default(),
-        target: target(call, tool.map(|tool| &tool.source), snapshot.root()),
+        target,
         trace_id: ctx.trace.trace_id().map(str::to_owned),
-        arguments: payload::arguments(settings, &call.arguments),
-        action: action(call, tool.map(|tool| &tool.source), class),
+        arguments: arguments.payload(settings),
+        action: action(call, source, class),
         outside: None,
+    };
+    if is_secret {
+        started.omit_target();
     }
+    started
 }
 
 /// Two sessions of one program are two agents: both may work on the same thing.
@@ -81,14 +93,17 @@ fn agent(call: &Call) -> Agent {
 }
 
 /// Built-in tools name files; what the arguments of others name depends on their shape alone.
-fn target(call: &Call, source: Option<&Source>, root: Option<&str>) -> Option<target::Target> {
+fn target(
+    call: &Call,
+    source: Option<&Source>,
+    root: Option<&str>,
+    arguments: &Map<String, Value>,
+) -> Option<Target> {
     match (source, root) {
-        (Some(Source::Builtin), Some(root)) => {
-            target::of_builtin(&call.tool.tool, &call.arguments, root)
-        }
-        (Some(Source::Plugin(name)), _) => target::extract(name, &call.tool.tool, &call.arguments),
+        (Some(Source::Builtin), Some(root)) => target::of_builtin(&call.tool.tool, arguments, root),
+        (Some(Source::Plugin(name)), _) => target::extract(name, &call.tool.tool, arguments),
         (Some(Source::Mcp(_) | Source::Builtin) | None, _) => {
-            target::extract(&call.tool.server, &call.tool.tool, &call.arguments)
+            target::extract(&call.tool.server, &call.tool.tool, arguments)
         }
     }
 }

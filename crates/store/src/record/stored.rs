@@ -94,6 +94,6 @@ impl Stored for Target {
 
     fn restore(text: &str) -> Option<Target> {
         let (system, resource) = text.split_once(PARTS)?;
-        Target::new(system, resource.to_owned())
+        Target::recorded(system, resource.to_owned())
     }
 }

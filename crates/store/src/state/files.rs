@@ -24,6 +24,15 @@ impl State {
         self.decide(|db| Ok(db.execute("DELETE FROM trusted_files WHERE path = ?1", [path])? > 0))
     }
 
+    /// The paths of all files that were trusted, whatever became of them since.
+    pub fn trusted_files(&self) -> Result<Vec<String>, StoreError> {
+        self.ask(|db| {
+            let mut statement = db.prepare_cached("SELECT path FROM trusted_files")?;
+            let paths = statement.query_map([], |row| row.get(0))?;
+            Ok(paths.collect::<Result<_, _>>()?)
+        })
+    }
+
     /// The hash that a trusted file had.
     pub fn trusted_file(&self, path: &str) -> Result<Option<String>, StoreError> {
         self.ask(|db| {

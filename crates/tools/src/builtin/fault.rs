@@ -33,6 +33,19 @@ impl Fault {
         Fault::said(format!("'{path}' is in Countersign's own home, which no tool can reach"))
     }
 
+    /// Whoever writes such a file decides what agents may do.
+    pub(super) fn protected(path: &Path) -> Fault {
+        Fault::said(format!(
+            "'{}' is part of Countersign or of its configuration, which no tool can change; ask \
+             the person who runs Countersign to edit it",
+            path.display()
+        ))
+    }
+
+    pub(super) fn unchecked(path: &Path, why: &str) -> Fault {
+        Fault::said(format!("cannot tell whether '{}' may be changed: {why}", path.display()))
+    }
+
     pub(super) fn is_folder(path: &Path) -> Fault {
         Fault::said(format!("'{}' is a directory, not a file", path.display()))
     }

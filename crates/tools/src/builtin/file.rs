@@ -52,11 +52,11 @@ pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<Opened> {
 pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> {
     match root.find(path)? {
         Place::Folder(folder) => Err(Fault::is_folder(&folder.path)),
-        Place::File(folder, name) => replace(&folder, &name, content),
+        Place::File(folder, name) => replace(root, &folder, &name, content),
         Place::Missing(folder, names) => {
             let (name, above) = names.split_last().expect("something is missing");
             let folder = make_all(root, folder, above)?;
-            replace(&folder, name, content)
+            replace(root, &folder, name, content)
         }
     }
 }
@@ -79,7 +79,13 @@ fn make_all(root: &Root, mut folder: Folder, names: &[OsString]) -> Result<Folde
 
 /// A file of its own beside it, then a rename: nobody sees half, and a link that was put there
 /// meanwhile is replaced, not followed.
-pub(super) fn replace(folder: &Folder, name: &OsStr, content: &[u8]) -> Result<PathBuf> {
+pub(super) fn replace(
+    root: &Root,
+    folder: &Folder,
+    name: &OsStr,
+    content: &[u8],
+) -> Result<PathBuf> {
+    root.check_change(folder, name)?;
     let path = folder.path.join(name);
     let mode = match statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(found) => match FileType::from_raw_mode(found.st_mode) {

@@ -9,11 +9,11 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
-use rustix::fs::{CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, stat};
+use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, stat, statat};
 use rustix::io::Errno;
 
 use super::fault::{Fault, Result};
-use super::limits;
+use super::{OffLimits, limits};
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
@@ -24,7 +24,7 @@ pub(super) struct Root {
     given: PathBuf,
     /// What nothing may lead out of: the root, or `/` where outside is allowed.
     anchor: Folder,
-    refused: Vec<PathBuf>,
+    off_limits: OffLimits,
 }
 
 /// A directory that is held open, and the path that led there.
@@ -56,7 +56,7 @@ impl Root {
     pub(super) fn open(
         root: &Path,
         allow_outside: bool,
-        refused: Vec<PathBuf>,
+        off_limits: OffLimits,
     ) -> std::result::Result<Root, String> {
         let wrong = |words: String| format!("workspace root '{}': {words}", root.display());
         let path = root.canonicalize().map_err(|error| wrong(error.to_string()))?;
@@ -65,7 +65,7 @@ impl Root {
         let fd = openat(CWD, anchor, FOLDER | OFlags::CLOEXEC, Mode::empty())
             .map_err(|error| wrong(std::io::Error::from(error).to_string()))?;
         let anchor = Folder { fd: Arc::new(fd), path: anchor.to_owned() };
-        let root = Root { path, given, anchor, refused };
+        let root = Root { path, given, anchor, off_limits };
         let refused = root.refused();
         let mut above = root.path.ancestors();
         if above.any(|folder| stat(folder).is_ok_and(|found| refused.ids.contains(&id(&found)))) {
@@ -76,9 +76,30 @@ impl Root {
 
     /// Looked up for each walk: a home may come to be after the root was opened.
     pub(super) fn refused(&self) -> Refused {
-        let ids = self.refused.iter().filter_map(|path| stat(path).ok()).map(|it| id(&it));
+        let folders = &self.off_limits.folders;
+        let ids = folders.iter().filter_map(|path| stat(path).ok()).map(|it| id(&it));
         let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        Refused { ids: ids.collect(), paths: self.refused.iter().map(canonical).collect() }
+        Refused { ids: ids.collect(), paths: folders.iter().map(canonical).collect() }
+    }
+
+    /// Refuses to change a file that is off limits. It is known by device and inode, whatever name
+    /// or hard link leads to it; one that does not exist yet, by its folder and its name.
+    pub(super) fn check_change(&self, folder: &Folder, name: &OsStr) -> Result<()> {
+        let here = fstat(&*folder.fd).ok().map(|found| id(&found));
+        let found = statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok();
+        let found = found.map(|found| id(&found));
+        let is_protected = |file: &PathBuf| {
+            let same_file = || found.is_some() && stat(file).ok().map(|it| id(&it)) == found;
+            let same_name = || {
+                let same = file.file_name().is_some_and(|it| it.eq_ignore_ascii_case(name));
+                let parent = || stat(file.parent()?).ok().map(|it| id(&it));
+                same && here.is_some() && parent() == here
+            };
+            same_file() || same_name()
+        };
+        let path = || folder.path.join(name);
+        let files = (self.off_limits.files)().map_err(|why| Fault::unchecked(&path(), &why))?;
+        if files.iter().any(is_protected) { Err(Fault::protected(&path())) } else { Ok(()) }
     }
 
     /// As an agent may name it again: relative to the root where it lies inside.

@@ -42,7 +42,7 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<Answer> {
     let shown = root.shown(&opened.path).display().to_string();
     check(&places, &bytes, &shown, arguments.flag("replace_all")?)?;
     let edited = replaced(&bytes, &places, old.len(), new.as_bytes());
-    file::replace(&folder, &name, &edited)?;
+    file::replace(root, &folder, &name, &edited)?;
     let times = places.len();
     let line = line_of(&bytes, places[0]);
     let word = if times == 1 { "replacement" } else { "replacements" };

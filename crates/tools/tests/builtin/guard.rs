@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
-use tools::builtin::{Allowed, Workspace};
+use tools::builtin::{Allowed, OffLimits, Workspace};
 
 use crate::rig::{ALL, Rig, is_long};
 
@@ -101,8 +101,9 @@ async fn the_home_is_refused_inside_the_root_by_any_name() {
     assert_eq!(found.text(), "other");
     for root in ["gate", "gate/below"] {
         std::fs::create_dir_all(rig.root.join(root)).unwrap();
-        let refused = vec![rig.root.join("gate")];
-        assert!(Workspace::new(&rig.root.join(root), ALL, refused).is_err(), "{root}");
+        let folders = vec![rig.root.join("gate")];
+        let off_limits = OffLimits { folders, ..OffLimits::default() };
+        assert!(Workspace::new(&rig.root.join(root), ALL, off_limits).is_err(), "{root}");
     }
 }
 
@@ -112,6 +113,57 @@ async fn a_home_that_is_still_to_be_made_is_refused_too() {
     let write = json!({"path": "gate/keys/x", "content": "x"});
     rig.call("Write", write).await.refused("Countersign's own home");
     assert!(!rig.root.join("gate").exists());
+}
+
+/// Whoever can write the configuration can allow themselves anything.
+#[tokio::test]
+async fn countersigns_own_files_are_changed_by_no_name() {
+    let rig = Rig::with(Allowed { allow_outside: true, ..ALL });
+    let program = rig.root.parent().unwrap().join("program");
+    std::fs::write(&program, "shell: false").unwrap();
+    rig.put("own/config.json", "shell: false");
+    rig.put("own/other.json", "shell: false");
+    rig.put("elsewhere/config.json", "shell: false");
+    std::fs::hard_link(rig.root.join("own/config.json"), rig.root.join("hard")).unwrap();
+    symlink("own/config.json", rig.root.join("soft")).unwrap();
+    symlink("own", rig.root.join("folder")).unwrap();
+    let program = program.to_str().unwrap();
+    for path in
+        ["own/config.json", "own/../own/config.json", "hard", "soft", "folder/config.json", program]
+    {
+        let write = json!({"path": path, "content": "shell: true"});
+        rig.call("Write", write).await.refused("which no tool can change");
+        let edit = json!({"path": path, "old": "false", "new": "true"});
+        rig.call("Edit", edit).await.refused("which no tool can change");
+        rig.call("Read", json!({"path": path})).await.ok();
+    }
+    assert_eq!(rig.get("own/config.json"), "shell: false");
+    for path in ["own/other.json", "elsewhere/config.json"] {
+        rig.call("Write", json!({"path": path, "content": "x"})).await.ok();
+    }
+}
+
+#[tokio::test]
+async fn a_configuration_that_is_still_to_be_made_is_not_made() {
+    let rig = Rig::new();
+    for path in ["own/config.json", "own/CONFIG.JSON"] {
+        let write = json!({"path": path, "content": "shell: true"});
+        rig.call("Write", write).await.refused("which no tool can change");
+    }
+    assert_eq!(std::fs::read_dir(rig.root.join("own")).unwrap().count(), 0);
+}
+
+#[tokio::test]
+async fn where_own_files_cannot_be_told_nothing_is_changed() {
+    let dir = tempfile::tempdir().unwrap();
+    let files = Arc::new(|| Err("the ledger cannot be read".to_owned()));
+    let off_limits = OffLimits { files, ..OffLimits::default() };
+    let workspace = Workspace::new(dir.path(), ALL, off_limits).unwrap();
+    let root = dir.path().to_owned();
+    let rig = Rig { around: dir, root, workspace };
+    let write = json!({"path": "a", "content": "x"});
+    rig.call("Write", write).await.refused("the ledger cannot be read");
+    assert!(!rig.root.join("a").exists());
 }
 
 #[tokio::test]

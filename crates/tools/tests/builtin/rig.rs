@@ -9,7 +9,7 @@ use domain::json::Object;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface, ToolProvider};
 use serde_json::Value;
-use tools::builtin::{Allowed, Workspace};
+use tools::builtin::{Allowed, OffLimits, Workspace};
 
 pub(crate) const ALL: Allowed = Allowed { write: true, shell: true, allow_outside: false };
 
@@ -61,7 +61,10 @@ impl Rig {
         let root = around.path().canonicalize().unwrap().join("inside");
         std::fs::create_dir(&root).unwrap();
         let home = root.join("gate");
-        let workspace = Workspace::new(&root, allowed, vec![home]).unwrap();
+        let own = [root.join("own/config.json"), around.path().join("program")].to_vec();
+        let off_limits =
+            OffLimits { folders: vec![home], files: Arc::new(move || Ok(own.clone())) };
+        let workspace = Workspace::new(&root, allowed, off_limits).unwrap();
         Rig { around, root, workspace }
     }
 

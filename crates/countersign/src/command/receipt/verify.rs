@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use domain::ledger::PublicKey;
+use domain::ledger::audit::{Audit, Detail, Outcome, Report, Scope};
 use domain::ledger::chain::Expected;
 use serde_json::{Value, json};
-use store::query::Reader;
+use store::query::{Age, Reader};
 
 use super::KEYS_ENDING;
-use super::audit::{Audit, Report, Scope};
 use crate::cli::{Place, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
@@ -86,13 +86,6 @@ async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
     }
 }
 
-/// Whether all that was committed to a ledger has been signed.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Age {
-    Settled,
-    Any,
-}
-
 fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Report>, Failure> {
     let trusted = match &args.public_key {
         Some(file) => keys::in_file(file).map_err(unchecked)?,
@@ -104,26 +97,12 @@ fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Re
     let reader = Reader::open(file).map_err(fail)?;
     let mut audit = audit(trusted, args)?;
     let mut progress = Progress::default();
-    // The oldest first: a key that another handed over to is known by then.
-    for chain in reader.chains().map_err(fail)?.iter().rev() {
-        // Of a chain that is not asked for, only what its beginning says of the one that is.
-        let is_wanted = args.chain.as_ref().is_none_or(|only| *only == chain.id);
-        let count = if is_wanted { usize::MAX } else { 1 };
-        for text in reader.receipt_texts(&chain.id).take(count) {
-            audit.push_to(&chain.id, &text.map_err(fail)?);
-            progress.tick();
-        }
-        let status = chain.opening.as_ref().map(|opening| opening.status.as_str());
-        if age == Age::Settled && matches!(status, Some("complete" | "interrupted")) {
-            audit.must_have_ended(&chain.id);
-        }
-    }
+    reader.audit(&mut audit, age, || progress.tick()).map_err(fail)?;
     progress.end();
-    finish(audit, args, file, Scope::All)
+    finish(audit, args, file, |audit, expected| audit.finish(Scope::All, expected))
 }
 
-/// An export: receipts one a line, in any order of chains. Its first receipt may name a chain that
-/// was left out on purpose, if there is but one chain in it.
+/// An export: receipts one a line, in any order of chains.
 fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     let fail = |error: &dyn std::fmt::Display| {
         Failure::with_status(NOT_CHECKED, format!("cannot check '{}': {error}", file.display()))
@@ -154,8 +133,7 @@ fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     if audit.is_empty() {
         return Err(fail(&"it holds no receipts"));
     }
-    let scope = if audit.has_one_chain() { Scope::Part } else { Scope::All };
-    finish(audit, args, file, scope)
+    finish(audit, args, file, Audit::finish_export)
 }
 
 fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
@@ -170,13 +148,18 @@ fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
 }
 
 fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
-    Audit::new(trusted, args.chain.clone()).ok_or_else(|| {
+    Audit::new(trusted, args.chain.clone(), Detail::Chains).ok_or_else(|| {
         let words = "there is no public key to check with: name one with --public-key";
         Failure::with_status(NOT_CHECKED, words)
     })
 }
 
-fn finish(audit: Audit, args: &Verify, file: &Path, scope: Scope) -> Result<Vec<Report>, Failure> {
+fn finish(
+    audit: Audit,
+    args: &Verify,
+    file: &Path,
+    ended: impl FnOnce(Audit, Expected) -> Outcome,
+) -> Result<Vec<Report>, Failure> {
     let fail = |words: String| Err(Failure::with_status(NOT_CHECKED, words));
     let expected = Expected { length: args.expect_length, final_hash: args.expect_final_hash };
     if let Some(chain) = args.chain.as_ref().filter(|_| audit.is_empty()) {
@@ -185,7 +168,7 @@ fn finish(audit: Audit, args: &Verify, file: &Path, scope: Scope) -> Result<Vec<
     if expected != Expected::default() && !audit.has_one_chain() {
         return fail("what is expected is of one chain: name it with --chain".to_owned());
     }
-    let outcome = audit.finish(scope, expected);
+    let outcome = ended(audit, expected);
     for words in outcome.notes {
         note(&words);
     }

@@ -76,7 +76,7 @@ enum Run {
     /// With `_` and `-`: such a run may hold its own prefix again, and words joined by hyphens,
     /// so it needs a clean beginning and a digit.
     Hyphenated,
-    /// With `_`, `-` and `/`.
+    /// With `_`, `-`, `/` and `:`.
     Path,
 }
 
@@ -110,6 +110,10 @@ pub(super) const CLUES: &[(&str, Shape)] = &[
     ("xoxs-", prefix(SLACK, Run::Hyphenated, 10)),
     ("xapp-", prefix(SLACK, Run::Hyphenated, 10)),
     ("hooks.slack.com/services/", prefix(SLACK, Run::Path, 20)),
+    ("discord.com/api/webhooks/", prefix(REDACTED, Run::Path, 20)),
+    ("discordapp.com/api/webhooks/", prefix(REDACTED, Run::Path, 20)),
+    ("webhook.office.com/webhookb2/", prefix(REDACTED, Run::Path, 20)),
+    ("api.telegram.org/bot", prefix(REDACTED, Run::Path, 20)),
     ("sk-ant-", prefix(ANTHROPIC, Run::Hyphenated, 12)),
     ("sk-", prefix(OPENAI, Run::Hyphenated, 20)),
     ("AIza", prefix(GOOGLE, Run::Hyphenated, 30)),
@@ -153,7 +157,7 @@ impl Run {
                 Run::Alphanumeric => false,
                 Run::Word => byte == b'_',
                 Run::Hyphenated => byte == b'_' || byte == b'-',
-                Run::Path => matches!(byte, b'_' | b'-' | b'/'),
+                Run::Path => matches!(byte, b'_' | b'-' | b'/' | b':'),
             }
     }
 

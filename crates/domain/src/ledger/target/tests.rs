@@ -4,10 +4,11 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
+use crate::json::Object;
 
 fn resource(arguments: &str) -> Option<String> {
     let arguments = Object::parse(arguments).unwrap().unwrap();
-    extract("srv", "tool", &arguments).map(|target| target.resource)
+    extract("srv", "tool", arguments.members()).map(|target| target.resource)
 }
 
 #[test]
@@ -26,7 +27,7 @@ fn built_in_tools_name_files_from_their_root() {
         ("Other", r#"{"path":"a"}"#, None),
     ] {
         let arguments = Object::parse(arguments).unwrap().unwrap();
-        let target = of_builtin(tool, &arguments, "/w");
+        let target = of_builtin(tool, arguments.members(), "/w");
         let expected = expected.map(|path| Target::new(FILESYSTEM, path.to_owned()).unwrap());
         assert_eq!(target, expected, "{tool} {arguments:?}");
     }
@@ -89,6 +90,18 @@ fn every_tier_precedence_and_guard() {
         // a secret in a generic value
         (r#"{"resource":"postgres://u:pw@db/x"}"#, Some("postgres://db/x")),
         (r#"{"key":"alice@example.com/inbox"}"#, Some("alice@example.com/inbox")),
+        (r#"{"path":"//user:pw@nas/share"}"#, Some("//nas/share")),
+        (r#"{"path":"https://h/r?access_token=x"}"#, Some("https://h/r")),
+        (r#"{"database":"postgres://u:pw@h/app","table":"t"}"#, Some("postgres://h/app.t")),
+        (r#"{"table":"postgres://u:pw@h/app"}"#, Some("postgres://h/app")),
+        (r#"{"owner":"https://tok@h/o","repo":"r"}"#, Some("https://h/o/r")),
+        (r#"{"owner":"o","repo":"https://h:pw?x@h"}"#, None),
+        // a document, or more than a line, is no name
+        (r#"{"resource":"kind: Secret\ndata: {}"}"#, None),
+        (r#"{"resource":"a\u2028b"}"#, None),
+        (r#"{"resource":"{\"kind\":\"Secret\"}"}"#, None),
+        (r#"{"object":"[1]"}"#, None),
+        (r#"{"resource":"[::1]:80"}"#, Some("[::1]:80")),
     ] {
         assert_eq!(resource(arguments).as_deref(), expected, "{arguments}");
     }
@@ -97,12 +110,12 @@ fn every_tier_precedence_and_guard() {
 #[test]
 fn names_and_resources_that_do_not_fit_give_no_target() {
     let arguments = Object::parse(r#"{"path":"p"}"#).unwrap().unwrap();
-    let target = extract("srv", "tool", &arguments).unwrap();
+    let target = extract("srv", "tool", arguments.members()).unwrap();
     assert_eq!((target.system(), target.resource()), ("srv", "p"));
-    assert!(extract("", "tool", &arguments).is_none());
-    assert!(extract("  ", "tool", &arguments).is_none());
-    assert!(extract(&"s".repeat(256), "tool", &arguments).is_some());
-    assert!(extract(&"s".repeat(257), "tool", &arguments).is_none());
+    assert!(extract("", "tool", arguments.members()).is_none());
+    assert!(extract("  ", "tool", arguments.members()).is_none());
+    assert!(extract(&"s".repeat(256), "tool", arguments.members()).is_some());
+    assert!(extract(&"s".repeat(257), "tool", arguments.members()).is_none());
     for (length, expected) in [(4096, true), (4097, false)] {
         let long = format!(r#"{{"path":"{}","key":"short"}}"#, "x".repeat(length));
         assert_eq!(resource(&long).is_some(), expected, "{length}");
@@ -168,6 +181,7 @@ fn files_are_absolute_and_clean() {
         ("b", "", None),
         ("", "/w", None),
         ("a\0b", "/w", None),
+        ("a\nb", "/w", None),
         (" spaced ", "/w", Some("/w/ spaced ")),
     ] {
         let target = of_file(path, cwd);
@@ -272,14 +286,14 @@ proptest! {
         let mut turned: Vec<_> = unique.clone().into_iter().collect();
         let places = turned.len().max(1);
         turned.rotate_left(turn % places);
-        prop_assert_eq!(of_members("s", &unique), of_members("s", &object(turned.clone())));
+        prop_assert_eq!(extract("s", "t", &unique), extract("s", "t", &object(turned.clone())));
         turned.reverse();
-        prop_assert_eq!(of_members("s", &unique), of_members("s", &object(turned)));
+        prop_assert_eq!(extract("s", "t", &unique), extract("s", "t", &object(turned)));
     }
 
     #[test]
     fn both_or_none(server in "\\PC{0,4}", members in arguments()) {
-        if let Some(target) = of_members(&server, &object(members)) {
+        if let Some(target) = extract(&server, "t", &object(members)) {
             prop_assert!(!target.system().is_empty() && !target.resource().is_empty());
         }
     }
@@ -292,9 +306,13 @@ proptest! {
         host in "[a-z.]{1,8}",
         path in "(/[a-z@]{0,3}){0,3}",
         key in proptest::sample::select(vec!["url", "uri", "Endpoint"]),
+        other in proptest::sample::select(vec!["path", "KEY", "table", "resource_id"]),
     ) {
+        let text = format!("{scheme}://user:hunter2@{host}{path}?hunter2");
+        let found = extract("s", "t", &object([(other.to_owned(), Value::from(text))]));
+        prop_assert!(found.is_none_or(|target| !target.resource().contains("hunter2")));
         let text = format!("{scheme}{colon}{slashes}user:hunter2@{host}{path}");
-        let found = of_members("s", &object([(key.to_owned(), Value::from(text))]));
+        let found = extract("s", "t", &object([(key.to_owned(), Value::from(text))]));
         prop_assert!(found.is_none_or(|target| !target.resource().contains("hunter2")));
     }
 
@@ -308,7 +326,7 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic(text in "\\PC*", shell in "[ rmvcp>'\"\\\\a-c/.-]{0,24}") {
         for key in ["url", "path", "table"] {
-            of_members("s", &object([(key.to_owned(), Value::from(text.clone()))]));
+            extract("s", "t", &object([(key.to_owned(), Value::from(text.clone()))]));
         }
         of_file(&text, "/w");
         of_shell(&text, "/w");

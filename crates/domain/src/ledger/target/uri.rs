@@ -7,7 +7,7 @@ pub(super) fn canonical(text: &str) -> Option<String> {
     let text = text.split(['?', '#']).next().unwrap_or_default().trim();
     let whole = match split(text) {
         Some(parts) => parts.canonical()?,
-        None => strip(text, Strip::Uri),
+        None => without_userinfo(text),
     };
     let trimmed = whole.trim_end_matches('/');
     match (trimmed.is_empty(), whole.is_empty()) {
@@ -17,12 +17,12 @@ pub(super) fn canonical(text: &str) -> Option<String> {
     }
 }
 
-/// The text as it is, but for userinfo after a `scheme://`.
-pub(super) fn without_userinfo(text: &str) -> String {
-    if text.contains("//") && text.contains('@') {
-        strip(text, Strip::AfterScheme)
+/// The text as it is, or where it is an address, that in its one spelling.
+pub(super) fn without_credentials(text: &str) -> Option<String> {
+    if text.contains("://") || text.starts_with("//") {
+        canonical(text)
     } else {
-        text.to_owned()
+        Some(text.to_owned())
     }
 }
 
@@ -54,7 +54,7 @@ impl Parts<'_> {
             return None;
         }
         let name = name.to_ascii_lowercase();
-        let path = strip(self.path, Strip::Uri);
+        let path = without_userinfo(self.path);
         let default = port.is_empty() || default_port(&self.scheme) == port.parse().ok();
         let port = if default { String::new() } else { format!(":{port}") };
         Some(format!("{}://{name}{port}{path}", self.scheme))
@@ -79,25 +79,16 @@ fn default_port(scheme: &str) -> Option<u32> {
     }
 }
 
-#[derive(Clone, Copy)]
-enum Strip {
-    /// Wherever a lax reader might find an authority: `//u:p@h`, `u:p@h/x`, `https:/u:p@h`.
-    Uri,
-    /// Only in `scheme://u:p@h`; the text may be any key, also one that holds an address.
-    AfterScheme,
-}
-
-/// Takes away what precedes the last `@` of every part that may be an authority. A part that
-/// becomes empty makes the next one follow `//`, so the parts are judged by what is left.
-fn strip(text: &str, how: Strip) -> String {
+/// Takes away what precedes the last `@` wherever a lax reader might find an authority: `//u:p@h`,
+/// `u:p@h/x`, `https:/u:p@h`. A part that becomes empty makes the next one follow `//`, so the parts
+/// are judged by what is left.
+fn without_userinfo(text: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split('/') {
-        let authority = match (how, parts.as_slice()) {
-            (Strip::Uri, []) => part.rfind('@').is_some_and(|at| at > 0),
-            (Strip::Uri, [first]) => first.ends_with(':'),
-            (Strip::Uri, [_, .., last]) => last.is_empty(),
-            (Strip::AfterScheme, [.., scheme, ""]) => scheme.ends_with(':'),
-            (Strip::AfterScheme, _) => false,
+        let authority = match parts.as_slice() {
+            [] => part.rfind('@').is_some_and(|at| at > 0),
+            [first] => first.ends_with(':'),
+            [_, .., last] => last.is_empty(),
         };
         let at = part.rfind('@').filter(|_| authority);
         parts.push(at.map_or(part, |at| &part[at + 1..]));

@@ -1,13 +1,12 @@
 //! Chains made by hand, and what is seen when they are changed.
 
-use domain::ledger::receipt::{
+use super::*;
+use crate::ledger::receipt::{
     Action, Issuer, Outcome, Position, Principal, Receipt, Status, Termination,
 };
-use domain::ledger::rotation::Rotation;
-use domain::ledger::taxonomy::RiskLevel;
-use domain::ledger::{Runtime, SigningKey};
-
-use super::*;
+use crate::ledger::rotation::Rotation;
+use crate::ledger::taxonomy::RiskLevel;
+use crate::ledger::{Runtime, SigningKey};
 
 const TIME: &str = "2026-02-03T09:08:07.123Z";
 const ID: &str = "0197aaaa-0000-7000-8000-000000000001";
@@ -105,7 +104,7 @@ fn naming(name: &'static str, other: &Writer) -> Runtime<'static> {
 
 fn audit<'a>(lines: impl IntoIterator<Item = &'a String>, only: Option<&str>) -> Audit {
     let trusted = vec![SigningKey::from_seed(&[1; 32]).public()];
-    let mut audit = Audit::new(trusted, only.map(str::to_owned)).unwrap();
+    let mut audit = Audit::new(trusted, only.map(str::to_owned), Detail::Chains).unwrap();
     for line in lines {
         audit.push(line).unwrap();
     }

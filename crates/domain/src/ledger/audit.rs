@@ -1,6 +1,6 @@
-//! Whether chains of receipts are whole, each by itself and as their beginnings speak of each
-//! other: a chain that another names as the one before it must be there, as far as it was by then.
-//! Of each receipt 32 bytes are kept, because chains come in any order.
+//! The one auditor of chains: the command line, the REST API, copies and the page all ask it. It
+//! checks each chain by itself, and that a chain which another names as the one before it is there,
+//! as far as it was by then. Of each receipt it keeps 32 bytes, because chains come in any order.
 
 #[cfg(test)]
 mod tests;
@@ -8,43 +8,64 @@ mod tests;
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 
-use domain::ledger::chain::{Chain, ChainStatus, Expected};
-use domain::ledger::verify::Signed;
-use domain::ledger::{Hash, PublicKey};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+
+use super::chain::{Chain, ChainStatus, Expected, ReceiptCheck};
+use super::verify::Signed;
+use super::{Hash, PublicKey};
 
 /// Says that a chain was let go on purpose.
 const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
+/// The verdict on one chain.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(super) struct Report {
-    pub(super) chain_id: String,
-    pub(super) valid: bool,
-    pub(super) length: u64,
-    pub(super) status: ChainStatus,
-    pub(super) broken_at: Option<u64>,
+pub struct Report {
+    pub chain_id: String,
+    pub valid: bool,
+    pub length: u64,
+    pub status: ChainStatus,
+    pub broken_at: Option<u64>,
     /// Of the receipt that is broken, where it can be read.
-    pub(super) receipt_id: Option<String>,
-    pub(super) error: Option<String>,
+    pub receipt_id: Option<String>,
+    pub error: Option<String>,
+    /// Every receipt, where they were asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub receipts: Option<Vec<ReceiptCheck>>,
 }
 
+/// The verdict on all chains.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Outcome {
-    pub(super) reports: Vec<Report>,
+pub struct Outcome {
+    pub reports: Vec<Report>,
     /// What could not be checked.
-    pub(super) notes: Vec<String>,
+    pub notes: Vec<String>,
+}
+
+impl Outcome {
+    pub fn is_valid(&self) -> bool {
+        self.reports.iter().all(|report| report.valid)
+    }
+}
+
+/// How much a report tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    Chains,
+    Receipts,
 }
 
 /// Whether every chain ought to be there.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scope {
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
     All,
     Part,
 }
 
-pub(super) struct Audit {
+/// A check under way: `push` each receipt, then `finish`.
+pub struct Audit {
     trusted: Vec<PublicKey>,
+    detail: Detail,
     /// The one chain that is asked for.
     only: Option<String>,
     chains: Vec<Progress>,
@@ -70,6 +91,7 @@ struct Progress {
     last: String,
     faulty: Option<String>,
     must_have_ended: bool,
+    receipts: Option<Vec<ReceiptCheck>>,
 }
 
 /// What is needed of a receipt before it is checked.
@@ -105,10 +127,11 @@ struct Place<'a> {
 
 impl Audit {
     /// Chains may begin with any of these keys; none would trust nobody.
-    pub(super) fn new(trusted: Vec<PublicKey>, only: Option<String>) -> Option<Audit> {
+    pub fn new(trusted: Vec<PublicKey>, only: Option<String>, detail: Detail) -> Option<Audit> {
         (!trusted.is_empty()).then(|| Audit {
             trusted,
             only,
+            detail,
             chains: Vec::new(),
             places: HashMap::new(),
             claims: Vec::new(),
@@ -117,17 +140,17 @@ impl Audit {
         })
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub fn is_empty(&self) -> bool {
         self.chains.is_empty()
     }
 
-    pub(super) fn has_one_chain(&self) -> bool {
+    pub fn has_one_chain(&self) -> bool {
         self.chains.len() == 1
     }
 
     /// The next receipt, of the chain that it names. One that cannot be read belongs to the chain
     /// before it; `None` where there is none.
-    pub(super) fn push(&mut self, raw: &str) -> Option<()> {
+    pub fn push(&mut self, raw: &str) -> Option<()> {
         let glance: Option<Glance<'_>> = serde_json::from_str(raw).ok();
         let chain_id = match &glance {
             Some(glance) => glance.subject.chain.chain_id.clone().into_owned(),
@@ -139,19 +162,26 @@ impl Audit {
     }
 
     /// The next receipt of a chain, as the ledger has it.
-    pub(super) fn push_to(&mut self, chain_id: &str, raw: &str) {
+    pub fn push_to(&mut self, chain_id: &str, raw: &str) {
         self.take(chain_id, raw, serde_json::from_str(raw).ok());
     }
 
     /// The ledger says that this chain has ended.
-    pub(super) fn must_have_ended(&mut self, chain_id: &str) {
+    pub fn must_have_ended(&mut self, chain_id: &str) {
         if self.is_wanted(chain_id) {
             let place = self.place(chain_id, "");
             self.chains[place].must_have_ended = true;
         }
     }
 
-    pub(super) fn finish(self, scope: Scope, expected: Expected) -> Outcome {
+    /// The verdict on an export: its first receipt may name a chain that was left out on purpose, if
+    /// there is but one chain in it.
+    pub fn finish_export(self, expected: Expected) -> Outcome {
+        let scope = if self.has_one_chain() { Scope::Part } else { Scope::All };
+        self.finish(scope, expected)
+    }
+
+    pub fn finish(self, scope: Scope, expected: Expected) -> Outcome {
         let Audit { only, chains, places, claims, expired, .. } = self;
         let mut notes = Vec::new();
         let mut missing: Vec<Report> = Vec::new();
@@ -196,7 +226,8 @@ impl Audit {
         }
     }
 
-    fn is_wanted(&self, chain_id: &str) -> bool {
+    /// Whether the verdict on this chain is asked for; of others, only their beginning counts.
+    pub fn is_wanted(&self, chain_id: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == chain_id)
     }
 
@@ -215,6 +246,7 @@ impl Audit {
             last,
             faulty: None,
             must_have_ended: false,
+            receipts: (self.detail == Detail::Receipts).then(Vec::new),
         });
         self.places.insert(chain_id.to_owned(), self.chains.len() - 1);
         self.chains.len() - 1
@@ -236,8 +268,9 @@ impl Progress {
         let check = self.check.push(raw);
         let valid = check.signature_valid && check.hash_link_valid && check.sequence_valid;
         if !valid && self.faulty.is_none() {
-            self.faulty = Some(check.receipt_id);
+            self.faulty = Some(check.receipt_id.clone());
         }
+        self.receipts.iter_mut().for_each(|receipts| receipts.push(check.clone()));
         if let Some(last) = self.hashes.last_mut() {
             let previous =
                 glance.and_then(|glance| glance.subject.chain.previous_receipt_hash.as_ref());
@@ -262,6 +295,7 @@ impl Progress {
             broken_at: check.broken_at,
             receipt_id: self.faulty.filter(|id| !id.is_empty()),
             error: check.error,
+            receipts: self.receipts,
         };
         for claim in claims {
             report.note(claim.fault(&self.hashes));
@@ -280,6 +314,20 @@ impl Progress {
 }
 
 impl Report {
+    /// Of a chain that has no receipts, and that nothing says should have some.
+    pub fn empty(chain_id: String) -> Report {
+        Report {
+            chain_id,
+            valid: true,
+            length: 0,
+            status: ChainStatus::Unknown,
+            broken_at: None,
+            receipt_id: None,
+            error: None,
+            receipts: Some(Vec::new()),
+        }
+    }
+
     /// The first fault is the one that is told.
     fn note(&mut self, fault: Option<(Option<u64>, String)>) {
         if let (true, Some((at, words))) = (self.valid, fault) {
@@ -330,6 +378,7 @@ impl Claim {
             broken_at: None,
             receipt_id: None,
             error: Some(format!("it is missing: chain {} names it as the one before", self.by)),
+            receipts: None,
         }
     }
 

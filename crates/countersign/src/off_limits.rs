@@ -1,0 +1,26 @@
+//! Countersign's own files: whoever could change them would decide what agents may do, so that no
+//! built-in tool changes them, whatever the workspace's root holds.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use store::Store;
+use tools::builtin::OffLimits;
+
+use crate::app::own_program;
+use crate::home::Home;
+
+/// Nothing reaches the home. Nothing changes the configuration, the files of folders that a person
+/// trusts, and this program.
+pub(crate) fn of(home: &Home, store: &Store) -> OffLimits {
+    let mut known: Vec<PathBuf> = home.config_files().to_vec();
+    known.extend(own_program());
+    known.extend(std::env::current_exe());
+    let store = store.clone();
+    let files = move || {
+        let trusted = store.state().trusted_files().map_err(|error| error.to_string())?;
+        let trusted = trusted.iter().map(|path| Path::new(path).to_owned());
+        Ok(known.iter().cloned().chain(trusted).collect())
+    };
+    OffLimits { folders: vec![home.path().to_owned()], files: Arc::new(files) }
+}

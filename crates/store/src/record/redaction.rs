@@ -1,0 +1,192 @@
+//! Secrets leave a record before it is written: every text of it that is signed or indexed.
+
+use std::borrow::Cow;
+
+use domain::ledger::redaction::Redactor;
+
+use super::{Action, Agent, Ended, Entry, Outside, Started, Word};
+
+/// Says in a record that it had a target.
+pub const TARGET_OMITTED: &str = "target omitted: it holds what looks like a secret";
+
+impl Entry {
+    /// The entry as it may be written: receipts are signed for ever, so that nothing can be taken out
+    /// of them later. Arguments and results are redacted where they are read.
+    #[must_use]
+    pub fn redacted(mut self, redactor: &Redactor) -> Entry {
+        match &mut self {
+            Entry::Started(started) => started.redact(redactor),
+            Entry::Ended(ended) => ended.redact(redactor),
+            Entry::Whole(started, ended) => {
+                started.redact(redactor);
+                ended.redact(redactor);
+            }
+        }
+        self
+    }
+}
+
+impl Started {
+    /// Leaves the target out, and says so. One with a part taken out would name another thing.
+    pub fn omit_target(&mut self) {
+        self.target = None;
+        self.warnings.push(TARGET_OMITTED.to_owned());
+    }
+
+    fn redact(&mut self, redactor: &Redactor) {
+        let is_secret = |text: &str| matches!(redactor.text(text), Cow::Owned(_));
+        let named = self.target.as_ref().map(|target| [target.system(), target.resource()]);
+        if named.is_some_and(|names| names.into_iter().any(is_secret)) {
+            self.omit_target();
+        }
+        // Every field is named, so that a new one is not forgotten.
+        let Started {
+            id: _,
+            kind: _,
+            source: _,
+            surface: _,
+            server,
+            tool,
+            agent: Agent { name, client, token },
+            session,
+            request_id,
+            at: _,
+            variant: _,
+            declared: _,
+            sensitivity: _,
+            reason,
+            effective: _,
+            unverified: _,
+            warnings,
+            target: _,
+            trace_id: _,
+            arguments: _,
+            action: Action { kind, risk: _, correlation_id },
+            outside,
+        } = self;
+        let texts = [server, tool, name, client, token].into_iter();
+        let texts = texts.chain(session).chain(request_id).chain(reason).chain(correlation_id);
+        texts.chain(warnings).for_each(|text| drop(redactor.line(text)));
+        redact_word(kind, redactor);
+        if let Some(outside) = outside {
+            outside.redact(redactor);
+        }
+    }
+}
+
+impl Outside {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Outside {
+            pid: _,
+            uid: _,
+            gid: _,
+            drop_count: _,
+            issuer_name,
+            model,
+            operator,
+            agent_id,
+            agent_type,
+            capture_method,
+            usage,
+        } = self;
+        let texts = [issuer_name, model, agent_id, agent_type, capture_method, usage];
+        let operator = operator.iter_mut().flat_map(|(id, name)| [id, name]);
+        let texts = texts.into_iter().flatten().chain(operator);
+        texts.for_each(|text| drop(redactor.line(text)));
+    }
+}
+
+impl Ended {
+    fn redact(&mut self, redactor: &Redactor) {
+        let Ended {
+            id: _,
+            status: _,
+            error_code,
+            error_message,
+            duration: _,
+            response: _,
+            receipt: _,
+        } = self;
+        for word in error_code {
+            redact_word(word, redactor);
+        }
+        for text in error_message {
+            redactor.line(text);
+        }
+    }
+}
+
+fn redact_word(word: &mut Word, redactor: &Redactor) {
+    if let Cow::Owned(text) = word {
+        redactor.line(text);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::ledger::target::Target;
+
+    use super::super::tests::started;
+    use super::*;
+
+    const SECRET: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
+
+    fn some() -> Option<String> {
+        Some(SECRET.to_owned())
+    }
+
+    #[test]
+    fn no_text_of_a_record_keeps_a_secret() {
+        let outside = Outside {
+            issuer_name: some(),
+            model: some(),
+            operator: Some((SECRET.to_owned(), SECRET.to_owned())),
+            agent_id: some(),
+            agent_type: some(),
+            capture_method: some(),
+            usage: some(),
+            ..Outside::default()
+        };
+        let started = Started {
+            server: SECRET.to_owned(),
+            tool: SECRET.to_owned(),
+            agent: Agent {
+                name: SECRET.to_owned(),
+                client: SECRET.to_owned(),
+                token: SECRET.to_owned(),
+            },
+            session: some(),
+            request_id: some(),
+            reason: some(),
+            warnings: vec![SECRET.to_owned()],
+            target: Target::new("s", SECRET.to_owned()),
+            action: Action {
+                kind: SECRET.to_owned().into(),
+                correlation_id: some(),
+                ..started().action
+            },
+            outside: Some(Box::new(outside)),
+            ..started()
+        };
+        let ended = Ended {
+            error_code: Some(SECRET.to_owned().into()),
+            error_message: some(),
+            ..Ended::at_once(String::new())
+        };
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
+        let Entry::Whole(started, ended) = entry.redacted(&Redactor::builtin()) else { panic!() };
+        let text = serde_json::to_string(&(&started, &ended)).unwrap();
+        assert!(!text.contains("ghp_"), "{text}");
+        assert_eq!(text.matches("[redacted:github]").count(), 21, "{text}");
+        assert_eq!(started.target, None);
+        assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_OMITTED));
+    }
+
+    #[test]
+    fn a_record_without_secrets_stays_as_it_is() {
+        let before = serde_json::to_string(&started()).unwrap();
+        let entry = Entry::Started(Box::new(started())).redacted(&Redactor::builtin());
+        let Entry::Started(after) = entry else { panic!() };
+        assert_eq!(serde_json::to_string(&after).unwrap(), before);
+    }
+}
