@@ -1,6 +1,6 @@
 //! The gate put together from a configuration.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use domain::Caller;
 use domain::config::Config;
@@ -12,6 +12,7 @@ use tools::builtin::OffLimits;
 
 use crate::demo;
 use crate::exit::Failure;
+use crate::folders;
 use crate::home::Home;
 use crate::off_limits;
 use crate::plugins::Plugins;
@@ -48,7 +49,7 @@ impl Servers {
             Purpose::Work => Vec::new(),
             Purpose::Demo => demo::servers(),
         };
-        let supervisor = own_program();
+        let supervisor = folders::own_program();
         let workspace = Keeper::new(off_limits::of(home, store), supervisor.clone());
         Servers { home: home.path().to_owned(), demo, workspace, supervisor }
     }
@@ -69,13 +70,6 @@ impl Servers {
         };
         Plan { configured, builtin, supervisor: self.supervisor.clone(), reach }
     }
-}
-
-/// This program, to be started again as a supervisor.
-pub(crate) fn own_program() -> Option<PathBuf> {
-    // On Linux this names the running program even if its file was replaced by a newer one.
-    let own = Path::new("/proc/self/exe");
-    if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
 }
 
 /// Builds the gate and starts to connect.

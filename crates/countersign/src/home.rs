@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::cli::Place;
 use crate::exit::Failure;
-use crate::source;
+use crate::folders;
 
 /// Bytes of randomness in a secret.
 const SECRET_BYTES: usize = 32;
@@ -34,7 +34,7 @@ impl Home {
     pub(crate) fn of(place: &Place) -> Result<Home, Failure> {
         let path = match &place.home {
             Some(path) => path.clone(),
-            None => data_dir()
+            None => folders::data()
                 .ok_or_else(|| {
                     Failure::system("no home directory: set HOME, or name a folder with --home")
                 })?
@@ -42,7 +42,7 @@ impl Home {
         };
         let path = std::path::absolute(&path)
             .map_err(|error| Failure::system(format!("home '{}': {error}", path.display())))?;
-        let config_files = source::own_paths(place);
+        let config_files = folders::config_files(place);
         let config_files = config_files.filter_map(|file| std::path::absolute(file).ok()).collect();
         Ok(Home { path, config_files })
     }
@@ -180,17 +180,4 @@ fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
         Err(error) if error.kind() == ErrorKind::AlreadyExists => secret(path, prefix),
         Err(error) => Err(Failure::system(format!("cannot write '{}': {error}", path.display()))),
     }
-}
-
-fn data_dir() -> Option<PathBuf> {
-    directory("XDG_DATA_HOME", ".local/share")
-}
-
-pub(crate) fn config_dir() -> Option<PathBuf> {
-    directory("XDG_CONFIG_HOME", ".config")
-}
-
-fn directory(variable: &str, below_home: &str) -> Option<PathBuf> {
-    let set = |name: &str| std::env::var_os(name).map(PathBuf::from).filter(|p| p.is_absolute());
-    set(variable).or_else(|| Some(set("HOME")?.join(below_home)))
 }

@@ -6,6 +6,7 @@ mod command;
 mod control;
 mod demo;
 mod exit;
+mod folders;
 mod home;
 mod listen;
 mod logging;

@@ -7,14 +7,14 @@ use std::sync::Arc;
 use store::Store;
 use tools::builtin::OffLimits;
 
-use crate::app::own_program;
+use crate::folders;
 use crate::home::Home;
 
 /// Nothing reaches the home. Nothing changes the configuration, the files of folders that a person
 /// trusts, and this program.
 pub(crate) fn of(home: &Home, store: &Store) -> OffLimits {
     let mut known: Vec<PathBuf> = home.config_files().to_vec();
-    known.extend(own_program());
+    known.extend(folders::own_program());
     known.extend(std::env::current_exe());
     let store = store.clone();
     let files = move || {

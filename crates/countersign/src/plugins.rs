@@ -15,7 +15,7 @@ use store::StoreError;
 use store::state::State;
 use tools::plugin::{self, Findings, Found, Places, Plugin, Start, Variables};
 
-use crate::app;
+use crate::folders;
 
 /// What was found, once. Nothing is started by looking.
 pub(crate) struct Plugins {
@@ -40,7 +40,7 @@ impl Plugins {
             }
         }
         let start = Start {
-            supervisor: app::own_program(),
+            supervisor: folders::own_program(),
             folder: home.join("plugins"),
             cwd: None,
             expose: None,

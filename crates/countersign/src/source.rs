@@ -10,7 +10,8 @@ pub(crate) mod found;
 use self::found::{Found, SHOWN};
 use crate::cli::Place;
 use crate::exit::Failure;
-use crate::home::{self, Home};
+use crate::folders;
+use crate::home::Home;
 
 /// The person's own configuration.
 #[derive(Clone)]
@@ -67,13 +68,7 @@ impl Source {
 
 /// The person's own config file, whether it is there or not.
 pub(crate) fn path(place: &Place) -> Option<PathBuf> {
-    own_paths(place).next()
-}
-
-/// The same, and behind it the one that is read where none is named.
-pub(crate) fn own_paths(place: &Place) -> impl Iterator<Item = PathBuf> {
-    let usual = home::config_dir().map(|folder| folder.join("countersign/config.json"));
-    place.config.clone().into_iter().chain(usual)
+    folders::config_files(place).next()
 }
 
 /// The file in the folder, whether it is there or not; none where it has no say, being the

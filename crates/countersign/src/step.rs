@@ -39,7 +39,7 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::{self, Plugins};
 use crate::serve::bind_socket;
-use crate::{app, workspace};
+use crate::{app, folders, workspace};
 
 /// Connections of one agent at once; each of the known ones opens one.
 const CONNECTIONS_MAX: usize = 16;
@@ -187,7 +187,7 @@ impl Steps {
         let root = workspace::step_root(&wanted.root, of_config)?;
         let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
         let workspace = Workspace::new(&root, allowed, self.servers.off_limits())?
-            .supervised(app::own_program())
+            .supervised(folders::own_program())
             .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))
             .withholding(wanted.withheld.clone());
         let root = workspace.root().to_str().ok_or("the folder's path is not UTF-8")?;

@@ -93,10 +93,40 @@ pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
     }
 }
 
+/// Whether the decision depends on the arguments. Where it does not, nothing is computed on the
+/// tool's schema.
+pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
+    check_before_arguments(call, facts).is_ok()
+}
+
 fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
+    let Cleared { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
+    check_arguments(arguments, &mut warnings)?;
+    let declared = intent.as_ref().map(|intent| intent.operation);
+    let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
+    check_caller(facts.caller, call.tool, (declared, effective), hints)?;
+    Ok(Allowed { intent, effective, unverified: hints.unverified(), warnings })
+}
+
+/// A call against which nothing speaks but perhaps its arguments and its caller.
+struct Cleared<'a> {
+    intent: Option<Intent>,
+    hints: Hints,
+    arguments: &'a Checked,
+    warnings: Vec<Warning>,
+}
+
+fn check_before_arguments<'a>(
+    call: &Call<'_>,
+    facts: &'a Facts<'_>,
+) -> Result<Cleared<'a>, Refusal> {
     // First of all: who may not come through this door learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
-    let (hints, lock, arguments) = match &facts.found {
+    if let Found::Nothing { near } = &facts.found {
+        return Err(not_found(call.tool, near));
+    }
+    let intent = check_keys(call)?;
+    let (hints, arguments) = match &facts.found {
         Found::Nothing { near } => return Err(not_found(call.tool, near)),
         Found::Server { lock, unavailable } => {
             check_lock(call.tool, *lock)?;
@@ -105,16 +135,15 @@ fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
                 None => not_found(call.tool, &[]),
             });
         }
-        Found::Tool { hints, lock, arguments } => (*hints, *lock, arguments),
+        // The lock comes before all that the tool says of itself.
+        Found::Tool { hints, lock, arguments } => {
+            check_lock(call.tool, *lock)?;
+            (*hints, arguments)
+        }
     };
     let mut warnings = Vec::new();
-    let intent = check_intent(call, facts.strictness, hints, &mut warnings)?;
-    check_lock(call.tool, lock)?;
-    check_arguments(arguments, &mut warnings)?;
-    let declared = intent.as_ref().map(|intent| intent.operation);
-    let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
-    check_caller(facts.caller, call.tool, (declared, effective), hints)?;
-    Ok(Allowed { intent, effective, unverified: hints.unverified(), warnings })
+    check_hints(call, facts.strictness, hints, &mut warnings)?;
+    Ok(Cleared { intent, hints, arguments, warnings })
 }
 
 fn check_surface(caller: &Caller, surface: Option<Surface>) -> Result<(), Refusal> {
@@ -132,16 +161,22 @@ fn check_surface(caller: &Caller, surface: Option<Surface>) -> Result<(), Refusa
     .with(json!({"surface": word})))
 }
 
-fn check_intent(
+fn check_keys(call: &Call<'_>) -> Result<Option<Intent>, Refusal> {
+    match call.declared {
+        Declared::Nothing => Ok(None),
+        Declared::Variant(variant, declaration) => {
+            intent::check_keys(variant, declaration).map(Some)
+        }
+    }
+}
+
+fn check_hints(
     call: &Call<'_>,
     strictness: Strictness,
     hints: Hints,
     warnings: &mut Vec<Warning>,
-) -> Result<Option<Intent>, Refusal> {
-    let Declared::Variant(variant, declaration) = call.declared else {
-        return Ok(None);
-    };
-    let intent = intent::check_keys(variant, declaration)?;
+) -> Result<(), Refusal> {
+    let Declared::Variant(variant, _) = call.declared else { return Ok(()) };
     match (intent::check_hints(variant, call.tool, hints), strictness) {
         (Ok(warning), _) => {
             warnings.extend(warning.map(|text| Warning { text, audience: Audience::Record }));
@@ -151,7 +186,7 @@ fn check_intent(
         }
         (Err(refusal), Strictness::Refuse) => return Err(refusal),
     }
-    Ok(Some(intent))
+    Ok(())
 }
 
 fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
@@ -286,6 +321,32 @@ mod tests {
         assert_eq!(word(verdict(Some(Class::Destructive), UNHINTED, &trusting)), "NOT_PERMITTED");
         let writer = caller(true, true, false, Unannotated::Allow);
         assert_eq!(word(verdict(Some(Class::Write), UNHINTED, &writer)), "write unverified");
+    }
+
+    #[test]
+    fn the_keys_come_first_then_the_lock_then_what_the_tool_says() {
+        let tool = ToolName::parse("s:t").unwrap();
+        let admin = Caller::admin();
+        let decided = |variant, declared, lock| {
+            let declaration = Declaration::of(declared);
+            let declared = Declared::Variant(variant, &declaration);
+            let call = Call { tool: &tool, surface: None, declared };
+            let arguments = Checked::Faulty(Refusal::invalid_arguments("bad"));
+            let found = Found::Tool { hints: DESTRUCTIVE, lock, arguments };
+            let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
+            (word(decide(&call, &facts)), depends_on_arguments(&call, &facts))
+        };
+        let locked = Lock::Locked(Status::PendingApproval);
+        for (variant, declared, lock, expected, depends) in [
+            (Class::Read, Class::Write, locked, "INTENT_MISMATCH", false),
+            (Class::Read, Class::Read, locked, "TOOL_BLOCKED", false),
+            (Class::Destructive, Class::Destructive, locked, "TOOL_BLOCKED", false),
+            (Class::Read, Class::Read, Lock::Callable, "SERVER_MISMATCH", false),
+            (Class::Destructive, Class::Destructive, Lock::Callable, "INVALID_ARGUMENTS", true),
+        ] {
+            let found = decided(variant, declared, lock);
+            assert_eq!(found, (expected.to_owned(), depends), "{variant} {declared} {lock:?}");
+        }
     }
 
     #[test]

@@ -1,72 +1,161 @@
-//! A tool's input schema, compiled once, against which arguments are checked before the tool's
-//! server hears of them. Remote references are never fetched; patterns run in bounded time.
+//! A tool's input schema, compiled once, against which arguments are checked before the call is
+//! forwarded. Remote references are never fetched. A schema comes from a server that may be hostile:
+//! what a check can cost is known before it is made.
 
 mod cost;
+mod pattern;
 
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
 use crate::json::Object;
 use crate::refusal::Refusal;
+use cost::{Graph, Unbounded};
 
 /// A schema text over this is not compiled: real ones stay far below.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 
+/// A schema without patterns and references that is no longer than this is within every bound.
+const PLAIN_BYTES_MAX: usize = 16 * 1024;
+
 /// Backtracking steps of one pattern: enough for real formats, an end for hostile ones.
 const PATTERN_STEPS_MAX: usize = 100_000;
+
+/// Compiled size of one pattern.
+const PATTERN_BYTES_MAX: usize = 1024 * 1024;
+
+/// What may be done on a thread that others wait for.
+const AT_ONCE_NS: u64 = 500_000;
+
+/// A check that would take longer is not made.
+const CHECK_NS_MAX: u64 = 2_000_000_000;
+
+/// What a byte of a schema takes to compile, and a pattern of it; measured.
+const COMPILE_BYTE_NS: u64 = 60;
+const COMPILE_PATTERN_NS: u64 = 300_000;
+
+/// What the words of a refusal take for each step of the check, at worst; measured.
+const WORDS_STEP_NS: u64 = 15_000;
 
 /// Faults told at once; a hopeless call does not get a page of them.
 const FAULTS_MAX: usize = 5;
 
+/// What a schema's text says of its cost, before anything is compiled.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Outline {
+    compile_ns: u64,
+    excess: Option<String>,
+}
+
+impl Outline {
+    pub fn of(json: Option<&str>) -> Outline {
+        let Some(json) = json else { return Outline::default() };
+        let patterns = json.matches("attern").count() as u64;
+        let compile_ns = json.len() as u64 * COMPILE_BYTE_NS + patterns * COMPILE_PATTERN_NS;
+        // `$ref`, `$dynamicRef`, `$recursiveRef`.
+        let refers = || json.contains("ref\"") || json.contains("Ref\"") || json.contains("\\u");
+        let is_plain = json.len() <= PLAIN_BYTES_MAX && patterns == 0 && !refers();
+        let excess = if is_plain { None } else { excess(json) };
+        Outline { compile_ns, excess }
+    }
+
+    /// Why arguments cannot be checked against the schema in bounded time.
+    pub fn excess(&self) -> Option<&str> {
+        self.excess.as_deref()
+    }
+
+    /// Whether compiling it holds nobody up.
+    pub fn compiles_at_once(&self) -> bool {
+        self.compile_ns <= AT_ONCE_NS
+    }
+}
+
+fn excess(json: &str) -> Option<String> {
+    if json.len() > SCHEMA_BYTES_MAX {
+        return Some(format!("it has {} bytes", json.len()));
+    }
+    match Graph::new(&serde_json::from_str(json).ok()?) {
+        Err(Unbounded::TooCostly(words)) => Some(words),
+        Ok(_) | Err(Unbounded::Opaque(_)) => None,
+    }
+}
+
 pub enum Schema {
     /// The tool takes whatever it is given.
     Absent,
-    /// Arguments deeper than `depth_max` would take too long to check.
-    Compiled { validator: Box<Validator>, depth_max: usize },
+    Compiled(Box<Compiled>),
     /// Why it will not compile; calls pass with a warning.
     Unusable(String),
 }
 
+pub struct Compiled {
+    validator: Validator,
+    graph: Graph,
+}
+
 impl Schema {
     pub fn compile(json: Option<&str>) -> Schema {
-        let Some(json) = json else {
-            return Schema::Absent;
-        };
-        if json.len() > SCHEMA_BYTES_MAX {
-            return Schema::Unusable(format!("schema of {} bytes", json.len()));
-        }
-        let schema: Value = match serde_json::from_str(json) {
-            Ok(schema) => schema,
-            Err(error) => return Schema::Unusable(error.to_string()),
-        };
-        let Some(depth_max) = cost::depth_max(&schema) else {
-            return Schema::Unusable("it would take too long to apply".to_owned());
-        };
-        let options = PatternOptions::fancy_regex().backtrack_limit(PATTERN_STEPS_MAX);
-        match jsonschema::options().with_pattern_options(options).build(&schema) {
-            Ok(validator) => Schema::Compiled { validator: Box::new(validator), depth_max },
-            Err(error) => Schema::Unusable(error.to_string()),
+        match json.map(Compiled::new) {
+            None => Schema::Absent,
+            Some(Ok(compiled)) => Schema::Compiled(Box::new(compiled)),
+            Some(Err(why)) => Schema::Unusable(why),
         }
     }
 
     pub fn check(&self, arguments: &Object) -> Checked {
+        self.checked(arguments, CHECK_NS_MAX).unwrap_or_else(|| {
+            Checked::Unknown(
+                "the arguments would take too long to check against the tool's input schema; they \
+                 were not checked"
+                    .to_owned(),
+            )
+        })
+    }
+
+    /// The same where it holds nobody up; `None` where it might.
+    pub fn check_at_once(&self, arguments: &Object) -> Option<Checked> {
+        self.checked(arguments, AT_ONCE_NS)
+    }
+
+    fn checked(&self, arguments: &Object, ns_max: u64) -> Option<Checked> {
         match self {
-            Schema::Absent => Checked::Fits,
-            Schema::Unusable(why) => Checked::Unknown(format!(
+            Schema::Absent => Some(Checked::Fits),
+            Schema::Unusable(why) => Some(Checked::Unknown(format!(
                 "the tool's input schema does not compile ({why}); arguments were not checked"
-            )),
-            Schema::Compiled { depth_max, .. } if cost::depth(arguments.value()) > *depth_max => {
-                Checked::Unknown(format!(
-                    "the tool's input schema takes too long to apply to arguments of more than \
-                     {depth_max} levels; they were not checked"
-                ))
-            }
-            Schema::Compiled { validator, .. } if validator.is_valid(arguments.value()) => {
-                Checked::Fits
-            }
-            Schema::Compiled { validator, .. } => {
-                Checked::Faulty(refusal(validator, arguments.value()))
-            }
+            ))),
+            Schema::Compiled(compiled) => compiled.check(arguments.value(), ns_max),
+        }
+    }
+}
+
+impl Compiled {
+    fn new(json: &str) -> Result<Compiled, String> {
+        if json.len() > SCHEMA_BYTES_MAX {
+            return Err(format!("it has {} bytes", json.len()));
+        }
+        let schema: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
+        let graph = Graph::new(&schema).map_err(|unbounded| match unbounded {
+            Unbounded::TooCostly(words) | Unbounded::Opaque(words) => words,
+        })?;
+        let options = PatternOptions::fancy_regex()
+            .backtrack_limit(PATTERN_STEPS_MAX)
+            .size_limit(PATTERN_BYTES_MAX);
+        let validator = jsonschema::options().with_pattern_options(options).build(&schema);
+        Ok(Compiled { validator: validator.map_err(|error| error.to_string())?, graph })
+    }
+
+    fn check(&self, arguments: &Value, ns_max: u64) -> Option<Checked> {
+        let work = self.graph.work(arguments, ns_max)?;
+        if self.validator.is_valid(arguments) {
+            return Some(Checked::Fits);
+        }
+        let words_ns = work.ns.saturating_add(work.steps.saturating_mul(WORDS_STEP_NS));
+        match (words_ns <= ns_max, ns_max == CHECK_NS_MAX) {
+            (true, _) => Some(Checked::Faulty(refusal(&self.validator, arguments))),
+            (false, true) => Some(Checked::Faulty(Refusal::invalid_arguments(
+                "the arguments do not fit the tool's input schema; there are too many to say where",
+            ))),
+            (false, false) => None,
         }
     }
 }
@@ -161,6 +250,43 @@ mod tests {
             |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
         assert!(matches!(check(&schema, &nested(3)), Checked::Faulty(_)));
         assert!(matches!(check(&schema, &nested(100)), Checked::Unknown(_)));
+        let arguments = Object::parse(&nested(10)).unwrap().unwrap();
+        assert_eq!(Schema::compile(Some(&schema)).check_at_once(&arguments), None);
+    }
+
+    #[test]
+    fn a_schema_beyond_every_bound_is_known_by_its_text() {
+        let patterns = |count| json!({"allOf": vec![json!({"pattern": "(?=.*x)a"}); count]});
+        for (schema, reason) in [
+            (patterns(400).to_string(), Some("400 patterns")),
+            (patterns(400).to_string().replace("pattern", r"p\u0061ttern"), Some("400 patterns")),
+            (r##"{"$ref":"#"}"##.to_owned(), Some("over and over")),
+            (format!(r#"{{"title":"{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX)), Some("bytes")),
+            (patterns(3).to_string(), None),
+            (r#"{"type":"object","properties":{"a":{"type":"string"}}}"#.to_owned(), None),
+            ("no JSON".to_owned(), None),
+        ] {
+            let outline = Outline::of(Some(&schema));
+            let found = outline.excess().unwrap_or_default();
+            assert!(found.contains(reason.unwrap_or("")), "{schema}: {found}");
+            assert_eq!(outline.excess().is_some(), reason.is_some(), "{schema}");
+        }
+        let ordinary = r#"{"type":"object","properties":{"a":{"pattern":"^[a-z]+$"}}}"#;
+        assert!(Outline::of(Some(ordinary)).compiles_at_once());
+        assert!(!Outline::of(Some(&patterns(3).to_string())).compiles_at_once());
+    }
+
+    #[test]
+    fn a_costly_check_is_not_made_at_once() {
+        let schema = r#"{"properties":{"a":{"pattern":"(?=.*x)a"},"b":{"type":"string"}}}"#;
+        let schema = Schema::compile(Some(schema));
+        let arguments = |text: String| Object::parse(&text).unwrap().unwrap();
+        let other = arguments(format!(r#"{{"b":"{}"}}"#, "a".repeat(100_000)));
+        assert_eq!(schema.check_at_once(&other), Some(Checked::Fits));
+        let short = arguments(r#"{"a":"ax"}"#.to_owned());
+        assert_eq!((schema.check_at_once(&short), schema.check(&short)), (None, Checked::Fits));
+        let huge = arguments(format!(r#"{{"a":"{}"}}"#, "a".repeat(100_000)));
+        assert!(matches!(schema.check(&huge), Checked::Unknown(_)));
     }
 
     #[test]

@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 
 use crate::refusal::Refusal;
-use crate::schema::Schema;
+use crate::schema::{Outline, Schema};
 
 /// Longest tool name taken from a server; clients themselves stop at 64 to 128.
 pub const NAME_BYTES_MAX: usize = 256;
@@ -137,6 +137,7 @@ pub struct Tool {
     description: Option<Range<usize>>,
     annotations: Option<Range<usize>>,
     input_schema: Option<Range<usize>>,
+    outline: Outline,
     schema: OnceLock<Schema>,
 }
 
@@ -175,6 +176,7 @@ impl Tool {
             .map_err(|error| ToolFault::Shape(format!("name: {error}")))?;
         check_name(&name)?;
         let range = |part: Option<&RawValue>| part.map(|part| position(text, part.get()));
+        let outline = Outline::of(parts.input_schema.map(RawValue::get));
         Ok(Tool {
             hints: parts.annotations.map(read_hints).unwrap_or_default(),
             description: range(parts.description),
@@ -184,6 +186,7 @@ impl Tool {
             name,
             source,
             definition,
+            outline,
             schema: OnceLock::new(),
         })
     }
@@ -218,6 +221,16 @@ impl Tool {
     /// The compiled input schema, made at the first call.
     pub fn schema(&self) -> &Schema {
         self.schema.get_or_init(|| Schema::compile(self.input_schema_json()))
+    }
+
+    /// The same where it holds nobody up: it is compiled, or is so in a moment.
+    pub fn schema_at_once(&self) -> Option<&Schema> {
+        if self.outline.compiles_at_once() { Some(self.schema()) } else { self.schema.get() }
+    }
+
+    /// Why arguments cannot be checked against the input schema in bounded time.
+    pub fn schema_excess(&self) -> Option<&str> {
+        self.outline.excess()
     }
 
     fn part(&self, range: &Option<Range<usize>>) -> Option<&str> {

@@ -38,6 +38,7 @@ pub use settings::Settings;
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
 use crate::metrics::Metrics;
+use crate::pipeline::check::Checks;
 use crate::plan::{Plan, Planned};
 use crate::registry::Registry;
 use crate::span::{RequestSpan, Requested};
@@ -63,6 +64,7 @@ struct Shared {
     /// Makes spans; nothing is done for them without it.
     tracer: Option<Arc<dyn Tracer>>,
     cache: ResultCache,
+    checks: Checks,
     /// Counts the calls in flight.
     calls: TaskTracker,
     draining: CancellationToken,
@@ -91,6 +93,7 @@ impl Gateway {
             metrics: Arc::default(),
             tracer,
             cache: ResultCache::default(),
+            checks: Checks::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
             retiring: TaskTracker::new(),

@@ -10,6 +10,9 @@ pub(crate) const PROGRESS_WAITING_MAX: usize = 64;
 /// agent that asks in the first second should not conclude that there are no tools.
 pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
 
+/// How long a check of arguments against a costly schema is waited for.
+pub(crate) const CHECK_TIME_MAX: Duration = Duration::from_secs(5);
+
 /// How long a result that was cut stays readable.
 pub(crate) const CACHE_AGE_MAX: Duration = Duration::from_secs(2 * 60 * 60);
 

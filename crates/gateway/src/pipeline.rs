@@ -1,5 +1,6 @@
 //! The life of a call, on one screen. Every surface comes through here; no phase can be skipped.
 
+pub(crate) mod check;
 mod facts;
 mod forward;
 pub mod intake;
@@ -7,7 +8,7 @@ pub(crate) mod payload;
 mod record;
 mod statement;
 
-use domain::policy::{self, Verdict};
+use domain::policy::Verdict;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -40,7 +41,7 @@ impl Gateway {
         let asking = Asking { store: &self.shared.store, call, ctx, snapshot: &snapshot };
         let verdict = match self.shared.draining.is_cancelled() {
             true => Verdict::Refuse(shutting_down()),
-            false => snapshot.decide(call),
+            false => snapshot.decide(&self.shared.checks, call, ctx).await,
         };
         let allowed = match verdict {
             Verdict::Allow(allowed) => allowed,
@@ -60,10 +61,4 @@ impl Gateway {
 
 fn shutting_down() -> Refusal {
     Refusal::new(Code::ShuttingDown, "the gate is shutting down and takes no new calls")
-}
-
-impl Snapshot {
-    fn decide(&self, call: &Call) -> Verdict {
-        policy::decide(&facts::asked(call), &self.facts(call))
-    }
 }

@@ -6,6 +6,7 @@ mod claude;
 mod codex;
 mod detect;
 mod gemini;
+mod ground;
 mod guard;
 mod launch;
 mod opencode;
@@ -121,7 +122,7 @@ pub struct Request {
     pub env: Vec<(String, String)>,
     /// Of the program's own config, laid under ours. Codex and OpenCode only.
     pub config: Option<Value>,
-    /// Where the program works.
+    /// Where the tools work, and the program too unless it is isolated.
     pub dir: PathBuf,
     /// The step's own folder, 0700, which is there already.
     pub private: PathBuf,

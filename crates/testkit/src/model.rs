@@ -186,6 +186,7 @@ impl Tool {
 pub struct Asked {
     pub path: String,
     pub body: Value,
+    /// What proves who asks, in whichever header.
     pub authorization: Option<String>,
 }
 
@@ -341,7 +342,9 @@ impl Drop for Model {
 async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let is_post = request.method() == Method::POST;
-    let authorization = request.headers().get(header::AUTHORIZATION);
+    let headers = request.headers();
+    let authorization =
+        headers.get(header::AUTHORIZATION).or_else(|| headers.get("x-goog-api-key"));
     let authorization = authorization.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);

@@ -9,7 +9,7 @@ import { change, go, link, place } from '../place.mjs';
 import { Review } from './tool.mjs';
 
 const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
-  'disabled_unknown', 'server_disabled', 'server_quarantined'];
+  'disabled_unknown', 'schema_too_costly', 'server_disabled', 'server_quarantined'];
 
 export function Servers() {
   const { values } = place.value;

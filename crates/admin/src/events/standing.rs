@@ -101,7 +101,8 @@ fn of_server(lock: Lock) -> bool {
             Status::DisabledByConfig
             | Status::DisabledByUser
             | Status::PendingApproval
-            | Status::DisabledUnknown,
+            | Status::DisabledUnknown
+            | Status::SchemaTooCostly,
         ) => false,
     }
 }

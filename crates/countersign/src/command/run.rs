@@ -27,7 +27,7 @@ use crate::plugins::Plugins;
 use crate::serve::StopSignal;
 use crate::step::Steps;
 use crate::telemetry::Telemetry;
-use crate::{app, output, source};
+use crate::{folders, output, source};
 
 pub(crate) use known::checked;
 
@@ -188,7 +188,7 @@ async fn go(
         gates: steps.clone(),
         watch: recorder.watch(),
         tracer: telemetry.tracer(),
-        supervisor: app::own_program(),
+        supervisor: folders::own_program(),
         dir: std::env::current_dir()
             .map_err(|error| Failure::system(format!("cannot use this folder: {error}")))?,
         env: std::env::vars_os().collect(),

@@ -17,9 +17,9 @@ use store::Store;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::app;
 use crate::cli::{Place, Wrap};
 use crate::exit::Failure;
+use crate::folders;
 use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::source;
@@ -76,7 +76,7 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
 
 /// A supervisor stands in between, so that the server ends with this process however it ends.
 fn spawn(command: &[OsString]) -> Result<Child, Failure> {
-    let own = app::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
+    let own = folders::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
     let inherited = std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy()));
     Command::new(own)
         .arg("supervise")

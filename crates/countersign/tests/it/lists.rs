@@ -3,7 +3,7 @@
 
 use std::net::TcpListener;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
@@ -15,9 +15,6 @@ use crate::misbehaving::{call, in_state, lists_asked, memory_kb, recorded, serve
 
 /// The most tools that are taken from one server.
 const TOOLS_MAX: u64 = 100_000;
-
-/// No check of arguments may take longer, however hostile the schema.
-const CHECK_MAX: Duration = Duration::from_secs(1);
 
 /// Seconds in a debug build, for the list that is as long as it may be.
 const LONG_LIST_PATIENCE: Duration = Duration::from_secs(60);
@@ -209,12 +206,13 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
             r#"{"a":"x"}"#,
             "ok",
         ),
-        ("itself", r##"{"$ref":"#"}"##, "{}", "ok"),
+        // What can never be checked in bounded time locks its tool.
+        ("itself", r##"{"$ref":"#"}"##, "{}", "TOOL_BLOCKED"),
         (
             "each_other",
             r##"{"$defs":{"a":{"$ref":"#/$defs/b"},"b":{"allOf":[{"$ref":"#/$defs/a"}]}},"$ref":"#/$defs/a"}"##,
             "{}",
-            "ok",
+            "TOOL_BLOCKED",
         ),
         ("tree", tree, &wide, "ok"),
         ("tree_broken", tree, r#"{"a":{"a":{"a":1,"b":2}}}"#, "INVALID_ARGUMENTS"),
@@ -223,7 +221,7 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
         // Each level of the arguments doubles the work.
         ("doubling", doubling, &wide, "ok"),
         // Each definition doubles it, whatever the arguments.
-        ("chain", &chain, "{}", "ok"),
+        ("chain", &chain, "{}", "TOOL_BLOCKED"),
     ];
     let tools: Vec<String> = cases
         .iter()
@@ -234,14 +232,81 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
     let client = gate.http().await;
     assert!(!found(&client, "remote ref tree deep").await.is_empty());
     for (name, _, arguments, outcome) in &cases {
-        let began = Instant::now();
         let answer = result(&client, &format!("s:{name}"), arguments).await;
         let code = answer["structuredContent"]["error"]["code"].as_str().unwrap_or("ok");
         assert_eq!(code, *outcome, "{name}: {answer}");
-        assert!(began.elapsed() < CHECK_MAX, "{name}: {:?}", began.elapsed());
     }
     let connected = listener.accept().err().map(|error| error.kind());
     assert_eq!(connected, Some(std::io::ErrorKind::WouldBlock), "a remote schema was fetched");
+}
+
+/// A server whose schemas take long to check delays those who call it, and nobody else: neither
+/// while it waits for its approval nor afterwards.
+#[tokio::test]
+async fn a_costly_schema_delays_only_its_own_callers() {
+    let looking = |count: usize| {
+        let patterns = vec![json!({"pattern": "(?=.*x)a"}); count];
+        json!({"type": "object", "properties": {"a": {"allOf": patterns}}})
+    };
+    let annotations = json!({"destructiveHint": true});
+    let tools = json!([
+        {"name": "hang", "inputSchema": looking(400)},
+        {"name": "slow", "inputSchema": looking(2)},
+        {"name": "hinted", "inputSchema": looking(400), "annotations": annotations},
+    ]);
+    let servers = |dir: &Path| {
+        let mut waiting = scripted(dir, "waiting", &tools);
+        waiting["quarantined"] = true.into();
+        json!({"waiting": waiting, "s": scripted(dir, "s", &tools),
+               "quick": scripted(dir, "quick", &json!([{"name": "ok"}]))})
+    };
+    let mut gate = Gate::start(servers, json!({})).await;
+    let client = gate.http().await;
+    gate.server_when("waiting", |entry| entry["tool_count"] == 3).await;
+    for server in ["s", "quick"] {
+        gate.ready(server).await;
+    }
+    let arguments = json!({"a": "a".repeat(20_000)}).to_string();
+    for (tool, status) in [
+        ("waiting:hang", "server_quarantined"),
+        ("waiting:slow", "server_quarantined"),
+        ("waiting:hinted", "server_quarantined"),
+        ("s:hang", "schema_too_costly"),
+        ("s:hinted", "schema_too_costly"),
+    ] {
+        let calls = (0..4).map(|_| result(&client, tool, &arguments));
+        for answer in futures_util::future::join_all(calls).await {
+            let error = &answer["structuredContent"]["error"];
+            let found = (&error["code"], &error["details"]["status"]);
+            assert_eq!(found, (&json!("TOOL_BLOCKED"), &json!(status)), "{tool}: {answer}");
+        }
+    }
+    let slow = (0..4).map(|_| result(&client, "s:slow", &arguments));
+    let slow = futures_util::future::join_all(slow);
+    let others = async {
+        for _ in 0..20 {
+            assert_eq!(result(&client, "quick:ok", "{}").await["isError"], json!(null));
+            let health = gate.rest(reqwest::Method::GET, "/healthz", None).await;
+            assert_eq!(health.0, 200);
+        }
+    };
+    let (answers, ()) = tokio::join!(slow, others);
+    for answer in answers {
+        let code = answer["structuredContent"]["error"]["code"].as_str().unwrap_or("ok");
+        assert!(matches!(code, "ok" | "INVALID_ARGUMENTS"), "{answer}");
+    }
+    let (other, pid) = (gate.http().await, gate.pid().as_raw_nonzero());
+    let under_way = tokio::spawn(async move { result(&other, "s:slow", &arguments).await });
+    eventually(|| async { has_thread(pid.get(), "schema").then_some(()) }).await;
+    assert_eq!(gate.end().await, Some(0));
+    under_way.abort();
+}
+
+fn has_thread(pid: i32, name: &str) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+    let names =
+        tasks.filter_map(|task| std::fs::read_to_string(task.ok()?.path().join("comm")).ok());
+    names.into_iter().any(|found| found.trim_end() == name)
 }
 
 #[tokio::test]

@@ -15,7 +15,7 @@ pub struct Listing {
     tools: Vec<Arc<Tool>>,
     /// Of each tool.
     approvals: Vec<Approval>,
-    /// What was left out, and why.
+    /// What was left out or is locked, and why.
     pub faults: Vec<String>,
     by_name: HashMap<String, usize>,
     /// The approved tools; the text of others must not be found.
@@ -61,6 +61,12 @@ impl Listing {
                     ));
                 }
                 Ok(tool) => {
+                    faults.extend(tool.schema_excess().map(|excess| {
+                        format!(
+                            "tool '{}' is locked: its input schema cannot be checked: {excess}",
+                            tool.name
+                        )
+                    }));
                     by_name.insert(tool.name.clone(), tools.len());
                     tools.push(Arc::new(tool));
                 }
@@ -72,7 +78,8 @@ impl Listing {
 
     /// The same list under other approvals; none where they are the same.
     pub fn review(&self, mut review: impl FnMut(&Tool) -> Approval) -> Option<Listing> {
-        let approvals: Vec<Approval> = self.tools.iter().map(|tool| review(tool)).collect();
+        let approvals: Vec<Approval> =
+            self.tools.iter().map(|tool| affordable(tool, review(tool))).collect();
         if approvals == self.approvals {
             return None;
         }
@@ -89,7 +96,8 @@ impl Listing {
         told: u64,
         mut review: impl FnMut(&Tool) -> Approval,
     ) -> Listing {
-        let approvals: Vec<Approval> = tools.iter().map(|tool| review(tool)).collect();
+        let approvals: Vec<Approval> =
+            tools.iter().map(|tool| affordable(tool, review(tool))).collect();
         let approved = |place: &u32| approvals[*place as usize] == Approval::Approved;
         let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
         let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
@@ -144,6 +152,14 @@ impl Listing {
 impl Default for Listing {
     fn default() -> Self {
         Listing::new(&Source::Builtin, Vec::new())
+    }
+}
+
+/// Nobody's approval makes a schema affordable.
+fn affordable(tool: &Tool, approval: Approval) -> Approval {
+    match approval {
+        Approval::Approved if tool.schema_excess().is_some() => Approval::TooCostly,
+        approval => approval,
     }
 }
 

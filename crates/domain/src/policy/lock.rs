@@ -18,16 +18,18 @@ pub enum Status {
     DisabledByUser,
     PendingApproval,
     DisabledUnknown,
+    SchemaTooCostly,
 }
 
 impl Status {
-    pub const ALL: [Status; 6] = [
+    pub const ALL: [Status; 7] = [
         Status::ServerQuarantined,
         Status::ServerDisabled,
         Status::DisabledByConfig,
         Status::DisabledByUser,
         Status::PendingApproval,
         Status::DisabledUnknown,
+        Status::SchemaTooCostly,
     ];
 
     pub fn as_str(self) -> &'static str {
@@ -38,6 +40,7 @@ impl Status {
             Status::DisabledByUser => "disabled_by_user",
             Status::PendingApproval => "pending_approval",
             Status::DisabledUnknown => "disabled_unknown",
+            Status::SchemaTooCostly => "schema_too_costly",
         }
     }
 
@@ -68,13 +71,21 @@ impl Status {
                 "Why the tool is locked cannot be read: ask the person who runs Countersign to \
                  look at its logs."
             }
+            Status::SchemaTooCostly => {
+                "The tool's input schema would take too long to check: only whoever maintains the \
+                 server can change that, by simplifying the schema. The gate's log says what is \
+                 wrong with it."
+            }
         }
     }
 
     /// Nobody has approved what the tool says of itself: its name is all that is shown.
     pub fn distrusts_text(self) -> bool {
         match self {
-            Status::ServerQuarantined | Status::PendingApproval | Status::DisabledUnknown => true,
+            Status::ServerQuarantined
+            | Status::PendingApproval
+            | Status::DisabledUnknown
+            | Status::SchemaTooCostly => true,
             Status::ServerDisabled | Status::DisabledByConfig | Status::DisabledByUser => false,
         }
     }
@@ -163,6 +174,8 @@ pub enum Approval {
     Pending,
     /// It could not be read.
     Unknown,
+    /// Its input schema is beyond what is checked, whoever approved it.
+    TooCostly,
 }
 
 /// Whether a server's tool may be called by anyone at all. First match wins.
@@ -180,6 +193,7 @@ pub fn lock(rules: &ServerRules, tool: &str, approval: Approval) -> Lock {
             Approval::Approved => Lock::Callable,
             Approval::Pending => Lock::Locked(Status::PendingApproval),
             Approval::Unknown => Lock::Locked(Status::DisabledUnknown),
+            Approval::TooCostly => Lock::Locked(Status::SchemaTooCostly),
         }
     }
 }

@@ -1,13 +1,14 @@
-//! How much work a schema can make. References let a small schema ask the same question of the
-//! same value over and over, or twice as often with each level of nesting; before arguments are
-//! checked, this says how deep they may be so that the check stays affordable.
+//! How much work a schema can make. References let a small schema ask the same question of the same
+//! value over and over, or twice as often with each level of nesting, and a pattern may try every
+//! part of a text. Before arguments are checked, a walk that makes no check counts what one would do.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-/// Subschemas applied to one argument object. A step takes up to 15 µs, most of it for the words of
-/// a refusal, so this is under half a second; real schemas stay below a thousand.
+use super::pattern;
+
+/// Subschemas applied to one and the same value; real schemas stay below a hundred.
 const STEPS_MAX: u64 = 20_000;
 
 /// Subschemas nested in one another on the same value, references followed. The validator calls
@@ -17,20 +18,32 @@ const NESTING_MAX: usize = 32;
 /// Subschemas of one schema that are looked at; more are taken for hostile.
 const NODES_MAX: usize = 50_000;
 
-/// JSON is not read deeper than this, so nothing deeper has to be reckoned.
-const DEPTH_MAX: usize = 128;
+/// Each pattern takes a third of a millisecond to compile.
+const PATTERNS_MAX: usize = 1000;
+
+/// Patterns that look around or refer back. Real schemas have one or two.
+const HEAVY_MAX: usize = 32;
+
+/// What one subschema takes on one value, measured at 7 to 25 ns.
+const STEP_NS: u64 = 25;
+
+/// What a heavy pattern takes before it gives up going back, measured.
+const HEAVY_NS: u64 = 4_000_000;
+
+/// Items of an `enum` that are compared in one step's time.
+const ITEMS_A_STEP: usize = 8;
 
 /// Keywords whose subschemas look at the same value again.
-const SAME_VALUE: [&str; 8] =
-    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas"];
+const SAME_VALUE: [&str; 9] =
+    ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
 
-/// Keywords whose subschemas look at a part of the value.
+/// Keywords whose subschemas look at a part of the value, beside `properties`.
 const PART: [&str; 9] = [
-    "properties",
     "patternProperties",
     "additionalProperties",
     "propertyNames",
     "items",
+    "additionalItems",
     "prefixItems",
     "contains",
     "unevaluatedProperties",
@@ -39,80 +52,115 @@ const PART: [&str; 9] = [
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// The deepest arguments that are affordable: `None` where not even flat ones are.
-pub(super) fn depth_max(schema: &Value) -> Option<usize> {
-    let graph = Graph::new(schema)?;
-    let mut parts = vec![0; graph.nodes.len()];
-    for depth in 0..=DEPTH_MAX {
-        let steps = graph.steps(&parts);
-        if steps.first().is_none_or(|steps| *steps > STEPS_MAX) {
-            return depth.checked_sub(1);
-        }
-        if steps == parts {
-            // Nothing grows any more: the schema does not come back to itself.
-            return Some(DEPTH_MAX);
-        }
-        parts = steps;
-    }
-    Some(DEPTH_MAX)
+/// Why the cost of a schema is not bounded.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Unbounded {
+    /// It is beyond what is checked at all.
+    TooCostly(String),
+    /// It refers to what is not in it, or gives its parts names of their own, so that nobody can
+    /// tell what is applied to what.
+    Opaque(String),
 }
 
 /// The subschemas and which of them each one applies.
-struct Graph {
+#[derive(Debug)]
+pub(super) struct Graph {
     nodes: Vec<Node>,
 }
 
-#[derive(Default)]
+#[derive(Debug, Default)]
 struct Node {
     same: Vec<usize>,
-    part: Vec<usize>,
+    /// `properties`, by name.
+    named: HashMap<String, usize>,
+    /// What may be applied to any part.
+    parts: Vec<usize>,
+    steps: u64,
+    on_text: Patterns,
+    on_names: Patterns,
+}
+
+/// The patterns of one keyword.
+#[derive(Debug, Default)]
+struct Patterns {
+    light: u64,
+    heavy: u64,
+}
+
+/// What a check would take.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Work {
+    pub(super) steps: u64,
+    pub(super) ns: u64,
 }
 
 impl Graph {
-    fn new(schema: &Value) -> Option<Graph> {
+    pub(super) fn new(schema: &Value) -> Result<Graph, Unbounded> {
         let mut builder = Builder { root: schema, known: HashMap::new(), waiting: Vec::new() };
         builder.meet(schema);
         let mut nodes = Vec::new();
         while let Some(schema) = builder.waiting.get(nodes.len()).copied() {
             if nodes.len() == NODES_MAX {
-                return None;
+                let words = format!("it has more than {NODES_MAX} subschemas");
+                return Err(Unbounded::TooCostly(words));
             }
-            let node = builder.read(schema);
+            let node = builder.read(schema).map_err(Unbounded::Opaque)?;
             nodes.push(node);
         }
-        Some(Graph { nodes })
+        let graph = Graph { nodes };
+        graph.check_patterns().and_then(|()| graph.check_steps()).map_err(Unbounded::TooCostly)?;
+        Ok(graph)
     }
 
-    /// Steps that each node costs, given what nodes cost one level further down. A node that
-    /// applies itself to the same value never ends: it costs more than there is.
-    fn steps(&self, below: &[u64]) -> Vec<u64> {
-        let mut steps = vec![Progress::Open; self.nodes.len()];
-        for node in 0..self.nodes.len() {
-            self.reckon(node, 0, below, &mut steps);
+    fn check_patterns(&self) -> Result<(), String> {
+        let patterns = || self.nodes.iter().flat_map(|node| [&node.on_text, &node.on_names]);
+        let heavy: u64 = patterns().map(|patterns| patterns.heavy).sum();
+        let count = patterns().filter(|it| it.light + it.heavy > 0).count();
+        if heavy > HEAVY_MAX as u64 {
+            return Err(format!(
+                "it has {heavy} patterns that look around, refer back or are very large; at most \
+                 {HEAVY_MAX} are checked"
+            ));
         }
-        let known = steps.into_iter().map(|progress| match progress {
-            Progress::Known(steps) => steps,
-            Progress::Open | Progress::Under => u64::MAX,
-        });
-        known.collect()
+        if count > PATTERNS_MAX {
+            return Err(format!("it has more than {PATTERNS_MAX} patterns"));
+        }
+        Ok(())
     }
 
-    fn reckon(&self, node: usize, nesting: usize, below: &[u64], steps: &mut [Progress]) -> u64 {
+    /// A node that applies itself to the same value never ends.
+    fn check_steps(&self) -> Result<(), String> {
+        let mut steps = vec![Progress::Open; self.nodes.len()];
+        let most = (0..self.nodes.len()).map(|node| self.reckon(node, 0, &mut steps)).max();
+        match most.unwrap_or(0) {
+            u64::MAX => Err("it applies itself over and over to the same value".to_owned()),
+            most if most > STEPS_MAX => {
+                Err(format!("it applies {most} subschemas to one value; at most {STEPS_MAX} are"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn reckon(&self, node: usize, nesting: usize, steps: &mut [Progress]) -> u64 {
         match steps[node] {
             Progress::Known(steps) => return steps,
             Progress::Under => return u64::MAX,
             Progress::Open if nesting == NESTING_MAX => return u64::MAX,
             Progress::Open => steps[node] = Progress::Under,
         }
-        let mut sum: u64 = 1;
+        let mut sum = self.nodes[node].steps;
         for same in &self.nodes[node].same {
-            sum = sum.saturating_add(self.reckon(*same, nesting + 1, below, steps));
-        }
-        for part in &self.nodes[node].part {
-            sum = sum.saturating_add(below[*part]);
+            sum = sum.saturating_add(self.reckon(*same, nesting + 1, steps));
         }
         steps[node] = Progress::Known(sum);
         sum
+    }
+
+    /// What a check of this value would take; `None` where that is more than `ns_max`.
+    pub(super) fn work(&self, value: &Value, ns_max: u64) -> Option<Work> {
+        let mut walk = Walk { graph: self, work: Work::default(), ns_max };
+        walk.value(value, &[0])?;
+        Some(walk.work)
     }
 }
 
@@ -121,6 +169,72 @@ enum Progress {
     Open,
     Under,
     Known(u64),
+}
+
+struct Walk<'a> {
+    graph: &'a Graph,
+    work: Work,
+    ns_max: u64,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value, applied: &[usize]) -> Option<()> {
+        let mut all = Vec::with_capacity(applied.len());
+        for node in applied {
+            self.apply(*node, value, &mut all)?;
+        }
+        let nodes = &self.graph.nodes;
+        match value {
+            Value::Array(items) => {
+                let next: Vec<usize> =
+                    all.iter().flat_map(|node| nodes[*node].parts.iter().copied()).collect();
+                items.iter().try_for_each(|item| self.value(item, &next))
+            }
+            Value::Object(members) => members.iter().try_for_each(|(name, member)| {
+                let mut next = Vec::new();
+                for node in all.iter().map(|node| &nodes[*node]) {
+                    self.add(0, node.on_names.ns(name))?;
+                    next.extend(node.named.get(name).into_iter().chain(&node.parts));
+                }
+                self.value(member, &next)
+            }),
+            Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => Some(()),
+        }
+    }
+
+    fn apply(&mut self, node: usize, value: &Value, all: &mut Vec<usize>) -> Option<()> {
+        all.push(node);
+        let node = &self.graph.nodes[node];
+        self.add(node.steps, value.as_str().map_or(0, |text| node.on_text.ns(text)))?;
+        node.same.iter().try_for_each(|same| self.apply(*same, value, all))
+    }
+
+    fn add(&mut self, steps: u64, pattern_ns: u64) -> Option<()> {
+        self.work.steps = self.work.steps.saturating_add(steps);
+        let ns = steps.saturating_mul(STEP_NS).saturating_add(pattern_ns);
+        self.work.ns = self.work.ns.saturating_add(ns);
+        (self.work.ns <= self.ns_max).then_some(())
+    }
+}
+
+impl Patterns {
+    fn add(&mut self, pattern: &str) {
+        match pattern::light_size(pattern) {
+            Some(size) => self.light += size + 1,
+            None => self.heavy += 1,
+        }
+    }
+
+    /// A light pattern takes some nanoseconds for each byte, a heavy one may begin anew at each.
+    fn ns(&self, text: &str) -> u64 {
+        if self.light + self.heavy == 0 {
+            return 0;
+        }
+        let bytes = text.len() as u64;
+        let light = if self.light == 0 { 0 } else { bytes.saturating_mul(10 + self.light / 4) };
+        let each = bytes.saturating_mul(bytes).saturating_mul(2).saturating_add(HEAVY_NS);
+        light.saturating_add(self.heavy.saturating_mul(each))
+    }
 }
 
 /// Meets subschemas breadth first, so that a long chain of them needs no stack.
@@ -142,42 +256,101 @@ impl<'a> Builder<'a> {
         index
     }
 
-    fn read(&mut self, schema: &'a Value) -> Node {
-        let mut node = Node::default();
+    fn read(&mut self, schema: &'a Value) -> Result<Node, String> {
+        self.check_name(schema)?;
+        let mut node = Node { steps: 1, ..Node::default() };
         for (keyword, value) in schema.as_object().into_iter().flatten() {
-            if SAME_VALUE.contains(&keyword.as_str()) {
-                let parts = subschemas(keyword, value);
-                node.same.extend(parts.into_iter().map(|schema| self.meet(schema)));
-            } else if PART.contains(&keyword.as_str()) {
-                let parts = subschemas(keyword, value);
-                node.part.extend(parts.into_iter().map(|schema| self.meet(schema)));
-            } else if REFERENCES.contains(&keyword.as_str())
-                && let Some(target) = self.target(value)
-            {
-                node.same.push(self.meet(target));
+            match keyword.as_str() {
+                "properties" => {
+                    let members = value.as_object().into_iter().flatten();
+                    node.named
+                        .extend(members.map(|(name, schema)| (name.clone(), self.meet(schema))));
+                }
+                "pattern" => node.on_text.add(value.as_str().unwrap_or_default()),
+                "enum" => {
+                    let items = value.as_array().map_or(0, Vec::len);
+                    node.steps += (items / ITEMS_A_STEP) as u64;
+                }
+                keyword if SAME_VALUE.contains(&keyword) => {
+                    let parts = subschemas(keyword, value);
+                    node.same.extend(parts.into_iter().map(|schema| self.meet(schema)));
+                }
+                keyword if PART.contains(&keyword) => {
+                    if keyword == "patternProperties" {
+                        let patterns = value.as_object().into_iter().flatten();
+                        patterns.for_each(|(pattern, _)| node.on_names.add(pattern));
+                    }
+                    let parts = subschemas(keyword, value);
+                    node.parts.extend(parts.into_iter().map(|schema| self.meet(schema)));
+                }
+                keyword if REFERENCES.contains(&keyword) => {
+                    let shown = || value.as_str().unwrap_or("something else").chars().take(200);
+                    let target = self.target(value).ok_or_else(|| {
+                        format!("it refers to {}, which is not in it", shown().collect::<String>())
+                    })?;
+                    node.same.push(self.meet(target));
+                }
+                _ => {}
             }
         }
-        node
+        self.read_names(schema, &mut node);
+        Ok(node)
     }
 
-    /// What a reference within the document points at. Others do not compile.
+    /// Below a part with a name of its own, references mean something else.
+    fn check_name(&self, schema: &Value) -> Result<(), String> {
+        let is_named = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
+        let is_root = std::ptr::eq(schema, self.root);
+        if !is_root && (is_named("$id") || is_named("id") && self.is_old()) {
+            return Err("a part of it has a name of its own".to_owned());
+        }
+        Ok(())
+    }
+
+    /// Drafts that spell `$id` without the dollar sign.
+    fn is_old(&self) -> bool {
+        let draft = self.root.get("$schema").and_then(Value::as_str).unwrap_or_default();
+        draft.contains("draft-03") || draft.contains("draft-04")
+    }
+
+    /// `propertyNames` looks at names, which are no parts: its own pattern counts here.
+    fn read_names(&self, schema: &'a Value, node: &mut Node) {
+        let pattern = schema.get("propertyNames").and_then(|names| names.get("pattern"));
+        if let Some(pattern) = pattern.and_then(Value::as_str) {
+            node.on_names.add(pattern);
+        }
+    }
+
+    /// What a reference within the document points at.
     fn target(&self, reference: &Value) -> Option<&'a Value> {
         let fragment = reference.as_str()?.strip_prefix('#')?;
+        let fragment = decoded(fragment)?;
         if fragment.is_empty() || fragment.starts_with('/') {
-            return self.root.pointer(&fragment.replace("%25", "%"));
+            return self.root.pointer(&fragment);
         }
-        anchored(self.root, fragment)
+        anchored(self.root, &fragment)
     }
 }
 
 /// One schema, a list of them, or a map of them.
 fn subschemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
-    let named = ["properties", "patternProperties", "dependentSchemas"].contains(&keyword);
+    let named = ["patternProperties", "dependentSchemas", "dependencies"].contains(&keyword);
     match value {
         Value::Array(list) => list.iter().collect(),
         Value::Object(map) if named => map.values().collect(),
         other => vec![other],
     }
+}
+
+/// A fragment without its percent signs.
+fn decoded(fragment: &str) -> Option<String> {
+    let mut parts = fragment.split('%');
+    let mut bytes = parts.next()?.as_bytes().to_vec();
+    for part in parts {
+        bytes.push(u8::from_str_radix(part.get(..2)?, 16).ok()?);
+        bytes.extend_from_slice(&part.as_bytes()[2..]);
+    }
+    String::from_utf8(bytes).ok()
 }
 
 fn anchored<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
@@ -194,55 +367,92 @@ fn anchored<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
     }
 }
 
-/// How deep a value is: 0 for one without parts.
-pub(super) fn depth(value: &Value) -> usize {
-    let parts: Box<dyn Iterator<Item = &Value>> = match value {
-        Value::Array(list) => Box::new(list.iter()),
-        Value::Object(map) => Box::new(map.values()),
-        _ => return 0,
-    };
-    1 + parts.map(depth).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
 
     use super::*;
 
-    #[test]
-    fn ordinary_schemas_are_affordable_at_any_depth() {
-        for schema in [
-            json!({}),
-            json!(true),
-            json!({"type": "object", "properties": {"a": {"type": "string"}, "b": {"items": {"enum": [1]}}}}),
-            json!({"$defs": {"tree": {"properties": {"children": {"items": {"$ref": "#/$defs/tree"}}}}},
-                   "$ref": "#/$defs/tree"}),
-        ] {
-            assert_eq!(depth_max(&schema), Some(DEPTH_MAX), "{schema}");
+    fn work(schema: &Value, value: &Value) -> Option<Work> {
+        Graph::new(schema).unwrap().work(value, 1_000_000_000)
+    }
+
+    fn excess(schema: &Value) -> String {
+        match Graph::new(schema) {
+            Err(Unbounded::TooCostly(words)) => words,
+            other => panic!("{schema}: {other:?}"),
         }
     }
 
     #[test]
-    fn a_schema_that_doubles_with_each_level_is_affordable_to_a_depth() {
-        let branch = |extra: &str| json!({"properties": {"a": {"$ref": "#"}}, "required": [extra]});
-        let schema = json!({"anyOf": [branch("x"), branch("y")]});
-        let depth = depth_max(&schema).unwrap();
-        assert!((6..20).contains(&depth), "{depth}");
+    fn what_refers_elsewhere_is_not_understood() {
+        for schema in [
+            json!({"$ref": "http://127.0.0.1:9/never-fetched.json"}),
+            json!({"$id": "http://e/r", "properties": {"a": {"$ref": "http://e/r"}}}),
+            json!({"$defs": {"a": {"$id": "x", "$ref": "#/b"}}, "$ref": "#/$defs/a"}),
+            json!({"$ref": "#/nothing"}),
+            json!({"$ref": "#%zz"}),
+            json!({"$ref": 7}),
+        ] {
+            assert!(matches!(Graph::new(&schema), Err(Unbounded::Opaque(_))), "{schema}");
+        }
+        let odd =
+            json!({"$defs": {"a b%": {}}, "$ref": "#/$defs/a%20b%25", "properties": {"id": {}}});
+        assert!(Graph::new(&odd).is_ok());
     }
 
     #[test]
-    fn a_schema_that_repeats_itself_on_one_value_is_not_affordable() {
+    fn ordinary_arguments_take_a_step_for_each_value() {
+        for (schema, value, steps) in [
+            (json!({}), json!({"a": 1}), 1),
+            (json!(true), json!({"a": 1}), 1),
+            (json!({"properties": {"a": {"type": "string"}, "b": {}}}), json!({"a": "x"}), 2),
+            (json!({"items": {"type": "integer"}}), json!([1, 2, 3]), 4),
+            (json!({"allOf": [{}, {"anyOf": [{}, {}]}]}), json!({}), 5),
+            (
+                json!({"$defs": {"tree": {"properties": {"children": {"items":
+                    {"$ref": "#/$defs/tree"}}}}}, "$ref": "#/$defs/tree"}),
+                json!({"children": [{"children": []}, {}]}),
+                8,
+            ),
+        ] {
+            assert_eq!(work(&schema, &value).map(|work| work.steps), Some(steps), "{schema}");
+        }
+    }
+
+    #[test]
+    fn work_that_doubles_with_each_level_is_seen_before_it_is_made() {
+        let branch = |extra: &str| json!({"properties": {"a": {"$ref": "#"}}, "required": [extra]});
+        let schema = json!({"anyOf": [branch("x"), branch("y")]});
+        let nested = |depth: usize| (0..depth).fold(json!({}), |value, _| json!({"a": value}));
+        assert!(work(&schema, &nested(6)).is_some());
+        assert_eq!(work(&schema, &nested(60)), None);
+    }
+
+    #[test]
+    fn many_items_under_many_subschemas_are_seen_before_they_are_checked() {
+        let schema = json!({"items": {"allOf": vec![json!({"type": "integer"}); 10_000]}});
+        assert!(work(&schema, &json!([1, 2])).is_some());
+        assert_eq!(work(&schema, &json!(vec![1; 10_000])), None);
+    }
+
+    #[test]
+    fn a_schema_that_repeats_itself_on_one_value_is_beyond_the_bound() {
         let mut definitions = serde_json::Map::new();
         for level in 0..64 {
             let next = json!({"$ref": format!("#/$defs/l{}", level + 1)});
             definitions.insert(format!("l{level}"), json!({"anyOf": [next, next]}));
         }
         definitions.insert("l64".to_owned(), json!({"type": "string"}));
-        let schema = json!({"$ref": "#/$defs/l0", "$defs": definitions});
-        assert_eq!(depth_max(&schema), None);
-        assert_eq!(depth_max(&json!({"$ref": "#"})), None);
-        assert_eq!(depth_max(&json!({"$anchor": "x", "allOf": [{"$ref": "#x"}]})), None);
+        for schema in [
+            json!({"$ref": "#/$defs/l0", "$defs": definitions}),
+            json!({"$ref": "#"}),
+            json!({"$anchor": "x", "allOf": [{"$ref": "#x"}]}),
+        ] {
+            assert!(excess(&schema).contains("over and over"), "{schema}");
+        }
+        let wide = json!({"allOf": vec![json!({}); 20_001]});
+        assert!(excess(&wide).contains("20002 subschemas to one value"));
     }
 
     #[test]
@@ -253,14 +463,23 @@ mod tests {
             definitions.insert(format!("l{link}"), next);
         }
         definitions.insert("l20000".to_owned(), json!({}));
-        let schema = json!({"$ref": "#/$defs/l0", "$defs": definitions});
-        assert_eq!(depth_max(&schema), None);
+        excess(&json!({"$ref": "#/$defs/l0", "$defs": definitions}));
     }
 
     #[test]
-    fn depth_counts_levels() {
-        for (value, expected) in [(json!(1), 0), (json!({}), 1), (json!({"a": [1]}), 2)] {
-            assert_eq!(depth(&value), expected, "{value}");
-        }
+    fn patterns_count() {
+        let heavy = json!({"pattern": "(?=.*x)a"});
+        assert!(excess(&json!({"allOf": vec![heavy.clone(); 400]})).contains("400 patterns"));
+        let few = json!({"properties": {"a": {"allOf": vec![heavy; 8]}, "b": {}}});
+        let ns = |value: Value| work(&few, &value).map(|work| work.ns);
+        assert!(ns(json!({"b": "x".repeat(100_000)})) < Some(1000), "it is not applied there");
+        assert!(ns(json!({"a": "x"})) > Some(8 * HEAVY_NS));
+        assert_eq!(ns(json!({"a": "x".repeat(20_000)})), None);
+        let named = json!({"patternProperties": {"(?=.*x)a": {}}});
+        assert!(work(&named, &json!({"b": 1})).unwrap().ns > HEAVY_NS);
+        let light = json!({"properties": {"a": {"pattern": "^[a-z]+$"}}});
+        assert!(work(&light, &json!({"a": "abc"})).unwrap().ns < 1000);
+        let many: Vec<Value> = (0..1001).map(|n| json!({"pattern": format!("a{n}")})).collect();
+        assert!(excess(&json!({"anyOf": many})).contains("more than 1000 patterns"));
     }
 }

@@ -4,11 +4,13 @@
 use std::sync::Arc;
 
 use domain::Catalog;
-use domain::policy::{Call as Asked, Declared as Declaration, Facts, Found, Lock};
-use domain::tool::Tool;
+use domain::policy::{self, Call as Asked, Declared as Declaration, Facts, Found, Lock, Verdict};
+use domain::schema::Checked;
+use domain::tool::{Hints, Tool};
 use domain::upstream::State;
 use provider::{Call, CallContext, Declared};
 
+use super::check::Checks;
 use crate::metrics::Metrics;
 use crate::{Gateway, Settings};
 
@@ -62,7 +64,28 @@ impl Snapshot {
         Some(self.tool(call)?.source.to_string())
     }
 
-    pub(super) fn facts<'a>(&'a self, call: &'a Call) -> Facts<'a> {
+    /// What the tool says of itself, where that is trusted.
+    pub(super) fn hints(&self, call: &Call) -> Option<Hints> {
+        let (tool, server) = (self.tool(call)?, self.catalog.server(&call.tool.server)?);
+        let is_trusted = match server.lock(&tool.name) {
+            Lock::Callable => true,
+            Lock::Locked(status) => !status.distrusts_text(),
+        };
+        is_trusted.then_some(tool.hints)
+    }
+
+    pub(super) async fn decide(&self, checks: &Checks, call: &Call, ctx: &CallContext) -> Verdict {
+        let (asked, mut facts) = (asked(call), self.facts(call));
+        if policy::depends_on_arguments(&asked, &facts)
+            && let Found::Tool { arguments, .. } = &mut facts.found
+            && let Some((_, tool)) = self.catalog.tool(&call.tool)
+        {
+            *arguments = checks.arguments(tool, call, ctx).await;
+        }
+        policy::decide(&asked, &facts)
+    }
+
+    fn facts<'a>(&'a self, call: &'a Call) -> Facts<'a> {
         Facts { caller: &call.caller, found: self.find(call), strictness: self.settings.strictness }
     }
 
@@ -74,11 +97,8 @@ impl Snapshot {
         };
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
-            Some(tool) => Found::Tool {
-                hints: tool.hints,
-                lock,
-                arguments: tool.schema().check(&call.arguments),
-            },
+            // Whoever asks for the verdict has the arguments checked first, where they count.
+            Some(tool) => Found::Tool { hints: tool.hints, lock, arguments: Checked::Fits },
             None if server.rules.quarantined || server.rules.disabled => {
                 Found::Server { lock, unavailable: None }
             }
@@ -109,7 +129,7 @@ async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
 }
 
 /// What policy is asked, in its own words.
-pub(super) fn asked(call: &Call) -> Asked<'_> {
+fn asked(call: &Call) -> Asked<'_> {
     let declared = match &call.declared {
         Declared::Nothing => Declaration::Nothing,
         Declared::Variant(class, declaration) => Declaration::Variant(*class, declaration),

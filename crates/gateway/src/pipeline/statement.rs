@@ -4,7 +4,7 @@ use domain::intent::Stated;
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, Before};
 use domain::policy::Allowed;
-use domain::tool::{Class, Source};
+use domain::tool::{Class, Hints, Source};
 use provider::{Call, CallContext, Declared, Surface};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
@@ -31,7 +31,7 @@ pub(super) fn started(
     };
     let settings = snapshot.settings();
     let tool = snapshot.tool(call);
-    let hinted = tool.map(|tool| tool.hints.class());
+    let hinted = snapshot.hints(call).map(Hints::class);
     let effective = allowed.map(|allowed| allowed.effective);
     // A refused call is judged by what it would have been.
     let class = effective.or(hinted.max(stated.operation));

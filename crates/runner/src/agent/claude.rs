@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::launch::{ARGUMENT_BYTES_MAX, Launch, Mode, Wanted, path_text, words};
 use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Isolation, Provider, SERVER_NAME};
+use super::{AgentError, Provider, SERVER_NAME};
 
 /// A tool of the program that only shapes its answer (`--json-schema`).
 const INERT: &str = "StructuredOutput";
@@ -48,18 +48,9 @@ pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
         None => {}
     }
     args.extend(request.args.iter().cloned());
-    Ok(Launch {
-        program: wanted.installed.program().to_owned(),
-        args,
-        env,
-        // A program that finds itself inside another session of its own refuses to start.
-        env_remove: words(["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]),
-        files,
-        links: Vec::new(),
-        folders: Vec::new(),
-        stdin: Some(wanted.prompt.clone().into_bytes()),
-        isolation: Isolation::Full,
-    })
+    // A program that finds itself inside another session of its own refuses to start.
+    let env_remove = words(["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]);
+    Ok(Launch { args, env, env_remove, files, ..Launch::of(wanted) })
 }
 
 fn server(wanted: &Wanted) -> Result<Value, AgentError> {

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::launch::{ARGUMENT_BYTES_MAX, Launch, Mode, Wanted, path_text, words};
 use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Isolation, Provider, SERVER_NAME, toml};
+use super::{AgentError, Provider, SERVER_NAME, toml};
 
 pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-check"];
 pub(super) const ISOLATING: &[&str] =
@@ -105,17 +105,7 @@ pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
     }
     args.extend(request.args.iter().cloned());
     args.push("-".to_owned());
-    Ok(Launch {
-        program: wanted.installed.program().to_owned(),
-        args,
-        env: Vec::new(),
-        env_remove: Vec::new(),
-        files,
-        links: Vec::new(),
-        folders: Vec::new(),
-        stdin: Some(prompt.into_bytes()),
-        isolation: Isolation::Full,
-    })
+    Ok(Launch { args, files, stdin: Some(prompt.into_bytes()), ..Launch::of(wanted) })
 }
 
 fn server(wanted: &Wanted) -> Result<Value, AgentError> {

@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::launch::{Launch, Mode, Wanted, path_text, words};
 use super::person::GeminiFolder;
 use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Isolation, Provider, SERVER_NAME, guard};
+use super::{AgentError, Provider, SERVER_NAME, guard};
 
 pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
@@ -47,18 +47,9 @@ priority = 950
 pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, AgentError> {
     let request = wanted.request;
     let mut args = words(["--output-format", "stream-json"]);
-    let mut launch = Launch {
-        program: wanted.installed.program().to_owned(),
-        args: Vec::new(),
-        // Its child would not get our signals.
-        env: vec![("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned())],
-        env_remove: Vec::new(),
-        files: Vec::new(),
-        links: Vec::new(),
-        folders: Vec::new(),
-        stdin: Some(stdin(wanted)),
-        isolation: Isolation::Full,
-    };
+    let mut launch = Launch { stdin: Some(stdin(wanted)), ..Launch::of(wanted) };
+    // Its child would not get our signals.
+    launch.env.push(("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned()));
     if wanted.mode == Mode::Isolated {
         let policy = wanted.private("policy.toml");
         args.extend(["--policy".to_owned(), path_text(&policy)?]);
@@ -99,8 +90,11 @@ fn home(wanted: &Wanted, folder: &GeminiFolder, launch: &mut Launch) -> Result<(
     if let Some(memory) = memory(wanted, folder) {
         launch.files.push((inside("GEMINI.md"), memory.into_bytes()));
     }
-    if let (Mode::Isolated, Some(env)) = (wanted.mode, &folder.env) {
-        launch.files.push((inside(".env"), login_lines(env).into_bytes()));
+    if wanted.mode == Mode::Isolated {
+        // It takes variables from the first such file that it finds from where it starts upwards:
+        // this one ends the search, also where there is nothing to put into it.
+        let env = folder.env.as_deref().map(login_lines).unwrap_or_default();
+        launch.files.push((launch.dir.join(".gemini/.env"), env.into_bytes()));
     }
     let written: Vec<PathBuf> = launch.files.iter().map(|(path, _)| path.clone()).collect();
     for name in &folder.entries {
@@ -133,7 +127,7 @@ fn settings(wanted: &Wanted, folder: &GeminiFolder) -> Result<Value, AgentError>
     });
     member(&mut settings, "mcpServers").insert(SERVER_NAME.to_owned(), ours);
     if wanted.mode == Mode::Isolated {
-        // An agent that may write files could write this one, for the next step to read.
+        // Nor from a plain `.env` above it.
         member(&mut settings, "advanced").insert("ignoreLocalEnv".to_owned(), json!(true));
     }
     Ok(Value::Object(settings))

@@ -2,8 +2,11 @@
 //! that alone is let through: new versions bring new flags, and a list of the harmful ones would
 //! always be late.
 
+use std::path::Path;
+
 use serde_json::Value;
 
+use super::launch::Mode;
 use super::{AgentError, Provider, Request};
 
 /// What each program may be told, by kind.
@@ -12,6 +15,8 @@ struct Allowed {
     switches: &'static [&'static str],
     /// Flags with one value behind them.
     valued: &'static [&'static str],
+    /// Those among them whose value names files, separated by commas.
+    paths: &'static [&'static str],
     /// How the variables begin that steer the program itself.
     governed: &'static [&'static str],
     /// Those among them that steer something else.
@@ -61,6 +66,7 @@ const CLAUDE: Allowed = Allowed {
         "--system-prompt-snapshot",
         "-n",
     ],
+    paths: &["--add-dir", "--system-prompt-snapshot"],
     governed: &["CLAUDE", "MCP_TOOL_TIMEOUT", "ENABLE_TOOL_SEARCH"],
     free: &[
         "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
@@ -83,6 +89,7 @@ const CLAUDE: Allowed = Allowed {
 const GEMINI: Allowed = Allowed {
     switches: &["--debug", "--screen-reader", "-d"],
     valued: &["--include-directories", "--model", "--session-id", "-m"],
+    paths: &["--include-directories"],
     governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
     free: GEMINI_FREE,
     config: &[],
@@ -91,6 +98,7 @@ const GEMINI: Allowed = Allowed {
 const CODEX: Allowed = Allowed {
     switches: &["--oss", "--strict-config"],
     valued: &["--color", "--image", "--local-provider", "--model", "--output-schema", "-i", "-m"],
+    paths: &["--image", "--output-schema", "-i"],
     governed: &["CODEX_"],
     free: &["CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME"],
     config: &[
@@ -120,6 +128,7 @@ const CODEX: Allowed = Allowed {
 const OPENCODE: Allowed = Allowed {
     switches: &["--print-logs", "--thinking"],
     valued: &["--log-level", "--model", "--title", "--variant", "-m"],
+    paths: &[],
     governed: &["OPENCODE_", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"],
     free: OPENCODE_FREE,
     config: &[
@@ -206,6 +215,33 @@ pub(super) fn check_isolated(provider: Provider, request: &Request) -> Result<()
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(AgentError::LoosensIsolation { provider, faults }) }
+}
+
+/// The request with files in its arguments named from the root: an isolated program starts in
+/// another folder.
+pub(super) fn rooted(provider: Provider, request: &Request, mode: Mode) -> Request {
+    let mut request = request.clone();
+    if mode == Mode::Isolated {
+        let rules = allowed(provider);
+        let takes_paths = |flag: &str| rules.paths.contains(&flag);
+        let mut is_path = false;
+        for arg in &mut request.args {
+            match arg.split_once('=') {
+                _ if is_path => *arg = absolute(&request.dir, arg),
+                Some((flag, files)) if takes_paths(flag) => {
+                    *arg = format!("{flag}={}", absolute(&request.dir, files));
+                }
+                Some(_) | None => {}
+            }
+            is_path = !is_path && takes_paths(arg);
+        }
+    }
+    request
+}
+
+fn absolute(root: &Path, files: &str) -> String {
+    let files = files.split(',').map(|file| root.join(file.trim()).display().to_string());
+    files.collect::<Vec<_>>().join(",")
 }
 
 fn is_governed(rules: &Allowed, name: &str) -> bool {

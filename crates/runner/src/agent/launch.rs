@@ -8,16 +8,18 @@ use std::path::{Path, PathBuf};
 use super::person::GeminiFolder;
 use super::{
     AgentError, COEXISTENCE_LINE, Installed, Isolation, Person, Provider, Request, Tools, claude,
-    codex, gemini, guard, opencode,
+    codex, gemini, ground, guard, opencode,
 };
 
 /// Linux takes 128 KiB for one argument; longer texts go another way.
 pub(super) const ARGUMENT_BYTES_MAX: usize = 100 * 1024;
 
-/// A process to start, in the request's `dir`.
+/// A process to start.
 #[derive(Clone)]
 pub struct Launch {
     pub program: PathBuf,
+    /// Where it is started: a folder of its own where it is isolated.
+    pub dir: PathBuf,
     pub args: Vec<String>,
     /// Added to the environment, after `env_remove` was taken out of it.
     pub env: Vec<(String, String)>,
@@ -35,6 +37,27 @@ pub struct Launch {
 }
 
 impl Launch {
+    /// The program and where it starts; the providers add the rest.
+    pub(super) fn of(wanted: &Wanted) -> Launch {
+        let request = wanted.request;
+        let dir = match wanted.mode {
+            Mode::Isolated => ground::folder(&request.private),
+            Mode::Plain | Mode::Beside => request.dir.clone(),
+        };
+        Launch {
+            program: wanted.installed.program().to_owned(),
+            dir,
+            args: Vec::new(),
+            env: Vec::new(),
+            env_remove: Vec::new(),
+            files: Vec::new(),
+            links: Vec::new(),
+            folders: Vec::new(),
+            stdin: Some(wanted.prompt.clone().into_bytes()),
+            isolation: Isolation::Full,
+        }
+    }
+
     /// Puts the files, folders and links where they belong. Nothing is written over.
     pub fn write(&self) -> std::io::Result<()> {
         for folder in &self.folders {
@@ -115,6 +138,7 @@ pub fn prepare(
         guard::check_isolated(provider, request)?;
     }
     let prompt = prompt(provider, request, mode)?;
+    let request = &guard::rooted(provider, request, mode);
     let system_prompt = system_prompt(request, &isolation);
     let wanted = Wanted { installed, request, person, mode, prompt, system_prompt };
     let mut launch = match provider {
@@ -123,6 +147,12 @@ pub fn prepare(
         Provider::Codex => codex::launch(&wanted),
         Provider::OpenCode => opencode::launch(&wanted),
     }?;
+    if mode == Mode::Isolated {
+        // Neither the program nor a git that it runs looks any further up.
+        launch.folders.push(ground::boundary(&request.private));
+        let ceiling = path_text(&request.private)?;
+        launch.env.push(("GIT_CEILING_DIRECTORIES".to_owned(), ceiling));
+    }
     check_size(provider, &launch)?;
     launch.isolation = isolation;
     launch.env_remove.extend(person.names(|name| name.starts_with("COUNTERSIGN_")));
@@ -145,22 +175,20 @@ fn mode(installed: &Installed, tools: Tools) -> (Mode, Isolation) {
 }
 
 /// In an isolated step a prompt is words and nothing else. Claude and Gemini would run one that
-/// begins with a slash as a command, and Gemini would read files at each `@` (Claude is told not to
-/// by a variable).
+/// begins with a slash as a command, which it does not do here, and Gemini would read files at each
+/// `@` (Claude is told not to by a variable).
 fn prompt(provider: Provider, request: &Request, mode: Mode) -> Result<String, AgentError> {
     if request.prompt.trim().is_empty() {
         return Err(AgentError::EmptyPrompt);
     }
-    let mut prompt = request.prompt.clone();
-    if mode == Mode::Isolated && matches!(provider, Provider::Claude | Provider::Gemini) {
-        if prompt.starts_with('/') {
-            prompt.insert(0, '\n');
-        }
-        if provider == Provider::Gemini {
-            prompt = prompt.replace('@', "\\@");
-        }
+    if mode != Mode::Isolated {
+        return Ok(request.prompt.clone());
     }
-    Ok(prompt)
+    let prompt = ground::introduced(provider, &request.dir, &request.prompt);
+    Ok(match provider {
+        Provider::Gemini => prompt.replace('@', "\\@"),
+        Provider::Claude | Provider::Codex | Provider::OpenCode => prompt,
+    })
 }
 
 /// Where there is no other way, the system prompt is a part of what is said.

@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::launch::{Launch, Mode, Wanted, path_text, words};
 use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Isolation, Provider, SERVER_NAME, guard};
+use super::{AgentError, Provider, SERVER_NAME, guard};
 
 pub(super) const NEEDED: &[&str] = &["--format", "--model"];
 pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
@@ -23,17 +23,7 @@ const DISABLED: [&str; 5] = [
 
 pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
     let request = wanted.request;
-    let mut launch = Launch {
-        program: wanted.installed.program().to_owned(),
-        args: words(["run", "--format", "json"]),
-        env: Vec::new(),
-        env_remove: Vec::new(),
-        files: Vec::new(),
-        links: Vec::new(),
-        folders: Vec::new(),
-        stdin: Some(wanted.prompt.clone().into_bytes()),
-        isolation: Isolation::Full,
-    };
+    let mut launch = Launch { args: words(["run", "--format", "json"]), ..Launch::of(wanted) };
     let mut config = config(wanted)?;
     if let Some(system) = &wanted.system_prompt {
         let path = wanted.private("system.md");

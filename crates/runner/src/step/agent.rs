@@ -65,7 +65,7 @@ impl Work<'_> {
         launch.write().map_err(|error| {
             Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
         })?;
-        let ran = attempt.listen(provider, &launch, &request).await?;
+        let ran = attempt.listen(provider, &launch).await?;
         self.judge((provider, tools), &*gate, ran).await
     }
 
@@ -164,17 +164,12 @@ impl Attempt {
     }
 
     /// Runs the agent's program to its end.
-    async fn listen(
-        &self,
-        provider: Provider,
-        launch: &Launch,
-        request: &Request,
-    ) -> Result<Ran, Failure> {
+    async fn listen(&self, provider: Provider, launch: &Launch) -> Result<Ran, Failure> {
         let start = Start {
             program: &launch.program,
             args: &launch.args,
             env: environment(&self.around.env, launch),
-            dir: &request.dir,
+            dir: &launch.dir,
             stdin: launch.stdin.as_deref(),
             supervisor: self.around.supervisor.clone(),
             line_bytes_max: LINE_BYTES_MAX,

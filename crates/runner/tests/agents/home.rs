@@ -13,6 +13,19 @@ pub(crate) fn sign_in(provider: Provider, home: &Path) {
     }
 }
 
+/// Each program's own instructions, and a repository whose git runs something.
+pub(crate) fn make_repository(home: &Path, workspace: &Path) {
+    for name in ["AGENTS.md", "CLAUDE.md", "GEMINI.md"] {
+        std::fs::write(workspace.join(name), "House rule: mind the cat. @secret.txt\n").unwrap();
+    }
+    let git = |args: &[&str]| {
+        let ran = std::process::Command::new("git").args(args).current_dir(workspace).output();
+        assert!(ran.unwrap().status.success(), "{args:?}");
+    };
+    git(&["init", "--quiet"]);
+    git(&["config", "core.fsmonitor", &format!("touch {}; :", home.join("hooked").display())]);
+}
+
 /// Everything that each program reads without being told to.
 pub(crate) fn make_hostile(provider: Provider, home: &Path, workspace: &Path, evil: &[String]) {
     let hook = format!("touch {}", home.join("hooked").display());

@@ -27,6 +27,8 @@ pub(crate) struct Stage {
     installed: Installed,
     at_first: Vec<String>,
     pub(crate) model_name: Option<String>,
+    /// The endpoint stands in the person's own file of Gemini, not in the environment.
+    pub(crate) endpoint_by_file: bool,
 }
 
 pub(crate) struct Outcome {
@@ -55,7 +57,7 @@ impl Stage {
         std::fs::write(dir.path().join("workspace/secret.txt"), "SECRET WORDS\n").unwrap();
         home::sign_in(provider, &dir.path().join("home"));
         let at_first = names(&dir.path().join("workspace"));
-        Stage { dir, installed, at_first, model_name: None }
+        Stage { dir, installed, at_first, model_name: None, endpoint_by_file: false }
     }
 
     pub(crate) async fn hostile(provider: Provider) -> Stage {
@@ -70,12 +72,22 @@ impl Stage {
         let evil = ["sh".to_owned(), "-c".to_owned(), start];
         let workspace = stage.dir.path().join("workspace");
         home::make_hostile(provider, &stage.home(), &workspace, &evil);
+        home::make_repository(&stage.home(), &workspace);
         stage.at_first = names(&workspace);
         stage
     }
 
     fn home(&self) -> PathBuf {
         self.dir.path().join("home")
+    }
+
+    pub(crate) fn workspace(&self) -> PathBuf {
+        self.dir.path().join("workspace")
+    }
+
+    /// The folder that holds all the others.
+    pub(crate) fn around(&self) -> &Path {
+        self.dir.path()
     }
 
     /// What only a tool of the program's own can make.
@@ -102,6 +114,11 @@ impl Stage {
     ) -> Outcome {
         let model = Model::start(turns).await;
         let mut request = self.request(tools, prompt, &model.url());
+        if self.endpoint_by_file {
+            request.env.retain(|(name, _)| name != "GOOGLE_GEMINI_BASE_URL");
+            let line = format!("GOOGLE_GEMINI_BASE_URL={}\n", model.url());
+            std::fs::write(self.home().join(".gemini/.env"), line).unwrap();
+        }
         request.args.extend(args.iter().map(|arg| (*arg).to_owned()));
         let inherited = self.inherited();
         let launch = prepare(&self.installed, &request, &Person::new(inherited.clone())).unwrap();
@@ -203,7 +220,7 @@ impl Stage {
         for name in &launch.env_remove {
             command.env_remove(name);
         }
-        command.envs(launch.env.iter().cloned()).current_dir(self.dir.path().join("workspace"));
+        command.envs(launch.env.iter().cloned()).current_dir(&launch.dir);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.process_group(0).kill_on_drop(true).spawn().unwrap();
         let mut stdin = child.stdin.take().unwrap();

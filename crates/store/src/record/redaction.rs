@@ -66,7 +66,9 @@ impl Started {
         } = self;
         let texts = [server, tool, name, client, token].into_iter();
         let texts = texts.chain(session).chain(request_id).chain(reason).chain(correlation_id);
-        texts.chain(warnings).for_each(|text| drop(redactor.line(text)));
+        for text in texts.chain(warnings) {
+            redactor.line(text);
+        }
         redact_word(kind, redactor);
         if let Some(outside) = outside {
             outside.redact(redactor);
@@ -91,8 +93,9 @@ impl Outside {
         } = self;
         let texts = [issuer_name, model, agent_id, agent_type, capture_method, usage];
         let operator = operator.iter_mut().flat_map(|(id, name)| [id, name]);
-        let texts = texts.into_iter().flatten().chain(operator);
-        texts.for_each(|text| drop(redactor.line(text)));
+        for text in texts.into_iter().flatten().chain(operator) {
+            redactor.line(text);
+        }
     }
 }
 
@@ -107,10 +110,10 @@ impl Ended {
             response: _,
             receipt: _,
         } = self;
-        for word in error_code {
+        if let Some(word) = error_code {
             redact_word(word, redactor);
         }
-        for text in error_message {
+        if let Some(text) = error_message {
             redactor.line(text);
         }
     }

@@ -18,7 +18,7 @@ use crate::cli::RunFormat;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::step::server_of;
-use crate::{app, output};
+use crate::{folders, output};
 
 pub(super) async fn show(
     home: &Home,
@@ -93,7 +93,7 @@ async fn launch(
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let command = agent.options.command.as_deref().map(|command| step::command_in(&here, command));
     let path = std::env::var_os("PATH");
-    let supervisor = app::own_program();
+    let supervisor = folders::own_program();
     let search = Search {
         command: command.as_deref(),
         path: path.as_deref(),

@@ -10,7 +10,7 @@ use futures_util::future::join_all;
 use runner::agent::{self, Installed, Search};
 use store::state::State;
 
-use crate::app;
+use crate::folders;
 use crate::plugins::Plugins;
 
 /// Nobody writes a longer workflow; the reader refuses far smaller ones.
@@ -70,7 +70,7 @@ async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), 
         let path = path.clone();
         Some(async move {
             let named = command.as_deref().map(Path::new);
-            let supervisor = app::own_program();
+            let supervisor = folders::own_program();
             let search =
                 Search { command: named, path: path.as_deref(), supervisor: supervisor.as_deref() };
             match Installed::detect(program, &search).await.ok()?.isolation() {

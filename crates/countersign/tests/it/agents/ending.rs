@@ -259,7 +259,7 @@ async fn long_nothing_is_ever_left_of_opencode() {
 /// An agent that ends for nothing but SIGKILL, with a child that has left its group.
 const STUBBORN: &str = r#"trap '' TERM INT HUP
 setsid sleep 1000 &
-echo "$$ $!" > stubborn.txt
+echo "$$ $!" > "$HOME_OF_GATE.begun"
 while :; do sleep 1000; done"#;
 
 async fn stubborn() -> (Stage, Child, Family) {
@@ -268,7 +268,7 @@ async fn stubborn() -> (Stage, Child, Family) {
     let step = stage.step_with(&json!({"enable": true}), &program);
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let child = stage.command(&flow, &[]).spawn().unwrap();
-    let begun = stage.workspace().join("stubborn.txt");
+    let begun = stage.dir().join("home.begun");
     eventually_within(PATIENCE, || async {
         std::fs::read_to_string(&begun).ok().filter(|text| text.ends_with('\n')).map(|_| ())
     })

@@ -157,3 +157,25 @@ async fn a_run_goes_on_when_its_program_is_replaced() {
     );
     stage.assert_nothing_left().await;
 }
+
+/// A repository decides about whatever is started in it; the step's tools still work there.
+#[tokio::test]
+async fn an_isolated_program_starts_in_an_empty_folder_of_its_own() {
+    let script = r#"echo "$PWD" > "$HOME/started-in"; ls -A > "$HOME/seen"; cat > "$HOME/told""#;
+    for enable in [true, false] {
+        let off = |step: &mut Value| step["mcp_proxy"] = json!({"enable": enable});
+        let (stage, _) = step_of(script, off).await;
+        let left = |name: &str| std::fs::read_to_string(stage.dir().join(name)).unwrap();
+        let workspace = stage.workspace();
+        let folder = left("started-in");
+        let folder = std::path::Path::new(folder.trim_end());
+        if enable {
+            assert!(folder.starts_with(stage.home().join("steps")), "{}", folder.display());
+            assert_eq!(left("seen"), ".git\n");
+            let root = format!("Your tools work in the folder {};", workspace.display());
+            assert!(left("told").starts_with(&root), "{}", left("told"));
+        } else {
+            assert_eq!(folder, workspace);
+        }
+    }
+}

@@ -113,7 +113,13 @@ fn the_arguments_are_those_of_the_table() {
         let launch = launch(provider, &request(tools)).unwrap();
         assert_eq!(line(&launch), expected, "{provider:?} {tools:?}");
         assert_eq!(launch.program, Path::new("/opt").join(provider.as_str()));
-        assert_eq!(launch.stdin.as_deref(), Some(b"do it".as_slice()));
+        let said = String::from_utf8(launch.stdin.clone().unwrap()).unwrap();
+        let (dir, begin) = match tools {
+            Tools::Only => ("/private/work", "Your tools work in the folder /workspace"),
+            Tools::None | Tools::Beside => ("/workspace", "do it"),
+        };
+        assert_eq!(launch.dir, Path::new(dir), "{provider:?} {tools:?}");
+        assert!(said.starts_with(begin) && said.ends_with("do it"), "{said}");
         assert_eq!(launch.isolation, Isolation::Full);
         assert!(launch.files.iter().all(|(path, _)| path.starts_with("/private")));
     }
@@ -133,6 +139,7 @@ fn the_environment_is_that_of_the_table() {
             all(&[
                 ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
                 ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
+                ("GIT_CEILING_DIRECTORIES", "/private"),
                 ("MCP_TOOL_TIMEOUT", "600000"),
             ]),
         ),
@@ -144,9 +151,11 @@ fn the_environment_is_that_of_the_table() {
                 ("GEMINI_CLI_HOME", "/private/gemini-home"),
                 ("GEMINI_CLI_NO_RELAUNCH", "true"),
                 ("GEMINI_SANDBOX", "false"),
+                ("GIT_CEILING_DIRECTORIES", "/private"),
             ]),
         ),
-        (Provider::Codex, Tools::Only, all(&[])),
+        (Provider::Codex, Tools::Only, all(&[("GIT_CEILING_DIRECTORIES", "/private")])),
+        (Provider::Codex, Tools::Beside, all(&[])),
         (Provider::OpenCode, Tools::None, all(&[])),
     ] {
         let launch = launch(provider, &request(tools)).unwrap();
@@ -271,8 +280,14 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
     assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
     assert_eq!(launch.links[2].1, home.path().join(".gemini/oauth_creds.json"));
     assert_eq!(text_file(&launch, "/private/gemini-home/.gemini/GEMINI.md"), "Ours.");
-    let env = text_file(&launch, "/private/gemini-home/.gemini/.env");
+    let env = text_file(&launch, "/private/work/.gemini/.env");
     assert_eq!(env, "export GEMINI_API_KEY=k\nGOOGLE_CLOUD_PROJECT = p\n");
+    let nobody = prepare(
+        &Installed::imagined(Provider::Gemini, Isolation::Full),
+        &request(Tools::Only),
+        &person(&[]),
+    );
+    assert_eq!(text_file(&nobody.unwrap(), "/private/work/.gemini/.env"), "");
     let policy = text_file(&launch, "/private/policy.toml");
     assert!(policy.contains("decision = \"deny\"\npriority = 900"), "{policy}");
     assert!(policy.contains("mcpName = \"awf-proxy\"\ntoolName = \"*\"\ndecision = \"allow\""));
@@ -429,17 +444,19 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
 #[test]
 fn an_isolated_prompt_is_words_alone() {
     for (provider, tools, expected) in [
-        (Provider::Claude, Tools::Only, "\n/do @it"),
-        (Provider::Gemini, Tools::Only, "\n/do \\@it"),
-        (Provider::Codex, Tools::Only, "/do @it"),
-        (Provider::OpenCode, Tools::Only, "/do @it"),
+        (Provider::Claude, Tools::Only, "to it.\n\n/do @it"),
+        (Provider::Gemini, Tools::Only, "to it.\n\n/do \\@it"),
+        (Provider::Codex, Tools::Only, "to it.\n\n/do @it"),
+        (Provider::OpenCode, Tools::Only, "to it.\n\n/do @it"),
         (Provider::Claude, Tools::Beside, "/do @it"),
         (Provider::Gemini, Tools::None, "/do @it"),
     ] {
         let mut asked = request(tools);
         asked.prompt = "/do @it".to_owned();
         let stdin = launch(provider, &asked).unwrap().stdin.unwrap();
-        assert_eq!(String::from_utf8(stdin).unwrap(), expected, "{provider:?} {tools:?}");
+        let said = String::from_utf8(stdin).unwrap();
+        assert!(said.ends_with(expected), "{provider:?} {tools:?}: {said}");
+        assert_eq!(said.starts_with('/'), tools != Tools::Only, "{said}");
     }
 }
 
@@ -481,4 +498,33 @@ fn files_are_the_persons_alone_and_never_written_over() {
     let login = dir.path().join("gemini-home/.gemini/oauth_creds.json");
     assert_eq!(std::fs::read_link(login).unwrap(), home.path().join(".gemini/oauth_creds.json"));
     assert_eq!(launch.write().unwrap_err().kind(), std::io::ErrorKind::AlreadyExists);
+}
+
+#[test]
+fn files_in_the_arguments_are_named_from_the_root() {
+    for (provider, args, expected) in [
+        (
+            Provider::Claude,
+            "--add-dir ../lib --model opus",
+            "--add-dir /workspace/../lib --model opus",
+        ),
+        (
+            Provider::Codex,
+            "-i a.png,/b.png --output-schema=s.json",
+            "-i /workspace/a.png,/b.png --output-schema=/workspace/s.json",
+        ),
+        (
+            Provider::Gemini,
+            "--include-directories=a,b",
+            "--include-directories=/workspace/a,/workspace/b",
+        ),
+    ] {
+        let mut asked = request(Tools::Only);
+        asked.args = args.split(' ').map(str::to_owned).collect();
+        let isolated = line(&launch(provider, &asked).unwrap());
+        assert!(isolated.contains(expected), "{isolated}");
+        asked.tools = Tools::Beside;
+        let beside = line(&launch(provider, &asked).unwrap());
+        assert!(beside.contains(args), "{beside}");
+    }
 }
