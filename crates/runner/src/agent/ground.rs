@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use super::Provider;
 
 /// Where the program starts, in the step's private folder.
-const FOLDER: &str = "work";
+const FOLDER: &str = "start";
 
 /// As much of a file of instructions as Codex itself takes.
 const INSTRUCTIONS_BYTES_MAX: u64 = 32 * 1024;

@@ -115,7 +115,7 @@ fn the_arguments_are_those_of_the_table() {
         assert_eq!(launch.program, Path::new("/opt").join(provider.as_str()));
         let said = String::from_utf8(launch.stdin.clone().unwrap()).unwrap();
         let (dir, begin) = match tools {
-            Tools::Only => ("/private/work", "Your tools work in the folder /workspace"),
+            Tools::Only => ("/private/start", "Your tools work in the folder /workspace"),
             Tools::None | Tools::Beside => ("/workspace", "do it"),
         };
         assert_eq!(launch.dir, Path::new(dir), "{provider:?} {tools:?}");
@@ -280,14 +280,14 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
     assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
     assert_eq!(launch.links[2].1, home.path().join(".gemini/oauth_creds.json"));
     assert_eq!(text_file(&launch, "/private/gemini-home/.gemini/GEMINI.md"), "Ours.");
-    let env = text_file(&launch, "/private/work/.gemini/.env");
+    let env = text_file(&launch, "/private/start/.gemini/.env");
     assert_eq!(env, "export GEMINI_API_KEY=k\nGOOGLE_CLOUD_PROJECT = p\n");
     let nobody = prepare(
         &Installed::imagined(Provider::Gemini, Isolation::Full),
         &request(Tools::Only),
         &person(&[]),
     );
-    assert_eq!(text_file(&nobody.unwrap(), "/private/work/.gemini/.env"), "");
+    assert_eq!(text_file(&nobody.unwrap(), "/private/start/.gemini/.env"), "");
     let policy = text_file(&launch, "/private/policy.toml");
     assert!(policy.contains("decision = \"deny\"\npriority = 900"), "{policy}");
     assert!(policy.contains("mcpName = \"awf-proxy\"\ntoolName = \"*\"\ndecision = \"allow\""));
