@@ -4,9 +4,9 @@ pub(crate) mod openapi;
 
 use axum::Json;
 use axum::extract::State;
-use domain::ledger::audit::Detail;
-use domain::ledger::chain::Expected;
 use domain::{Code, Refusal};
+use receipt::audit::Detail;
+use receipt::chain::Expected;
 use serde_json::{Value, json};
 use store::{Copy, Store, StoreError};
 

@@ -14,7 +14,6 @@ use domain::exposed::Names;
 use domain::policy::{Lock, ToolRules};
 use domain::tool::ToolName;
 use domain::upstream::State;
-use domain::workflow::tool_name;
 use domain::{Caller, Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -30,6 +29,7 @@ use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tools::builtin::{Allowed, Workspace};
+use workflow::tool_name;
 
 pub(crate) use self::folder::path_of as folder_of;
 

@@ -8,9 +8,9 @@ mod pattern;
 use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
-use crate::json::Object;
 use crate::refusal::Refusal;
 use cost::{Graph, Unbounded};
+use receipt::json::Object;
 
 /// A schema text over this is not compiled: real ones stay far below.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;

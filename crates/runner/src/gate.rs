@@ -6,12 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::tool::ToolName;
-use domain::workflow::PluginTools;
 use domain::{Caller, Refusal};
 use futures_util::future::BoxFuture;
 use provider::{Gate, TraceContext};
 use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
+use workflow::PluginTools;
 
 /// What is wanted of a step's gate.
 #[derive(Clone, Debug)]

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use domain::workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
 use jiff::Timestamp;
 use provider::{Span, SpanKind, TraceContext, Tracer, Value};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
+use workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
 
 use crate::agent::Person;
 use crate::gate::Gates;
@@ -199,8 +199,8 @@ impl Run {
     }
 }
 
-fn kind(state: &domain::workflow::State) -> &'static str {
-    use domain::workflow::Kind;
+fn kind(state: &workflow::State) -> &'static str {
+    use workflow::Kind;
     match state.kind {
         Kind::Command(_) => "command",
         Kind::Agent(_) => "agent",
@@ -260,7 +260,7 @@ fn broken(why: &str) -> Finish {
         ending: Ending::Failure,
         state: String::new(),
         message: Some(format!("the run broke down: {why}")),
-        exit_status: domain::workflow::EXIT_FAILURE,
+        exit_status: workflow::EXIT_FAILURE,
         code: None,
     }
 }

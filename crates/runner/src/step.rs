@@ -16,11 +16,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Code;
-use domain::workflow::{Fault, Resolved, Workflow};
-use domain::workflow::{Outcome, Status};
 use provider::TraceContext;
 use store::run::StepRecord;
 use tokio_util::sync::CancellationToken;
+use workflow::{Fault, Resolved, Workflow};
+use workflow::{Outcome, Status};
 
 use crate::gate::{StepGate, Wanted};
 use crate::run::Surroundings;

@@ -8,13 +8,13 @@ use std::borrow::Cow;
 use std::hint::black_box;
 use std::time::{Duration, Instant};
 
-use domain::ledger::SigningKey;
-use domain::ledger::canonical::Digest;
-use domain::ledger::receipt::Body;
 use domain::ledger::target::Target;
-use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
 use jiff::Timestamp;
+use receipt::RiskLevel;
+use receipt::SigningKey;
+use receipt::canonical::Digest;
+use receipt::content::Body;
 use store::state::ItemChange;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store};
 
@@ -187,7 +187,7 @@ fn processor() -> Duration {
 fn payload(bytes: usize) -> Payload {
     let text = format!("{{\"text\":\"{}\"}}", "lorem \\\"ipsum ".repeat(bytes / 14));
     // The hash of the text is made where the call is made, not here.
-    let digest = Some(Digest::Canonical(domain::ledger::Hash::of(b"text")));
+    let digest = Some(Digest::Canonical(receipt::Hash::of(b"text")));
     Payload { bytes: text.len(), digest, kept: Some(text), truncated: false }
 }
 
@@ -243,7 +243,7 @@ fn parts() {
     let body = Body::from_text(text.clone()).expect("a receipt of ours");
     let key = SigningKey::from_seed(&[7; 32]);
     let (started, ended) = record(Class::Write);
-    time("hash", || domain::ledger::Hash::of(text.as_bytes()));
+    time("hash", || receipt::Hash::of(text.as_bytes()));
     time("sign", || body.sign(&key, "2026-01-01T00:00:00.000Z"));
     time("start as json", || serde_json::to_string(&*started));
     time("end as json", || serde_json::to_string(&*ended));
@@ -263,11 +263,9 @@ fn time<T>(name: &str, mut work: impl FnMut() -> T) {
 
 /// A receipt of the usual size, without its proof.
 fn sample() -> String {
-    use domain::ledger::Runtime;
-    use domain::ledger::receipt::{
-        Action, Issuer, Outcome, Position, Principal, Receipt, Status, Target,
-    };
-    let hash = domain::ledger::Hash::of(b"before");
+    use receipt::Runtime;
+    use receipt::content::{Action, Issuer, Outcome, Position, Principal, Receipt, Status, Target};
+    let hash = receipt::Hash::of(b"before");
     let mut runtime = Runtime::new();
     for name in ["server", "tool", "source", "surface", "agent_id", "tool_variant", "reason"] {
         runtime.insert(name, "about as long as these are");

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
-use domain::ledger::Hash;
-use domain::ledger::key::SigningKey;
-use domain::ledger::receipt::{Position, Receipt, Termination};
+use receipt::Hash;
+use receipt::content::{Position, Receipt, Termination};
+use receipt::key::SigningKey;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::columns::Columns;

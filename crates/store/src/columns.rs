@@ -2,8 +2,8 @@
 
 use std::borrow::Cow;
 
-use domain::ledger::Hash;
-use domain::ledger::receipt::Receipt;
+use receipt::Hash;
+use receipt::content::Receipt;
 
 pub(crate) struct Columns {
     pub(crate) id: String,
@@ -35,7 +35,7 @@ impl Columns {
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::SigningKey;
+    use receipt::SigningKey;
 
     use crate::chain::End;
     use crate::compose::{self, Place};

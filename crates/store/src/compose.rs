@@ -1,15 +1,15 @@
 //! Receipts from records: which member says what.
 
-use domain::ledger::Runtime;
-use domain::ledger::canonical::Digest;
-use domain::ledger::key::{PublicKey, SigningKey};
-use domain::ledger::receipt::{
+use jiff::Timestamp;
+use receipt::RiskLevel;
+use receipt::Runtime;
+use receipt::canonical::Digest;
+use receipt::content::{
     Action, Issuer, Operator, Outcome, PeerCredential, Principal, Receipt, Status as OutcomeStatus,
     Target, Termination,
 };
-use domain::ledger::rotation::{self, Rotation};
-use domain::ledger::taxonomy::RiskLevel;
-use jiff::Timestamp;
+use receipt::key::{PublicKey, SigningKey};
+use receipt::rotation::{self, Rotation};
 
 use crate::chain::{End, Preceding};
 use crate::journal::Link;
@@ -191,14 +191,14 @@ fn target(call: &Started) -> Option<Target<'_>> {
     })
 }
 
-fn canonical(digest: Option<Digest>) -> Option<domain::ledger::Hash> {
+fn canonical(digest: Option<Digest>) -> Option<receipt::Hash> {
     match digest {
         Some(Digest::Canonical(hash)) => Some(hash),
         Some(Digest::Exact(_)) | None => None,
     }
 }
 
-fn exact(digest: Option<Digest>) -> Option<domain::ledger::Hash> {
+fn exact(digest: Option<Digest>) -> Option<receipt::Hash> {
     match digest {
         Some(Digest::Exact(hash)) => Some(hash),
         Some(Digest::Canonical(_)) | None => None,

@@ -2,8 +2,8 @@
 
 use std::collections::{HashMap, HashSet};
 
-use domain::ledger::receipt::Termination;
 use domain::ledger::target::Target;
+use receipt::content::Termination;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use crate::StoreError;

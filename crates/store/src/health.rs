@@ -2,8 +2,8 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::ledger::Hash;
 use domain::tool::Class;
+use receipt::Hash;
 
 use crate::chain::End;
 use crate::{OnFailure, StoreError};

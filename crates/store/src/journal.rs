@@ -6,7 +6,7 @@ mod table;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use domain::ledger::receipt::Body;
+use receipt::content::Body;
 use rusqlite::Connection;
 
 use crate::StoreError;

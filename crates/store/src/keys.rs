@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::ledger::key::{PublicKey, SigningKey};
+use receipt::key::{PublicKey, SigningKey};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::StoreError;

@@ -37,8 +37,8 @@ use std::time::Instant;
 
 use domain::Code;
 pub use domain::config::{Durability, OnFailure};
-use domain::ledger::{PublicKey, SigningKey};
 use domain::tool::Class;
+use receipt::{PublicKey, SigningKey};
 use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags};
 use tokio::sync::{oneshot, watch};

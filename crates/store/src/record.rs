@@ -9,11 +9,11 @@ pub use redaction::TARGET_OMITTED;
 use std::borrow::Cow;
 use std::time::Duration;
 
-use domain::ledger::canonical::Digest;
 use domain::ledger::target::Target;
-use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
 use jiff::Timestamp;
+use receipt::RiskLevel;
+use receipt::canonical::Digest;
 use serde::{Deserialize, Serialize};
 
 /// A word of ours, or one that was read back.
@@ -254,7 +254,7 @@ pub(crate) mod tests {
             trace_id: None,
             arguments: Payload {
                 bytes: 2,
-                digest: Some(Digest::Exact(domain::ledger::Hash::of(b"{}"))),
+                digest: Some(Digest::Exact(receipt::Hash::of(b"{}"))),
                 kept: Some("{}".to_owned()),
                 truncated: true,
             },

@@ -4,7 +4,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use domain::ledger::receipt::Termination;
+use receipt::content::Termination;
 use rusqlite::Connection;
 
 use crate::StoreError;

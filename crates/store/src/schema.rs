@@ -295,8 +295,8 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    use domain::ledger::Hash;
-    use domain::ledger::chain::{Expected, verify};
+    use receipt::Hash;
+    use receipt::chain::{Expected, verify};
 
     use super::*;
     use crate::query::{Filter, Page, Reader, ReceiptFilter, RunFilter};
@@ -350,7 +350,7 @@ mod tests {
         db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
     }
 
-    fn assert_kept(reader: &Reader, key: &domain::ledger::PublicKey) {
+    fn assert_kept(reader: &Reader, key: &receipt::PublicKey) {
         let activity = reader.activity(&Filter::default(), &Page::first(10)).unwrap();
         assert_eq!(activity.records.len(), 1);
         assert_eq!(activity.records[0].id, started().id);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
-use domain::ledger::key::SigningKey;
+use receipt::key::SigningKey;
 
 use crate::StoreError;
 use crate::compose;

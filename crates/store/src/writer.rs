@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use domain::ledger::key::SigningKey;
-use domain::ledger::receipt::Termination;
+use receipt::content::Termination;
+use receipt::key::SigningKey;
 use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 

@@ -2,7 +2,7 @@
 
 use axum::http::StatusCode;
 use domain::Code;
-use domain::ledger::taxonomy::RiskLevel;
+use receipt::RiskLevel;
 
 use super::STATUSES;
 use crate::activity::openapi::{page_of, paged, within};

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
-use domain::ledger::Hash;
+use receipt::Hash;
 
 use super::activity::words;
 use super::{Format, Rows, Span};
@@ -92,5 +92,5 @@ pub(crate) struct Verify {
 }
 
 fn hash(text: &str) -> Result<Hash, String> {
-    text.parse().map_err(|error: domain::ledger::hash::NotAHash| error.to_string())
+    text.parse().map_err(|error: receipt::hash::NotAHash| error.to_string())
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::ledger::PublicKey;
+use receipt::PublicKey;
 use serde_json::Value;
 
 use crate::cli::{Keys, Place};
@@ -99,7 +99,7 @@ fn unread(path: &Path, error: &dyn std::fmt::Display) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use domain::ledger::SigningKey;
+    use receipt::SigningKey;
 
     use super::*;
 

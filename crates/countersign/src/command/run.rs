@@ -11,12 +11,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use domain::config::Config;
-use domain::workflow::{self, Finish, Inputs, Machine, Workflow};
 use provider::TraceContext;
 use runner::agent::Person;
 use runner::run::{Order, Surroundings};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
+use workflow::{self, Finish, Inputs, Machine, Workflow};
 
 use self::progress::Progress;
 use self::recorder::Recorder;

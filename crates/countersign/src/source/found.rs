@@ -7,7 +7,7 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::{Path, PathBuf};
 
 use domain::config::{Config, Transport};
-use domain::ledger::Hash;
+use receipt::Hash;
 use rustix::fs::OFlags;
 
 /// Found in the folder where the program runs.

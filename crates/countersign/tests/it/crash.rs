@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use std::path::Path;
 use std::process::Stdio;
 
-use domain::ledger::chain::ChainStatus;
 use mcp::peer::RequestError;
+use receipt::chain::ChainStatus;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;

@@ -5,10 +5,10 @@ use std::os::unix::fs::DirBuilderExt;
 use std::path::Path;
 use std::time::Duration;
 
-use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
 use futures_util::future::join_all;
 use jiff::Timestamp;
+use receipt::RiskLevel;
 use serde_json::Value;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store, Word};
 

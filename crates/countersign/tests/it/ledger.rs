@@ -4,8 +4,8 @@
 use std::path::Path;
 use std::time::Duration;
 
-use domain::ledger::PublicKey;
-use domain::ledger::chain::{ChainCheck, Expected, verify};
+use receipt::PublicKey;
+use receipt::chain::{ChainCheck, Expected, verify};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value, json};

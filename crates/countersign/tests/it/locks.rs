@@ -3,10 +3,10 @@
 
 use std::path::Path;
 
-use domain::ledger::Hash;
 use jiff::Timestamp;
 use mcp::http::client::Endpoint;
 use mcp::peer::RequestError;
+use receipt::Hash;
 use serde_json::{Value, json};
 use store::Store;
 use store::state::TokenRecord;

@@ -15,7 +15,7 @@ use crate::ledger::{self, key_of, receipts, record, records_when, two_keys};
 use crate::wire::Wire;
 
 const SCHEMA: &str =
-    include_str!("../../../domain/tests/vectors/spec/schema/agent-receipt.schema.json");
+    include_str!("../../../receipt/tests/vectors/spec/schema/agent-receipt.schema.json");
 
 /// Runs `obsigna.py` on this input and reads one JSON document a line.
 async fn obsigna(dir: &Path, args: &[&str], input: &str) -> Vec<Value> {

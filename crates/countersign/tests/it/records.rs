@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
-use domain::ledger::Hash;
-use domain::ledger::canonical::Digest;
+use receipt::Hash;
+use receipt::canonical::Digest;
 use serde_json::{Value, json};
 use testkit::client::text;
 

@@ -1,5 +1,5 @@
 //! The rules of the house that neither the compiler nor a lint knows: which crate may see which,
-//! what `domain` may not touch, how files begin, how long things may grow, and that documents and
+//! what those that decide may not touch, how files begin, how long things may grow, and that documents and
 //! code say the same. Each rule is a function from text to complaints, and is shown to complain.
 
 use std::collections::BTreeSet;
@@ -9,29 +9,38 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What each crate may depend on inside the workspace. `testkit` is in no row: it is for tests.
-const LAYERS: [(&str, &[&str]); 11] = [
+/// What each crate depends on inside the workspace, no more and no less. `testkit` is in no row: it
+/// is for tests.
+const LAYERS: [(&str, &[&str]); 13] = [
     ("mcp", &[]),
-    ("domain", &[]),
+    ("receipt", &[]),
     ("plugin-sdk", &[]),
+    ("domain", &["receipt"]),
+    ("workflow", &["domain"]),
     ("provider", &["mcp", "domain"]),
-    ("store", &["domain", "provider"]),
+    ("store", &["domain", "receipt"]),
     ("tools", &["mcp", "domain", "provider", "plugin-sdk"]),
-    ("runner", &["mcp", "domain", "provider", "store", "tools"]),
-    ("gateway", &["mcp", "domain", "provider", "store", "tools"]),
-    ("admin", &["mcp", "domain", "provider", "store", "tools", "gateway"]),
+    ("runner", &["mcp", "domain", "workflow", "provider", "store", "tools"]),
+    ("gateway", &["mcp", "domain", "receipt", "provider", "store"]),
+    ("admin", &["mcp", "domain", "receipt", "provider", "store", "gateway"]),
     ("testkit", &["mcp"]),
-    (PROGRAM, &[]),
+    (
+        "countersign",
+        &[
+            "mcp", "domain", "receipt", "workflow", "provider", "store", "tools", "runner",
+            "gateway", "admin",
+        ],
+    ),
 ];
 
-/// Wires everything together, so it may see everything but `testkit`.
-const PROGRAM: &str = "countersign";
+/// They decide and do nothing.
+const PURE: [&str; 3] = ["receipt", "domain", "workflow"];
 
 /// Usable without the rest of the workspace, in its tests as well.
-const ALONE: [&str; 2] = ["mcp", "plugin-sdk"];
+const ALONE: [&str; 3] = ["mcp", "plugin-sdk", "receipt"];
 
-/// What would let `domain` wait, read the world or draw a random number.
-const NOT_FOR_DOMAIN: [&str; 17] = [
+/// What would let a pure crate wait, read the world or draw a random number.
+const NOT_FOR_PURE: [&str; 17] = [
     "async-trait",
     "axum",
     "chrono",
@@ -51,7 +60,7 @@ const NOT_FOR_DOMAIN: [&str; 17] = [
     "uuid",
 ];
 
-const NOT_IN_DOMAIN: [&str; 14] = [
+const NOT_IN_PURE: [&str; 14] = [
     "std::fs",
     "std::env",
     "std::net::Tcp",
@@ -92,6 +101,14 @@ fn a_forbidden_edge_is_noticed() {
         ("mcp", "testkit", json!("dev")),
         ("mcp", "provider", json!("build")),
         ("domain", "mcp", Value::Null),
+        ("domain", "workflow", Value::Null),
+        ("receipt", "domain", json!("dev")),
+        ("store", "provider", Value::Null),
+        ("store", "workflow", Value::Null),
+        ("gateway", "tools", Value::Null),
+        ("gateway", "workflow", Value::Null),
+        ("admin", "tools", Value::Null),
+        ("runner", "gateway", Value::Null),
         ("provider", "store", Value::Null),
         ("store", "gateway", json!("build")),
         ("tools", "store", Value::Null),
@@ -106,11 +123,16 @@ fn a_forbidden_edge_is_noticed() {
         assert_eq!(faults.len(), 1, "{package} -> {dependency}: {faults:?}");
         assert!(faults[0].starts_with(&format!("{package} depends on {dependency}")), "{faults:?}");
     }
-    for crate_name in ["tokio", "reqwest", "getrandom"] {
+    for (name, crate_name) in [("receipt", "tokio"), ("domain", "reqwest"), ("workflow", "rand")] {
         let mut changed = metadata();
-        depend(&mut changed, "domain", json!({"name": crate_name, "path": null, "kind": null}));
-        assert_eq!(layer_faults(&changed).len(), 1, "domain -> {crate_name}");
+        depend(&mut changed, name, json!({"name": crate_name, "path": null, "kind": null}));
+        assert_eq!(layer_faults(&changed).len(), 1, "{name} -> {crate_name}");
     }
+    let mut changed = metadata();
+    let dependencies = package(&mut changed, "admin")["dependencies"].as_array_mut().unwrap();
+    dependencies.retain(|dependency| dependency["name"] != "receipt");
+    let unused = "admin may depend on receipt and does not: take the edge out of tidy.rs";
+    assert_eq!(layer_faults(&changed), [unused]);
     let mut changed = metadata();
     package(&mut changed, "provider")["name"] = json!("stranger");
     assert_eq!(layer_faults(&changed), ["stranger has no layer: give it a row in tidy.rs"]);
@@ -124,9 +146,10 @@ fn tests_may_use_more_than_the_code_they_test() {
 }
 
 #[test]
-fn domain_touches_nothing_outside() {
-    let sources =
-        rust_files().into_iter().filter(|file| file.path.starts_with("crates/domain/src"));
+fn what_decides_touches_nothing_outside() {
+    let is_pure =
+        |file: &Source| PURE.iter().any(|name| file.path.starts_with(format!("crates/{name}/src")));
+    let sources = rust_files().into_iter().filter(is_pure);
     assert_none(sources.flat_map(|file| purity_faults(&file)));
 }
 
@@ -221,14 +244,20 @@ fn layer_faults(metadata: &Value) -> Vec<String> {
             faults.push(format!("{name} has no layer: give it a row in tidy.rs"));
             continue;
         };
-        for dependency in package["dependencies"].as_array().into_iter().flatten() {
+        let dependencies = || package["dependencies"].as_array().into_iter().flatten();
+        let is_used =
+            |edge: &str| dependencies().any(|used| used["name"] == edge && used["kind"] != "dev");
+        for edge in allowed.iter().filter(|edge| !is_used(edge)) {
+            let words = "and does not: take the edge out of tidy.rs";
+            faults.push(format!("{name} may depend on {edge} {words}"));
+        }
+        for dependency in dependencies() {
             let target = dependency["name"].as_str().expect("a dependency has a name");
             let in_tests = dependency["kind"] == "dev";
             let refused = if dependency["path"].is_string() {
-                let may = allowed.contains(&target) || name == PROGRAM && target != "testkit";
-                !(may || in_tests && !ALONE.contains(&name))
+                !(allowed.contains(&target) || in_tests && !ALONE.contains(&name))
             } else {
-                name == "domain" && !in_tests && NOT_FOR_DOMAIN.contains(&target)
+                PURE.contains(&name) && !in_tests && NOT_FOR_PURE.contains(&target)
             };
             if refused {
                 faults.push(format!("{name} depends on {target}, which its layer forbids"));
@@ -244,12 +273,13 @@ fn purity_faults(file: &Source) -> Vec<String> {
     }
     let code = without_tests(&code_only(&file.text));
     let found = |(index, line): (usize, &str)| {
-        let words: Vec<&str> =
-            NOT_IN_DOMAIN.into_iter().filter(|word| line.contains(word)).collect();
+        let words: Vec<&str> = NOT_IN_PURE.into_iter().filter(|word| line.contains(word)).collect();
         words.into_iter().map(move |word| (index + 1, word)).collect::<Vec<_>>()
     };
     let places = code.lines().enumerate().flat_map(found);
-    places.map(|(line, word)| format!("{}:{line}: `{word}` in domain", file.shown())).collect()
+    places
+        .map(|(line, word)| format!("{}:{line}: `{word}` in a pure crate", file.shown()))
+        .collect()
 }
 
 fn name_faults(file: &Source) -> Vec<String> {

@@ -1,37 +1,10 @@
 //! What kind of action a call is and how risky: the published action types with their default
 //! risks, and which of them a tool stands for. A risk is raised by what is known, never lowered.
 
+use receipt::RiskLevel;
 use serde::Serialize;
 
 use crate::tool::{Class, Source};
-
-/// Mildest first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum RiskLevel {
-    Low,
-    Medium,
-    High,
-    Critical,
-}
-
-impl RiskLevel {
-    pub const ALL: [RiskLevel; 4] =
-        [RiskLevel::Low, RiskLevel::Medium, RiskLevel::High, RiskLevel::Critical];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RiskLevel::Low => "low",
-            RiskLevel::Medium => "medium",
-            RiskLevel::High => "high",
-            RiskLevel::Critical => "critical",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<RiskLevel> {
-        RiskLevel::ALL.into_iter().find(|level| level.as_str() == text)
-    }
-}
 
 /// An action type of the taxonomy, or [`ActionType::UNKNOWN`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]

@@ -6,7 +6,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::ledger::{Hash, canonical};
+use receipt::{Hash, canonical};
 
 /// Members of an item that no model is shown; servers change them without changing the item.
 pub(super) const UNSEEN: [&str; 2] = ["_meta", "icons"];

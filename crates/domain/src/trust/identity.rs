@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::fingerprint::Fingerprint;
 use crate::config::{Template, Transport};
-use crate::ledger::canonical;
+use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
 

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use domain::ledger::frame::{Decision, Frame, Identity};
 use domain::ledger::target::{self, Target};
-use domain::ledger::taxonomy::{self, RiskLevel};
+use domain::ledger::taxonomy;
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
+use receipt::RiskLevel;
 use serde_json::Value;
 use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
 

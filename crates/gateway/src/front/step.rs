@@ -4,7 +4,7 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::ledger::taxonomy::{self, RiskLevel};
+use domain::ledger::taxonomy;
 use domain::tool::Class;
 use domain::{Caller, Code};
 use futures_util::FutureExt;
@@ -14,6 +14,7 @@ use mcp::message::{Notification, Raw, Request, raw};
 use mcp::object::Members;
 use mcp::peer::{Incoming, Peer, Service};
 use provider::{Surface, TraceContext};
+use receipt::RiskLevel;
 use serde_json::value::RawValue;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Started, Status};
 

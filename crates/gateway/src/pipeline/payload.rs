@@ -2,10 +2,10 @@
 
 use domain::config::Payloads;
 use domain::json::Object;
-use domain::ledger::Hash;
-use domain::ledger::canonical::{CANONICAL_BYTES_MAX, Digest};
 use domain::ledger::redaction::Redactor;
 use mcp::message::Raw;
+use receipt::Hash;
+use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use store::Payload;

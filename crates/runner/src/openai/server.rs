@@ -267,7 +267,7 @@ fn one_line(text: &str) -> String {
 mod tests {
     use std::net::TcpListener;
 
-    use domain::workflow::ResolvedOptions;
+    use workflow::ResolvedOptions;
 
     use super::*;
 

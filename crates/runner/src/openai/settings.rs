@@ -2,9 +2,9 @@
 
 use std::ffi::OsString;
 
-use domain::workflow::ResolvedOptions;
 use mcp::object::{Members, quote};
 use url::{Host, Position, Url};
+use workflow::ResolvedOptions;
 
 use super::key::Key;
 
@@ -154,7 +154,7 @@ fn address(base: &str) -> Result<Url, String> {
 
 #[cfg(test)]
 mod tests {
-    use domain::workflow::ResolvedOptions;
+    use workflow::ResolvedOptions;
 
     use super::*;
 

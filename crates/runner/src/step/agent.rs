@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::Code;
-use domain::workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
-use domain::workflow::{Outcome, Status};
 use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
+use workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
+use workflow::{Outcome, Status};
 
 use super::{Attempt, Failure, Work};
 use crate::agent::{

@@ -4,9 +4,9 @@
 use std::time::Duration;
 
 use domain::Code;
-use domain::workflow::{Outcome, Status};
 use serde_json::{Value, json};
 use tools::builtin::{COMMAND_META, Command};
+use workflow::{Outcome, Status};
 
 use super::{Failure, Work};
 use crate::gate::Wanted;

@@ -2,8 +2,8 @@
 //! when the step is cancelled.
 
 use domain::Code;
-use domain::workflow::{Outcome, ResolvedAgent, Status};
 use tokio::time::Instant;
+use workflow::{Outcome, ResolvedAgent, Status};
 
 use super::{Failure, Work};
 use crate::agent::{Isolation, Tools};

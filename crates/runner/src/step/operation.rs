@@ -4,8 +4,8 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use domain::Code;
-use domain::workflow::{Outcome, Status};
 use serde_json::{Map, Value};
+use workflow::{Outcome, Status};
 
 use super::call::text;
 use super::{Failure, Work};

@@ -7,7 +7,7 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::ledger::Hash;
+use receipt::Hash;
 use serde::{Deserialize, Serialize};
 
 use super::{Promised, Row};

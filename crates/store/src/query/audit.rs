@@ -1,6 +1,6 @@
 //! A ledger's receipts for an audit, in the order in which it can follow the keys.
 
-use domain::ledger::audit::Audit;
+use receipt::audit::Audit;
 
 use super::Reader;
 use crate::StoreError;

@@ -3,8 +3,8 @@
 
 use std::path::Path;
 
-use domain::ledger::PublicKey;
 use jiff::Timestamp;
+use receipt::PublicKey;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::cursor::{self, List};

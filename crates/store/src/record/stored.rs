@@ -1,9 +1,9 @@
 //! How values of the domain lie in the journal: as one text each.
 
-use domain::ledger::canonical::Digest;
 use domain::ledger::target::Target;
-use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
+use receipt::RiskLevel;
+use receipt::canonical::Digest;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 

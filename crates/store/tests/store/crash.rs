@@ -4,8 +4,8 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-use domain::ledger::chain::ChainStatus;
 use domain::tool::Class;
+use receipt::chain::ChainStatus;
 use store::{Entry, Store};
 
 use super::support::{Home, Look, ended, rules, started};

@@ -1,7 +1,7 @@
 //! Every kind of entry, and what is left of it.
 
-use domain::ledger::chain::ChainStatus;
 use domain::tool::Class;
+use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
 use store::{Entry, Kind, Outside, Receipted, Safe, Status, StoreError};
 

@@ -4,8 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use domain::ledger::chain::ChainStatus;
 use domain::tool::Class;
+use receipt::chain::ChainStatus;
 use rusqlite::Connection;
 use store::{Entry, OnFailure, Safe, Store, StoreError};
 

@@ -4,9 +4,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;
 
-use domain::ledger::SigningKey;
-use domain::ledger::chain::ChainStatus;
 use domain::tool::Class;
+use receipt::SigningKey;
+use receipt::chain::ChainStatus;
 use store::{Entry, Store, StoreError};
 
 use super::support::{Home, call, rules, started};

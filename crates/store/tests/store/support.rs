@@ -7,13 +7,13 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
-use domain::ledger::canonical::Digest;
-use domain::ledger::chain::{ChainStatus, Expected, verify};
 use domain::ledger::target::Target;
-use domain::ledger::taxonomy::RiskLevel;
-use domain::ledger::{Hash, PublicKey};
 use domain::tool::Class;
 use jiff::Timestamp;
+use receipt::RiskLevel;
+use receipt::canonical::Digest;
+use receipt::chain::{ChainStatus, Expected, verify};
+use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Safe, Started, Status, Store};
@@ -233,7 +233,7 @@ fn receipts(db: &Connection) -> BTreeMap<String, Vec<String>> {
             let column: Option<String> = row.get(column).unwrap();
             assert_eq!(column.as_deref(), value.as_str(), "{text}");
         }
-        let signed = domain::ledger::verify::Signed::parse(&text).unwrap();
+        let signed = receipt::verify::Signed::parse(&text).unwrap();
         assert_eq!(row.get::<_, String>(10).unwrap(), signed.hash.to_string());
         let chain = chains.entry(row.get(0).unwrap()).or_default();
         chain.push(text);
@@ -243,7 +243,7 @@ fn receipts(db: &Connection) -> BTreeMap<String, Vec<String>> {
 }
 
 static SCHEMA: LazyLock<jsonschema::Validator> = LazyLock::new(|| {
-    let text = include_str!("../../../domain/tests/vectors/spec/schema/agent-receipt.schema.json");
+    let text = include_str!("../../../receipt/tests/vectors/spec/schema/agent-receipt.schema.json");
     jsonschema::validator_for(&serde_json::from_str(text).unwrap()).unwrap()
 });
 

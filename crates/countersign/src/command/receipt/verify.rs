@@ -6,9 +6,9 @@ use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use domain::ledger::PublicKey;
-use domain::ledger::audit::{Audit, Detail, Outcome, Report, Scope};
-use domain::ledger::chain::Expected;
+use receipt::PublicKey;
+use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
+use receipt::chain::Expected;
 use serde_json::{Value, json};
 use store::query::{Age, Reader};
 

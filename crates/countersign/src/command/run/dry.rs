@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
-use domain::workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
-use domain::workflow::{State, Workflow};
 use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
 use runner::openai::Settings;
 use runner::step;
 use serde_json::{Value, json};
 use tools::builtin::Workspace;
+use workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
+use workflow::{State, Workflow};
 
 use super::machine;
 use crate::cli::RunFormat;
@@ -179,7 +179,7 @@ fn shown(name: &str, value: &str) -> Value {
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     let plain = !text.is_empty() && text.chars().all(is_plain);
-    if plain { text.to_owned() } else { domain::workflow::quoted(text) }
+    if plain { text.to_owned() } else { workflow::quoted(text) }
 }
 
 fn words(step: &Value) -> String {

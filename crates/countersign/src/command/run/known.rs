@@ -5,10 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use domain::config::Config;
-use domain::workflow::{self, Isolation, Known, Plugin, Provider, Read, Workflow};
 use futures_util::future::join_all;
 use runner::agent::{self, Installed, Search};
 use store::state::State;
+use workflow::{self, Isolation, Known, Plugin, Provider, Read, Workflow};
 
 use crate::folders;
 use crate::plugins::Plugins;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value};
 
 use super::*;
-use crate::json::Object;
+use receipt::json::Object;
 
 fn resource(arguments: &str) -> Option<String> {
     let arguments = Object::parse(arguments).unwrap().unwrap();

@@ -3,9 +3,9 @@
 use std::time::Duration;
 
 use domain::ledger::target::Target;
-use domain::ledger::taxonomy::RiskLevel;
 use domain::tool::Class;
 use jiff::Timestamp;
+use receipt::RiskLevel;
 use rusqlite::{Connection, params};
 use tempfile::TempDir;
 

@@ -1,0 +1,256 @@
+//! Checks a chain of receipts one after the other, in constant memory: order, links, one chain
+//! id, nothing after a terminal receipt, and the key that changes where a rotation says so.
+
+use serde::Serialize;
+
+use super::content::Termination;
+use super::verify::{Link, ReceiptError, Signed};
+use super::{Hash, PublicKey};
+
+/// What is known of a chain from elsewhere; without it a cut-off tail cannot be seen.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Expected {
+    pub length: Option<u64>,
+    pub final_hash: Option<Hash>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ChainCheck {
+    pub valid: bool,
+    pub length: u64,
+    pub status: ChainStatus,
+    /// The index of the first receipt that is wrong.
+    pub broken_at: Option<u64>,
+    pub error: Option<String>,
+    pub receipts: Vec<ReceiptCheck>,
+}
+
+/// What the last receipt says of the chain's end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ChainStatus {
+    Complete,
+    Interrupted,
+    Unknown,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct ReceiptCheck {
+    pub index: u64,
+    /// Empty where the receipt could not be read.
+    pub receipt_id: String,
+    pub signature_valid: bool,
+    pub hash_link_valid: bool,
+    pub sequence_valid: bool,
+}
+
+/// A check under way. `push` each receipt in order, then `finish`.
+#[derive(Clone, Debug)]
+pub struct Chain {
+    active_key: PublicKey,
+    length: u64,
+    chain_id: Option<String>,
+    /// The receipt before; `None` at the start and after one that could not be read.
+    previous: Option<Previous>,
+    status: ChainStatus,
+    broken: Option<(u64, String)>,
+}
+
+#[derive(Clone, Debug)]
+struct Previous {
+    sequence: u64,
+    hash: Hash,
+}
+
+/// Checks a whole chain and lists every receipt of it.
+pub fn verify<R: AsRef<str>>(
+    receipts: impl IntoIterator<Item = R>,
+    key: &PublicKey,
+    expected: Expected,
+) -> ChainCheck {
+    let mut chain = Chain::new(key.clone());
+    let checks = receipts.into_iter().map(|raw| chain.push(raw.as_ref())).collect();
+    ChainCheck { receipts: checks, ..chain.finish(expected) }
+}
+
+impl Chain {
+    /// `key` is the one that signed the first receipt.
+    pub fn new(key: PublicKey) -> Chain {
+        Chain {
+            active_key: key,
+            length: 0,
+            chain_id: None,
+            previous: None,
+            status: ChainStatus::Unknown,
+            broken: None,
+        }
+    }
+
+    pub fn push(&mut self, raw: &str) -> ReceiptCheck {
+        let index = self.length;
+        let check = match Signed::parse(raw) {
+            Ok(signed) => self.take(index, signed),
+            Err(error) => self.pass_over(index, &error),
+        };
+        self.length += 1;
+        check
+    }
+
+    /// The key that the next receipt must be signed with.
+    pub fn active_key(&self) -> &PublicKey {
+        &self.active_key
+    }
+
+    /// The outcome, with an empty list of receipts: `push` gave them one by one.
+    pub fn finish(mut self, expected: Expected) -> ChainCheck {
+        self.compare(expected);
+        let (broken_at, error) = self.broken.unzip();
+        ChainCheck {
+            valid: broken_at.is_none(),
+            length: self.length,
+            status: self.status,
+            broken_at,
+            error,
+            receipts: Vec::new(),
+        }
+    }
+
+    fn take(&mut self, index: u64, signed: Signed) -> ReceiptCheck {
+        let signature = signed.verify(&self.active_key);
+        let sequence = self.check_sequence(index, &signed.link);
+        let hash_link = self.check_hash_link(index, &signed.link);
+        let check = ReceiptCheck {
+            index,
+            receipt_id: signed.id.clone(),
+            signature_valid: signature.is_ok(),
+            hash_link_valid: hash_link.is_ok(),
+            sequence_valid: sequence.is_ok(),
+        };
+        let signature = signature.map_err(|error| error.to_string());
+        let trusted = signature.is_ok();
+        for result in [
+            self.check_chain_id(&signed.link),
+            signature,
+            self.check_not_ended(),
+            sequence,
+            hash_link,
+            self.rotate(&signed, trusted),
+        ] {
+            self.note(index, result);
+        }
+        self.advance(&signed);
+        check
+    }
+
+    fn pass_over(&mut self, index: u64, error: &ReceiptError) -> ReceiptCheck {
+        self.note(index, Err(error.to_string()));
+        self.previous = None;
+        self.status = ChainStatus::Unknown;
+        ReceiptCheck {
+            index,
+            receipt_id: String::new(),
+            signature_valid: false,
+            hash_link_valid: false,
+            sequence_valid: false,
+        }
+    }
+
+    fn advance(&mut self, signed: &Signed) {
+        let link = &signed.link;
+        self.chain_id.get_or_insert_with(|| link.chain_id.clone());
+        self.previous = Some(Previous { sequence: link.sequence, hash: signed.hash });
+        self.status = match link.termination {
+            None => ChainStatus::Unknown,
+            Some(Termination::Complete) => ChainStatus::Complete,
+            Some(Termination::Interrupted) => ChainStatus::Interrupted,
+        };
+    }
+
+    fn check_chain_id(&self, link: &Link) -> Result<(), String> {
+        match &self.chain_id {
+            Some(expect) if *expect != link.chain_id => {
+                Err(format!("it belongs to chain \"{}\", not to \"{expect}\"", link.chain_id))
+            }
+            Some(_) | None => Ok(()),
+        }
+    }
+
+    fn check_not_ended(&self) -> Result<(), String> {
+        match self.status {
+            ChainStatus::Unknown => Ok(()),
+            ChainStatus::Complete | ChainStatus::Interrupted => {
+                Err("it follows a terminal receipt".to_owned())
+            }
+        }
+    }
+
+    fn check_sequence(&self, index: u64, link: &Link) -> Result<(), String> {
+        let expect = match &self.previous {
+            Some(previous) => previous.sequence.saturating_add(1),
+            None if index == 0 => 1,
+            None => return Err(unreadable("sequence")),
+        };
+        if link.sequence != expect {
+            return Err(format!("its sequence is {}, expected {expect}", link.sequence));
+        }
+        Ok(())
+    }
+
+    fn check_hash_link(&self, index: u64, link: &Link) -> Result<(), String> {
+        let expect = match &self.previous {
+            Some(previous) => Some(previous.hash),
+            None if index == 0 => None,
+            None => return Err(unreadable("previous_receipt_hash")),
+        };
+        if link.previous == expect {
+            return Ok(());
+        }
+        let show = |hash: Option<Hash>| hash.map_or("null".to_owned(), |hash| hash.to_string());
+        Err(format!(
+            "its previous_receipt_hash is {}, but the receipt before it has {}",
+            show(link.previous),
+            show(expect)
+        ))
+    }
+
+    /// An event in a receipt whose own signature fails is not followed: anyone could have put it
+    /// there.
+    fn rotate(&mut self, signed: &Signed, trusted: bool) -> Result<(), String> {
+        let Some(event) = &signed.rotation else { return Ok(()) };
+        let rotation = event.as_ref().map_err(|error| error.to_string())?;
+        let next = rotation.follow(&self.active_key).map_err(|error| error.to_string())?;
+        if trusted {
+            self.active_key = next.clone();
+        }
+        Ok(())
+    }
+
+    fn compare(&mut self, expected: Expected) {
+        let last = self.length.saturating_sub(1);
+        if let Some(length) = expected.length.filter(|length| *length != self.length) {
+            let found = self.length;
+            self.fail(last, || format!("the chain has {found} receipts, expected {length}"));
+        }
+        let final_hash = self.previous.as_ref().map(|previous| previous.hash);
+        if let Some(hash) = expected.final_hash.filter(|hash| Some(*hash) != final_hash) {
+            let found = final_hash.map_or("none".to_owned(), |hash| hash.to_string());
+            self.fail(last, || format!("the last receipt's hash is {found}, expected {hash}"));
+        }
+    }
+
+    fn note(&mut self, index: u64, result: Result<(), String>) {
+        if let Err(reason) = result {
+            self.fail(index, || format!("receipt at index {index}: {reason}"));
+        }
+    }
+
+    fn fail(&mut self, index: u64, error: impl FnOnce() -> String) {
+        if self.broken.is_none() {
+            self.broken = Some((index, error()));
+        }
+    }
+}
+
+fn unreadable(what: &str) -> String {
+    format!("its {what} cannot be checked, because the receipt before it could not be read")
+}

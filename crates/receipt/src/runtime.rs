@@ -1,0 +1,190 @@
+//! `issuer.runtime`: the one open object of a receipt, for what the format has no place for.
+//! Members are kept in canonical order and every item has a faithful canonical form.
+
+use std::borrow::Cow;
+
+use super::Hash;
+use super::canonical::{order, write_integer, write_number, write_text};
+
+/// Beyond this an integer is no double, so that canonical JSON cannot carry it.
+const INTEGER_MAX: u64 = 1 << 53;
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Runtime<'a>(Vec<(Cow<'a, str>, Item<'a>)>);
+
+/// Made by `From`, which turns numbers that JSON cannot carry into text.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item<'a>(Kind<'a>);
+
+#[derive(Clone, Debug, PartialEq)]
+enum Kind<'a> {
+    Text(Cow<'a, str>),
+    Integer(i64),
+    Number(f64),
+    Flag(bool),
+    Texts(Vec<Cow<'a, str>>),
+    Object(Runtime<'a>),
+}
+
+impl<'a> Runtime<'a> {
+    pub fn new() -> Runtime<'a> {
+        Runtime::default()
+    }
+
+    /// A member of the same name is replaced.
+    pub fn insert(&mut self, name: impl Into<Cow<'a, str>>, item: impl Into<Item<'a>>) {
+        let (name, item) = (name.into(), item.into());
+        match self.0.binary_search_by(|(known, _)| order(known, &name)) {
+            Ok(at) => self.0[at].1 = item,
+            Err(at) => self.0.insert(at, (name, item)),
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(super) fn write(&self, out: &mut String) {
+        out.push('{');
+        for (index, (name, item)) in self.0.iter().enumerate() {
+            if index > 0 {
+                out.push(',');
+            }
+            write_text(out, name);
+            out.push(':');
+            item.write(out);
+        }
+        out.push('}');
+    }
+}
+
+impl Item<'_> {
+    fn write(&self, out: &mut String) {
+        match &self.0 {
+            Kind::Text(text) => write_text(out, text),
+            Kind::Integer(value) => write_integer(out, *value),
+            Kind::Number(value) => write_number(out, *value),
+            Kind::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
+            Kind::Texts(texts) => write_texts(out, texts),
+            Kind::Object(object) => object.write(out),
+        }
+    }
+}
+
+fn write_texts(out: &mut String, texts: &[Cow<'_, str>]) {
+    out.push('[');
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            out.push(',');
+        }
+        write_text(out, text);
+    }
+    out.push(']');
+}
+
+impl<'a> From<&'a str> for Item<'a> {
+    fn from(text: &'a str) -> Item<'a> {
+        Item(Kind::Text(Cow::Borrowed(text)))
+    }
+}
+
+impl<'a> From<Cow<'a, str>> for Item<'a> {
+    fn from(text: Cow<'a, str>) -> Item<'a> {
+        Item(Kind::Text(text))
+    }
+}
+
+impl From<String> for Item<'_> {
+    fn from(text: String) -> Self {
+        Item(Kind::Text(Cow::Owned(text)))
+    }
+}
+
+impl From<Hash> for Item<'_> {
+    fn from(hash: Hash) -> Self {
+        hash.to_string().into()
+    }
+}
+
+impl From<bool> for Item<'_> {
+    fn from(flag: bool) -> Self {
+        Item(Kind::Flag(flag))
+    }
+}
+
+impl From<i64> for Item<'_> {
+    fn from(value: i64) -> Self {
+        if value.unsigned_abs() > INTEGER_MAX {
+            return value.to_string().into();
+        }
+        Item(Kind::Integer(value))
+    }
+}
+
+impl From<u64> for Item<'_> {
+    fn from(value: u64) -> Self {
+        i64::try_from(value).map_or_else(|_| value.to_string().into(), Item::from)
+    }
+}
+
+impl From<u32> for Item<'_> {
+    fn from(value: u32) -> Self {
+        Item(Kind::Integer(value.into()))
+    }
+}
+
+impl From<f64> for Item<'_> {
+    fn from(value: f64) -> Self {
+        if !value.is_finite() || value.abs() >= INTEGER_MAX as f64 {
+            return value.to_string().into();
+        }
+        Item(Kind::Number(value))
+    }
+}
+
+impl<'a> From<Vec<Cow<'a, str>>> for Item<'a> {
+    fn from(texts: Vec<Cow<'a, str>>) -> Item<'a> {
+        Item(Kind::Texts(texts))
+    }
+}
+
+impl<'a> From<&[&'a str]> for Item<'a> {
+    fn from(texts: &[&'a str]) -> Item<'a> {
+        Item(Kind::Texts(texts.iter().copied().map(Cow::Borrowed).collect()))
+    }
+}
+
+impl<'a> From<Runtime<'a>> for Item<'a> {
+    fn from(object: Runtime<'a>) -> Item<'a> {
+        Item(Kind::Object(object))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::canonical;
+
+    #[test]
+    fn members_come_in_order_and_no_number_is_rounded() {
+        let mut inner = Runtime::new();
+        inner.insert("z", false);
+        inner.insert("a", ["x", "y\n"].as_slice());
+        let mut runtime = Runtime::new();
+        runtime.insert("\u{e000}", 1u32);
+        runtime.insert("😀", 0.25);
+        runtime.insert("tool", "first");
+        runtime.insert("tool", "second");
+        runtime.insert("big", u64::MAX);
+        runtime.insert("low", i64::MIN);
+        runtime.insert("nan", f64::NAN);
+        runtime.insert("nested", inner);
+        let mut text = String::new();
+        runtime.write(&mut text);
+        assert_eq!(
+            text,
+            r#"{"big":"18446744073709551615","low":"-9223372036854775808","nan":"NaN","nested":{"a":["x","y\n"],"z":false},"tool":"second","😀":0.25,"@":1}"#.replace("@", "\u{e000}")
+        );
+        assert_eq!(canonical::text(&text).unwrap(), text);
+    }
+}

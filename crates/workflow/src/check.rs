@@ -1,0 +1,221 @@
+//! What the parts of a workflow say of each other: names that must be there, ways that must lead
+//! somewhere, and what may run beside what.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::fault::{Place, Report};
+use super::plan::{Kind, OnFailure, State, Workflow};
+use super::read::{Reader, User};
+use super::reference::Names;
+use domain::code::Code;
+use domain::near;
+
+/// Parallel states inside of each other; who follows them recurses.
+const PARALLEL_DEPTH_MAX: usize = 16;
+
+/// Whatever one place names that another should have.
+pub(super) fn references(reader: &mut Reader<'_>, names: &Names<'_>) {
+    for (name, place) in std::mem::take(&mut reader.targets) {
+        if reader.report.is_full() {
+            return;
+        }
+        if !names.states.contains(name.as_str()) {
+            let near = near::hint(&near::names(&name, names.states.iter().copied(), 1));
+            let message = format!("no state '{name}'{near}");
+            reader.report.error(&place, Code::WorkflowUnknownState, message);
+        }
+    }
+    for one in &reader.uses {
+        if reader.report.is_full() {
+            return;
+        }
+        let never_boolean = "this is never true or false: compare it with something";
+        let (code, message) = match one.by {
+            User::Template => (Code::WorkflowBadTemplate, one.reference.fault(names)),
+            User::Condition => (Code::WorkflowBadExpression, one.reference.fault(names)),
+            User::Alone => {
+                let is_wrong = !one.reference.may_be_boolean(names.inputs);
+                (Code::WorkflowBadExpression, is_wrong.then(|| never_boolean.to_owned()))
+            }
+        };
+        if let Some(message) = message {
+            reader.report.error(&one.place(reader.source), code, message);
+        }
+    }
+}
+
+/// The plan as a whole, once each of its states could be read.
+pub(super) fn plan(workflow: &Workflow, report: &mut Report) {
+    let states: HashMap<&str, &State> =
+        workflow.states.iter().map(|state| (state.name.as_str(), state)).collect();
+    let plan = Plan { workflow, states };
+    plan.branches(report);
+    plan.idle_failures(report);
+    plan.onward(report);
+    // Ways through a plan with holes in it would be told wrongly.
+    if !report.has_errors() {
+        plan.ways(report);
+    }
+}
+
+struct Plan<'w> {
+    workflow: &'w Workflow,
+    states: HashMap<&'w str, &'w State>,
+}
+
+impl<'w> Plan<'w> {
+    /// Parallel states: no rings, nothing twice at once, nothing that cannot be a branch.
+    fn branches(&self, report: &mut Report) {
+        for state in &self.workflow.states {
+            let Kind::Parallel(parallel) = &state.kind else { continue };
+            for name in &parallel.branches {
+                let is_terminal = self.state(name).is_some_and(is_terminal);
+                if is_terminal {
+                    let message = format!("'{name}' is a terminal state, which ends a run");
+                    report.error(&state.place, Code::WorkflowBadParallel, message);
+                }
+            }
+            if let Err(message) = self.unfold(state, 1, &mut HashSet::from([state.name.as_str()])) {
+                report.error(&state.place, Code::WorkflowBadParallel, message);
+            }
+        }
+    }
+
+    /// Goes through all that a parallel state runs; each state may come once.
+    fn unfold(
+        &self,
+        state: &'w State,
+        depth: usize,
+        seen: &mut HashSet<&'w str>,
+    ) -> Result<(), String> {
+        let Kind::Parallel(parallel) = &state.kind else { return Ok(()) };
+        if depth > PARALLEL_DEPTH_MAX {
+            return Err(format!("parallel states nested deeper than {PARALLEL_DEPTH_MAX}"));
+        }
+        for name in &parallel.branches {
+            if !seen.insert(name) {
+                return Err(format!("'{name}' would run while it runs already"));
+            }
+            if let Some(branch) = self.state(name) {
+                self.unfold(branch, depth + 1, seen)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Every state that others go to says where it leads; of mere branches nobody asks.
+    fn onward(&self, report: &mut Report) {
+        let branches = self.branch_names();
+        let goals = self.goals();
+        for state in self.workflow.states.iter().filter(|state| !is_terminal(state)) {
+            let is_branch = branches.contains(state.name.as_str());
+            let is_goal = goals.contains(state.name.as_str());
+            let leads_on = state.on_success.is_some()
+                || state.transitions.iter().any(|transition| transition.when.is_none());
+            if !leads_on && (is_goal || !is_branch) {
+                let message = "'on_success' is missing: where does it lead?";
+                report.error(&state.place, Code::WorkflowMissingKey, message);
+            }
+            let says_where = state.on_success.is_some()
+                || state.on_failure.is_some()
+                || !state.transitions.is_empty();
+            if says_where && is_branch && !is_goal {
+                let message = "no effect: a branch of a parallel state leads back to it, not to \
+                               its own on_success, on_failure or transitions";
+                report.warn(&state.place, Code::WorkflowNoEffect, message);
+            }
+        }
+    }
+
+    fn idle_failures(&self, report: &mut Report) {
+        let idle = |state: &&State| state.continue_on_error && state.on_failure.is_some();
+        for state in self.workflow.states.iter().filter(idle) {
+            let message = "no effect: continue_on_error takes a failure to on_success";
+            let path = format!("{}.on_failure", state.place.path);
+            let place = Place { path, ..state.place.clone() };
+            report.warn(&place, Code::WorkflowNoEffect, message);
+        }
+    }
+
+    fn ways(&self, report: &mut Report) {
+        let reached = self.reached();
+        let ends = |name: &&str| self.state(name).is_some_and(is_terminal);
+        if !reached.iter().any(ends) {
+            let message = "no way leads from 'initial' to a terminal state";
+            let place = Place { path: "states".to_owned(), ..self.initial_place() };
+            report.error(&place, Code::WorkflowNoTerminal, message);
+        }
+        for state in &self.workflow.states {
+            if !reached.contains(state.name.as_str()) {
+                let message = "no way leads here from 'initial'";
+                report.warn(&state.place, Code::WorkflowUnreachable, message);
+            }
+        }
+    }
+
+    fn reached(&self) -> BTreeSet<&'w str> {
+        let (mut entered, mut beside) = (BTreeSet::new(), BTreeSet::new());
+        let mut ahead = vec![self.workflow.initial.as_str()];
+        while let Some(name) = ahead.pop() {
+            let Some(state) = self.state(name) else { continue };
+            if entered.insert(name) {
+                ahead.extend(next(state));
+                self.mark(state, &mut beside);
+            }
+        }
+        entered.append(&mut beside);
+        entered
+    }
+
+    /// What a state runs as branches; their own ways onward are not taken.
+    fn mark(&self, state: &'w State, beside: &mut BTreeSet<&'w str>) {
+        let mut ahead = vec![state];
+        while let Some(state) = ahead.pop() {
+            let Kind::Parallel(parallel) = &state.kind else { continue };
+            for name in &parallel.branches {
+                if beside.insert(name) {
+                    ahead.extend(self.state(name));
+                }
+            }
+        }
+    }
+
+    fn branch_names(&self) -> HashSet<&'w str> {
+        let mut names = HashSet::new();
+        for state in &self.workflow.states {
+            if let Kind::Parallel(parallel) = &state.kind {
+                names.extend(parallel.branches.iter().map(String::as_str));
+            }
+        }
+        names
+    }
+
+    /// States that a run enters one after the other.
+    fn goals(&self) -> HashSet<&'w str> {
+        let first = std::iter::once(self.workflow.initial.as_str());
+        first.chain(self.workflow.states.iter().flat_map(next)).collect()
+    }
+
+    fn state(&self, name: &str) -> Option<&'w State> {
+        self.states.get(name).copied()
+    }
+
+    fn initial_place(&self) -> Place {
+        self.state(&self.workflow.initial).map(|state| state.place.clone()).unwrap_or_default()
+    }
+}
+
+/// Where a state leads, all ways.
+fn next(state: &State) -> Vec<&str> {
+    let mut ways: Vec<&str> = state.on_success.as_deref().into_iter().collect();
+    ways.extend(state.transitions.iter().map(|transition| transition.goto.as_str()));
+    match &state.on_failure {
+        Some(OnFailure::Goto(name)) => ways.push(name),
+        Some(OnFailure::End { .. }) | None => {}
+    }
+    ways
+}
+
+fn is_terminal(state: &State) -> bool {
+    matches!(state.kind, Kind::Terminal(_))
+}

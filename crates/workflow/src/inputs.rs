@@ -1,0 +1,158 @@
+//! What a run is given: texts from the command line, checked against what the workflow declares.
+
+use std::collections::BTreeMap;
+
+use regex::Regex;
+use serde_json::Value;
+
+use super::fault::Place;
+use super::plan::words;
+use super::{Fault, Workflow};
+use domain::code::Code;
+use domain::near;
+
+words! {
+    InputType {
+        String = "string",
+        Integer = "integer",
+        Boolean = "boolean",
+    }
+}
+
+/// An input that a workflow declares.
+#[derive(Clone, Debug)]
+pub struct Input {
+    pub name: String,
+    pub kind: InputType,
+    pub required: bool,
+    pub default: Option<Value>,
+    pub description: Option<String>,
+    pub validation: Validation,
+    pub(super) place: Place,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct Validation {
+    /// Found anywhere in the text, unless it says `^` and `$`.
+    pub pattern: Option<Regex>,
+    /// Empty allows every value.
+    pub one_of: Vec<Value>,
+    pub min: Option<i64>,
+    pub max: Option<i64>,
+}
+
+/// The checked values of a run's inputs.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Inputs(BTreeMap<String, Value>);
+
+impl Inputs {
+    /// `None` for one that is not there: not required, not given, no default.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
+}
+
+impl Workflow {
+    /// The values of a run, or all that is wrong with what was given.
+    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+        let mut faults = Vec::new();
+        let mut values = BTreeMap::new();
+        for (name, text) in given {
+            let Some(input) = self.inputs.iter().find(|input| input.name == *name) else {
+                faults.push(unknown(name, &self.inputs));
+                continue;
+            };
+            match input.value(text).and_then(|value| input.checked(value)) {
+                Ok(value) => {
+                    if values.insert(name.clone(), value).is_some() {
+                        faults.push(input.fault("given twice"));
+                    }
+                }
+                Err(message) => faults.push(input.fault(message)),
+            }
+        }
+        let is_given = |input: &Input| given.iter().any(|(name, _)| *name == input.name);
+        for input in self.inputs.iter().filter(|input| !is_given(input)) {
+            match &input.default {
+                Some(value) => {
+                    values.insert(input.name.clone(), value.clone());
+                }
+                None if input.required => {
+                    faults.push(input.fault(format!("required: give -i {}=…", input.name)));
+                }
+                None => {}
+            }
+        }
+        if faults.is_empty() { Ok(Inputs(values)) } else { Err(faults) }
+    }
+}
+
+impl Input {
+    fn fault(&self, message: impl Into<String>) -> Fault {
+        let place = Place { path: format!("inputs.{}", self.name), ..self.place.clone() };
+        place.fault(Code::WorkflowBadInput, message)
+    }
+
+    /// A text as the input's type.
+    pub(super) fn value(&self, text: &str) -> Result<Value, String> {
+        let found = super::read::shown(text);
+        match self.kind {
+            InputType::String => Ok(Value::from(text)),
+            InputType::Integer => match text.trim().parse::<i64>() {
+                Ok(number) => Ok(Value::from(number)),
+                Err(_) => Err(format!("expected a whole number, found {found}")),
+            },
+            InputType::Boolean => match text.trim() {
+                "true" => Ok(Value::Bool(true)),
+                "false" => Ok(Value::Bool(false)),
+                _ => Err(format!("expected true or false, found {found}")),
+            },
+        }
+    }
+
+    pub(super) fn checked(&self, value: Value) -> Result<Value, String> {
+        let Validation { pattern, one_of, min, max } = &self.validation;
+        if !one_of.is_empty() && !one_of.contains(&value) {
+            let list: Vec<String> = one_of.iter().map(Value::to_string).collect();
+            return Err(format!("expected {}, found {}", list.join(" or "), shown(&value)));
+        }
+        if let (Some(pattern), Some(text)) = (pattern, value.as_str())
+            && !pattern.is_match(text)
+        {
+            return Err(format!("{} does not match {}", shown(&value), pattern.as_str()));
+        }
+        if let Some(number) = value.as_i64() {
+            if let Some(min) = min.filter(|min| number < *min) {
+                return Err(format!("expected {min} or more, found {number}"));
+            }
+            if let Some(max) = max.filter(|max| number > *max) {
+                return Err(format!("expected {max} or less, found {number}"));
+            }
+        }
+        Ok(value)
+    }
+}
+
+fn unknown(name: &str, inputs: &[Input]) -> Fault {
+    let names = || inputs.iter().map(|input| input.name.as_str());
+    let near = near::hint(&near::names(name, names(), 1));
+    let path = format!("inputs.{}", name.chars().take(80).collect::<String>());
+    let known: Vec<&str> = names().collect();
+    let message = match (near.is_empty(), known.is_empty()) {
+        (_, true) => "no such input: the workflow takes none".to_owned(),
+        (false, false) => format!("no such input{near}"),
+        (true, false) => format!("no such input; there are {}", known.join(", ")),
+    };
+    Place { path, line: 0, column: 0 }.fault(Code::WorkflowBadInput, message)
+}
+
+fn shown(value: &Value) -> String {
+    match value {
+        Value::String(text) => super::read::shown(text),
+        other => other.to_string(),
+    }
+}

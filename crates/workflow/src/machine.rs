@@ -1,0 +1,305 @@
+//! A run as a machine: events in, actions out. The driver starts what it is told to, and tells how
+//! that ended; every [`Action::Start`] is answered by one [`Event::Ended`], also after a cancel, so
+//! that nothing runs beside what comes next.
+
+mod group;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use self::group::{Done, Job};
+use super::plan::{Kind, OnFailure, State, TerminalStatus, words};
+use super::values::Values;
+use super::{EXIT_CANCELLED, EXIT_FAILURE, Fault, Inputs, Resolved, Template, Workflow, resolve};
+use domain::code::Code;
+
+/// States that a run goes through, branches counted: loops are allowed, and this ends those that
+/// would not end.
+const VISITS_MAX: u32 = 1_000;
+
+/// Of each text of an outcome: what a model or a person can still read.
+const KEPT_MAX_BYTES: usize = 1024 * 1024;
+
+words! {
+    Status {
+        Success = "success",
+        Failure = "failure",
+        TimedOut = "timeout",
+        Cancelled = "cancelled",
+    }
+}
+
+/// How a step ended.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub status: Status,
+    pub output: String,
+    pub stderr: String,
+    pub exit_code: Option<i32>,
+    /// What `JSON.f` looks into; the output itself where it is JSON and this is `None`.
+    pub json: Option<Value>,
+    pub tokens: Option<u64>,
+}
+
+impl Outcome {
+    pub fn new(status: Status) -> Outcome {
+        let (output, stderr) = (String::new(), String::new());
+        Outcome { status, output, stderr, exit_code: None, json: None, tokens: None }
+    }
+
+    /// Bounded, and with its JSON where it has some.
+    fn kept(mut self) -> Outcome {
+        let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
+        if self.json.is_none() && is_json(self.output.trim_start()) {
+            self.json = Some(&self.output)
+                .filter(|output| output.len() <= KEPT_MAX_BYTES)
+                .and_then(|output| serde_json::from_str(output).ok());
+        }
+        self.output = cut(self.output);
+        self.stderr = cut(self.stderr);
+        self
+    }
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The first one.
+    Begin,
+    /// An attempt has ended, or was not made because it was cancelled before.
+    Ended { state: String, outcome: Outcome },
+    /// The person wants the run to stop.
+    Cancel,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Make the attempt, counted from 1, after waiting this long.
+    Start { state: String, attempt: u32, after: Duration },
+    /// Stop it, or do not begin it; its end is still awaited.
+    Cancel { state: String },
+    /// The last one.
+    Finish(Finish),
+}
+
+/// How a run ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Finish {
+    pub ending: Ending,
+    /// The state that it ended in.
+    pub state: String,
+    pub message: Option<String>,
+    pub exit_status: u8,
+    /// Where the workflow itself was at fault.
+    pub code: Option<Code>,
+}
+
+words! {
+    /// How a run as a whole ended.
+    Ending {
+        Success = "success",
+        Failure = "failure",
+        Cancelled = "cancelled",
+    }
+}
+
+pub struct Machine {
+    workflow: Arc<Workflow>,
+    values: Values,
+    job: Option<Job>,
+    visits: u32,
+    /// Which state runs or ran last, outermost.
+    at: String,
+    is_cancelled: bool,
+    is_finished: bool,
+}
+
+impl Machine {
+    /// `env` is asked for the variables that the workflow names, now and not again.
+    pub fn new(
+        workflow: Arc<Workflow>,
+        inputs: Inputs,
+        id: impl Into<String>,
+        env: impl Fn(&str) -> Option<String>,
+    ) -> Machine {
+        let names = workflow.env_names.iter();
+        let env = names.filter_map(|name| Some((name.clone(), env(name)?))).collect();
+        let (id, name) = (id.into(), workflow.name.clone());
+        let values = Values { id, name, inputs, env, outcomes: BTreeMap::new() };
+        let at = workflow.initial.clone();
+        let (job, visits) = (None, 0);
+        Machine { workflow, values, job, visits, at, is_cancelled: false, is_finished: false }
+    }
+
+    pub fn workflow(&self) -> &Arc<Workflow> {
+        &self.workflow
+    }
+
+    /// How a state ended when it ran last.
+    pub fn outcome(&self, state: &str) -> Option<&Outcome> {
+        self.values.outcomes.get(state)
+    }
+
+    pub fn is_finished(&self) -> bool {
+        self.is_finished
+    }
+
+    /// What a state that is to be started does, with the values of now put in.
+    pub fn resolve(&self, state: &str) -> Result<Resolved, Fault> {
+        resolve::resolve(&self.workflow, state, &self.values)
+    }
+
+    pub fn on(&mut self, event: Event) -> Vec<Action> {
+        if self.is_finished {
+            return Vec::new();
+        }
+        match event {
+            Event::Begin if self.visits == 0 => self.enter(self.workflow.initial.clone()),
+            Event::Begin => Vec::new(),
+            Event::Ended { state, outcome } => self.ended(&state, outcome),
+            Event::Cancel => self.cancel(),
+        }
+    }
+
+    fn cancel(&mut self) -> Vec<Action> {
+        if std::mem::replace(&mut self.is_cancelled, true) {
+            return Vec::new();
+        }
+        match &mut self.job {
+            Some(job) => job.cancel(),
+            None => self.finish_cancelled(),
+        }
+    }
+
+    fn ended(&mut self, state: &str, outcome: Outcome) -> Vec<Action> {
+        // Of something that is not under way: the driver's mistake changes nothing.
+        if !self.job.as_ref().is_some_and(|job| job.runs(state)) {
+            return Vec::new();
+        }
+        let Some(mut job) = self.job.take() else { return Vec::new() };
+        let mut actions = Vec::new();
+        match self.advance(&mut job, state, outcome.kept(), &mut actions) {
+            None => {
+                self.job = Some(job);
+                actions
+            }
+            Some(_) if self.is_cancelled => self.finish_cancelled(),
+            Some(done) => {
+                actions.extend(self.follow(&done));
+                actions
+            }
+        }
+    }
+
+    fn enter(&mut self, name: String) -> Vec<Action> {
+        self.at = name;
+        let workflow = Arc::clone(&self.workflow);
+        let Some(state) = workflow.state(&self.at) else {
+            let message = format!("there is no state '{}'", self.at);
+            return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowUnknownState));
+        };
+        if let Kind::Terminal(terminal) = &state.kind {
+            return self.terminal(terminal.status, terminal.message.as_ref());
+        }
+        self.visits = self.visits.saturating_add(workflow.weight(state));
+        if self.visits > VISITS_MAX {
+            let message = format!("the run went through {VISITS_MAX} states without an end");
+            return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowVisitLimit));
+        }
+        let mut actions = Vec::new();
+        self.job = Some(self.start(state, &mut actions));
+        actions
+    }
+
+    /// Where the run goes from a state that has ended.
+    fn follow(&mut self, done: &Done) -> Vec<Action> {
+        let workflow = Arc::clone(&self.workflow);
+        let Some(state) = workflow.state(&done.state) else { return Vec::new() };
+        let holds = |when: &Option<super::Condition>| {
+            when.as_ref().is_none_or(|when| when.holds(&self.values))
+        };
+        if let Some(transition) = state.transitions.iter().find(|one| holds(&one.when)) {
+            return self.enter(transition.goto.clone());
+        }
+        if done.is_success {
+            return match &state.on_success {
+                Some(next) => self.enter(next.clone()),
+                None => {
+                    let message = format!("no transition of '{}' holds", state.name);
+                    self.fail(message, EXIT_FAILURE, None)
+                }
+            };
+        }
+        match &state.on_failure {
+            Some(OnFailure::Goto(next)) => self.enter(next.clone()),
+            Some(OnFailure::End { message, exit_status }) => self
+                .told(Some(message), |machine, message| {
+                    machine.finish(Ending::Failure, message, *exit_status, None)
+                }),
+            None => {
+                let message = format!("'{}' ended with {}", state.name, done.status.name());
+                self.fail(message, EXIT_FAILURE, None)
+            }
+        }
+    }
+
+    fn terminal(&mut self, status: TerminalStatus, message: Option<&Template>) -> Vec<Action> {
+        let (ending, exit_status) = match status {
+            TerminalStatus::Success => (Ending::Success, 0),
+            TerminalStatus::Failure => (Ending::Failure, EXIT_FAILURE),
+        };
+        self.told(message, |machine, message| machine.finish(ending, message, exit_status, None))
+    }
+
+    /// With the message as it reads now; a run whose last word cannot be made has failed.
+    fn told(
+        &mut self,
+        message: Option<&Template>,
+        finish: impl FnOnce(&mut Machine, Option<String>) -> Vec<Action>,
+    ) -> Vec<Action> {
+        match message.map(|message| message.render(&self.values)).transpose() {
+            Ok(message) => finish(self, message),
+            Err(why) => {
+                let message = format!("the message of '{}' cannot be made: {why}", self.at);
+                self.fail(message, EXIT_FAILURE, Some(Code::WorkflowBadTemplate))
+            }
+        }
+    }
+
+    fn fail(&mut self, message: String, exit_status: u8, code: Option<Code>) -> Vec<Action> {
+        self.finish(Ending::Failure, Some(message), exit_status, code)
+    }
+
+    fn finish_cancelled(&mut self) -> Vec<Action> {
+        self.finish(Ending::Cancelled, Some("cancelled".to_owned()), EXIT_CANCELLED, None)
+    }
+
+    fn finish(
+        &mut self,
+        ending: Ending,
+        message: Option<String>,
+        exit_status: u8,
+        code: Option<Code>,
+    ) -> Vec<Action> {
+        self.is_finished = true;
+        self.job = None;
+        let state = self.at.clone();
+        vec![Action::Finish(Finish { ending, state, message, exit_status, code })]
+    }
+
+    fn state(&self, name: &str) -> Option<&State> {
+        self.workflow.state(name)
+    }
+}
+
+/// Beginning and end of a text that is too long.
+fn cut(text: String) -> String {
+    if text.len() <= KEPT_MAX_BYTES {
+        return text;
+    }
+    let half = KEPT_MAX_BYTES / 2;
+    let (head, tail) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len() - half));
+    format!("{}\n… {} bytes left out …\n{}", &text[..head], tail - head, &text[tail..])
+}

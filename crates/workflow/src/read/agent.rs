@@ -1,0 +1,197 @@
+//! The agent of a step: who, what it is told, and with which options.
+
+use std::ops::RangeInclusive;
+
+use super::super::fault::Place;
+use super::super::isolation;
+use super::super::plan::{Agent, Demand, OpenAi, Options, Provider, Proxy};
+use super::super::{Template, table};
+use super::Reader;
+use super::node::{Members, Node};
+use domain::code::Code;
+
+const ARGS_MAX: usize = 1_000;
+const TEMPERATURES: RangeInclusive<f64> = 0.0..=2.0;
+const SHARES: RangeInclusive<f64> = 0.0..=1.0;
+const TOKENS: RangeInclusive<u32> = 1..=10_000_000;
+const TURNS: RangeInclusive<u32> = 1..=1_000;
+
+/// Where the parts of an agent stand that are looked at together.
+#[derive(Default)]
+pub(in super::super) struct AgentPlaces {
+    pub(in super::super) provider: Place,
+    pub(in super::super) isolation: Place,
+    pub(in super::super) args: Vec<Place>,
+    pub(in super::super) env: Vec<Place>,
+}
+
+impl<'a> Reader<'a> {
+    /// `block` holds who and what, `step` how it is kept in; they may be the same.
+    pub(super) fn agent(&mut self, block: &Members<'a>, step: &Members<'a>) -> Option<Agent> {
+        let mut places = AgentPlaces::default();
+        let provider = self.required(block, "provider").and_then(|node| {
+            places.provider = node.place.clone();
+            self.provider(node)
+        });
+        let prompt = self.required(block, "prompt").and_then(|node| self.template(node));
+        let system_prompt = block.get("system_prompt").and_then(|node| self.template(node));
+        let options = match (block.get("options"), provider) {
+            (Some(node), Some(provider)) => self.options(node, provider, &mut places),
+            // Which options there are depends on who it is.
+            (Some(_), None) | (None, _) => Some(Options::default()),
+        };
+        let isolation = match step.get("isolation") {
+            Some(node) => {
+                places.isolation = node.place.clone();
+                self.choice(node, Demand::NAMES, Demand::named)
+            }
+            None => Some(Demand::Preferred),
+        };
+        let proxy = step.get("mcp_proxy").map_or(Some(Proxy::default()), |node| self.proxy(node));
+        let agent = Agent {
+            provider: provider?,
+            prompt: prompt?,
+            system_prompt,
+            options: options?,
+            isolation: isolation?,
+            proxy: proxy?,
+            place: block.place.clone(),
+        };
+        self.check_proxy(&agent);
+        isolation::check(&agent, &places, self.known, &mut self.report);
+        Some(agent)
+    }
+
+    fn check_proxy(&mut self, agent: &Agent) {
+        let proxy = &agent.proxy;
+        if !proxy.enable {
+            return;
+        }
+        let table = table::checked(proxy, self.known, &mut self.report);
+        let offers_none = proxy.mcp_servers.is_empty()
+            && proxy.plugin_tools.iter().all(|tools| tools.expose.is_empty());
+        if table.is_empty() && offers_none {
+            let message = "mcp_proxy is enabled and has no tools: intercept the built-ins, or name \
+                           plugin_tools or mcp_servers";
+            self.report.error(&proxy.place, Code::ProxyEmpty, message);
+        }
+    }
+
+    fn provider(&mut self, node: &Node<'a>) -> Option<Provider> {
+        self.choice(node, Provider::NAMES, |word| match word {
+            "openai-compatible" => Some(Provider::OpenAiCompatible),
+            _ => Provider::named(word),
+        })
+    }
+
+    fn options(
+        &mut self,
+        node: &Node<'a>,
+        provider: Provider,
+        places: &mut AgentPlaces,
+    ) -> Option<Options> {
+        let members = node.any_members(&mut self.report)?;
+        self.option_keys(&members, provider);
+        let mut options = Options {
+            model: members.get("model").and_then(|node| self.word_template(node)),
+            command: members.get("command").and_then(|node| self.text(node)),
+            config: members.get("config").and_then(|node| self.json_members(node)),
+            openai: self.openai(&members),
+            ..Options::default()
+        };
+        if let Some(node) = members.get("args") {
+            (options.args, places.args) = self.args(node).into_iter().unzip();
+        }
+        if let Some(node) = members.get("env") {
+            (options.env, places.env) = self.env(node).into_iter().unzip();
+        }
+        Some(options)
+    }
+
+    fn option_keys(&mut self, members: &Members<'a>, provider: Provider) {
+        let keys = option_keys(provider);
+        let providers = Provider::NAMES.iter().filter_map(|name| Provider::named(name));
+        let all: Vec<Provider> = providers.collect();
+        for entry in members.entries().filter(|entry| !keys.contains(&entry.name)) {
+            let others: Vec<&str> = all
+                .iter()
+                .filter(|other| option_keys(**other).contains(&entry.name))
+                .map(|other| other.name())
+                .collect();
+            if others.is_empty() {
+                self.unknown(entry.name, &entry.key, keys, Code::WorkflowUnknownKey);
+                continue;
+            }
+            let (name, others) = (provider.name(), others.join(", "));
+            let message = format!("{name} has no such option; it is for {others}");
+            self.report.error(&entry.key, Code::WorkflowUnknownKey, message);
+        }
+    }
+
+    fn openai(&mut self, members: &Members<'a>) -> OpenAi {
+        OpenAi {
+            base_url: members.get("base_url").and_then(|node| self.template(node)),
+            api_key: members.get("api_key").and_then(|node| self.template(node)),
+            temperature: members
+                .get("temperature")
+                .and_then(|node| node.number(TEMPERATURES, &mut self.report)),
+            top_p: members.get("top_p").and_then(|node| node.number(SHARES, &mut self.report)),
+            max_completion_tokens: members
+                .get("max_completion_tokens")
+                .and_then(|node| node.count(TOKENS, &mut self.report)),
+            stream: self.flag(members, "stream"),
+            max_turns: members
+                .get("max_turns")
+                .and_then(|node| node.count(TURNS, &mut self.report)),
+        }
+    }
+
+    fn args(&mut self, node: &Node<'a>) -> Vec<(Template, Place)> {
+        let items = node.items("a list of texts", &mut self.report).unwrap_or_default();
+        if items.len() > ARGS_MAX {
+            let message = format!("more than {ARGS_MAX} arguments");
+            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            return Vec::new();
+        }
+        let read = items.iter().map(|item| (self.word_template(item), item.place.clone()));
+        let read: Vec<(Option<Template>, Place)> = read.collect();
+        read.into_iter().filter_map(|(arg, place)| Some((arg?, place))).collect()
+    }
+
+    fn env(&mut self, node: &Node<'a>) -> Vec<((String, Template), Place)> {
+        let Some(members) = node.any_members(&mut self.report) else { return Vec::new() };
+        let mut read = Vec::new();
+        for entry in members.entries() {
+            let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+            if entry.name.is_empty() || !entry.name.chars().all(is_name) {
+                let message = "a variable's name consists of letters, digits and '_'";
+                self.report.error(&entry.key, Code::WorkflowBadName, message);
+            }
+            if entry.name.starts_with("COUNTERSIGN_") {
+                let message = "variables named COUNTERSIGN_… are not given to agents";
+                self.report.error(&entry.key, Code::WorkflowBadName, message);
+            }
+            if let Some(value) = self.word_template(&entry.node) {
+                read.push(((entry.name.to_owned(), value), entry.key.clone()));
+            }
+        }
+        read
+    }
+}
+
+fn option_keys(provider: Provider) -> &'static [&'static str] {
+    match provider {
+        Provider::Claude | Provider::Gemini => &["model", "args", "env", "command"],
+        Provider::Codex | Provider::OpenCode => &["model", "args", "env", "command", "config"],
+        Provider::OpenAiCompatible => &[
+            "base_url",
+            "model",
+            "api_key",
+            "temperature",
+            "top_p",
+            "max_completion_tokens",
+            "stream",
+            "max_turns",
+        ],
+    }
+}

@@ -1,0 +1,161 @@
+//! The inputs that a workflow declares.
+
+use regex::RegexBuilder;
+use serde_json::Value;
+
+use super::super::{Input, InputType, Validation};
+use super::Reader;
+use super::node::{Members, Node};
+use domain::code::Code;
+
+/// Nobody types more on a command line.
+const INPUTS_MAX: usize = 256;
+
+const PATTERN_MAX_BYTES: usize = 1_000;
+
+/// What a pattern may take when it is compiled: `(a{1000}){1000}` is short.
+const PATTERN_COMPILED_MAX_BYTES: usize = 1024 * 1024;
+
+impl<'a> Reader<'a> {
+    pub(super) fn inputs(&mut self, node: &Node<'a>) -> Vec<Input> {
+        let mut inputs: Vec<Input> = Vec::new();
+        let items = node.items("a list of inputs", &mut self.report).unwrap_or_default();
+        if items.len() > INPUTS_MAX {
+            let message = format!("more than {INPUTS_MAX} inputs");
+            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            return inputs;
+        }
+        for item in items {
+            let Some(input) = self.input(&item) else { continue };
+            if inputs.iter().any(|other| other.name == input.name) {
+                let message = format!("a second input '{}'", input.name);
+                self.report.error(&item.place, Code::WorkflowBadName, message);
+            }
+            inputs.push(input);
+        }
+        inputs
+    }
+
+    fn input(&mut self, node: &Node<'a>) -> Option<Input> {
+        let keys = ["name", "type", "required", "default", "description", "validation"];
+        let members = self.members(node, &keys)?;
+        let name_node = self.required(&members, "name").cloned();
+        let name = name_node.as_ref().and_then(|node| self.word(node));
+        if let (Some(name), Some(node)) = (&name, &name_node) {
+            self.name(name, &node.place);
+        }
+        let kind = members.get("type").map_or(Some(InputType::String), |node| {
+            self.choice(node, InputType::NAMES, InputType::named)
+        });
+        let required = self.flag(&members, "required").unwrap_or(false);
+        let description = members.get("description").and_then(|node| self.text(node));
+        let mut input = Input {
+            name: name?,
+            // Of a type that could not be read nothing more is checked.
+            kind: kind.unwrap_or(InputType::String),
+            required,
+            default: None,
+            description,
+            validation: Validation::default(),
+            place: node.place.clone(),
+        };
+        if kind.is_none() {
+            return Some(input);
+        }
+        if let Some(node) = members.get("validation") {
+            input.validation = self.validation(&input, node).unwrap_or_default();
+        }
+        if let Some(node) = members.get("default") {
+            input.default = self.default(&input, node, &members);
+        }
+        Some(input)
+    }
+
+    fn default(&mut self, input: &Input, node: &Node<'a>, members: &Members<'a>) -> Option<Value> {
+        let text = self.word(node)?;
+        if input.required
+            && let Some(required) = members.entry("required")
+        {
+            let message = "no effect: an input with a default need not be given";
+            self.report.warn(&required.key, Code::WorkflowNoEffect, message);
+        }
+        match input.value(&text).and_then(|value| input.checked(value)) {
+            Ok(value) => Some(value),
+            Err(message) => {
+                self.report.error(&node.place, Code::WorkflowBadInput, message);
+                None
+            }
+        }
+    }
+
+    fn validation(&mut self, input: &Input, node: &Node<'a>) -> Option<Validation> {
+        let members = self.members(node, &["pattern", "enum", "min", "max"])?;
+        let mut validation = Validation::default();
+        for entry in members.entries() {
+            let wanted = match entry.name {
+                "pattern" => InputType::String,
+                "min" | "max" => InputType::Integer,
+                _ => input.kind,
+            };
+            if wanted != input.kind {
+                let message = format!("{} is for inputs of type {}", entry.name, wanted.name());
+                self.report.error(&entry.key, Code::WorkflowBadInput, message);
+            }
+        }
+        if let Some(node) = members.get("pattern") {
+            validation.pattern = self.pattern(node);
+        }
+        if let Some(node) = members.get("enum") {
+            validation.one_of = self.one_of(input, node);
+        }
+        validation.min = members.get("min").and_then(|node| node.integer(&mut self.report));
+        validation.max = members.get("max").and_then(|node| node.integer(&mut self.report));
+        if let (Some(min), Some(max)) = (validation.min, validation.max)
+            && min > max
+        {
+            let message = format!("no number is {min} or more and {max} or less");
+            self.report.error(&node.place, Code::WorkflowBadInput, message);
+        }
+        Some(validation)
+    }
+
+    fn one_of(&mut self, input: &Input, node: &Node<'a>) -> Vec<Value> {
+        let mut values = Vec::new();
+        let items = node.items("a list of values", &mut self.report);
+        if items.as_ref().is_some_and(Vec::is_empty) {
+            let message = "an empty list allows no value";
+            self.report.error(&node.place, Code::WorkflowBadInput, message);
+        }
+        for item in items.unwrap_or_default() {
+            let Some(text) = self.word(&item) else { continue };
+            match input.value(&text) {
+                Ok(value) => values.push(value),
+                Err(message) => {
+                    self.report.error(&item.place, Code::WorkflowBadInput, message);
+                }
+            }
+        }
+        values
+    }
+
+    fn pattern(&mut self, node: &Node<'a>) -> Option<regex::Regex> {
+        let text = self.word(node)?;
+        if text.len() > PATTERN_MAX_BYTES {
+            let message = format!("a pattern has at most {PATTERN_MAX_BYTES} bytes");
+            self.report.error(&node.place, Code::WorkflowBadInput, message);
+            return None;
+        }
+        match RegexBuilder::new(&text).size_limit(PATTERN_COMPILED_MAX_BYTES).build() {
+            Ok(pattern) => Some(pattern),
+            Err(error) => {
+                // The library draws the pattern and an arrow; its last line says what is wrong.
+                let error = error.to_string();
+                let why = error.lines().last().unwrap_or_default();
+                let why = why.trim_start_matches("error: ");
+                let message = format!("no pattern: {why}");
+                self.report.error(&node.place, Code::WorkflowBadInput, message);
+                None
+            }
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! What templates and conditions can name: `inputs.x`, `states.S.Output`, `workflow.id`, `env.X`.
+
+use std::collections::BTreeSet;
+
+use super::{Input, InputType};
+use domain::near;
+
+/// Fields below `JSON`, one below the other.
+const JSON_FIELDS_MAX: usize = 32;
+
+const ROOTS: [&str; 4] = ["inputs", "states", "workflow", "env"];
+const FIELDS: [&str; 6] = ["Output", "Stderr", "ExitCode", "Status", "JSON", "TokensUsed"];
+
+/// The gate's own settings, among them secrets: no agent and no command gets them.
+const OWN_VARIABLES: &str = "COUNTERSIGN_";
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Reference {
+    Input(String),
+    State { state: String, field: Field },
+    WorkflowId,
+    WorkflowName,
+    Env(String),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Field {
+    Output,
+    Stderr,
+    ExitCode,
+    Status,
+    TokensUsed,
+    /// Names of members and numbers of elements, from the outside in; none is the whole.
+    Json(Vec<String>),
+}
+
+/// What there is to be named.
+pub(super) struct Names<'n> {
+    pub(super) inputs: &'n [Input],
+    pub(super) states: &'n BTreeSet<&'n str>,
+    /// Those of the states that end a run.
+    pub(super) terminals: &'n BTreeSet<&'n str>,
+}
+
+impl Reference {
+    /// Reads `inputs.x`, with or without a dot before it.
+    pub(super) fn parse(text: &str) -> Result<Reference, String> {
+        let path = text.strip_prefix('.').unwrap_or(text);
+        let mut parts = path.split('.');
+        let root = parts.next().unwrap_or_default();
+        let rest: Vec<&str> = parts.collect();
+        if let Some(odd) = rest.iter().find(|part| !is_name(part)) {
+            return Err(match odd.is_empty() {
+                true => "there is a dot too many".to_owned(),
+                false => "between dots stand letters, digits, '_' and '-'".to_owned(),
+            });
+        }
+        match (root, rest.as_slice()) {
+            ("inputs", [name]) => Ok(Reference::Input((*name).to_owned())),
+            ("inputs", _) => Err("write inputs.NAME".to_owned()),
+            ("env", [name]) if name.starts_with(OWN_VARIABLES) => {
+                Err(format!("variables named {OWN_VARIABLES}… are not given to steps"))
+            }
+            ("env", [name]) => Ok(Reference::Env((*name).to_owned())),
+            ("env", _) => Err("write env.NAME".to_owned()),
+            ("workflow", ["id"]) => Ok(Reference::WorkflowId),
+            ("workflow", ["name"]) => Ok(Reference::WorkflowName),
+            ("workflow", _) => {
+                Err("of the workflow there are workflow.id and workflow.name".to_owned())
+            }
+            ("states", [state, field @ ..]) if !field.is_empty() => {
+                let field = Field::parse(field)?;
+                Ok(Reference::State { state: (*state).to_owned(), field })
+            }
+            ("states", _) => Err(format!("write states.NAME.FIELD, FIELD is {}", fields())),
+            (other, _) => {
+                let near = near::hint(&near::names(other, ROOTS, 1));
+                Err(format!("there are inputs, states, workflow and env{near}"))
+            }
+        }
+    }
+
+    /// What is wrong with it in a workflow that has these.
+    pub(super) fn fault(&self, names: &Names<'_>) -> Option<String> {
+        match self {
+            Reference::Input(name) => {
+                let known = || names.inputs.iter().map(|input| input.name.as_str());
+                (!known().any(|input| input == name)).then(|| {
+                    format!("no input '{name}'{}", near::hint(&near::names(name, known(), 1)))
+                })
+            }
+            Reference::State { state, .. } if names.terminals.contains(state.as_str()) => {
+                Some(format!("'{state}' is a terminal state: it puts nothing out"))
+            }
+            Reference::State { state, .. } => (!names.states.contains(state.as_str())).then(|| {
+                let near = near::names(state, names.states.iter().copied(), 1);
+                format!("no state '{state}'{}", near::hint(&near))
+            }),
+            Reference::WorkflowId | Reference::WorkflowName | Reference::Env(_) => None,
+        }
+    }
+
+    /// Whether it can be true or false; what comes from outside may be anything.
+    pub(super) fn may_be_boolean(&self, inputs: &[Input]) -> bool {
+        match self {
+            Reference::Input(name) => {
+                let input = inputs.iter().find(|input| input.name == *name);
+                input.is_none_or(|input| input.kind != InputType::Integer)
+            }
+            Reference::State { field, .. } => match field {
+                Field::Output | Field::Stderr | Field::Json(_) => true,
+                Field::ExitCode | Field::Status | Field::TokensUsed => false,
+            },
+            Reference::Env(_) => true,
+            Reference::WorkflowId | Reference::WorkflowName => false,
+        }
+    }
+}
+
+impl Field {
+    fn parse(parts: &[&str]) -> Result<Field, String> {
+        let field = match parts {
+            ["Output"] => Field::Output,
+            ["Stderr"] => Field::Stderr,
+            ["ExitCode"] => Field::ExitCode,
+            ["Status"] => Field::Status,
+            ["TokensUsed"] => Field::TokensUsed,
+            ["JSON", path @ ..] if path.len() <= JSON_FIELDS_MAX => {
+                Field::Json(path.iter().map(|part| (*part).to_owned()).collect())
+            }
+            ["JSON", ..] => return Err(format!("more than {JSON_FIELDS_MAX} fields below JSON")),
+            [known, ..] if FIELDS.contains(known) => return Err(format!("{known} has no fields")),
+            [other, ..] => {
+                let near = near::hint(&near::names(other, FIELDS, 1));
+                return Err(format!("a state has {}{near}", fields()));
+            }
+            [] => return Err(format!("a state has {}", fields())),
+        };
+        Ok(field)
+    }
+}
+
+/// Letters, digits, '_' and '-', and not nothing.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+fn fields() -> String {
+    FIELDS.join(", ")
+}

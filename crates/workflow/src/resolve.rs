@@ -1,0 +1,203 @@
+//! What a step does, with the values of a run put in.
+
+use std::fmt;
+
+use serde_json::{Map, Value};
+
+use super::fault::Place;
+use super::plan::{Agent, Kind, Options, Provider, Workflow};
+use super::values::Values;
+use super::{Fault, Template};
+use domain::code::Code;
+
+/// A step as it is to be run now.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Resolved {
+    /// For `sh -c`. Each value is given, quoted, to a variable in the lines before the command,
+    /// which says `"${…}"` in its place: no value is read as code.
+    Command {
+        command: String,
+        dir: Option<String>,
+    },
+    Agent(Box<ResolvedAgent>),
+    Operation {
+        plugin: String,
+        operation: String,
+        inputs: Map<String, Value>,
+        dir: Option<String>,
+    },
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct ResolvedAgent {
+    pub provider: Provider,
+    pub prompt: String,
+    pub system_prompt: Option<String>,
+    pub options: ResolvedOptions,
+    pub dir: Option<String>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ResolvedOptions {
+    pub model: Option<String>,
+    pub args: Vec<String>,
+    pub env: Vec<(String, String)>,
+    pub config: Option<Map<String, Value>>,
+    pub command: Option<String>,
+    pub base_url: Option<String>,
+    pub api_key: Option<ApiKey>,
+    pub temperature: Option<f64>,
+    pub top_p: Option<f64>,
+    pub max_completion_tokens: Option<u32>,
+    pub stream: Option<bool>,
+    pub max_turns: Option<u32>,
+}
+
+/// A secret: it is not shown by `Debug`.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    pub fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ApiKey(…)")
+    }
+}
+
+pub(super) fn resolve(workflow: &Workflow, name: &str, values: &Values) -> Result<Resolved, Fault> {
+    let Some(state) = workflow.state(name) else {
+        let message = format!("there is no state '{name}'");
+        return Err(Place::default().fault(Code::WorkflowUnknownState, message));
+    };
+    let filler = Filler { values, place: &state.place };
+    let dir = filler.maybe("dir", state.dir.as_ref())?;
+    match &state.kind {
+        Kind::Command(command) => {
+            let command = command.render_for_shell(values);
+            let command = command.map_err(|why| filler.fault("command", why))?;
+            Ok(Resolved::Command { command, dir })
+        }
+        Kind::Agent(agent) => {
+            let filler = Filler { values, place: &agent.place };
+            Ok(Resolved::Agent(Box::new(filler.agent(agent, dir)?)))
+        }
+        Kind::Operation(operation) => Ok(Resolved::Operation {
+            plugin: operation.plugin.clone(),
+            operation: operation.operation.clone(),
+            inputs: filler.members("inputs", &operation.inputs, Whole::AsItIs)?,
+            dir,
+        }),
+        Kind::Parallel(_) | Kind::Terminal(_) => {
+            let message = format!("a {} state is not run by itself", state.type_name());
+            Err(state.place.fault(Code::WorkflowBadValue, message))
+        }
+    }
+}
+
+/// What becomes of a text that is one value and nothing else.
+#[derive(Clone, Copy)]
+enum Whole {
+    AsText,
+    /// A number stays one: an operation's inputs have types.
+    AsItIs,
+}
+
+struct Filler<'v> {
+    values: &'v Values,
+    place: &'v Place,
+}
+
+impl Filler<'_> {
+    fn fault(&self, key: &str, why: String) -> Fault {
+        let path = format!("{}.{key}", self.place.path);
+        Place { path, ..self.place.clone() }.fault(Code::WorkflowBadTemplate, why)
+    }
+
+    fn text(&self, key: &str, template: &Template) -> Result<String, Fault> {
+        template.render(self.values).map_err(|why| self.fault(key, why))
+    }
+
+    fn maybe(&self, key: &str, template: Option<&Template>) -> Result<Option<String>, Fault> {
+        template.map(|template| self.text(key, template)).transpose()
+    }
+
+    fn agent(&self, agent: &Agent, dir: Option<String>) -> Result<ResolvedAgent, Fault> {
+        Ok(ResolvedAgent {
+            provider: agent.provider,
+            prompt: self.text("prompt", &agent.prompt)?,
+            system_prompt: self.maybe("system_prompt", agent.system_prompt.as_ref())?,
+            options: self.options(&agent.options)?,
+            dir,
+        })
+    }
+
+    fn options(&self, options: &Options) -> Result<ResolvedOptions, Fault> {
+        let args = options.args.iter().map(|arg| self.text("options.args", arg));
+        let env = options.env.iter().map(|(name, value)| {
+            Ok((name.clone(), self.text(&format!("options.env.{name}"), value)?))
+        });
+        let config = options.config.as_ref();
+        let openai = &options.openai;
+        Ok(ResolvedOptions {
+            model: self.maybe("options.model", options.model.as_ref())?,
+            args: args.collect::<Result<_, _>>()?,
+            env: env.collect::<Result<_, _>>()?,
+            config: config
+                .map(|all| self.members("options.config", all, Whole::AsText))
+                .transpose()?,
+            command: options.command.clone(),
+            base_url: self.maybe("options.base_url", openai.base_url.as_ref())?,
+            api_key: self.maybe("options.api_key", openai.api_key.as_ref())?.map(ApiKey),
+            temperature: openai.temperature,
+            top_p: openai.top_p,
+            max_completion_tokens: openai.max_completion_tokens,
+            stream: openai.stream,
+            max_turns: openai.max_turns,
+        })
+    }
+
+    fn members(
+        &self,
+        key: &str,
+        members: &Map<String, Value>,
+        whole: Whole,
+    ) -> Result<Map<String, Value>, Fault> {
+        let filled = members.iter().map(|(name, value)| {
+            let value = self.value(value, whole).map_err(|why| self.fault(key, why))?;
+            Ok((name.clone(), value))
+        });
+        filled.collect()
+    }
+
+    fn value(&self, value: &Value, whole: Whole) -> Result<Value, String> {
+        match value {
+            Value::String(text) => self.filled(text, whole),
+            Value::Array(elements) => {
+                elements.iter().map(|element| self.value(element, whole)).collect()
+            }
+            Value::Object(members) => members
+                .iter()
+                .map(|(name, value)| Ok((name.clone(), self.value(value, whole)?)))
+                .collect::<Result<Map<String, Value>, String>>()
+                .map(Value::Object),
+            Value::Null | Value::Bool(_) | Value::Number(_) => Ok(value.clone()),
+        }
+    }
+
+    fn filled(&self, text: &str, whole: Whole) -> Result<Value, String> {
+        let template = Template::parse(text).map_err(|faults| {
+            faults.into_iter().next().map_or_else(String::new, |fault| fault.message)
+        })?;
+        match (whole, template.sole().and_then(|reference| self.values.value(reference))) {
+            (Whole::AsItIs, Some(value)) => Ok(value),
+            (Whole::AsItIs, None) | (Whole::AsText, _) => {
+                template.render(self.values).map(Value::String)
+            }
+        }
+    }
+}

@@ -1,0 +1,172 @@
+//! The tools of a step: the built-ins where they are intercepted, operations of plugins, and
+//! servers of the config.
+
+use super::fault::{Place, Report};
+use super::plan::{Proxy, State};
+use super::{Fault, Known, Plugin};
+use domain::code::Code;
+use domain::exposed::NAME_CHARS_MAX;
+use domain::near;
+
+/// What takes the place of the agent's own tools.
+pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolEntry {
+    /// `server__*` stands for all tools of a server, as many as it has when the step runs.
+    pub name: String,
+    pub source: ToolSource,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolSource {
+    Builtin,
+    Plugin { plugin: String, operation: String },
+    Server(String),
+}
+
+/// The tools of a step with an agent: none for other states, and where `mcp_proxy` is not enabled.
+///
+/// A workflow that was read against the same facts has a table for every step.
+pub fn table(step: &State, known: &Known) -> Result<Vec<ToolEntry>, Fault> {
+    let Some(agent) = step.agent().filter(|agent| agent.proxy.enable) else {
+        return Ok(Vec::new());
+    };
+    let mut report = Report::default();
+    let table = checked(&agent.proxy, known, &mut report);
+    match report.finish().0.into_iter().next() {
+        Some(fault) => Err(fault),
+        None => Ok(table),
+    }
+}
+
+pub(super) fn checked(proxy: &Proxy, known: &Known, report: &mut Report) -> Vec<ToolEntry> {
+    let mut table = Table { entries: Vec::new(), report };
+    if proxy.intercept_builtins {
+        for name in BUILTINS {
+            table.add(name.to_owned(), ToolSource::Builtin, &proxy.place);
+        }
+    }
+    for (server, place) in proxy.mcp_servers.iter().zip(&proxy.server_places) {
+        table.add_server(server, known, place);
+    }
+    for tools in &proxy.plugin_tools {
+        for (operation, place) in tools.expose.iter().zip(&tools.places) {
+            let is_known = known_operation(&tools.plugin, operation, known);
+            if let Err((code, message)) = is_known {
+                // The plugin itself is told once, where it is named.
+                if code == Code::ProxyUnknownOperation {
+                    table.report.error(place, code, message);
+                }
+                continue;
+            }
+            let name = tool_name(&tools.plugin, operation);
+            let (plugin, operation) = (tools.plugin.clone(), operation.clone());
+            table.add(name, ToolSource::Plugin { plugin, operation }, place);
+        }
+        if let Err((code, message)) = known_plugin(&tools.plugin, known) {
+            table.report.error(&tools.plugin_place, code, message);
+        }
+    }
+    table.entries
+}
+
+/// The name of the tool that a plugin's operation is.
+pub fn tool_name(plugin: &str, operation: &str) -> String {
+    format!("{plugin}_{operation}")
+}
+
+/// What is wrong with a plugin's name.
+pub(super) fn known_plugin(plugin: &str, known: &Known) -> Result<(), (Code, String)> {
+    match known.plugins.get(plugin) {
+        Some(Plugin::Approved { .. }) => Ok(()),
+        Some(Plugin::NotApproved) => {
+            let message = format!(
+                "the plugin '{plugin}' is not approved: look at it, then run \
+                 countersign plugin approve {plugin}"
+            );
+            Err((Code::ProxyPluginNotApproved, message))
+        }
+        Some(Plugin::Unusable(reason)) => {
+            let message = format!("the plugin '{plugin}' was found and cannot be used: {reason}");
+            Err((Code::ProxyUnknownPlugin, message))
+        }
+        None => {
+            let near = near::names(plugin, known.plugins.keys().map(String::as_str), 1);
+            let message = format!("no plugin '{plugin}' found{}", near::hint(&near));
+            Err((Code::ProxyUnknownPlugin, message))
+        }
+    }
+}
+
+pub(super) fn known_operation(
+    plugin: &str,
+    operation: &str,
+    known: &Known,
+) -> Result<(), (Code, String)> {
+    known_plugin(plugin, known)?;
+    let Some(Plugin::Approved { operations }) = known.plugins.get(plugin) else { return Ok(()) };
+    if operations.contains(operation) {
+        return Ok(());
+    }
+    let near = near::names(operation, operations.iter().map(String::as_str), 1);
+    let message = format!("'{plugin}' has no operation '{operation}'{}", near::hint(&near));
+    Err((Code::ProxyUnknownOperation, message))
+}
+
+struct Table<'r> {
+    entries: Vec<ToolEntry>,
+    report: &'r mut Report,
+}
+
+impl Table<'_> {
+    fn add_server(&mut self, server: &str, known: &Known, place: &Place) {
+        if !known.servers.contains(server) {
+            let near = near::names(server, known.servers.iter().map(String::as_str), 1);
+            let message = format!("the config has no server '{server}'{}", near::hint(&near));
+            self.report.error(place, Code::ProxyUnknownServer, message);
+            return;
+        }
+        self.add(format!("{server}__*"), ToolSource::Server(server.to_owned()), place);
+    }
+
+    fn add(&mut self, name: String, source: ToolSource, place: &Place) {
+        if let Some(other) = self.entries.iter().find(|entry| meet(&entry.name, &name)) {
+            let message = format!("two tools have the name {name}: {} and this one", told(other));
+            self.report.error(place, Code::ProxyNameCollision, message);
+            return;
+        }
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+        let is_server = matches!(source, ToolSource::Server(_));
+        if !is_server && (name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain)) {
+            let message = format!(
+                "the tool would be named '{name}', and clients take at most {NAME_CHARS_MAX} \
+                 letters, digits, '_' and '-'"
+            );
+            self.report.error(place, Code::WorkflowBadName, message);
+            return;
+        }
+        self.entries.push(ToolEntry { name, source });
+    }
+}
+
+/// Whether two names can be one; a server's tools are not known, so all that begin like them count.
+fn meet(one: &str, other: &str) -> bool {
+    match (one.strip_suffix("__*"), other.strip_suffix("__*")) {
+        (Some(server), None) => begins(other, server),
+        (None, Some(server)) => begins(one, server),
+        (Some(_), Some(_)) | (None, None) => one == other,
+    }
+}
+
+fn begins(name: &str, server: &str) -> bool {
+    name.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
+}
+
+fn told(entry: &ToolEntry) -> String {
+    match &entry.source {
+        ToolSource::Builtin => "the built-in one".to_owned(),
+        ToolSource::Plugin { plugin, operation } => format!("{operation} of plugin '{plugin}'"),
+        ToolSource::Server(server) => format!("a tool of server '{server}'"),
+    }
+}
