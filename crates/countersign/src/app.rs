@@ -64,9 +64,10 @@ impl Servers {
         let of_config = of_config.map(|server| ServerSpec::configured(server, supervisor));
         let plugins = Plugins::configured(&self.home, config);
         let configured = self.demo.iter().cloned().chain(of_config).chain(plugins).collect();
-        let builtin = match reach.has(workspace::NAME) {
-            true => self.workspace.builtin(&config.workspace),
-            false => None,
+        let builtin = if reach.has(workspace::NAME) {
+            self.workspace.builtin(&config.workspace)
+        } else {
+            None
         };
         Plan { configured, builtin, supervisor: self.supervisor.clone(), reach }
     }

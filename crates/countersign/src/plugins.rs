@@ -115,9 +115,10 @@ fn missing(name: &str) -> String {
 
 /// A plugin of the project is the person's own once its files are trusted as they are.
 fn trust(found: &Found) -> Trust {
-    let (origin, files) = match found.needs_approval() {
-        false => (Origin::Own, Vec::new()),
-        true => (Origin::Found, files(found)),
+    let (origin, files) = if found.needs_approval() {
+        (Origin::Found, files(found))
+    } else {
+        (Origin::Own, Vec::new())
     };
     Trust { origin, identity: found.identity(), files, auto_approve: AutoApprove::None }
 }
@@ -130,11 +131,7 @@ pub(crate) fn files(found: &Found) -> Vec<(String, String)> {
 }
 
 pub(crate) fn not_approved(plugin: &str) -> Refusal {
-    let message = format!(
-        "the plugin '{plugin}' is not approved: look at it, then run \
-         countersign plugin approve {plugin}"
-    );
-    Refusal::new(Code::ProxyPluginNotApproved, message)
+    Refusal::new(Code::ProxyPluginNotApproved, workflow::not_approved(plugin))
 }
 
 /// Stands for a plugin that cannot be used, and says why.

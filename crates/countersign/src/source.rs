@@ -122,9 +122,10 @@ impl Own {
         let unknown = trusted.as_ref().err().cloned();
         let trusted = trusted.unwrap_or_default();
         let is_trusted = trusted.as_ref() == Some(&found.sha256);
-        let laid = match is_trusted {
-            true => config::lay_over(self.config.clone(), &found.text),
-            false => config::overlay(self.config.clone(), &found.text),
+        let laid = if is_trusted {
+            config::lay_over(self.config.clone(), &found.text)
+        } else {
+            config::overlay(self.config.clone(), &found.text)
         };
         let Overlaid { mut config, notes: more } = match laid {
             Ok(laid) => laid,

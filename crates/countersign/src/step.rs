@@ -164,9 +164,10 @@ impl Steps {
         // The built-in tools are the step's own: those over this process's folder stay out, and so
         // do the plugins that are not asked for.
         let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
-        plan.builtin = match wanted.builtins {
-            true => Some(Arc::new(self.builtin(wanted).map_err(not_opened)?)),
-            false => None,
+        plan.builtin = if wanted.builtins {
+            Some(Arc::new(self.builtin(wanted).map_err(not_opened)?))
+        } else {
+            None
         };
         reach.extend(plan.builtin.as_ref().map(|builtin| builtin.name.to_string()));
         plan.configured.retain(|spec| !wanted.plugins.iter().any(|it| *it.plugin == *spec.name));

@@ -78,9 +78,10 @@ impl Server {
             });
             exposed::tools_list(tools.map(|(tool, _)| tool.definition().get()))
         };
-        match caller.sees_all() {
-            true => Cow::Borrowed(self.list.get_or_init(made)),
-            false => Cow::Owned(made()),
+        if caller.sees_all() {
+            Cow::Borrowed(self.list.get_or_init(made))
+        } else {
+            Cow::Owned(made())
         }
     }
 
@@ -315,10 +316,7 @@ impl Catalog {
             });
             Arc::new(Exposed::new(tools))
         };
-        match caller.sees_all() {
-            true => self.all.get_or_init(exposed).clone(),
-            false => exposed(),
-        }
+        if caller.sees_all() { self.all.get_or_init(exposed).clone() } else { exposed() }
     }
 
     /// What is shown of one server, or of all.

@@ -39,9 +39,10 @@ impl Gateway {
         // What the call began with is what it ends with, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
         let asking = Asking { store: &self.shared.store, call, ctx, snapshot: &snapshot };
-        let verdict = match self.shared.draining.is_cancelled() {
-            true => Verdict::Refuse(shutting_down()),
-            false => snapshot.decide(&self.shared.checks, call, ctx).await,
+        let verdict = if self.shared.draining.is_cancelled() {
+            Verdict::Refuse(shutting_down())
+        } else {
+            snapshot.decide(&self.shared.checks, call, ctx).await
         };
         let allowed = match verdict {
             Verdict::Allow(allowed) => allowed,

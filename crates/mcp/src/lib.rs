@@ -16,6 +16,7 @@ pub mod lines;
 pub mod message;
 pub mod object;
 pub mod peer;
+mod raw;
 pub mod server;
 pub mod sse;
 pub mod version;

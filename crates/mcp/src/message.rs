@@ -12,18 +12,7 @@ use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
 use crate::id::Id;
 use crate::object::{Name, quote};
 
-/// JSON text that is passed on as it is.
-pub type Raw = Box<RawValue>;
-
-/// Text that is known to be JSON because this program wrote it.
-pub fn raw(text: String) -> Raw {
-    RawValue::from_string(text).expect("written by us as JSON")
-}
-
-/// Any value as raw JSON; the value's `Serialize` must not fail.
-pub fn to_raw(value: &impl serde::Serialize) -> Raw {
-    serde_json::value::to_raw_value(value).expect("plain data serialises")
-}
+pub use crate::raw::{Raw, raw, to_raw};
 
 #[derive(Clone, Debug)]
 pub enum Message {
@@ -185,13 +174,12 @@ fn push_id(text: &mut String, id: Option<&Id>) {
 }
 
 fn push_call(text: &mut String, method: &str, params: Option<&RawValue>) {
-    match method.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_')) {
-        true => {
-            push_member(text, "method", "\"");
-            text.push_str(method);
-            text.push('"');
-        }
-        false => push_member(text, "method", &quote(method)),
+    if method.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'_')) {
+        push_member(text, "method", "\"");
+        text.push_str(method);
+        text.push('"');
+    } else {
+        push_member(text, "method", &quote(method))
     }
     if let Some(params) = params {
         push_member(text, "params", params.get());

@@ -8,7 +8,7 @@ use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 
-use crate::message::{Raw, raw};
+use crate::raw::{Raw, raw};
 
 /// The members of an object in their order. A name that occurs twice is refused.
 #[derive(Clone, Debug, Default)]

@@ -118,9 +118,10 @@ impl PluginService for Faulty {
     }
 
     async fn init(&self, request: Request<InitRequest>) -> Result<Response<InitResponse>, Status> {
-        match request.get_ref().config.contains_key("refuse") {
-            true => Err(Status::failed_precondition("not with this config")),
-            false => Ok(Response::new(InitResponse {})),
+        if request.get_ref().config.contains_key("refuse") {
+            Err(Status::failed_precondition("not with this config"))
+        } else {
+            Ok(Response::new(InitResponse {}))
         }
     }
 

@@ -168,25 +168,11 @@ impl Run {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let known = machine.workflow().state(state);
         let agent = known.and_then(|state| state.agent());
+        let kind = known.map_or("step", kind);
         let record = StepRecord {
-            run: self.id.clone(),
-            number,
-            state: state.to_owned(),
-            kind: known.map_or("step", kind).to_owned(),
             attempt,
             provider: agent.map(|agent| agent.provider.name().to_owned()),
-            model: None,
-            isolation: None,
-            status: StepStatus::Running,
-            started_at: Timestamp::now(),
-            ended_at: None,
-            exit_code: None,
-            tokens: None,
-            cost_usd: None,
-            error_code: None,
-            error: None,
-            output: None,
-            sessions: Vec::new(),
+            ..StepRecord::begun(&self.id, number, kind, state, Timestamp::now())
         };
         let attempt = Attempt {
             around: self.around.clone(),

@@ -63,6 +63,32 @@ pub struct StepRecord {
     pub sessions: Vec<String>,
 }
 
+impl StepRecord {
+    /// A step that begins: its first attempt, of which nothing is known yet.
+    pub fn begun(run: &str, number: u32, kind: &str, state: &str, at: Timestamp) -> StepRecord {
+        StepRecord {
+            run: run.to_owned(),
+            number,
+            state: state.to_owned(),
+            kind: kind.to_owned(),
+            attempt: 1,
+            provider: None,
+            model: None,
+            isolation: None,
+            status: StepStatus::Running,
+            started_at: at,
+            ended_at: None,
+            exit_code: None,
+            tokens: None,
+            cost_usd: None,
+            error_code: None,
+            error: None,
+            output: None,
+            sessions: Vec::new(),
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunStatus {
     Running,

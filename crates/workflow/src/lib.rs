@@ -35,7 +35,7 @@ pub use plan::{
 pub use resolve::{ApiKey, Resolved, ResolvedAgent, ResolvedOptions};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
-pub use table::{BUILTINS, ToolEntry, ToolSource, table, tool_name};
+pub use table::{BUILTINS, ToolEntry, ToolSource, not_approved, table, tool_name};
 pub use template::Template;
 
 /// What a run ends with when it failed and the workflow does not say otherwise.

@@ -229,9 +229,10 @@ impl<'a> Reader<'a> {
 
     fn malformed(&mut self, node: &Node<'a>, text: &str, faults: Vec<Malformed>, code: Code) {
         for fault in faults {
-            let place = match self.report.is_full() {
-                true => node.place.clone(),
-                false => self.inside(node, text, fault.at),
+            let place = if self.report.is_full() {
+                node.place.clone()
+            } else {
+                self.inside(node, text, fault.at)
             };
             self.report.error(&place, code, fault.message);
         }
@@ -253,13 +254,15 @@ impl<'a> Reader<'a> {
 
     fn unknown(&mut self, name: &str, place: &Place, keys: &[&str], code: Code) {
         // Searching for near names is the dearest part of a fault that nobody will see.
-        let near = match self.report.is_full() {
-            true => Vec::new(),
-            false => near::names(name, keys.iter().copied(), 1),
+        let near = if self.report.is_full() {
+            Vec::new()
+        } else {
+            near::names(name, keys.iter().copied(), 1)
         };
-        let message = match near.is_empty() {
-            true => format!("unknown key; there are {}", keys.join(", ")),
-            false => format!("unknown key{}", near::hint(&near)),
+        let message = if near.is_empty() {
+            format!("unknown key; there are {}", keys.join(", "))
+        } else {
+            format!("unknown key{}", near::hint(&near))
         };
         self.report.error(place, code, message);
     }

@@ -50,9 +50,10 @@ impl Reference {
         let root = parts.next().unwrap_or_default();
         let rest: Vec<&str> = parts.collect();
         if let Some(odd) = rest.iter().find(|part| !is_name(part)) {
-            return Err(match odd.is_empty() {
-                true => "there is a dot too many".to_owned(),
-                false => "between dots stand letters, digits, '_' and '-'".to_owned(),
+            return Err(if odd.is_empty() {
+                "there is a dot too many".to_owned()
+            } else {
+                "between dots stand letters, digits, '_' and '-'".to_owned()
             });
         }
         match (root, rest.as_slice()) {

@@ -76,17 +76,19 @@ pub fn tool_name(plugin: &str, operation: &str) -> String {
     format!("{plugin}_{operation}")
 }
 
+/// The words for a plugin that nobody has approved.
+pub fn not_approved(plugin: &str) -> String {
+    format!(
+        "the plugin '{plugin}' is not approved: look at it, then run countersign plugin approve \
+         {plugin}"
+    )
+}
+
 /// What is wrong with a plugin's name.
 pub(super) fn known_plugin(plugin: &str, known: &Known) -> Result<(), (Code, String)> {
     match known.plugins.get(plugin) {
         Some(Plugin::Approved { .. }) => Ok(()),
-        Some(Plugin::NotApproved) => {
-            let message = format!(
-                "the plugin '{plugin}' is not approved: look at it, then run \
-                 countersign plugin approve {plugin}"
-            );
-            Err((Code::ProxyPluginNotApproved, message))
-        }
+        Some(Plugin::NotApproved) => Err((Code::ProxyPluginNotApproved, not_approved(plugin))),
         Some(Plugin::Unusable(reason)) => {
             let message = format!("the plugin '{plugin}' was found and cannot be used: {reason}");
             Err((Code::ProxyUnknownPlugin, message))

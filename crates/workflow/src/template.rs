@@ -61,10 +61,7 @@ impl Template {
         if at < text.len() {
             parts.push(Part::Text(text[at..].to_owned()));
         }
-        match faults.is_empty() {
-            true => Ok(Template { text: text.to_owned(), parts }),
-            false => Err(faults),
-        }
+        if faults.is_empty() { Ok(Template { text: text.to_owned(), parts }) } else { Err(faults) }
     }
 
     pub(super) fn parts(&self) -> &[Part] {
@@ -132,9 +129,10 @@ impl Template {
 }
 
 fn bounded(length: usize) -> Result<(), String> {
-    match length <= RENDERED_MAX_BYTES {
-        true => Ok(()),
-        false => Err("with its values put in, the text is over 8 MiB".to_owned()),
+    if length <= RENDERED_MAX_BYTES {
+        Ok(())
+    } else {
+        Err("with its values put in, the text is over 8 MiB".to_owned())
     }
 }
 

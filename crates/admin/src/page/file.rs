@@ -90,9 +90,10 @@ fn kind(name: &str) -> &'static str {
 pub(super) fn answer(name: &str, headers: &HeaderMap) -> Option<Response> {
     let file = BY_NAME.get(name)?;
     let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == file.tag);
-    let mut response = match is_known {
-        true => StatusCode::NOT_MODIFIED.into_response(),
-        false => ([(header::CONTENT_TYPE, file.kind)], file.bytes).into_response(),
+    let mut response = if is_known {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, file.kind)], file.bytes).into_response()
     };
     let fixed = [
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -125,9 +126,10 @@ mod tests {
     fn below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
         for entry in std::fs::read_dir(folder).unwrap() {
             let path = entry.unwrap().path();
-            match path.is_dir() {
-                true => below(&path, found),
-                false => drop(found.insert(path)),
+            if path.is_dir() {
+                below(&path, found);
+            } else {
+                found.insert(path);
             }
         }
     }

@@ -129,9 +129,10 @@ pub(crate) async fn approve_items(
             Some(named) => named,
             None => waiting(&gateway, &owned).await?,
         };
-        match reviewed.is_empty() {
-            true => Err(nothing_waits(&owned)),
-            false => gateway.approve_items(&by, &owned, &reviewed).await,
+        if reviewed.is_empty() {
+            Err(nothing_waits(&owned))
+        } else {
+            gateway.approve_items(&by, &owned, &reviewed).await
         }
     });
     let approved: Vec<Value> = approved.await?.iter().map(approved_entry).collect();

@@ -126,13 +126,14 @@ async fn revoke(place: &Place, config: &Config, found: &Found) -> Result<(), Fai
 }
 
 fn refuse_own(found: &Found) -> Result<(), Failure> {
-    match found.needs_approval() {
-        true => Ok(()),
-        false => Err(Failure::input(format!(
+    if found.needs_approval() {
+        Ok(())
+    } else {
+        Err(Failure::input(format!(
             "plugin '{}' at {} is your own, or pinned in your config: nobody has to approve it",
             found.name,
             found.executable.display()
-        ))),
+        )))
     }
 }
 
@@ -149,10 +150,7 @@ fn list(answer: &Value) -> String {
             or_dash(&plugin["version"]),
             text(plugin, "origin"),
             text(plugin, "status"),
-            match plugin["fault"].is_null() {
-                true => text(plugin, "program"),
-                false => text(plugin, "fault"),
-            },
+            if plugin["fault"].is_null() { text(plugin, "program") } else { text(plugin, "fault") },
         ]
     };
     let rows: Vec<Vec<String>> = plugins.iter().map(row).collect();

@@ -44,10 +44,7 @@ fn difference(item: &Value, is_coloured: bool) -> String {
             _ => (' ', ""),
         };
         let shown = format!("{sign} {}", plain(&text(line, "text")));
-        match is_coloured && !colour.is_empty() {
-            true => format!("{colour}{shown}{PLAIN}"),
-            false => shown,
-        }
+        if is_coloured && !colour.is_empty() { format!("{colour}{shown}{PLAIN}") } else { shown }
     };
     entries(item, "diff").iter().map(line).collect::<Vec<_>>().join("\n")
 }

@@ -45,14 +45,15 @@ pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
 async fn show(place: &Place, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
     let name = parse(name)?;
     let tool = get(place, Reach::Only(name.server.clone()), &path(&name)).await?;
-    match diff {
-        true => output::print(
+    if diff {
+        output::print(
             output,
             &json!({"name": tool["name"], "status": tool["status"],
             "change": tool["change"], "warnings": tool["warnings"], "diff": tool["diff"]}),
             review::changes,
-        ),
-        false => output::print(output, &tool, whole),
+        )
+    } else {
+        output::print(output, &tool, whole)
     }
 }
 

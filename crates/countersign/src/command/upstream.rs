@@ -106,9 +106,12 @@ async fn inspect(place: &Place, name: String, output: Format) -> Result<(), Fail
 
 async fn restart(place: &Place, name: String) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/restart", encode(&name));
-    let restart = async |control: &Control| match control.is_running() {
-        true => control.post(&path).await,
-        false => Err(Failure::input("no 'serve' runs in this home: nothing to restart")),
+    let restart = async |control: &Control| {
+        if control.is_running() {
+            control.post(&path).await
+        } else {
+            Err(Failure::input("no 'serve' runs in this home: nothing to restart"))
+        }
     };
     Control::with(place, Reach::Only(name.clone()), restart).await?;
     output::line(&format!("restarting '{name}'"))

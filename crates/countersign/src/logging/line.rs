@@ -111,9 +111,10 @@ impl Write for Harmless<'_, '_> {
             return self.0.write_str(text);
         }
         for c in text.chars() {
-            match acts(c) {
-                true => write!(self.0, "{}", c.escape_default())?,
-                false => self.0.write_char(c)?,
+            if acts(c) {
+                write!(self.0, "{}", c.escape_default())?
+            } else {
+                self.0.write_char(c)?
             }
         }
         Ok(())

@@ -21,7 +21,7 @@ use crate::wire::Wire;
 
 /// Fifty in the long run.
 fn rounds() -> usize {
-    if std::env::var_os("COUNTERSIGN_TEST_LONG").is_some() { 50 } else { 3 }
+    if testkit::run::is_long() { 50 } else { 3 }
 }
 
 /// Each client makes these calls in turn.

@@ -23,10 +23,7 @@ const BATCH: usize = 1_000;
 
 /// How many records, and the bytes that each holds: more in all than the gate may grow by.
 fn size() -> (usize, usize) {
-    match std::env::var_os("COUNTERSIGN_TEST_LONG") {
-        Some(_) => (100_000, 1_000),
-        None => (5_000, 12_000),
-    }
+    if testkit::run::is_long() { (100_000, 1_000) } else { (5_000, 12_000) }
 }
 
 fn payload(text: String) -> Payload {

@@ -57,11 +57,38 @@ pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("stderr is UTF-8")
 }
 
-/// The scripted server's program, which cargo builds beside the tests.
+/// The scripted server's program.
 pub(crate) fn scripted_upstream() -> PathBuf {
+    example("scripted_upstream")
+}
+
+/// A program among the examples, which cargo builds beside the tests, unless it was asked for this
+/// test binary alone.
+pub(crate) fn example(name: &str) -> PathBuf {
     let deps = std::env::current_exe().expect("the test has a path");
     let target = deps.ancestors().nth(2).expect("target/<profile>/deps/it");
-    target.join("examples/scripted_upstream")
+    let program = target.join("examples").join(name);
+    if !program.exists() {
+        build_examples(target);
+    }
+    program
+}
+
+fn build_examples(target: &Path) {
+    static BUILT: std::sync::Once = std::sync::Once::new();
+    let profile = match target.file_name().and_then(OsStr::to_str) {
+        Some("debug") | None => "dev",
+        Some(name) => name,
+    };
+    BUILT.call_once(|| {
+        let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+        let built = std::process::Command::new(cargo)
+            .args(["build", "--offline", "--examples", "--package", "countersign", "--profile"])
+            .arg(profile)
+            .current_dir(env!("CARGO_MANIFEST_DIR"))
+            .status();
+        assert!(built.expect("cargo runs").success(), "the examples cannot be built");
+    });
 }
 
 /// Where `./test --setup` puts the real servers and the foreign client's packages.

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::run::{is_long, is_long_or_skipped};
 
 use crate::gate::{Gate, command, scripted, tools_dir};
 use crate::runs;
@@ -193,10 +194,6 @@ fn assert_each_was_granted(archive: &Value) {
     assert!(never.is_empty(), "never granted: {never:?}");
 }
 
-fn is_long() -> bool {
-    std::env::var_os("COUNTERSIGN_TEST_LONG").is_some()
-}
-
 #[tokio::test]
 async fn every_answer_is_as_it_is_described() {
     let gate = filled().await;
@@ -208,7 +205,7 @@ async fn every_answer_is_as_it_is_described() {
 /// With many more requests, and with those that follow from each other.
 #[tokio::test]
 async fn long_every_answer_is_as_it_is_described() {
-    if !is_long() {
+    if !is_long_or_skipped() {
         return;
     }
     let gate = filled().await;

@@ -9,6 +9,7 @@ use std::time::Duration;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 use testkit::client::Client;
+use testkit::run::is_long_or_skipped;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -580,10 +581,6 @@ async fn without_a_gate_there_is_no_page() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made");
 }
 
-fn is_long() -> bool {
-    std::env::var_os("COUNTERSIGN_TEST_LONG").is_some()
-}
-
 /// Calls by this many clients at a time fill the ledger.
 const CLIENTS: usize = 16;
 
@@ -594,7 +591,7 @@ async fn new_records_wait_for_whoever_reads_further_down() {
 
 #[tokio::test]
 async fn long_a_hundred_thousand_records_stay_smooth() {
-    if is_long() {
+    if is_long_or_skipped() {
         many(100_000, json!({"turns": 40, "counted": r"100,\d\d\d", "isTimed": true})).await;
     }
 }

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::agents::stage::{self, Stage};
 use crate::agents::{ours, say};
-use crate::gate::{Gate, ended, eventually, run, scripted_upstream, stderr, stdout};
+use crate::gate::{Gate, ended, eventually, example, run, stderr, stdout};
 use crate::ledger::{record, records, records_when, two_keys};
 
 /// Puts a plugin there. Each of its starts adds a line to `<name>.starts` in the folder around.
@@ -19,7 +19,7 @@ fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
     let manifest = format!("name: {name}\nversion: 1.2.3\ncapabilities: [operations]\n");
     std::fs::write(folder.join("plugin.yaml"), manifest).unwrap();
     let program = folder.join(format!("countersign-plugin-{name}"));
-    let real = scripted_upstream().with_file_name("scripted_plugin");
+    let real = example("scripted_plugin");
     let starts = starts_file(dir, name);
     let text = format!(
         "#!/bin/sh\necho $$ >> '{}'\nSCRIPTED_PLUGIN='{name} {operations}' exec '{}'\n",

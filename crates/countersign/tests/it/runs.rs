@@ -47,24 +47,10 @@ fn end(run: &RunRecord, status: RunStatus) -> RunEnd {
 
 fn step(run: &RunRecord, number: u32) -> StepRecord {
     StepRecord {
-        run: run.id.clone(),
-        number,
-        state: "refactor".to_owned(),
-        kind: "agent".to_owned(),
-        attempt: 1,
         provider: Some("claude".to_owned()),
         model: Some("sonnet".to_owned()),
         isolation: Some("full".to_owned()),
-        status: StepStatus::Running,
-        started_at: run.started_at,
-        ended_at: None,
-        exit_code: None,
-        tokens: None,
-        cost_usd: None,
-        error_code: None,
-        error: None,
-        output: None,
-        sessions: vec![],
+        ..StepRecord::begun(&run.id, number, "agent", "refactor", run.started_at)
     }
 }
 

@@ -73,9 +73,12 @@ fn index(
     visible: &[bool],
     segment: impl Fn(&Server) -> &Arc<Segment>,
 ) -> Index {
-    let parts = servers.iter().zip(visible).map(|(server, visible)| match visible {
-        true => (server.name.clone(), segment(server).clone()),
-        false => (Arc::from(""), NOTHING.clone()),
+    let parts = servers.iter().zip(visible).map(|(server, visible)| {
+        if *visible {
+            (server.name.clone(), segment(server).clone())
+        } else {
+            (Arc::from(""), NOTHING.clone())
+        }
     });
     Index::build(parts.collect())
 }

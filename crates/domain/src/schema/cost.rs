@@ -96,7 +96,8 @@ pub(super) struct Work {
 
 impl Graph {
     pub(super) fn new(schema: &Value) -> Result<Graph, Unbounded> {
-        let mut builder = Builder { root: schema, known: HashMap::new(), waiting: Vec::new() };
+        let mut builder =
+            Builder { root: schema, anchors: None, known: HashMap::new(), waiting: Vec::new() };
         builder.meet(schema);
         let mut nodes = Vec::new();
         while let Some(schema) = builder.waiting.get(nodes.len()).copied() {
@@ -240,6 +241,8 @@ impl Patterns {
 /// Meets subschemas breadth first, so that a long chain of them needs no stack.
 struct Builder<'a> {
     root: &'a Value,
+    /// Subschemas by their anchor, gathered once: there may be as many references as anchors.
+    anchors: Option<HashMap<&'a str, &'a Value>>,
     /// Subschemas that have been met, by where they are in memory.
     known: HashMap<*const Value, usize>,
     /// The same in the order of their numbers.
@@ -322,13 +325,18 @@ impl<'a> Builder<'a> {
     }
 
     /// What a reference within the document points at.
-    fn target(&self, reference: &Value) -> Option<&'a Value> {
+    fn target(&mut self, reference: &Value) -> Option<&'a Value> {
         let fragment = reference.as_str()?.strip_prefix('#')?;
         let fragment = decoded(fragment)?;
         if fragment.is_empty() || fragment.starts_with('/') {
             return self.root.pointer(&fragment);
         }
-        anchored(self.root, &fragment)
+        let anchors = self.anchors.get_or_insert_with(|| {
+            let mut found = HashMap::new();
+            gather_anchors(self.root, &mut found);
+            found
+        });
+        anchors.get(&*fragment).copied()
     }
 }
 
@@ -353,17 +361,19 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn anchored<'a>(schema: &'a Value, name: &str) -> Option<&'a Value> {
+/// The first subschema of each anchor counts.
+fn gather_anchors<'a>(schema: &'a Value, found: &mut HashMap<&'a str, &'a Value>) {
     match schema {
         Value::Object(map) => {
-            let is_it = |keyword| map.get(keyword).and_then(Value::as_str) == Some(name);
-            if is_it("$anchor") || is_it("$dynamicAnchor") {
-                return Some(schema);
+            for keyword in ["$anchor", "$dynamicAnchor"] {
+                if let Some(name) = map.get(keyword).and_then(Value::as_str) {
+                    found.entry(name).or_insert(schema);
+                }
             }
-            map.values().find_map(|value| anchored(value, name))
+            map.values().for_each(|value| gather_anchors(value, found));
         }
-        Value::Array(list) => list.iter().find_map(|value| anchored(value, name)),
-        _ => None,
+        Value::Array(list) => list.iter().for_each(|value| gather_anchors(value, found)),
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {}
     }
 }
 
@@ -464,6 +474,15 @@ mod tests {
         }
         definitions.insert("l20000".to_owned(), json!({}));
         excess(&json!({"$ref": "#/$defs/l0", "$defs": definitions}));
+    }
+
+    #[test]
+    fn many_references_to_many_anchors_are_followed_without_end() {
+        let anchors: Vec<Value> = (0..5_000).map(|n| json!({"$anchor": format!("a{n}")})).collect();
+        let references: serde_json::Map<String, Value> =
+            (0..5_000).map(|n| (format!("p{n}"), json!({"$ref": format!("#a{n}")}))).collect();
+        let schema = json!({"$defs": {"all": anchors}, "properties": references});
+        assert_eq!(work(&schema, &json!({"p7": 1})).map(|work| work.steps), Some(3));
     }
 
     #[test]

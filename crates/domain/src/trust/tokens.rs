@@ -67,9 +67,10 @@ impl<'a> Tokens<'a> {
             ends
         });
         let literal = self.take(end.map_or(self.rest.len(), |at| at + 2));
-        match self.rest.trim_start().starts_with(':') {
-            true => Token::Key(literal),
-            false => Token::Text(literal),
+        if self.rest.trim_start().starts_with(':') {
+            Token::Key(literal)
+        } else {
+            Token::Text(literal)
         }
     }
 }

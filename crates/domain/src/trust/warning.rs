@@ -126,19 +126,22 @@ fn borrowed(said: &[Said], own_server: &str, known: &KnownNames) -> Vec<Warning>
     let mut names: Vec<String> = Vec::new();
     let mut found = Vec::new();
     for said in said {
-        let mentions = match said.is_own_name {
-            true => known.same_name(&Plain::of(&said.text).text, own_server).into_iter().collect(),
-            false if said.is_prose => known.mentions(&Plain::of(&said.text).text, own_server),
-            false => Vec::new(),
+        let mentions = if said.is_own_name {
+            known.same_name(&Plain::of(&said.text).text, own_server).into_iter().collect()
+        } else if said.is_prose {
+            known.mentions(&Plain::of(&said.text).text, own_server)
+        } else {
+            Vec::new()
         };
         for mention in mentions {
             if found.len() == BORROWED_MAX || names.contains(&mention.name) {
                 continue;
             }
             let server = visible(mention.server);
-            let what = match said.is_own_name {
-                true => format!("is also the name of a tool of server '{server}'"),
-                false => format!("mentions a tool of server '{server}'"),
+            let what = if said.is_own_name {
+                format!("is also the name of a tool of server '{server}'")
+            } else {
+                format!("mentions a tool of server '{server}'")
             };
             let quote = if said.is_own_name { &said.text } else { &mention.name };
             found.push(warning(WarningKind::BorrowedName, said, &what, quote));

@@ -87,10 +87,11 @@ impl Front {
         let owner = owner(&caller, &view);
         let open = || view.open(&self.gateway, &caller);
         let response = self.sessions.handle(request, &owner, open).await;
-        match response.status().is_success() {
-            true => response,
+        if response.status().is_success() {
+            response
+        } else {
             // The body is for MCP clients, who know nothing of request ids.
-            false => answer::named(response, &answer::request_id(given.as_ref())),
+            answer::named(response, &answer::request_id(given.as_ref()))
         }
     }
 }

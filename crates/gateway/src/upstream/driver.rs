@@ -261,9 +261,10 @@ impl Driver {
             return;
         }
         self.said = Some(said.clone());
-        let tools = match is_known {
-            true => Tools::Same(self.reviewed.listing.clone()),
-            false => Tools::Listed(tools),
+        let tools = if is_known {
+            Tools::Same(self.reviewed.listing.clone())
+        } else {
+            Tools::Listed(tools)
         };
         let told = Told { tools, said };
         self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
@@ -309,14 +310,15 @@ impl Driver {
     }
 
     fn publish(&mut self) {
-        let state = match self.may_run() {
-            // Shown, and never started: nobody has to wait for it.
-            false => State::Stopped,
-            true => match self.machine.state() {
+        let state = if self.may_run() {
+            match self.machine.state() {
                 // On its way from the beginning: only a lazy one is idle.
                 State::Idle if self.is_eager() => State::Connecting,
                 state => state.clone(),
-            },
+            }
+        } else {
+            // Shown, and never started: nobody has to wait for it.
+            State::Stopped
         };
         if *self.shared.state.borrow() != state {
             self.log(&state);

@@ -150,9 +150,10 @@ impl ServerSpec {
     ) -> ServerSpec {
         let rules = &mut self.rules;
         let bound_to = state.and_then(|state| state.approved.as_deref());
-        let is_approved = match self.trust.files.is_empty() {
-            true => bound_to == Some(&self.trust.identity),
-            false => trusts_files,
+        let is_approved = if self.trust.files.is_empty() {
+            bound_to == Some(&self.trust.identity)
+        } else {
+            trusts_files
         };
         // What somebody else brought in is trusted by approval alone, and no approval outlasts a
         // change of what it was given to.

@@ -308,10 +308,13 @@ fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), Failure> {
         Ok(Frame::Single(Message::Response(Response { id: None, outcome: Err(error) }))) => {
             Err(Failure::Refused(error))
         }
-        Ok(frame) => match receive(peer, frame, Some(id)) {
-            true => Ok(()),
-            false => Err(Failure::NoResponse),
-        },
+        Ok(frame) => {
+            if receive(peer, frame, Some(id)) {
+                Ok(())
+            } else {
+                Err(Failure::NoResponse)
+            }
+        }
         Err(bad) => Err(Failure::BadAnswer(bad.error.message)),
     }
 }

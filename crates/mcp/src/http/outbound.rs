@@ -175,10 +175,7 @@ pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result
             return Err(Failure::TooLong);
         }
         // Most answers come in one piece, which need not be copied.
-        match body.is_empty() {
-            true => body = chunk,
-            false => rest.extend_from_slice(&chunk),
-        }
+        if body.is_empty() { body = chunk } else { rest.extend_from_slice(&chunk) }
     }
     if rest.is_empty() {
         return Ok(body);

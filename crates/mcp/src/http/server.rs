@@ -112,9 +112,10 @@ impl Sessions {
         match frame {
             Frame::Single(Message::Request(request)) => {
                 self.refuse_while_closing().map_err(|r| r.of(Some(request.id.clone())))?;
-                let takes = match inbound::takes_events(headers) {
-                    true => Takes::Everything,
-                    false => Takes::AnswerOnly,
+                let takes = if inbound::takes_events(headers) {
+                    Takes::Everything
+                } else {
+                    Takes::AnswerOnly
                 };
                 session.answer(request, takes, inbound::trace(headers)).await
             }
@@ -254,16 +255,18 @@ impl Sessions {
 
     fn refuse_more(&self, sessions: usize) -> Result<(), Refusal> {
         self.refuse_while_closing()?;
-        match sessions >= limits::HTTP_SESSIONS_MAX {
-            true => Err(Refusal::overloaded("too many sessions, try again later")),
-            false => Ok(()),
+        if sessions >= limits::HTTP_SESSIONS_MAX {
+            Err(Refusal::overloaded("too many sessions, try again later"))
+        } else {
+            Ok(())
         }
     }
 
     fn refuse_while_closing(&self) -> Result<(), Refusal> {
-        match self.shared.is_closing.load(Ordering::SeqCst) {
-            true => Err(Refusal::overloaded("the server is shutting down")),
-            false => Ok(()),
+        if self.shared.is_closing.load(Ordering::SeqCst) {
+            Err(Refusal::overloaded("the server is shutting down"))
+        } else {
+            Ok(())
         }
     }
 }

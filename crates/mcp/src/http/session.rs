@@ -150,9 +150,10 @@ fn refuse(rejected: Rejected, id: Id) -> Refusal {
 
 /// What was said before the answer, and the answer, once all of it is there.
 fn whole_response(before: Vec<Message>, answer: message::Response) -> Response {
-    match before.is_empty() {
-        true => json_response(StatusCode::OK, answer.into()),
-        false => event_response(stream::iter(before.into_iter().chain([answer.into()]))),
+    if before.is_empty() {
+        json_response(StatusCode::OK, answer.into())
+    } else {
+        event_response(stream::iter(before.into_iter().chain([answer.into()])))
     }
 }
 

@@ -34,9 +34,10 @@ impl Standing {
         if let Some(reason) = &state.ended {
             return Err(Closed(reason.clone()));
         }
-        let bound = match state.is_open {
-            true => limits::OUTBOX_MESSAGES_MAX,
-            false => limits::HTTP_BACKLOG_MESSAGES_MAX,
+        let bound = if state.is_open {
+            limits::OUTBOX_MESSAGES_MAX
+        } else {
+            limits::HTTP_BACKLOG_MESSAGES_MAX
         };
         while state.queue.len() >= bound {
             state.queue.pop_front();

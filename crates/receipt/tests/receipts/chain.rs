@@ -2,10 +2,10 @@
 
 use std::sync::LazyLock;
 
+use proptest::prelude::*;
 use receipt::chain::{self, Chain, ChainCheck, ChainStatus, Expected};
 use receipt::content::Termination;
 use receipt::{Hash, verify};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::sample::{self, Author, CHAIN, key, minimal};

@@ -3,13 +3,13 @@
 
 use std::borrow::Cow;
 
+use proptest::prelude::*;
+use receipt::RiskLevel;
 use receipt::content::{
     Action, Body, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind,
     Receipt, Status, Target, Termination,
 };
-use receipt::RiskLevel;
 use receipt::{Hash, Runtime, canonical, verify};
-use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::sample::{self, CHAIN, TIME, key, vector};

@@ -1,11 +1,11 @@
 //! Receipts and chains of ours, for the other tests.
 
+use receipt::RiskLevel;
 use receipt::content::{
     Action, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind, Receipt,
     Status, Target, Termination,
 };
 use receipt::rotation::{ACTION_TYPE, Rotation};
-use receipt::RiskLevel;
 use receipt::{Hash, PublicKey, Runtime, SigningKey};
 use serde_json::Value;
 

@@ -251,9 +251,10 @@ impl Assembly {
 
     fn count(&mut self, more_bytes: usize) -> Result<(), Fault> {
         self.content_bytes += more_bytes;
-        match self.content_bytes > CONTENT_BYTES_MAX {
-            true => Err(Fault::Long(CONTENT_BYTES_MAX)),
-            false => Ok(()),
+        if self.content_bytes > CONTENT_BYTES_MAX {
+            Err(Fault::Long(CONTENT_BYTES_MAX))
+        } else {
+            Ok(())
         }
     }
 }

@@ -22,7 +22,7 @@ const ENDED: &str = "ended";
 #[test]
 fn child_that_writes() {
     let Some(home) = std::env::var_os(CHILD_HOME) else {
-        return;
+        return testkit::run::skipped("it is what the others start, no test of its own");
     };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(async {
@@ -119,7 +119,7 @@ fn random(below: usize) -> usize {
 
 /// Every round looks at all that the rounds before it left, so that many take very long.
 fn rounds(long: bool) -> usize {
-    if long && std::env::var_os("COUNTERSIGN_TEST_LONG").is_some() { 12 } else { 3 }
+    if long && testkit::run::is_long() { 12 } else { 3 }
 }
 
 async fn assert_recovers(home: &Home) -> Look {

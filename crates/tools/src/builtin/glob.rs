@@ -14,10 +14,7 @@ use super::{Answer, text_block};
 pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
     let pattern = arguments.text(&["pattern"])?;
     let matcher = matcher(below(root, pattern)?)?;
-    let ignoring = match arguments.flag("no_ignore")? {
-        true => Ignoring::Off,
-        false => Ignoring::Honoured,
-    };
+    let ignoring = if arguments.flag("no_ignore")? { Ignoring::Off } else { Ignoring::Honoured };
     let start = root.find_folder(arguments.optional_text(&["cwd", "path"])?)?;
     let mut tree = Tree::new(root, stop, ignoring);
     let mut found = Vec::new();

@@ -60,10 +60,7 @@ pub(super) struct Printed {
 pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
     let filter = arguments.optional_text(&["glob"])?.map(filter).transpose()?;
     let search = Search::new(root, arguments, stop)?;
-    let ignoring = match arguments.flag("no_ignore")? {
-        true => Ignoring::Off,
-        false => Ignoring::Honoured,
-    };
+    let ignoring = if arguments.flag("no_ignore")? { Ignoring::Off } else { Ignoring::Honoured };
     let mut tree = Tree::new(root, stop, ignoring);
     let printed = match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
         Place::File(folder, name) => {
@@ -87,9 +84,10 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
 
 /// A pattern without a slash is for names, wherever they lie.
 fn filter(pattern: &str) -> Result<GlobMatcher> {
-    match pattern.contains('/') {
-        true => glob::matcher(pattern.trim_start_matches("./")),
-        false => glob::matcher(&format!("**/{pattern}")),
+    if pattern.contains('/') {
+        glob::matcher(pattern.trim_start_matches("./"))
+    } else {
+        glob::matcher(&format!("**/{pattern}"))
     }
 }
 

@@ -3,9 +3,10 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
+use testkit::run::is_long;
 use tools::builtin::Allowed;
 
-use crate::rig::{Rig, is_long};
+use crate::rig::Rig;
 
 #[tokio::test]
 async fn read_gives_the_lines_that_were_asked_for() {

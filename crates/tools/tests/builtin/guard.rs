@@ -7,9 +7,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
+use testkit::run::is_long;
 use tools::builtin::{Allowed, OffLimits, Workspace};
 
-use crate::rig::{ALL, Rig, is_long};
+use crate::rig::{ALL, Rig};
 
 const OUTSIDE: &str = "is outside of the workspace's root";
 

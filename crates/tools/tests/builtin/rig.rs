@@ -13,11 +13,6 @@ use tools::builtin::{Allowed, OffLimits, Workspace};
 
 pub(crate) const ALL: Allowed = Allowed { write: true, shell: true, allow_outside: false };
 
-/// Whether there is time.
-pub(crate) fn is_long() -> bool {
-    std::env::var_os("COUNTERSIGN_TEST_LONG").is_some()
-}
-
 pub(crate) struct Rig {
     /// The root is a folder in it, so that there is an outside.
     pub(crate) around: tempfile::TempDir,

@@ -213,17 +213,17 @@ async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
         let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
         let pids = faulty.call("faulty_fork", "{}").await.unwrap().text;
         assert_eq!(pids.split(' ').count(), 2, "{pids}");
-        match is_closed {
-            true => faulty.connected.close().await,
+        if is_closed {
+            faulty.connected.close().await
+        } else {
             // Whoever forgets to close it leaves nothing behind either.
-            false => drop(faulty),
+            drop(faulty)
         }
         for pid in pids.split(' ') {
-            match is_closed {
-                true => gone(pid).await,
-                false => {
-                    tokio::time::timeout(crate::rig::PATIENCE, slowly_gone(pid)).await.unwrap()
-                }
+            if is_closed {
+                gone(pid).await
+            } else {
+                tokio::time::timeout(crate::rig::PATIENCE, slowly_gone(pid)).await.unwrap()
             }
         }
     }

@@ -50,24 +50,9 @@ impl Run {
     ) -> Result<StepRecord, Failure> {
         self.steps += 1;
         let step = StepRecord {
-            run: self.id.clone(),
-            number: self.steps,
-            state: state.to_owned(),
-            kind: "agent".to_owned(),
-            attempt: 1,
             provider: Some(format!("scripted {agent}")),
-            model: None,
             isolation: Some("full".to_owned()),
-            status: StepStatus::Running,
-            started_at: Timestamp::now(),
-            ended_at: None,
-            exit_code: None,
-            tokens: None,
-            cost_usd: None,
-            error_code: None,
-            error: None,
-            output: None,
-            sessions: Vec::new(),
+            ..StepRecord::begun(&self.id, self.steps, "agent", state, Timestamp::now())
         };
         let begun = step.clone();
         kept(&self.store, move |store| store.state().begin_step(&begun)).await?;

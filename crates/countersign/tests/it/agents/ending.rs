@@ -8,6 +8,7 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::model::Turn;
+use testkit::run::is_long_or_skipped;
 use tokio::process::Child;
 
 use super::ours;
@@ -226,7 +227,7 @@ async fn a_step_that_takes_too_long_is_ended() {
 
 /// In every way, twenty times; only in the long run, for the tests above show each once.
 async fn again_and_again(provider: &str) {
-    if std::env::var_os("COUNTERSIGN_TEST_LONG").is_none() {
+    if !is_long_or_skipped() {
         return;
     }
     for _ in 0..20 {

@@ -91,9 +91,12 @@ fn work(search: &Search<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender
 impl Batch {
     fn searched(self, search: &Search<'_>, desk: &mut Desk) -> Searched {
         let mut found = Found::default();
-        let searched = self.names.iter().try_for_each(|name| match found.printed.is_full {
-            true => Ok(()),
-            false => search.visit(desk, (&self.folder, name), &mut found),
+        let searched = self.names.iter().try_for_each(|name| {
+            if found.printed.is_full {
+                Ok(())
+            } else {
+                search.visit(desk, (&self.folder, name), &mut found)
+            }
         });
         (self.number, searched.map(|()| found))
     }
