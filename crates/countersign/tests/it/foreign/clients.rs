@@ -22,6 +22,9 @@ use tokio::sync::mpsc;
 
 use crate::gate::{self, Gate, tools_dir};
 
+/// Its first answer waits for the interpreter and the SDK to be loaded.
+const PYTHON_PATIENCE: Duration = Duration::from_secs(120);
+
 pub(crate) enum Foreign {
     Python(Box<Python>),
     Rmcp(Rmcp),
@@ -152,7 +155,7 @@ impl Python {
     pub(crate) async fn perform(&mut self, operation: Value) -> Value {
         let line = format!("{operation}\n");
         self.input.write_all(line.as_bytes()).await.expect("the client reads");
-        let reading = tokio::time::timeout(PATIENCE, self.answers.next_line());
+        let reading = tokio::time::timeout(PYTHON_PATIENCE, self.answers.next_line());
         let answer = reading.await.expect("the client answers in time").expect("a line");
         serde_json::from_str(&answer.expect("the client goes on")).expect("the line is JSON")
     }
