@@ -2,8 +2,6 @@
 
 pub(crate) mod openapi;
 
-use std::time::Duration;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
@@ -14,7 +12,7 @@ use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::{Age, Chain, Reader, Receipt, ReceiptFilter};
+use store::query::{Age, Chain, Reader, Receipt, ReceiptFilter, SIGNING_TIME_MAX};
 use store::{Store, StoreError};
 
 use crate::Admin;
@@ -143,20 +141,12 @@ async fn known(admin: &Admin, id: String) -> Result<Chain, Refused> {
     found.ok_or_else(|| Refusal::new(Code::NotFound, format!("there is no chain '{id}'")).into())
 }
 
-/// Another process may have opened a chain upon receipts that it signs within this time.
-const SIGNING_TIME: Duration = Duration::from_millis(1500);
-
-/// One chain, receipt by receipt. One that another names and that is gone is a broken one.
+/// Verifies one chain, receipt by receipt. A chain that another one names and that is gone is broken.
 pub(crate) async fn verify(
     State(admin): State<Admin>,
     Path(id): Path<String>,
 ) -> Result<Json<Report>, Refused> {
-    let mut found = audited(&admin, Some(id.clone()), Detail::Receipts).await?.reports.pop();
-    if found.is_none() {
-        // Whether it ought to be there, the other chains say, all of them.
-        let reports = audited(&admin, None, Detail::Chains).await?.reports;
-        found = reports.into_iter().find(|report| report.chain_id == id);
-    }
+    let found = audited(&admin, Some(id.clone()), Detail::Receipts).await?.reports.pop();
     let Some(mut report) = found else {
         return Ok(Json(Report::empty(known(&admin, id).await?.id)));
     };
@@ -164,7 +154,7 @@ pub(crate) async fn verify(
     Ok(Json(report))
 }
 
-/// Every chain, as `countersign receipt verify` has it.
+/// Verifies every chain, with the verdict of `countersign receipt verify`.
 pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
     let outcome = audited(&admin, None, Detail::Chains).await?;
     Ok(Json(json!({
@@ -174,9 +164,9 @@ pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<Value>
     })))
 }
 
-/// Looks once more where a chain is broken that may only be unfinished.
+/// Audits once more if a broken chain may only be waiting for its signatures.
 async fn audited(admin: &Admin, only: Option<String>, detail: Detail) -> Result<Outcome, Refused> {
-    let mut patience = Some(SIGNING_TIME);
+    let mut patience = Some(SIGNING_TIME_MAX);
     loop {
         let (store, only) = (admin.gateway.store().clone(), only.clone());
         store.settled().await;
@@ -193,15 +183,21 @@ async fn audited(admin: &Admin, only: Option<String>, detail: Detail) -> Result<
     }
 }
 
-/// Whether a process other than this one may have receipts to sign.
+/// Reports whether another process may still have receipts to sign.
 fn others_write(store: &Store) -> Result<bool, StoreError> {
     let is_open = |chain: &Chain| chain.opening.as_ref().is_some_and(|it| it.status == "open");
     Ok(store.read().chains()?.iter().filter(|chain| is_open(chain)).count() > 1)
 }
 
 fn check(store: &Store, only: Option<String>, detail: Detail) -> Result<Outcome, StoreError> {
-    let mut audit = audit(store, only, detail)?;
+    let mut audit = audit(store, only.clone(), detail)?;
     store.read().audit(&mut audit, Age::Settled, || ())?;
+    if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
+        // It is gone. A receipt in any other chain may say that it expired.
+        let mut outcome = check(store, None, Detail::Chains)?;
+        outcome.reports.retain(|report| report.chain_id == id);
+        return Ok(outcome);
+    }
     Ok(audit.finish(Scope::All, Expected::default()))
 }
 

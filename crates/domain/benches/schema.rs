@@ -1,4 +1,4 @@
-//! What a tool's input schema costs: read when the tool is listed, and checked at each call.
+//! The cost of a tool's input schema: reading it when the tool is listed, and checking each call.
 
 use std::hint::black_box;
 

@@ -1,5 +1,5 @@
-//! What a record says of a call: which resource it touched, how risky it was, what must not be
-//! stored of it, and who else touched the same thing. Receipts are a crate of their own.
+//! The content of a call's record: the resource it touched, its risk, redaction of secrets, and
+//! contention with other agents. Receipts have a crate of their own.
 
 pub mod contention;
 pub mod frame;

@@ -93,8 +93,8 @@ pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
     }
 }
 
-/// Whether the decision depends on the arguments. Where it does not, nothing is computed on the
-/// tool's schema.
+/// Reports whether the decision depends on the arguments. If not, the tool's schema must not be
+/// evaluated.
 pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
     check_before_arguments(call, facts).is_ok()
 }

@@ -51,10 +51,17 @@ impl Outline {
     pub fn of(json: Option<&str>) -> Outline {
         let Some(json) = json else { return Outline::default() };
         let patterns = json.matches("attern").count() as u64;
-        let compile_ns = json.len() as u64 * COMPILE_BYTE_NS + patterns * COMPILE_PATTERN_NS;
+        // A keyword may be written with escapes: then its text does not tell what it costs.
+        let is_escaped = json.contains("\\u");
+        let compile_ns = if is_escaped {
+            u64::MAX
+        } else {
+            json.len() as u64 * COMPILE_BYTE_NS + patterns * COMPILE_PATTERN_NS
+        };
         // `$ref`, `$dynamicRef`, `$recursiveRef`.
-        let refers = || json.contains("ref\"") || json.contains("Ref\"") || json.contains("\\u");
-        let is_plain = json.len() <= PLAIN_BYTES_MAX && patterns == 0 && !refers();
+        let refers = || json.contains("ref\"") || json.contains("Ref\"");
+        let is_short = json.len() <= PLAIN_BYTES_MAX;
+        let is_plain = is_short && !is_escaped && patterns == 0 && !refers();
         let excess = if is_plain { None } else { excess(json) };
         Outline { compile_ns, excess }
     }
@@ -274,6 +281,8 @@ mod tests {
         let ordinary = r#"{"type":"object","properties":{"a":{"pattern":"^[a-z]+$"}}}"#;
         assert!(Outline::of(Some(ordinary)).compiles_at_once());
         assert!(!Outline::of(Some(&patterns(3).to_string())).compiles_at_once());
+        let hidden = ordinary.replace("pattern", r"p\u0061ttern");
+        assert!(!Outline::of(Some(&hidden)).compiles_at_once());
     }
 
     #[test]

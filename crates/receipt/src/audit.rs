@@ -140,6 +140,11 @@ impl Audit {
         })
     }
 
+    /// Reports whether the beginning of another chain names this one.
+    pub fn is_named(&self, chain_id: &str) -> bool {
+        self.claims.iter().any(|claim| claim.chain_id == chain_id)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.chains.is_empty()
     }

@@ -22,7 +22,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 pub use activity::Activity;
-pub use audit::Age;
+pub use audit::{Age, SIGNING_TIME_MAX};
 pub use export::{Records, Texts};
 pub use filter::Filter;
 pub use receipts::{Chain, Opening, Receipt, ReceiptFilter, Receipts};

@@ -311,3 +311,23 @@ async fn a_full_spool_takes_no_more_and_counts_what_it_did_not_take() {
     assert_eq!(tools(&found), ["Edit", "events_dropped"]);
     assert_eq!(drop_count(&found[1]["action"]), 3);
 }
+
+#[tokio::test]
+async fn a_secret_in_an_event_becomes_no_target() {
+    let gate = Gate::scripted(json!([])).await;
+    let mut stream = connect(&gate).await;
+    let secret = "sk-ant-api03-0123456789abcdef";
+    let tool = json!({"server": "vault", "name": "get"});
+    for members in [
+        json!({"tool": tool, "input": {"key": secret}}),
+        json!({"target_system": "vault", "target_resource": secret}),
+    ] {
+        send_frame(&mut stream, &frame("get", members)).await;
+    }
+    let records = records_when(&gate.home(), |records| records.len() == 2).await;
+    for record in &records {
+        assert_eq!(record["resource"], Value::Null, "{record}");
+        assert!(record["warnings"].as_str().unwrap().contains("target omitted"), "{record}");
+        assert!(!record.to_string().contains(secret), "{record}");
+    }
+}

@@ -62,8 +62,8 @@ pub(crate) fn scripted_upstream() -> PathBuf {
     example("scripted_upstream")
 }
 
-/// A program among the examples, which cargo builds beside the tests, unless it was asked for this
-/// test binary alone.
+/// The path of an example. Cargo builds examples with `cargo test`, but not with `--test it`: then
+/// they are built here.
 pub(crate) fn example(name: &str) -> PathBuf {
     let deps = std::env::current_exe().expect("the test has a path");
     let target = deps.ancestors().nth(2).expect("target/<profile>/deps/it");

@@ -21,7 +21,7 @@ struct Stage {
     chains: Vec<String>,
 }
 
-/// Which chain, and which receipt of it counted from 1.
+/// A receipt: the index of its chain, and its sequence number.
 type At = (usize, i64);
 
 enum Tampering {
@@ -269,7 +269,7 @@ impl Stage {
     }
 }
 
-/// Whether all was found to be whole.
+/// The verdicts: true if every chain is intact.
 #[derive(Debug, PartialEq, Eq)]
 struct Looks {
     ledger: bool,

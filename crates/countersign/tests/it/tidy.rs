@@ -9,8 +9,8 @@ use std::process::Command;
 
 use serde_json::{Value, json};
 
-/// What each crate depends on inside the workspace, no more and no less. `testkit` is in no row: it
-/// is for tests.
+/// The workspace dependencies of each crate, no more and no less. `testkit` has no dependents here:
+/// only tests use it.
 const LAYERS: [(&str, &[&str]); 13] = [
     ("mcp", &[]),
     ("receipt", &[]),
@@ -39,7 +39,7 @@ const PURE: [&str; 3] = ["receipt", "domain", "workflow"];
 /// Usable without the rest of the workspace, in its tests as well.
 const ALONE: [&str; 3] = ["mcp", "plugin-sdk", "receipt"];
 
-/// What would let a pure crate wait, read the world or draw a random number.
+/// Crates that wait, read the world or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [
     "async-trait",
     "axum",

@@ -15,7 +15,7 @@ pub struct Listing {
     tools: Vec<Arc<Tool>>,
     /// Of each tool.
     approvals: Vec<Approval>,
-    /// What was left out or is locked, and why.
+    /// Definitions that are left out or locked, with the reason.
     pub faults: Vec<String>,
     by_name: HashMap<String, usize>,
     /// The approved tools; the text of others must not be found.

@@ -171,7 +171,7 @@ impl<'a> Members<'a> {
     }
 }
 
-/// Ends a line, wherever lines are told apart; a name has one.
+/// Matches every character that ends a line; a name has only one line.
 fn is_break(char: char) -> bool {
     matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }

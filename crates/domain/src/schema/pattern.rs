@@ -17,7 +17,8 @@ pub(super) fn light_size(pattern: &str) -> Option<u64> {
             return None;
         }
     }
-    Some(scan.sum)
+    // An open group does not compile.
+    scan.groups.is_empty().then_some(scan.sum)
 }
 
 struct Scan<'a> {
@@ -168,8 +169,7 @@ mod tests {
             "[a",
             r"a\",
         ] {
-            let size = light_size(pattern);
-            assert!(size.is_none() || pattern == "(a", "{pattern}: {size:?}");
+            assert_eq!(light_size(pattern), None, "{pattern}");
         }
     }
 }

@@ -1,11 +1,17 @@
 //! A ledger's receipts for an audit, in the order in which it can follow the keys.
 
+use std::time::Duration;
+
 use receipt::audit::Audit;
 
 use super::Reader;
 use crate::StoreError;
 
-/// Whether all that was committed to a ledger has been signed.
+/// The time within which a process signs what it has committed, with some to spare. Until then another
+/// chain may name receipts that cannot be read yet.
+pub const SIGNING_TIME_MAX: Duration = Duration::from_millis(1500);
+
+/// Tells a ledger whose receipts are all signed from one that may still be written to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     Settled,

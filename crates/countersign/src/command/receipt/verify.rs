@@ -10,7 +10,7 @@ use receipt::PublicKey;
 use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
 use serde_json::{Value, json};
-use store::query::{Age, Reader};
+use store::query::{Age, Reader, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
 use crate::cli::{Place, Verify};
@@ -24,9 +24,6 @@ use gateway::plan::Reach;
 
 /// Bytes of one line of an export: ten times what a receipt can hold.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
-
-/// Another process may have opened a chain upon receipts that it signs within this time.
-const SIGNING_TIME: Duration = Duration::from_millis(1500);
 
 /// After so long a person wants to see that something happens.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -68,7 +65,7 @@ async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
         return Err(Failure::with_status(NOT_CHECKED, words));
     }
     let args = std::sync::Arc::new(args);
-    let mut patience = Some(SIGNING_TIME);
+    let mut patience = Some(SIGNING_TIME_MAX);
     loop {
         let settling = async |control: &Control| control.get("/api/v1/chains").await;
         let chains = Control::with(place, Reach::Nothing, settling).await;
