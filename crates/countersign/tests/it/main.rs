@@ -4,6 +4,7 @@
 
 mod activity_cli;
 mod agents;
+mod answers;
 mod bad_input;
 mod cli;
 mod contention;

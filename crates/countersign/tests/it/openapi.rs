@@ -163,7 +163,7 @@ async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> 
 }
 
 /// The route of the table that a request went to.
-fn route<'a>(method: &str, url: &str) -> Option<(&'a str, &'a str)> {
+pub(crate) fn route<'a>(method: &str, url: &str) -> Option<(&'a str, &'a str)> {
     let path = url.split_once("://")?.1.split_once('/')?.1;
     let parts: Vec<&str> = path.split('?').next()?.split('/').collect();
     let fits = |route: &str| {
