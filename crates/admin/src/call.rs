@@ -1,24 +1,22 @@
 //! `POST /tools/call`: a call by a person or a script, through the same pipeline as any other.
 
-pub(crate) mod openapi;
-
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::extract::{Request, State};
 use axum::http::HeaderMap;
-use axum::response::Response;
+use axum::{Extension, Json};
 use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
 use gateway::span::Requested;
-use mcp::message::{Raw, to_raw};
+use mcp::message::Raw;
 use mcp::object::Members;
 use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface, TraceContext};
 use serde_json::json;
 
-use crate::answer::{self, Refused, RequestId};
+use crate::answer::{Refused, RequestId};
+use crate::view::CallAnswer;
 use crate::{Admin, SOURCE_HEADER, body};
 
 /// A request body; arguments larger than this belong in a file or a resource.
@@ -28,7 +26,7 @@ pub(crate) async fn make(
     State(admin): State<Admin>,
     Extension(request_id): Extension<RequestId>,
     request: Request,
-) -> Result<Response, Refused> {
+) -> Result<Json<CallAnswer>, Refused> {
     let surface = match request.headers().get(&SOURCE_HEADER) {
         Some(source) if source == "cli" => Surface::Cli,
         _ => Surface::Rest,
@@ -66,7 +64,7 @@ pub(crate) async fn make(
     let outcome = running.await.map_err(|_| {
         Refusal::new(Code::Cancelled, "the call ended because the gate is shutting down")
     })?;
-    answer(&id, outcome)
+    answer(id, outcome)
 }
 
 /// The trace that the request belongs to; one that is not valid is none.
@@ -95,20 +93,14 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     Ok((class, members.write()))
 }
 
-fn answer(id: &str, outcome: Outcome) -> Result<Response, Refused> {
+fn answer(id: String, outcome: Outcome) -> Result<Json<CallAnswer>, Refused> {
     match outcome {
-        Outcome::Replied { reply, warnings, kept } => {
-            let mut body = Members::default();
-            body.set("id", mcp::object::quote(id));
-            body.set("result", reply.result.get());
-            if !warnings.is_empty() {
-                body.set("warnings", to_raw(&warnings).get().to_owned());
-            }
-            if kept == Kept::Queued {
-                body.set("ledger", mcp::object::quote("queued"));
-            }
-            Ok(answer::json(body.write_text()))
-        }
+        Outcome::Replied { reply, warnings, kept } => Ok(Json(CallAnswer {
+            id,
+            result: reply.result.into(),
+            warnings,
+            ledger: (kept == Kept::Queued).then(|| "queued".to_owned()),
+        })),
         Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Err(refusal.into()),
     }
 }

@@ -1,42 +1,45 @@
 //! `GET /contention`: agents that touched the same thing.
 
-pub(crate) mod openapi;
-
 use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use domain::ledger::contention::{Graph, Kind};
+use domain::ledger::contention::Kind;
 use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
 use store::query::contention::{Meetings, WINDOW};
+use utoipa::IntoParams;
 
 use crate::Admin;
 use crate::answer::{Query, Refused};
-use crate::ledger::{one_of, time};
+use crate::form;
+use crate::ledger::{SpanQuery, one_of};
+use crate::view::ContentionGraph;
 
 /// How far back is looked where no time is given: who meets now matters, and a week holds both ends
 /// of what people still remember.
 const RECENT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ContentionQuery {
+    /// How close in time.
+    #[param(inline, value_type = Option<form::Duration>)]
     window: Option<String>,
+    /// In this system.
     system: Option<String>,
+    /// Edges of this kind.
+    #[param(inline, value_type = Option<form::ContentionKind>)]
     kind: Option<String>,
-    start_time: Option<String>,
-    end_time: Option<String>,
 }
 
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Query(query): Query<ContentionQuery>,
-) -> Result<Json<Graph<String>>, Refused> {
-    let start = time("start_time", query.start_time.as_deref())?;
-    let end = time("end_time", query.end_time.as_deref())?;
+    Query(span): Query<SpanQuery>,
+) -> Result<Json<ContentionGraph>, Refused> {
+    let (start, end) = (span.start()?, span.end()?);
     let recent = || Timestamp::now().checked_sub(RECENT).ok();
     let wanted = Meetings {
         window: window(query.window.as_deref())?,
@@ -45,7 +48,8 @@ pub(crate) async fn show(
         start: if end.is_none() { start.or_else(recent) } else { start },
         end,
     };
-    Ok(Json(admin.ask(move |reader| reader.contention(&wanted)).await?))
+    let graph = admin.ask(move |reader| reader.contention(&wanted)).await?;
+    Ok(Json(graph.into()))
 }
 
 fn window(given: Option<&str>) -> Result<Duration, Refused> {

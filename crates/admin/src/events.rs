@@ -2,7 +2,6 @@
 //! change that it tells; a client that names the last one it saw gets all that came after, from any
 //! process. How servers and tools stand is told without a number: it is not kept.
 
-pub(crate) mod openapi;
 mod standing;
 
 use std::time::Duration;
@@ -15,6 +14,7 @@ use domain::{Code, Refusal};
 use futures_util::stream;
 use gateway::Gateway;
 use gateway::front::step::BYPASS;
+use serde::Serialize;
 use serde_json::json;
 use store::query::{Change, Record, Run};
 use store::run::StepRecord;
@@ -24,9 +24,10 @@ use tokio_util::sync::CancellationToken;
 
 use crate::Admin;
 use crate::answer::Refused;
-use crate::events::standing::Standing;
+use crate::events::standing::{News, Standing};
 use crate::ledger::off_thread;
-use crate::{record, run, status};
+use crate::run;
+use crate::view::{ActivityEvent, ActivityRecord, LedgerState, RunEntry, RunEvent, StepEntry};
 
 /// Changes in one piece of the stream.
 const PIECE_CHANGES: usize = 100;
@@ -72,8 +73,7 @@ pub(crate) async fn stream(
 
 /// A client learns at once that it is heard, and from where on.
 fn greeting(last: i64, ledger: &store::Ledger) -> Bytes {
-    let data = status::ledger(ledger);
-    format!("event: ledger\nid: {last}\ndata: {data}\n\n").into()
+    event("ledger", Some(last), &LedgerState::from(ledger)).into()
 }
 
 fn after(id: &str) -> Result<i64, Refused> {
@@ -134,7 +134,7 @@ impl Feed {
         let (reader, last) = (self.gateway.store().read().clone(), self.last);
         let found = off_thread(move || reader.changes_after(last, PIECE_CHANGES)).await?;
         self.last = found.last().map_or(last, |(newest, _)| *newest);
-        Ok(found.iter().map(event).collect())
+        Ok(found.iter().map(change_event).collect())
     }
 
     /// What has changed beside it.
@@ -143,7 +143,7 @@ impl Feed {
         let ledger = self.gateway.store().ledger();
         if ledger.fault.is_some() != self.is_failing {
             self.is_failing = ledger.fault.is_some();
-            news = format!("event: ledger\ndata: {}\n\n", status::ledger(&ledger));
+            news = event("ledger", None, &LedgerState::from(&ledger));
         }
         let catalog = self.gateway.catalog();
         if !self.standing.is_of(&catalog) {
@@ -154,36 +154,52 @@ impl Feed {
             };
             let (changed, now) = off_thread(look).await;
             self.standing = now;
-            let told = |(kind, data)| format!("event: {kind}\ndata: {data}\n\n");
-            news.extend(changed.into_iter().map(told));
+            news.extend(changed.iter().map(News::event));
         }
         news
     }
 }
 
-fn event((number, change): &(i64, Change)) -> String {
-    match change {
-        Change::Record(found) => activity_event(*number, found),
-        Change::Run(run) => run_event(*number, run, None),
-        Change::Step(run, step) => run_event(*number, run, Some(step)),
+/// Writes an event: its name, its number where it is kept, and what it tells.
+fn event(name: &str, number: Option<i64>, data: &impl Serialize) -> String {
+    let data = serde_json::to_string(data).unwrap_or_default();
+    match number {
+        Some(number) => format!("event: {name}\nid: {number}\ndata: {data}\n\n"),
+        None => format!("event: {name}\ndata: {data}\n\n"),
     }
 }
 
-fn activity_event(number: i64, found: &Record) -> String {
+fn change_event((number, change): &(i64, Change)) -> String {
+    match change {
+        Change::Record(found) => event("activity", Some(*number), &activity(found)),
+        Change::Run(run) => event("run", Some(*number), &run_event(run, None)),
+        Change::Step(run, step) => event("run", Some(*number), &run_event(run, Some(step))),
+    }
+}
+
+fn activity(found: &Record) -> ActivityEvent {
     let phase = match found.status {
         _ if found.surface == BYPASS => "bypass",
         Status::Pending => "start",
         Status::Blocked => "refused",
         Status::Success | Status::Error | Status::Cancelled | Status::Interrupted => "end",
     };
-    let data = json!({"phase": phase, "record": record::brief(found)});
-    format!("event: activity\nid: {number}\ndata: {data}\n\n")
+    ActivityEvent { phase: phase.to_owned(), record: ActivityRecord::brief(found) }
 }
 
-fn run_event(number: i64, run: &Run, step: Option<&StepRecord>) -> String {
-    let mut data = json!({"phase": run::phase(run, step), "run": run::entry(run)});
-    if let Some(step) = step {
-        data["step"] = run::step_entry(step);
+fn run_event(run: &Run, step: Option<&StepRecord>) -> RunEvent {
+    RunEvent {
+        phase: run::phase(run, step).to_owned(),
+        run: RunEntry::brief(run),
+        step: step.map(StepEntry::brief),
     }
-    format!("event: run\nid: {number}\ndata: {data}\n\n")
+}
+
+impl News {
+    fn event(&self) -> String {
+        match self {
+            News::Server(news) => event("server", None, news),
+            News::Tool(news) => event("tool", None, news),
+        }
+    }
 }

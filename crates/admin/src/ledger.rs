@@ -4,15 +4,19 @@ use axum::body::{Body, Bytes};
 use domain::{Code, Refusal};
 use futures_util::stream;
 use jiff::Timestamp;
+use serde::Deserialize;
 use serde_json::json;
 use store::StoreError;
-use store::query::{PAGE_MAX, Page, Reader, Total};
+use store::query::{PAGE_MAX, Page, Reader};
+use utoipa::IntoParams;
 
 use crate::Admin;
 use crate::answer::Refused;
+use crate::form::{self, form};
+use crate::view::words;
 
 /// Rows of a page where none are asked for.
-pub(crate) const PAGE_DEFAULT: usize = 50;
+const PAGE_DEFAULT: usize = 50;
 
 impl From<StoreError> for Refused {
     fn from(error: StoreError) -> Self {
@@ -67,8 +71,43 @@ pub(crate) fn piece<T>(
     Ok((!piece.is_empty()).then_some(piece))
 }
 
-pub(crate) fn page(limit: Option<usize>, cursor: Option<String>) -> Result<Page, Refused> {
-    Ok(Page { limit: self::limit(limit, PAGE_DEFAULT, PAGE_MAX)?, cursor })
+/// Which page of a list is wanted.
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct PageQuery {
+    /// So many at the most.
+    #[param(inline, value_type = Option<PageLimit>)]
+    limit: Option<usize>,
+    /// The `next_cursor` of the page before.
+    cursor: Option<String>,
+}
+
+form!(PageLimit = { words::count_between(1, PAGE_MAX).default(Some(PAGE_DEFAULT.into())) });
+
+impl PageQuery {
+    pub(crate) fn page(self) -> Result<Page, Refused> {
+        Ok(Page { limit: limit(self.limit, PAGE_DEFAULT, PAGE_MAX)?, cursor: self.cursor })
+    }
+}
+
+/// From one time to another.
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct SpanQuery {
+    /// From this time on.
+    #[param(inline, value_type = Option<form::Moment>)]
+    start_time: Option<String>,
+    /// Before this time.
+    #[param(inline, value_type = Option<form::Moment>)]
+    end_time: Option<String>,
+}
+
+impl SpanQuery {
+    pub(crate) fn start(&self) -> Result<Option<Timestamp>, Refused> {
+        time("start_time", self.start_time.as_deref())
+    }
+
+    pub(crate) fn end(&self) -> Result<Option<Timestamp>, Refused> {
+        time("end_time", self.end_time.as_deref())
+    }
 }
 
 /// How many of a list are wanted.
@@ -103,7 +142,7 @@ pub(crate) fn one_of<T: Copy>(
     }
 }
 
-pub(crate) fn time(field: &str, given: Option<&str>) -> Result<Option<Timestamp>, Refused> {
+fn time(field: &str, given: Option<&str>) -> Result<Option<Timestamp>, Refused> {
     let Some(given) = given else {
         return Ok(None);
     };
@@ -116,9 +155,4 @@ pub(crate) fn time(field: &str, given: Option<&str>) -> Result<Option<Timestamp>
             Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
         }
     }
-}
-
-/// How many there are, and whether that is known exactly.
-pub(crate) fn total(total: Total) -> (u64, bool) {
-    (total.count(), total.is_exact())
 }

@@ -1,21 +1,26 @@
 //! The operator's door: REST over HTTP and over `control.sock`. It shows what the gate knows and
 //! makes calls through the same pipeline; what people decide it passes on, and holds no rule itself.
 
+mod access;
 mod activity;
 mod answer;
 mod body;
 mod call;
 mod contention;
 mod copy;
+mod csv;
 mod decision;
+mod document;
 mod events;
+mod form;
 mod ledger;
 mod metrics;
 mod openapi;
+mod operation;
 pub mod page;
 mod probe;
+mod query;
 mod receipt;
-mod record;
 mod review;
 pub mod routes;
 mod run;
@@ -23,8 +28,9 @@ mod server;
 mod status;
 mod token;
 mod tool;
+pub mod view;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use axum::Router;
 use axum::extract::{Request, State};
@@ -51,12 +57,17 @@ struct Admin {
     started_at: Timestamp,
     /// Who has signed in to the page.
     sessions: Arc<Sessions>,
+    /// Written when it is first asked for.
+    document: &'static LazyLock<String>,
 }
+
+static DOCUMENT: LazyLock<String> = LazyLock::new(document::text);
 
 /// The API and the page, ready to be served.
 pub fn router(gateway: Gateway, sessions: Arc<Sessions>) -> Router {
     let started_at = Timestamp::now();
-    let admin = Admin { gateway, started: Instant::now(), started_at, sessions };
+    let started = Instant::now();
+    let admin = Admin { gateway, started, started_at, sessions, document: &DOCUMENT };
     let closed = routes::closed()
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)
@@ -80,7 +91,7 @@ async fn admit(
 ) -> Result<Response, Refused> {
     match admin.gateway.tokens().bearer(request.headers()).map(|caller| caller.role) {
         Some(Role::Admin) => {
-            openapi::query::check(&request)?;
+            query::check(&request)?;
             Ok(next.run(request).await)
         }
         Some(Role::Agent) => Err(Refusal::new(
@@ -90,7 +101,7 @@ async fn admit(
         .into()),
         None => match door::admit(&admin.sessions, &request)? {
             Some(opened) => {
-                openapi::query::check(&request)?;
+                query::check(&request)?;
                 Ok(opened.bound(next.run(request).await))
             }
             None => Err(Refusal::new(

@@ -3,7 +3,6 @@
 
 pub(crate) mod door;
 mod file;
-pub(crate) mod openapi;
 pub mod session;
 
 use axum::Json;
@@ -12,14 +11,14 @@ use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use domain::{Code, Refusal};
 use jiff::Timestamp;
-use serde_json::{Value, json};
 
+pub(crate) use file::{HTML, KINDS as FILE_KINDS};
 pub use session::{Link, Sessions};
 
 use crate::Admin;
 use crate::answer::{Path, Refused};
 use crate::body::{Members, required};
-use crate::record::moment;
+use crate::view::{EndedSessions, PageSession, SignInLink, moment};
 
 pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Refused> {
     found(file::INDEX, &headers)
@@ -48,9 +47,9 @@ fn found(name: &str, headers: &HeaderMap) -> Result<Response, Refused> {
 /// A link for somebody who may read the admin key.
 pub(crate) async fn invite(
     State(admin): State<Admin>,
-) -> Result<(StatusCode, Json<Value>), Refused> {
+) -> Result<(StatusCode, Json<SignInLink>), Refused> {
     let link = admin.sessions.link(Timestamp::now())?;
-    let answer = json!({"url": link.url, "expires_at": moment(link.expires_at)});
+    let answer = SignInLink { url: link.url, expires_at: moment(link.expires_at) };
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
@@ -75,7 +74,7 @@ pub(crate) async fn enter(
     };
     let cookie = door::set_cookie(&headers, &entered.cookie);
     let told = AppendHeaders([(header::SET_COOKIE, cookie), no_store()]);
-    let answer = json!({"token": entered.token, "expires_at": moment(entered.until)});
+    let answer = PageSession { token: entered.token, expires_at: moment(entered.until) };
     Ok((StatusCode::CREATED, told, Json(answer)).into_response())
 }
 
@@ -84,6 +83,6 @@ fn no_store() -> (header::HeaderName, String) {
 }
 
 /// Signs every browser out.
-pub(crate) async fn leave(State(admin): State<Admin>) -> Json<Value> {
-    Json(json!({"ended": admin.sessions.end_all(Timestamp::now())}))
+pub(crate) async fn leave(State(admin): State<Admin>) -> Json<EndedSessions> {
+    Json(EndedSessions { ended: admin.sessions.end_all(Timestamp::now()) })
 }

@@ -5,13 +5,13 @@ use axum::Json;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
-use serde_json::{Value, json};
 
 use crate::Admin;
+use crate::view::{Liveness, Readiness};
 
 /// The process lives, which to answer is to show.
-pub(crate) async fn lives() -> Json<Value> {
-    Json(json!({"status": "ok"}))
+pub(crate) async fn lives() -> Json<Liveness> {
+    Json(Liveness { status: "ok".to_owned() })
 }
 
 /// Whether calls are taken now. Servers that are not connected are no reason: the rest works.
@@ -21,8 +21,8 @@ pub(crate) async fn is_ready(State(admin): State<Admin>) -> Response {
     } else if admin.gateway.store().ledger().fault.is_some() {
         "the ledger cannot be written"
     } else {
-        return Json(json!({"status": "ready"})).into_response();
+        return Json(Readiness { status: "ready".to_owned(), reason: None }).into_response();
     };
-    let answer = json!({"status": "unready", "reason": reason});
+    let answer = Readiness { status: "unready".to_owned(), reason: Some(reason.to_owned()) };
     (StatusCode::SERVICE_UNAVAILABLE, Json(answer)).into_response()
 }

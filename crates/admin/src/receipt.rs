@@ -1,74 +1,54 @@
 //! `GET /receipts`, `/chains` and `/keys`: what can be proved.
 
-pub(crate) mod openapi;
-
 use axum::Json;
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Refusal};
-use receipt::PublicKey;
 use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
 use serde::Deserialize;
-use serde_json::{Value, json};
-use store::query::{Age, Chain, Reader, Receipt, ReceiptFilter, SIGNING_TIME_MAX};
+use store::query::{Age, Chain, Reader, ReceiptFilter, SIGNING_TIME_MAX};
 use store::{Store, StoreError};
+use utoipa::IntoParams;
 
 use crate::Admin;
 use crate::answer::{self, Path, Query, Refused};
-use crate::ledger::{off_thread, one_of, page, piece, streamed, time, total};
+use crate::form;
+use crate::ledger::{PageQuery, SpanQuery, off_thread, one_of, piece, streamed};
+use crate::view::words::RECEIPT_STATUSES;
+use crate::view::{
+    ChainEntry, ChainList, ChainReport, KeyEntry, KeyList, LedgerReport, ReceiptPage,
+};
 
-const STATUSES: [&str; 3] = ["success", "failure", "pending"];
-
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
-pub(crate) struct ListQuery {
+#[derive(Deserialize, IntoParams)]
+pub(crate) struct FilterQuery {
+    /// Of this chain.
     chain: Option<String>,
+    /// Of this kind of action.
     action_type: Option<String>,
+    /// With this outcome.
+    #[param(inline, value_type = Option<form::ReceiptStatus>)]
     status: Option<String>,
-    start_time: Option<String>,
-    end_time: Option<String>,
-    limit: Option<usize>,
-    cursor: Option<String>,
 }
 
 pub(crate) async fn list(
     State(admin): State<Admin>,
-    Query(query): Query<ListQuery>,
-) -> Result<Json<Value>, Refused> {
-    let status = one_of("status", query.status.as_deref(), &STATUSES, |word| word)?;
+    Query(query): Query<FilterQuery>,
+    Query(span): Query<SpanQuery>,
+    Query(page): Query<PageQuery>,
+) -> Result<Json<ReceiptPage>, Refused> {
+    let status = one_of("status", query.status.as_deref(), &RECEIPT_STATUSES, |word| word)?;
     let filter = ReceiptFilter {
         chain_id: query.chain,
         action_type: query.action_type,
         status: status.map(str::to_owned),
-        start: time("start_time", query.start_time.as_deref())?,
-        end: time("end_time", query.end_time.as_deref())?,
+        start: span.start()?,
+        end: span.end()?,
     };
-    let page = page(query.limit, query.cursor)?;
+    let page = page.page()?;
     let found = admin.ask(move |reader| reader.receipts(&filter, &page)).await?;
-    let (total, total_is_exact) = total(found.total);
-    Ok(Json(json!({
-        "receipts": found.receipts.iter().map(entry).collect::<Vec<_>>(),
-        "next_cursor": found.next_cursor,
-        "total": total,
-        "total_is_exact": total_is_exact,
-    })))
-}
-
-fn entry(receipt: &Receipt) -> Value {
-    json!({
-        "id": receipt.id,
-        "chain_id": receipt.chain_id,
-        "sequence": receipt.sequence,
-        "action_type": receipt.action_type,
-        "tool_name": receipt.tool_name,
-        "risk_level": receipt.risk_level,
-        "status": receipt.status,
-        "timestamp": receipt.timestamp,
-        "hash": receipt.hash,
-        "previous_hash": receipt.previous_hash,
-    })
+    Ok(Json(found.into()))
 }
 
 /// The receipt as it was signed, byte for byte.
@@ -83,9 +63,9 @@ pub(crate) async fn show(
     }
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ExportQuery {
+    /// Of this chain alone.
     chain: Option<String>,
 }
 
@@ -113,26 +93,9 @@ pub(crate) async fn export(
     Ok(([(header::CONTENT_TYPE, "application/jsonl")], body).into_response())
 }
 
-pub(crate) async fn chains(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+pub(crate) async fn chains(State(admin): State<Admin>) -> Result<Json<ChainList>, Refused> {
     let chains = admin.ask(Reader::chains).await?;
-    let entries: Vec<Value> = chains.iter().map(chain_entry).collect();
-    Ok(Json(json!({"chains": entries})))
-}
-
-fn chain_entry(chain: &Chain) -> Value {
-    let opening = chain.opening.as_ref();
-    json!({
-        "id": chain.id,
-        "status": opening.map(|opening| &opening.status),
-        "opened_at": opening.map(|opening| &opening.opened_at),
-        "pid": opening.map(|opening| opening.pid),
-        "key": opening.map(|opening| &opening.key),
-        "length": chain.length,
-        "last_hash": chain.last_hash,
-        "first": chain.first_timestamp,
-        "last": chain.last_timestamp,
-        "preceding": opening.and_then(|opening| opening.preceding.as_ref()),
-    })
+    Ok(Json(ChainList { chains: chains.into_iter().map(ChainEntry::from).collect() }))
 }
 
 async fn known(admin: &Admin, id: String) -> Result<Chain, Refused> {
@@ -145,23 +108,19 @@ async fn known(admin: &Admin, id: String) -> Result<Chain, Refused> {
 pub(crate) async fn verify(
     State(admin): State<Admin>,
     Path(id): Path<String>,
-) -> Result<Json<Report>, Refused> {
+) -> Result<Json<ChainReport>, Refused> {
     let found = audited(&admin, Some(id.clone()), Detail::Receipts).await?.reports.pop();
     let Some(mut report) = found else {
-        return Ok(Json(Report::empty(known(&admin, id).await?.id)));
+        return Ok(Json(Report::empty(known(&admin, id).await?.id).into()));
     };
     report.receipts.get_or_insert_default();
-    Ok(Json(report))
+    Ok(Json(report.into()))
 }
 
 /// Verifies every chain, with the verdict of `countersign receipt verify`.
-pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<LedgerReport>, Refused> {
     let outcome = audited(&admin, None, Detail::Chains).await?;
-    Ok(Json(json!({
-        "valid": outcome.is_valid(),
-        "receipts": outcome.reports.iter().map(|report| report.length).sum::<u64>(),
-        "chains": outcome.reports,
-    })))
+    Ok(Json(LedgerReport::new(outcome.reports)))
 }
 
 /// Audits once more if a broken chain may only be waiting for its signatures.
@@ -211,24 +170,15 @@ pub(crate) fn audit(
     Audit::new(store.public_keys()?, only, detail).ok_or_else(no_key)
 }
 
-pub(crate) async fn keys(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+pub(crate) async fn keys(State(admin): State<Admin>) -> Result<Json<KeyList>, Refused> {
     let store = admin.gateway.store().clone();
     let current = store.key().public();
     let keys = off_thread(move || store.public_keys()).await?;
-    let entries: Vec<Value> = keys.iter().map(|key| key_entry(key, *key == current)).collect();
-    Ok(Json(json!({"keys": entries})))
+    let keys = keys.iter().map(|key| KeyEntry::new(key, *key == current)).collect();
+    Ok(Json(KeyList { keys }))
 }
 
-pub(crate) async fn rotate(State(admin): State<Admin>) -> Result<Json<Value>, Refused> {
+pub(crate) async fn rotate(State(admin): State<Admin>) -> Result<Json<KeyEntry>, Refused> {
     let key = admin.gateway.store().rotate_key().await?;
-    Ok(Json(key_entry(&key.public(), true)))
-}
-
-fn key_entry(key: &PublicKey, current: bool) -> Value {
-    json!({
-        "fingerprint": key.fingerprint(),
-        "did": key.did(),
-        "pem": key.to_pem(),
-        "current": current,
-    })
+    Ok(Json(KeyEntry::new(&key.public(), true)))
 }

@@ -3,10 +3,11 @@
 
 use domain::Catalog;
 use domain::trust::{
-    Change, Fingerprint, ItemKind, KnownNames, Line, Mark, difference, visible, warnings,
+    Change, Fingerprint, ItemKind, KnownNames, Warning, difference, visible, warnings,
 };
-use serde_json::{Value, json};
 use store::state::{Definition, Item};
+
+use crate::view::{DiffLine, ReviewItem, TextWarning};
 
 /// The names of every server's tools, for texts that borrow one.
 pub(crate) fn known_names(catalog: &Catalog) -> KnownNames {
@@ -50,51 +51,36 @@ impl<'a> Review<'a> {
     }
 
     /// From what was approved to what waits.
-    pub(crate) fn difference(&self) -> Option<Value> {
+    pub(crate) fn difference(&self) -> Option<Vec<DiffLine>> {
         self.change?;
         let old = self.approved.map(|approved| &*approved.text);
-        Some(difference(old, self.text).iter().map(line).collect())
+        Some(difference(old, self.text).into_iter().map(DiffLine::from).collect())
     }
 
-    pub(crate) fn warnings(&self, server: &str, known: &KnownNames) -> Value {
-        let found = warnings(self.text, server, known);
-        let entry = |warning: &domain::trust::Warning| json!({"kind": warning.kind.as_str(), "text": warning.text});
-        found.iter().map(entry).collect()
-    }
-}
-
-fn line(line: &Line) -> Value {
-    match line.mark {
-        Mark::Same | Mark::Removed | Mark::Added => {
-            json!({"mark": line.mark.as_str(), "text": line.text})
-        }
-        Mark::Skipped(lines) => {
-            json!({"mark": line.mark.as_str(), "text": line.text, "lines": lines})
-        }
+    pub(crate) fn warnings(&self, server: &str, known: &KnownNames) -> Vec<TextWarning> {
+        let warnings = warnings(self.text, server, known).into_iter();
+        let entry = |warning: Warning| TextWarning {
+            kind: warning.kind.as_str().to_owned(),
+            text: warning.text,
+        };
+        warnings.map(entry).collect()
     }
 }
 
 /// An item by itself; its name is what a person must not be misled by either.
-pub(crate) fn entry(server: &str, item: &Item, known: &KnownNames) -> Option<Value> {
+pub(crate) fn entry(server: &str, item: &Item, known: &KnownNames) -> Option<ReviewItem> {
     let review = Review::of(item)?;
-    let mut entry = json!({
-        "kind": item.kind,
-        "name": item.name,
-        "status": if review.change.is_some() { "pending_approval" } else { "approved" },
-        "fingerprint": review.fingerprint,
-        "text": review.text,
-        "visible": review.visible(),
-        "warnings": review.warnings(server, known),
-    });
-    if ItemKind::parse(&item.kind) == Some(ItemKind::Instructions) {
-        entry["visible"] = visible(review.text).into();
-    }
-    if let Some(approved) = review.approved {
-        entry["approved_fingerprint"] = approved.fingerprint.as_str().into();
-    }
-    if let (Some(change), Some(difference)) = (review.change, review.difference()) {
-        entry["change"] = change.as_str().into();
-        entry["diff"] = difference;
-    }
-    Some(entry)
+    let is_plain = ItemKind::parse(&item.kind) == Some(ItemKind::Instructions);
+    Some(ReviewItem {
+        kind: item.kind.clone(),
+        name: item.name.clone(),
+        status: if review.change.is_some() { "pending_approval" } else { "approved" }.to_owned(),
+        text: review.text.to_owned(),
+        visible: if is_plain { visible(review.text).into_owned() } else { review.visible() },
+        warnings: review.warnings(server, known),
+        approved_fingerprint: review.approved.map(|approved| approved.fingerprint.clone()),
+        change: review.change.map(|change| change.as_str().to_owned()),
+        diff: review.difference(),
+        fingerprint: review.fingerprint,
+    })
 }

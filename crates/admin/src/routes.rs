@@ -1,25 +1,19 @@
-//! Every route of the API in one list, from which the router is made, and the document that
-//! describes it.
+//! Every route of the API in one list: who answers, what it takes, what it gives and how it may
+//! refuse. The router is made from it, and the document that describes the API.
 
 use axum::Router;
+use axum::http::StatusCode;
 use axum::routing::{MethodFilter, on};
+use domain::Code;
 
-use crate::openapi::operation::Operation;
+pub use crate::access::Access;
+use crate::ledger::{PageQuery, SpanQuery};
+use crate::operation::Operation;
+use crate::view::{self, words};
 use crate::{
     Admin, activity, call, contention, copy, events, metrics, openapi, page, probe, receipt, run,
     server, status, token, tool,
 };
-
-/// Who may use a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Access {
-    /// Whoever reaches the listener: it tells no more than whether the gate works, and has the
-    /// files of the page, which hold nothing of anybody.
-    Anyone,
-    /// Whoever holds the code of a link: it is what signs a browser in.
-    Code,
-    Admin,
-}
 
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
@@ -42,7 +36,7 @@ macro_rules! routes {
                 path: $path,
                 access: Access::$access,
                 handler: stringify!($answer),
-                described: $described,
+                described: || $described,
             }),*];
 
             pub(crate) fn $into() -> Router<Admin> {
@@ -52,66 +46,289 @@ macro_rules! routes {
     };
 }
 
+/// Where the ledger is asked.
+const LEDGER: &[Code] = &[Code::LedgerUnavailable];
+
+/// Where something of a name is looked up.
+const LOOKUP: &[Code] = &[Code::NotFound];
+
+/// Where something of the ledger is looked up.
+const LEDGER_LOOKUP: &[Code] = &[Code::NotFound, Code::LedgerUnavailable];
+
+/// Where something is added.
+const ADDITION: &[Code] = &[Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
+
+/// Where something is decided about what is there.
+const DECISION: &[Code] =
+    &[Code::NotFound, Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
+
+/// Where a call may end otherwise.
+const CALL: &[Code] = &[
+    Code::MissingIntent,
+    Code::MissingOperationType,
+    Code::InvalidOperationType,
+    Code::IntentMismatch,
+    Code::InvalidSensitivity,
+    Code::ReasonTooLong,
+    Code::ServerMismatch,
+    Code::InvalidArguments,
+    Code::ToolBlocked,
+    Code::NotPermitted,
+    Code::ToolNotFound,
+    Code::Cancelled,
+    Code::UpstreamError,
+    Code::UpstreamUnavailable,
+    Code::LedgerUnavailable,
+    Code::ShuttingDown,
+    Code::Timeout,
+];
+
+/// A route about one server.
+fn of_server(summary: &str) -> Operation {
+    Operation::new(summary).path("name", "Of the server.")
+}
+
+/// A route about one tool.
+fn of_tool(summary: &str) -> Operation {
+    Operation::new(summary).path("server", "Its server.").path("tool", "Its name.")
+}
+
 routes! {
     Anyone OPEN open {
-        GET "/healthz" probe::lives => status::openapi::lives,
-        GET "/readyz" probe::is_ready => status::openapi::is_ready,
-        GET "/" page::index => page::openapi::index,
-        GET "/page/{file}" page::file => page::openapi::file,
-        GET "/page/{folder}/{file}" page::file_in => page::openapi::file_in,
+        GET "/healthz" probe::lives =>
+            Operation::new("Whether the process lives").gives::<view::Liveness>("It does"),
+        GET "/readyz" probe::is_ready =>
+            Operation::new("Whether calls are taken")
+                .gives::<view::Readiness>("They are")
+                .answers::<view::Readiness>(StatusCode::SERVICE_UNAVAILABLE, "They are not"),
+        GET "/" page::index =>
+            Operation::new("The page for people").gives_text("HTML", &[page::HTML]),
+        GET "/page/{file}" page::file =>
+            Operation::new("A file of the page")
+                .path("file", "Its name.")
+                .gives_text("The file", page::FILE_KINDS)
+                .refuses(LOOKUP),
+        GET "/page/{folder}/{file}" page::file_in =>
+            Operation::new("A file of the page, in a folder")
+                .path("folder", "Of the file.")
+                .path("file", "Its name.")
+                .gives_text("The file", page::FILE_KINDS)
+                .refuses(LOOKUP),
     }
     Code ENTRY entry {
-        POST "/api/v1/page/session" page::enter => page::openapi::enter,
+        POST "/api/v1/page/session" page::enter =>
+            Operation::new("Signs in with the code of a link")
+                .header("Origin", "The address of the page.", words::text())
+                .body::<view::SignInCode>()
+                .makes::<view::PageSession>("The session, whose cookie is set")
+                .refuses(&[Code::Unauthorized, Code::LedgerUnavailable]),
     }
     Admin CLOSED closed {
-        GET "/metrics" metrics::show => status::openapi::metrics,
-        GET "/api/v1/openapi.json" openapi::show => openapi::described,
-        GET "/api/v1/status" status::show => status::openapi::show,
-        GET "/api/v1/servers" server::list => server::openapi::list,
-        POST "/api/v1/servers" server::change::add => server::openapi::add,
-        GET "/api/v1/servers/{name}" server::show => server::openapi::show,
-        DELETE "/api/v1/servers/{name}" server::change::remove => server::openapi::remove,
-        POST "/api/v1/servers/{name}/enable" server::change::enable => server::openapi::enable,
-        POST "/api/v1/servers/{name}/disable" server::change::disable => server::openapi::disable,
-        POST "/api/v1/servers/{name}/quarantine"
-            server::change::quarantine => server::openapi::quarantine,
-        POST "/api/v1/servers/{name}/approve" server::change::approve => server::openapi::approve,
-        GET "/api/v1/servers/{name}/items" server::items => server::openapi::items,
-        POST "/api/v1/servers/{name}/approve-items"
-            server::change::approve_items => server::openapi::approve_items,
-        GET "/api/v1/servers/{name}/logs" server::logs => server::openapi::logs,
-        POST "/api/v1/servers/{name}/restart" server::restart => server::openapi::restart,
-        GET "/api/v1/tools" tool::list => tool::openapi::list,
-        POST "/api/v1/tools/call" call::make => call::openapi::make,
-        GET "/api/v1/tools/{server}/{tool}" tool::show => tool::openapi::show,
-        POST "/api/v1/tools/{server}/{tool}/approve"
-            tool::change::approve => tool::openapi::approve,
-        POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable => tool::openapi::enable,
-        POST "/api/v1/tools/{server}/{tool}/disable"
-            tool::change::disable => tool::openapi::disable,
-        GET "/api/v1/tokens" token::list => token::openapi::list,
-        POST "/api/v1/tokens" token::make => token::openapi::make,
-        DELETE "/api/v1/tokens/{name}" token::revoke => token::openapi::revoke,
-        GET "/api/v1/activity" activity::list => activity::openapi::list,
-        GET "/api/v1/activity/export" activity::export => activity::openapi::export,
-        GET "/api/v1/activity/summary" activity::summary => activity::openapi::summary,
-        GET "/api/v1/activity/{id}" activity::show => activity::openapi::show,
-        GET "/api/v1/receipts" receipt::list => receipt::openapi::list,
-        GET "/api/v1/receipts/export" receipt::export => receipt::openapi::export,
-        GET "/api/v1/receipts/{id}" receipt::show => receipt::openapi::show,
-        GET "/api/v1/chains" receipt::chains => receipt::openapi::chains,
-        GET "/api/v1/chains/verify" receipt::verify_all => receipt::openapi::verify_all,
-        GET "/api/v1/chains/{id}/verify" receipt::verify => receipt::openapi::verify,
-        GET "/api/v1/copies" copy::list => copy::openapi::list,
-        GET "/api/v1/copies/{name}/verify" copy::verify => copy::openapi::verify,
-        GET "/api/v1/keys" receipt::keys => receipt::openapi::keys,
-        POST "/api/v1/keys/rotate" receipt::rotate => receipt::openapi::rotate,
-        GET "/api/v1/contention" contention::show => contention::openapi::show,
-        GET "/api/v1/runs" run::list => run::openapi::list,
-        GET "/api/v1/runs/{id}" run::show => run::openapi::show,
-        GET "/api/v1/events" events::stream => events::openapi::stream,
-        POST "/api/v1/page/codes" page::invite => page::openapi::invite,
-        DELETE "/api/v1/page/sessions" page::leave => page::openapi::leave,
+        GET "/metrics" metrics::show =>
+            Operation::new("What was counted, for Prometheus")
+                .gives_text("The counters", &[metrics::CONTENT_TYPE]),
+        GET "/api/v1/openapi.json" openapi::show =>
+            Operation::new("This document").gives::<view::OpenApiDocument>("OpenAPI 3.1"),
+        GET "/api/v1/status" status::show =>
+            Operation::new("Is all well?").gives::<view::GateStatus>("How the gate is"),
+
+        GET "/api/v1/servers" server::list =>
+            Operation::new("Every server").gives::<view::ServerList>("All of them"),
+        POST "/api/v1/servers" server::change::add =>
+            Operation::new("Adds a server, which is quarantined and not started")
+                .body::<view::NewServer>()
+                .makes::<view::ServerEntry>("The server")
+                .refuses(ADDITION),
+        GET "/api/v1/servers/{name}" server::show =>
+            of_server("One server").gives::<view::ServerEntry>("The server").refuses(LOOKUP),
+        DELETE "/api/v1/servers/{name}" server::change::remove =>
+            of_server("Removes a server that was added")
+                .gives::<view::RemovedServer>("It is gone")
+                .refuses(DECISION),
+        POST "/api/v1/servers/{name}/enable" server::change::enable =>
+            of_server("Switches a server on")
+                .gives::<view::ServerEntry>("The server")
+                .refuses(DECISION),
+        POST "/api/v1/servers/{name}/disable" server::change::disable =>
+            of_server("Switches a server off")
+                .gives::<view::ServerEntry>("The server")
+                .refuses(DECISION),
+        POST "/api/v1/servers/{name}/quarantine" server::change::quarantine =>
+            of_server("Locks everything of a server until it is approved again")
+                .gives::<view::ServerEntry>("The server")
+                .refuses(DECISION),
+        POST "/api/v1/servers/{name}/approve" server::change::approve =>
+            of_server("Approves a server as it is now, with everything that it was seen to list")
+                .queries::<server::change::ApproveQuery>()
+                .optional_body::<view::InspectRequest>()
+                .gives::<view::ServerEntry>("The server, and what was approved or found")
+                .refuses(DECISION),
+        GET "/api/v1/servers/{name}/items" server::items =>
+            of_server("What a server lists, for a review")
+                .queries::<server::ItemsQuery>()
+                .gives::<view::ServerItems>("The items")
+                .refuses(LEDGER_LOOKUP),
+        POST "/api/v1/servers/{name}/approve-items" server::change::approve_items =>
+            of_server("Approves what waits of a server: everything, or what is named")
+                .optional_body::<view::ApprovalRequest>()
+                .gives::<view::ApprovedItems>("What was approved")
+                .refuses(DECISION),
+        GET "/api/v1/servers/{name}/logs" server::logs =>
+            of_server("The last lines of a server's stderr, oldest first")
+                .queries::<server::LogsQuery>()
+                .gives::<view::ServerLog>("The lines")
+                .refuses(LOOKUP),
+        POST "/api/v1/servers/{name}/restart" server::restart =>
+            of_server("Ends a server's connection and makes it anew")
+                .gives::<view::RestartingServer>("It was told to")
+                .refuses(&[Code::NotFound, Code::Conflict]),
+
+        GET "/api/v1/tools" tool::list =>
+            Operation::new("Every tool of every server, or what a search finds")
+                .queries::<tool::ListQuery>()
+                .gives::<view::ToolList>("The tools"),
+        POST "/api/v1/tools/call" call::make =>
+            Operation::new("Makes a call, through the same pipeline as an agent's")
+                .body::<view::CallRequest>()
+                .gives::<view::CallAnswer>("What the tool answered")
+                .refuses(CALL),
+        GET "/api/v1/tools/{server}/{tool}" tool::show =>
+            of_tool("One tool as a reviewer sees it, or another thing that its server lists")
+                .queries::<tool::ShowQuery>()
+                .gives::<view::ToolReview>("The tool, or the other thing")
+                .refuses(LEDGER_LOOKUP),
+        POST "/api/v1/tools/{server}/{tool}/approve" tool::change::approve =>
+            of_tool("Approves what waits of a tool")
+                .optional_body::<view::ToolApproval>()
+                .gives::<view::ApprovedTool>("What was approved")
+                .refuses(DECISION),
+        POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable =>
+            of_tool("Switches a tool on for everybody")
+                .gives::<view::SwitchedTool>("The tool")
+                .refuses(DECISION),
+        POST "/api/v1/tools/{server}/{tool}/disable" tool::change::disable =>
+            of_tool("Switches a tool off for everybody")
+                .gives::<view::SwitchedTool>("The tool")
+                .refuses(DECISION),
+
+        GET "/api/v1/tokens" token::list =>
+            Operation::new("The tokens of agents, never their secrets")
+                .gives::<view::TokenList>("All of them")
+                .refuses(LEDGER),
+        POST "/api/v1/tokens" token::make =>
+            Operation::new("Makes a token")
+                .body::<view::NewToken>()
+                .makes::<view::TokenEntry>("The token with its secret")
+                .refuses(ADDITION),
+        DELETE "/api/v1/tokens/{name}" token::revoke =>
+            Operation::new("Revokes a token")
+                .path("name", "Of the token.")
+                .gives::<view::RevokedToken>("It opens nothing any more")
+                .refuses(&[Code::NotFound, Code::LedgerUnavailable, Code::ShuttingDown]),
+
+        GET "/api/v1/activity" activity::list =>
+            Operation::new("Records, newest first")
+                .queries::<activity::FilterQuery>()
+                .queries::<SpanQuery>()
+                .queries::<PageQuery>()
+                .gives::<view::ActivityPage>("A page of them")
+                .refuses(LEDGER),
+        GET "/api/v1/activity/export" activity::export =>
+            Operation::new("Every record that fits, oldest first")
+                .queries::<activity::FilterQuery>()
+                .queries::<SpanQuery>()
+                .queries::<activity::FormatQuery>()
+                .gives_text("All of them", activity::EXPORT_KINDS)
+                .refuses(LEDGER),
+        GET "/api/v1/activity/summary" activity::summary =>
+            Operation::new("Calls of late, counted")
+                .queries::<activity::SummaryQuery>()
+                .gives::<view::ActivitySummary>("The counts")
+                .refuses(LEDGER),
+        GET "/api/v1/activity/{id}" activity::show =>
+            Operation::new("One record with arguments and response")
+                .path("id", "Of the record.")
+                .gives::<view::ActivityRecord>("The record")
+                .refuses(LEDGER_LOOKUP),
+
+        GET "/api/v1/receipts" receipt::list =>
+            Operation::new("Receipts, newest first")
+                .queries::<receipt::FilterQuery>()
+                .queries::<SpanQuery>()
+                .queries::<PageQuery>()
+                .gives::<view::ReceiptPage>("A page of them")
+                .refuses(LEDGER),
+        GET "/api/v1/receipts/export" receipt::export =>
+            Operation::new("Receipts as JSON lines, chain after chain, the oldest first")
+                .queries::<receipt::ExportQuery>()
+                .gives_text("All of them", &["application/jsonl"])
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/receipts/{id}" receipt::show =>
+            Operation::new("One receipt, byte for byte as it was signed")
+                .path("id", "Of the receipt, with or without `urn:receipt:`.")
+                .gives::<view::ReceiptDocument>("The receipt")
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/chains" receipt::chains =>
+            Operation::new("The chains, newest first")
+                .gives::<view::ChainList>("All of them")
+                .refuses(LEDGER),
+        GET "/api/v1/chains/verify" receipt::verify_all =>
+            Operation::new("Whether every chain is whole, and none is missing that another names")
+                .gives::<view::LedgerReport>("What was found")
+                .refuses(LEDGER),
+        GET "/api/v1/chains/{id}/verify" receipt::verify =>
+            Operation::new("Whether a chain is whole, receipt by receipt")
+                .path("id", "Of the chain.")
+                .gives::<view::ChainReport>("What was found")
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/copies" copy::list =>
+            Operation::new("Exports that lie in `<home>/copies`")
+                .gives::<view::CopyList>("All of them"),
+        GET "/api/v1/copies/{name}/verify" copy::verify =>
+            Operation::new("Whether a copy is as it was signed, receipt by receipt")
+                .path("name", "Of the file.")
+                .gives::<view::CopyReport>("What was found")
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/keys" receipt::keys =>
+            Operation::new("The public keys, the one that signs now first")
+                .gives::<view::KeyList>("All of them")
+                .refuses(LEDGER),
+        POST "/api/v1/keys/rotate" receipt::rotate =>
+            Operation::new("Has another key sign from here on")
+                .gives::<view::KeyEntry>("The new key")
+                .refuses(LEDGER),
+
+        GET "/api/v1/contention" contention::show =>
+            Operation::new("Agents that touched the same thing")
+                .queries::<contention::ContentionQuery>()
+                .queries::<SpanQuery>()
+                .gives::<view::ContentionGraph>("Who met whom")
+                .refuses(LEDGER),
+        GET "/api/v1/runs" run::list =>
+            Operation::new("Runs of workflows, newest first")
+                .queries::<run::FilterQuery>()
+                .queries::<PageQuery>()
+                .gives::<view::RunPage>("A page of them")
+                .refuses(LEDGER),
+        GET "/api/v1/runs/{id}" run::show =>
+            Operation::new("One run with its steps and their calls")
+                .path("id", "Of the run, or as much of its beginning as no other run has.")
+                .gives::<view::RunEntry>("The run")
+                .refuses(LEDGER_LOOKUP),
+        GET "/api/v1/events" events::stream =>
+            Operation::new("What happens, as it happens, as server-sent events")
+                .header("Last-Event-ID", "Goes on after the event of this id.", words::change_number())
+                .streams::<view::StreamEvent>("A stream without end")
+                .mentions::<view::EventData>()
+                .refuses(LEDGER),
+
+        POST "/api/v1/page/codes" page::invite =>
+            Operation::new("Makes a link that signs a browser in")
+                .makes::<view::SignInLink>("The link")
+                .refuses(LEDGER),
+        DELETE "/api/v1/page/sessions" page::leave =>
+            Operation::new("Signs every browser out")
+                .gives::<view::EndedSessions>("How many sessions ended"),
     }
 }
 

@@ -3,46 +3,49 @@
 
 pub(crate) mod change;
 mod entry;
-pub(crate) mod openapi;
 
 use axum::Json;
 use axum::extract::State;
 use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
 use serde::Deserialize;
-use serde_json::{Value, json};
 use store::state::Item;
+use utoipa::IntoParams;
 
 use crate::answer::{Path, Query, Refused};
+use crate::form::form;
 use crate::ledger::limit;
+use crate::view::{
+    RestartingServer, ReviewItem, ServerEntry, ServerItems, ServerList, ServerLog, words,
+};
 use crate::{Admin, review};
 
-pub(crate) async fn list(State(admin): State<Admin>) -> Json<Value> {
-    let mut answer = discovery::servers(&admin.gateway.catalog(), &Caller::admin());
-    for server in answer["servers"].as_array_mut().into_iter().flatten() {
-        entry::complete(&admin, server).await;
+pub(crate) async fn list(State(admin): State<Admin>) -> Json<ServerList> {
+    let catalog = admin.gateway.catalog();
+    let mut servers = Vec::new();
+    for outline in discovery::servers(&catalog, &Caller::admin()) {
+        servers.push(entry::whole(&admin, &catalog, outline).await);
     }
-    Json(answer)
+    Json(ServerList { servers })
 }
 
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ServerEntry>, Refused> {
     Ok(Json(entry(&admin, &name).await?))
 }
 
 /// One server, as the operator sees it.
-async fn entry(admin: &Admin, name: &str) -> Result<Value, Refusal> {
-    let mut entry = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), name)?;
-    entry::complete(admin, &mut entry).await;
-    Ok(entry)
+async fn entry(admin: &Admin, name: &str) -> Result<ServerEntry, Refusal> {
+    let catalog = admin.gateway.catalog();
+    let outline = discovery::server(&catalog, &Caller::admin(), name)?;
+    Ok(entry::whole(admin, &catalog, outline).await)
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ItemsQuery {
-    /// Only those that wait, or only those that do not.
+    /// Only what waits, or only what does not.
     pending: Option<bool>,
 }
 
@@ -51,18 +54,18 @@ pub(crate) async fn items(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Query(query): Query<ItemsQuery>,
-) -> Result<Json<Value>, Refused> {
-    discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+) -> Result<Json<ServerItems>, Refused> {
+    discovery::server(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     let fits = |item: &Item| query.pending.is_none_or(|pending| pending == item.pending.is_some());
     let items = listed(&admin, &name, fits).await?;
-    Ok(Json(json!({"name": name, "items": items})))
+    Ok(Json(ServerItems { name, items }))
 }
 
 async fn listed(
     admin: &Admin,
     server: &str,
     fits: impl Fn(&Item) -> bool,
-) -> Result<Vec<Value>, Refusal> {
+) -> Result<Vec<ReviewItem>, Refusal> {
     let items = admin.gateway.items(server).await?;
     let known = review::known_names(&admin.gateway.catalog());
     let listed = items.iter().filter(|item| item.listed && fits(item));
@@ -72,35 +75,38 @@ async fn listed(
 /// Lines that a query gives unless it asks for fewer; no more are kept.
 const LINES_MAX: usize = mcp::limits::STDERR_LINES_MAX;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct LogsQuery {
+    /// So many at the most.
+    #[param(inline, value_type = Option<LinesLimit>)]
     limit: Option<usize>,
 }
+
+form!(LinesLimit = { words::count_between(1, LINES_MAX).default(Some(LINES_MAX.into())) });
 
 /// The last lines of the server's stderr, oldest first.
 pub(crate) async fn logs(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Query(query): Query<LogsQuery>,
-) -> Result<Json<Value>, Refused> {
-    discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+) -> Result<Json<ServerLog>, Refused> {
+    discovery::server(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     let limit = limit(query.limit, LINES_MAX, LINES_MAX)?;
     let mut lines = admin.gateway.stderr(&name);
     let surplus = lines.len().saturating_sub(limit);
     lines.drain(..surplus);
-    Ok(Json(json!({"name": name, "lines": lines})))
+    Ok(Json(ServerLog { name, lines }))
 }
 
 pub(crate) async fn restart(
     State(admin): State<Admin>,
     Path(name): Path<String>,
-) -> Result<Json<Value>, Refused> {
-    let server = discovery::server_entry(&admin.gateway.catalog(), &Caller::admin(), &name)?;
-    if server["state"] == "disabled" {
+) -> Result<Json<RestartingServer>, Refused> {
+    let server = discovery::server(&admin.gateway.catalog(), &Caller::admin(), &name)?;
+    if server.state == "disabled" {
         let message = format!("server '{name}' is switched off: nothing to restart");
         return Err(Refusal::new(Code::Conflict, message).into());
     }
     admin.gateway.restart(&name).await;
-    Ok(Json(json!({"name": name, "restarting": true})))
+    Ok(Json(RestartingServer { name, restarting: true }))
 }

@@ -1,28 +1,27 @@
 //! `GET /tools`: every tool of every server, and why it cannot be called where it cannot.
 
 pub(crate) mod change;
-pub(crate) mod openapi;
 
-use std::borrow::Cow;
-
+use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
 use domain::catalog::{Catalog, Filter, Server};
 use domain::policy::Lock;
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
 use domain::{Caller, Code, Refusal, near};
 use gateway::front::discovery;
-use mcp::object::{Members, quote};
 use serde::Deserialize;
 use serde_json::json;
 use store::state::Item;
+use utoipa::IntoParams;
 
 use crate::Admin;
-use crate::answer::{self, Path, Query, Refused};
+use crate::answer::{Path, Query, Refused};
+use crate::form::{self, form};
 use crate::ledger::limit;
 use crate::review::{self, Review};
 use crate::server::change::kind;
+use crate::view::{SwitchedTool, ToolEntry, ToolList, ToolReview, Verbatim, words};
 
 /// Results of a search; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
@@ -30,20 +29,29 @@ const SEARCH_RESULTS_MAX: usize = 100;
 /// What a search looks at before the filters.
 const MATCHES_MAX: usize = 10_000;
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ListQuery {
+    /// Searches: the callable ones first, and best first.
     q: Option<String>,
+    /// Of this server.
     server: Option<String>,
+    /// In this status.
+    #[param(inline, value_type = Option<form::Lock>)]
     status: Option<String>,
-    /// Most results of a search.
+    /// So many results of a search at the most.
+    #[param(inline, value_type = Option<ResultsLimit>)]
     limit: Option<usize>,
 }
+
+form!(
+    ResultsLimit =
+        { words::count_between(1, SEARCH_RESULTS_MAX).default(Some(SEARCH_RESULTS_MAX.into())) }
+);
 
 pub(crate) async fn list(
     State(admin): State<Admin>,
     Query(query): Query<ListQuery>,
-) -> Result<Response, Refused> {
+) -> Result<Json<ToolList>, Refused> {
     let statuses = Lock::words();
     if let Some(status) = &query.status
         && !statuses.contains(&status.as_str())
@@ -55,20 +63,21 @@ pub(crate) async fn list(
     let limit = limit(query.limit, SEARCH_RESULTS_MAX, SEARCH_RESULTS_MAX)?;
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
-    let entries: Vec<String> = matching(&catalog, query.q.as_deref())
+    let tools: Vec<ToolEntry> = matching(&catalog, query.q.as_deref())
         .into_iter()
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
         .filter(|found| query.status.as_ref().is_none_or(|status| status == found.lock().as_str()))
         .take(if query.q.is_some() { limit } else { usize::MAX })
-        .map(|found| found.entry().write_text())
+        .map(|found| found.entry())
         .collect();
-    let total = entries.len();
-    Ok(answer::json(format!(r#"{{"tools":[{}],"total":{total}}}"#, entries.join(","))))
+    let total = tools.len();
+    Ok(Json(ToolList { tools, total }))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ShowQuery {
+    /// What is meant by the name.
+    #[param(inline, value_type = Option<form::ItemKind>)]
     kind: Option<String>,
 }
 
@@ -77,7 +86,7 @@ pub(crate) async fn show(
     State(admin): State<Admin>,
     Path((server, tool)): Path<(String, String)>,
     Query(query): Query<ShowQuery>,
-) -> Result<Response, Refused> {
+) -> Result<Json<ToolReview>, Refused> {
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
     let name = ToolName { server, tool };
@@ -93,34 +102,36 @@ pub(crate) async fn show(
     let item = items.iter().find(|item| is(item, kind, &name.tool));
     let review = item.and_then(Review::of);
     let review = review.unwrap_or_else(|| Review::unknown(tool.definition().get()));
-    let mut entry = Found { server, tool, score: None }.entry();
-    if let Lock::Locked(status) = server.lock(&tool.name) {
-        entry.set("remediation", quote(status.remediation()));
-    }
-    entry.set("fingerprint", quote(&review.fingerprint));
-    if let Some(approved) = review.approved {
-        entry.set("approved_fingerprint", quote(&approved.fingerprint));
-    }
-    if let (Some(change), Some(difference)) = (review.change, review.difference()) {
-        entry.set("change", quote(change.as_str()));
-        entry.set("diff", difference.to_string());
-    }
-    let known = review::known_names(&catalog);
-    entry.set("warnings", review.warnings(&server.name, &known).to_string());
-    entry.set("definition", review.text);
-    entry.set("visible", quote(&review.visible()));
-    Ok(answer::json(entry.write_text()))
+    let remediation = match server.lock(&tool.name) {
+        Lock::Locked(status) => Some(status.remediation().to_owned()),
+        Lock::Callable => None,
+    };
+    Ok(Json(ToolReview::Tool(Box::new(ToolEntry {
+        remediation,
+        approved_fingerprint: review.approved.map(|approved| approved.fingerprint.clone()),
+        change: review.change.map(|change| change.as_str().to_owned()),
+        diff: review.difference(),
+        warnings: Some(review.warnings(&server.name, &review::known_names(&catalog))),
+        definition: Some(Verbatim::of(review.text)),
+        visible: Some(review.visible()),
+        fingerprint: Some(review.fingerprint),
+        ..Match { server, tool, score: None }.entry()
+    }))))
 }
 
-async fn show_item(admin: &Admin, kind: ItemKind, name: &ToolName) -> Result<Response, Refused> {
+async fn show_item(
+    admin: &Admin,
+    kind: ItemKind,
+    name: &ToolName,
+) -> Result<Json<ToolReview>, Refused> {
     let catalog = admin.gateway.catalog();
-    discovery::server_entry(&catalog, &Caller::admin(), &name.server)?;
+    discovery::server(&catalog, &Caller::admin(), &name.server)?;
     let items = admin.gateway.items(&name.server).await?;
     let known = review::known_names(&catalog);
     let item = items.iter().find(|item| is(item, kind, &name.tool));
     let entry = item.and_then(|item| review::entry(&name.server, item, &known));
     match entry {
-        Some(entry) => Ok(answer::json(entry.to_string())),
+        Some(entry) => Ok(Json(ToolReview::Item(Box::new(entry)))),
         None => Err(not_found(kind, name, &[]).into()),
     }
 }
@@ -135,19 +146,19 @@ fn not_found(kind: ItemKind, name: &ToolName, near: &[String]) -> Refusal {
         .with(json!({"near": near}))
 }
 
-/// A tool after somebody has switched it; one that is no longer listed has only its name.
-fn switched(admin: &Admin, name: &ToolName) -> Response {
+/// A tool after somebody has switched it.
+fn switched(admin: &Admin, name: ToolName) -> SwitchedTool {
     let catalog = admin.gateway.catalog();
-    match catalog.tool(name) {
+    match catalog.tool(&name) {
         Some((server, tool)) => {
-            answer::json(Found { server, tool, score: None }.entry().write_text())
+            SwitchedTool::Listed(Box::new(Match { server, tool, score: None }.entry()))
         }
-        None => answer::json(json!({"name": name.to_string(), "server": name.server}).to_string()),
+        None => SwitchedTool::Unlisted { name: name.to_string(), server: name.server },
     }
 }
 
 /// A tool of the list; a search gives it a score.
-struct Found<'a> {
+struct Match<'a> {
     server: &'a Server,
     tool: &'a Tool,
     score: Option<f32>,
@@ -155,56 +166,50 @@ struct Found<'a> {
 
 /// A search gives what fits in its order, callable tools first; the filters and the limit come
 /// after it.
-fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Found<'a>> {
+fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Match<'a>> {
     let admin = Caller::admin();
     let Some(query) = query else {
         let every = catalog
             .servers()
-            .flat_map(|server| server.tools().map(|(tool, _)| Found { server, tool, score: None }));
+            .flat_map(|server| server.tools().map(|(tool, _)| Match { server, tool, score: None }));
         return every.collect();
     };
     let callable = catalog.search(&admin, query, MATCHES_MAX, Filter::default()).into_iter();
     let locked = catalog.search_locked(&admin, query, MATCHES_MAX, Filter::default()).into_iter();
     callable
-        .map(|hit| Found { server: hit.server, tool: hit.tool, score: Some(hit.score) })
-        .chain(locked.map(|hit| Found { server: hit.server, tool: hit.tool, score: None }))
+        .map(|hit| Match { server: hit.server, tool: hit.tool, score: Some(hit.score) })
+        .chain(locked.map(|hit| Match { server: hit.server, tool: hit.tool, score: None }))
         .collect()
 }
 
-impl<'a> Found<'a> {
+impl Match<'_> {
     fn lock(&self) -> Lock {
         self.server.lock(&self.tool.name)
     }
 
     /// Text that nobody has approved is shown with all that it hides.
-    fn description(&self) -> Cow<'a, str> {
+    fn description(&self) -> String {
+        let text = self.tool.description();
         match self.lock() {
-            Lock::Locked(status) if status.distrusts_text() => {
-                quote(&visible(&self.tool.description())).into()
-            }
-            Lock::Locked(_) | Lock::Callable => {
-                self.tool.description_json().unwrap_or("\"\"").into()
-            }
+            Lock::Locked(status) if status.distrusts_text() => visible(&text).into_owned(),
+            Lock::Locked(_) | Lock::Callable => text,
         }
     }
 
-    fn entry(&self) -> Members<'a> {
-        let Found { server, tool, score } = *self;
-        let mut entry = Members::default();
-        entry.set("name", quote(&format!("{}:{}", server.name, tool.name)));
-        entry.set("server", quote(&server.name));
-        entry.set("source", quote(&tool.source.to_string()));
-        entry.set("description", self.description());
-        if let Some(annotations) = tool.annotations_json() {
-            entry.set("annotations", annotations);
+    fn entry(&self) -> ToolEntry {
+        let Match { server, tool, score } = *self;
+        ToolEntry {
+            name: format!("{}:{}", server.name, tool.name),
+            server: server.name.to_string(),
+            source: tool.source.to_string(),
+            description: self.description(),
+            annotations: tool.annotations_json().map(Verbatim::of),
+            class: tool.hints.class().as_str().to_owned(),
+            unverified: tool.hints.unverified(),
+            call_with: tool.hints.class().variant().to_owned(),
+            status: self.lock().as_str().to_owned(),
+            score: score.map(|score| (f64::from(score) * 100.0).round() / 100.0),
+            ..ToolEntry::default()
         }
-        entry.set("class", quote(tool.hints.class().as_str()));
-        entry.set("unverified", tool.hints.unverified().to_string());
-        entry.set("call_with", quote(tool.hints.class().variant()));
-        entry.set("status", quote(self.lock().as_str()));
-        if let Some(score) = score {
-            entry.set("score", format!("{score:.2}"));
-        }
-        entry
     }
 }

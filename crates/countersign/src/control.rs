@@ -4,6 +4,7 @@
 use std::sync::Arc;
 
 use admin::page::Sessions;
+use admin::view::ErrorAnswer;
 use axum::Router;
 use axum::body::Body;
 use axum::http::{HeaderName, Method, Request, StatusCode, header, request};
@@ -12,6 +13,7 @@ use gateway::Gateway;
 use gateway::plan::Reach;
 use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
+use serde::Serialize;
 use serde_json::Value;
 use tokio::net::UnixStream;
 use tower::ServiceExt;
@@ -109,8 +111,14 @@ impl Control {
     }
 
     /// A POST that must succeed.
-    pub(crate) async fn send_json(&self, path: &str, body: &Value) -> Result<Value, Failure> {
-        self.ask(Method::POST, path, Some(body.to_string())).await
+    pub(crate) async fn send_json(
+        &self,
+        path: &str,
+        body: &impl Serialize,
+    ) -> Result<Value, Failure> {
+        let body = serde_json::to_string(body)
+            .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))?;
+        self.ask(Method::POST, path, Some(body)).await
     }
 
     /// A DELETE that must succeed.
@@ -189,7 +197,11 @@ impl Control {
     }
 }
 
-async fn whole(response: Response) -> Result<Answer, Failure> {
+/// Reads an answer to its end.
+pub(crate) async fn whole<B>(response: hyper::Response<B>) -> Result<Answer, Failure>
+where
+    B: hyper::body::Body<Error: std::fmt::Display>,
+{
     let status = response.status();
     let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
     Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
@@ -197,10 +209,7 @@ async fn whole(response: Response) -> Result<Answer, Failure> {
 
 /// What the gate cannot do is not the person's fault; anything else that it refuses is.
 fn refused(answer: &Answer) -> Failure {
-    let words = match serde_json::from_str(&answer.text) {
-        Ok(value) => words(&value),
-        Err(_) => format!("the gate answered {}", answer.status),
-    };
+    let words = words(answer);
     if answer.status.is_server_error() { Failure::system(words) } else { Failure::input(words) }
 }
 
@@ -233,13 +242,10 @@ pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> Strin
 }
 
 /// `CODE: message` of an error answer. It may name what a server called its tools.
-pub(crate) fn words(answer: &Value) -> String {
-    let error = &answer["error"];
-    match (error["code"].as_str(), error["message"].as_str()) {
-        (Some(code), Some(message)) => {
-            format!("{code}: {}", plain_lines(message))
-        }
-        _ => format!("the gate answered {answer}"),
+pub(crate) fn words(answer: &Answer) -> String {
+    match serde_json::from_str(&answer.text) {
+        Ok(ErrorAnswer { error, .. }) => format!("{}: {}", error.code, plain_lines(&error.message)),
+        Err(_) => format!("the gate answered {}", answer.status),
     }
 }
 

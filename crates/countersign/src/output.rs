@@ -4,29 +4,54 @@
 use std::io::Write;
 
 use jiff::{Timestamp, Zoned};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use crate::cli::Format;
 use crate::exit::Failure;
 
-/// Prints a value as JSON or YAML, or as the table that `table` makes of it.
-pub(crate) fn print(
+/// Prints something of our own as JSON or YAML, or as the table that `table` makes of it.
+pub(crate) fn print<T: Serialize>(
     format: Format,
-    value: &Value,
-    table: impl FnOnce(&Value) -> String,
+    value: &T,
+    table: impl FnOnce(&T) -> String,
 ) -> Result<(), Failure> {
-    let text = match format {
-        Format::Table => table(value),
-        Format::Json => pretty(value),
-        Format::Yaml => serde_saphyr::to_string(value)
-            .map_err(|error| Failure::system(format!("cannot print: {error}")))?,
-    };
-    line(text.trim_end())
+    match format {
+        Format::Table => line(table(value).trim_end()),
+        Format::Json => line(&pretty(value)),
+        Format::Yaml => {
+            let text = serde_saphyr::to_string(value);
+            let text = text.map_err(|error| Failure::system(format!("cannot print: {error}")))?;
+            line(text.trim_end())
+        }
+    }
+}
+
+/// Prints an answer of the gate: as it came, for programs, or as a table. Gives what the table was
+/// made of.
+pub(crate) fn answer<T: DeserializeOwned>(
+    format: Format,
+    answer: &Value,
+    table: impl FnOnce(&T) -> String,
+) -> Result<Option<T>, Failure> {
+    if format != Format::Table {
+        return print(format, answer, |_| String::new()).map(|()| None);
+    }
+    let typed = read(answer)?;
+    line(table(&typed).trim_end())?;
+    Ok(Some(typed))
+}
+
+/// Reads an answer of the gate as what it should be.
+pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
+    T::deserialize(answer)
+        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
 }
 
 /// JSON for people and programs alike: what a terminal would obey is escaped, which means the same.
-pub(crate) fn pretty(value: &Value) -> String {
-    escaped(&format!("{value:#}"))
+pub(crate) fn pretty(value: &impl Serialize) -> String {
+    escaped(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
 /// The same, in one line.
@@ -104,11 +129,6 @@ pub(crate) fn fields(fields: &[(&str, String)]) -> String {
     fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A member that is text, or nothing.
-pub(crate) fn text(value: &Value, name: &str) -> String {
-    value[name].as_str().unwrap_or_default().to_owned()
-}
-
 /// Several lines for a terminal, each as [`plain`] has it.
 pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
@@ -141,8 +161,8 @@ pub(crate) fn local_time(timestamp: &str, now: &Zoned) -> String {
 }
 
 /// Three digits and the unit that fits.
-pub(crate) fn milliseconds(value: &Value) -> String {
-    match value.as_f64() {
+pub(crate) fn milliseconds(duration: Option<f64>) -> String {
+    match duration {
         None => "-".to_owned(),
         Some(ms) if ms < 10.0 => format!("{ms:.1} ms"),
         Some(ms) if ms < 1_000.0 => format!("{ms:.0} ms"),
@@ -153,8 +173,8 @@ pub(crate) fn milliseconds(value: &Value) -> String {
 }
 
 /// Text, or a dash where there is none.
-pub(crate) fn or_dash(value: &Value) -> String {
-    match value.as_str() {
+pub(crate) fn or_dash(text: Option<&str>) -> String {
+    match text {
         None | Some("") => "-".to_owned(),
         Some(text) => text.to_owned(),
     }
@@ -168,16 +188,22 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// The entries of a list in an answer.
-pub(crate) fn entries<'a>(answer: &'a Value, name: &str) -> &'a [Value] {
-    answer[name].as_array().map(Vec::as_slice).unwrap_or_default()
+/// How a list goes on after what was shown of it.
+pub(crate) struct Rest<'a> {
+    pub(crate) shown: usize,
+    pub(crate) total: u64,
+    pub(crate) is_exact: bool,
+    pub(crate) next_cursor: Option<&'a str>,
 }
 
-/// Says how a list goes on, beside the list.
-pub(crate) fn tell_next(format: Format, answer: &Value, shown: usize) {
-    let (Format::Table, Some(cursor)) = (format, answer["next_cursor"].as_str()) else { return };
-    let at_least = if answer["total_is_exact"] == false { "at least " } else { "" };
-    note(&format!("{shown} of {at_least}{}; go on with --cursor {cursor}", answer["total"]));
+impl Rest<'_> {
+    /// Says so beside the list.
+    pub(crate) fn tell(&self) {
+        let Some(cursor) = self.next_cursor else { return };
+        let at_least = if self.is_exact { "" } else { "at least " };
+        let (shown, total) = (self.shown, self.total);
+        note(&format!("{shown} of {at_least}{total}; go on with --cursor {cursor}"));
+    }
 }
 
 #[cfg(test)]
@@ -200,14 +226,14 @@ mod tests {
         assert_eq!(local_time("soon", &now), "soon");
         assert_eq!((cut("äöü", 3), cut("äöüx", 3)), ("äöü".to_owned(), "äö…".to_owned()));
         for (ms, expect) in [
-            (serde_json::json!(0.25), "0.2 ms"),
-            (serde_json::json!(123.4), "123 ms"),
-            (serde_json::json!(1500), "1.5 s"),
-            (serde_json::json!(120_000), "2 min"),
-            (serde_json::json!(5_400_000), "1.5 h"),
-            (Value::Null, "-"),
+            (Some(0.25), "0.2 ms"),
+            (Some(123.4), "123 ms"),
+            (Some(1_500.0), "1.5 s"),
+            (Some(120_000.0), "2 min"),
+            (Some(5_400_000.0), "1.5 h"),
+            (None, "-"),
         ] {
-            assert_eq!(milliseconds(&ms), expect);
+            assert_eq!(milliseconds(ms), expect);
         }
     }
 

@@ -34,6 +34,16 @@ pub enum ChainStatus {
     Unknown,
 }
 
+impl ChainStatus {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ChainStatus::Complete => "complete",
+            ChainStatus::Interrupted => "interrupted",
+            ChainStatus::Unknown => "unknown",
+        }
+    }
+}
+
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReceiptCheck {
     pub index: u64,

@@ -6,10 +6,9 @@ use std::sync::Arc;
 use domain::Catalog;
 use domain::catalog::Server;
 use domain::policy::{Lock, Status};
-use serde_json::{Value, json};
 
-/// The word for what is no longer there.
-pub(super) const REMOVED: &str = "removed";
+use crate::view::words::REMOVED;
+use crate::view::{ServerEvent, ToolEvent};
 
 #[derive(Default)]
 pub(super) struct Standing {
@@ -24,8 +23,12 @@ struct Stand {
     tools: BTreeMap<String, Lock>,
 }
 
-/// The name of an event, and what it says.
-type News = (&'static str, Value);
+/// Something that stands otherwise than before.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum News {
+    Server(ServerEvent),
+    Tool(ToolEvent),
+}
 
 impl Standing {
     pub(super) fn of(catalog: &Arc<Catalog>) -> Standing {
@@ -43,13 +46,15 @@ impl Standing {
         for (name, stand) in &now.servers {
             let was = self.servers.get(name);
             if was.is_none_or(|was| (was.state, &was.error) != (stand.state, &stand.error)) {
-                news.push(("server", stand.told(name, was.map(|was| was.state))));
+                news.push(stand.event(name, was.map(|was| was.state)));
             }
             news.extend(was.into_iter().flat_map(|was| tools(name, was, stand)));
         }
         let gone = self.servers.iter().filter(|(name, _)| !now.servers.contains_key(*name));
         news.extend(gone.map(|(name, was)| {
-            ("server", json!({"name": **name, "state": REMOVED, "was": was.state}))
+            let was = Some(was.state.to_owned());
+            let state = REMOVED.to_owned();
+            News::Server(ServerEvent { name: name.to_string(), state, was, error: None })
         }));
         news
     }
@@ -63,12 +68,13 @@ impl Stand {
         Stand { state, error, tools: tools.collect() }
     }
 
-    fn told(&self, name: &str, was: Option<&str>) -> Value {
-        let mut told = json!({"name": name, "state": self.state, "was": was});
-        if let Some(error) = &self.error {
-            told["error"] = error.as_str().into();
-        }
-        told
+    fn event(&self, name: &str, was: Option<&str>) -> News {
+        News::Server(ServerEvent {
+            name: name.to_owned(),
+            state: self.state.to_owned(),
+            was: was.map(str::to_owned),
+            error: self.error.clone(),
+        })
     }
 }
 
@@ -77,10 +83,13 @@ impl Stand {
 fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
     let told = |tool: &str, was: Option<Lock>, now: Option<Lock>| {
         let is_news = was != now && !was.is_some_and(of_server) && !now.is_some_and(of_server);
-        let status = now.map_or(REMOVED, Lock::as_str);
-        let data = json!({"name": format!("{server}:{tool}"), "server": server, "status": status,
-            "was": was.map(Lock::as_str)});
-        is_news.then_some(("tool", data))
+        let event = ToolEvent {
+            name: format!("{server}:{tool}"),
+            server: server.to_owned(),
+            status: now.map_or(REMOVED, Lock::as_str).to_owned(),
+            was: was.map(|was| was.as_str().to_owned()),
+        };
+        is_news.then_some(News::Tool(event))
     };
     let is_first = was.tools.is_empty();
     let waits = |lock: &Lock| *lock == Lock::Locked(Status::PendingApproval);
@@ -124,7 +133,7 @@ mod tests {
     #[test]
     fn only_what_changed_by_itself_is_told() {
         let callable = Lock::Callable;
-        let [off, pending, server] =
+        let [off, pending, disabled] =
             [Status::DisabledByUser, Status::PendingApproval, Status::ServerDisabled]
                 .map(Lock::Locked);
         let was = standing(&[
@@ -135,31 +144,28 @@ mod tests {
         ]);
         let now = standing(&[
             ("a", "ready", &[("same", callable), ("switched", off), ("new", pending)]),
-            ("b", "disabled", &[("x", server)]),
+            ("b", "disabled", &[("x", disabled)]),
             ("c", "ready", &[("first", callable), ("waits", pending)]),
             ("added", "quarantined", &[]),
         ]);
+        let tool = |name: &str, status: &str, was: Option<&str>| {
+            let server = name.split(':').next().unwrap().to_owned();
+            let (status, was) = (status.to_owned(), was.map(str::to_owned));
+            News::Tool(ToolEvent { name: name.to_owned(), server, status, was })
+        };
+        let server = |name: &str, state: &str, was: Option<&str>| {
+            let (state, was) = (state.to_owned(), was.map(str::to_owned));
+            News::Server(ServerEvent { name: name.to_owned(), state, was, error: None })
+        };
         let expected = [
-            (
-                "tool",
-                json!({"name": "a:new", "server": "a", "status": "pending_approval", "was": null}),
-            ),
-            (
-                "tool",
-                json!({"name": "a:switched", "server": "a", "status": "disabled_by_user", "was": "callable"}),
-            ),
-            (
-                "tool",
-                json!({"name": "a:gone", "server": "a", "status": "removed", "was": "disabled_by_user"}),
-            ),
-            ("server", json!({"name": "added", "state": "quarantined", "was": null})),
-            ("server", json!({"name": "b", "state": "disabled", "was": "ready"})),
-            ("server", json!({"name": "c", "state": "ready", "was": "connecting"})),
-            (
-                "tool",
-                json!({"name": "c:waits", "server": "c", "status": "pending_approval", "was": null}),
-            ),
-            ("server", json!({"name": "left", "state": "removed", "was": "error"})),
+            tool("a:new", "pending_approval", None),
+            tool("a:switched", "disabled_by_user", Some("callable")),
+            tool("a:gone", "removed", Some("disabled_by_user")),
+            server("added", "quarantined", None),
+            server("b", "disabled", Some("ready")),
+            server("c", "ready", Some("connecting")),
+            tool("c:waits", "pending_approval", None),
+            server("left", "removed", Some("error")),
         ];
         assert_eq!(was.news(&now), expected);
         assert_eq!(now.news(&now), []);

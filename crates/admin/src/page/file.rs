@@ -12,10 +12,13 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'";
 
-pub(super) const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
-pub(super) const CSS: &str = "text/css; charset=utf-8";
-pub(super) const HTML: &str = "text/html; charset=utf-8";
-pub(super) const SVG: &str = "image/svg+xml";
+const JAVASCRIPT: &str = "text/javascript; charset=utf-8";
+const CSS: &str = "text/css; charset=utf-8";
+pub(crate) const HTML: &str = "text/html; charset=utf-8";
+const SVG: &str = "image/svg+xml";
+
+/// The kinds of text that a file of the page can be.
+pub(crate) const KINDS: &[&str] = &[JAVASCRIPT, CSS, SVG, HTML];
 
 pub(super) const INDEX: &str = "index.html";
 

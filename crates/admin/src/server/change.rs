@@ -7,21 +7,23 @@ use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal};
 use gateway::Gateway;
 use gateway::front::discovery;
-use gateway::operator::{ApprovedItem, By, Reviewed};
+use gateway::operator::{By, Reviewed};
 use serde::Deserialize;
 use serde_json::{Value, json};
+use utoipa::IntoParams;
 
 use super::{entry, listed};
 use crate::Admin;
 use crate::answer::{Path, Query, Refused};
 use crate::body::{Members, required};
 use crate::decision::{Decider, carry_out};
+use crate::view::{ApprovedEntry, ApprovedItems, RemovedServer, ServerEntry};
 
 pub(crate) async fn add(
     State(admin): State<Admin>,
     Decider(by): Decider,
     request: Request,
-) -> Result<(StatusCode, Json<Value>), Refused> {
+) -> Result<(StatusCode, Json<ServerEntry>), Refused> {
     let mut body = Members::read(request).await?;
     let name = body.text("name")?.ok_or_else(|| required("name"))?;
     // What an entry of a config may hold, the configuration knows.
@@ -35,17 +37,17 @@ pub(crate) async fn remove(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<RemovedServer>, Refused> {
     let owned = name.clone();
     carry_out(async move { admin.gateway.remove_server(&by, &owned).await }).await?;
-    Ok(Json(json!({"name": name, "removed": true})))
+    Ok(Json(RemovedServer { name, removed: true }))
 }
 
 pub(crate) async fn enable(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ServerEntry>, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.enable_server(&by, &owned).await }).await?;
     Ok(Json(entry(&admin, &name).await?))
@@ -55,7 +57,7 @@ pub(crate) async fn disable(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ServerEntry>, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.disable_server(&by, &owned).await }).await?;
     Ok(Json(entry(&admin, &name).await?))
@@ -65,15 +67,15 @@ pub(crate) async fn quarantine(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ServerEntry>, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.quarantine_server(&by, &owned).await }).await?;
     Ok(Json(entry(&admin, &name).await?))
 }
 
-#[derive(Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Deserialize, IntoParams)]
 pub(crate) struct ApproveQuery {
+    /// Only starts it and tells what it lists.
     inspect: Option<bool>,
 }
 
@@ -85,7 +87,7 @@ pub(crate) async fn approve(
     Query(query): Query<ApproveQuery>,
     Decider(by): Decider,
     request: Request,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ServerEntry>, Refused> {
     let mut body = Members::read_optional(request).await?;
     let inspects = body.flag("inspect")?.or(query.inspect).unwrap_or(false);
     body.finish()?;
@@ -94,21 +96,18 @@ pub(crate) async fn approve(
     }
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     let approved = carry_out(async move { gateway.approve_server(&by, &owned).await }).await?;
-    let mut answer = entry(&admin, &name).await?;
-    answer["approved"] = approved.iter().map(approved_entry).collect();
-    Ok(Json(answer))
+    let approved = Some(approved.into_iter().map(ApprovedEntry::from).collect());
+    Ok(Json(ServerEntry { approved, ..entry(&admin, &name).await? }))
 }
 
-async fn inspect(admin: &Admin, by: By, name: String) -> Result<Value, Refused> {
+async fn inspect(admin: &Admin, by: By, name: String) -> Result<ServerEntry, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.inspect_server(&by, &owned).await }).await?;
-    let mut answer = entry(admin, &name).await?;
     let catalog = admin.gateway.catalog();
-    if let Some(reason) = catalog.server(&name).and_then(|server| server.unavailable()) {
-        answer["error"] = reason.into();
-    }
-    answer["items"] = listed(admin, &name, |_| true).await?.into();
-    Ok(answer)
+    let entry = entry(admin, &name).await?;
+    let reason = catalog.server(&name).and_then(|server| server.unavailable().map(str::to_owned));
+    let items = Some(listed(admin, &name, |_| true).await?);
+    Ok(ServerEntry { error: reason.or(entry.error), items, ..entry })
 }
 
 /// Approves the items that the body names, or everything of the server that waits.
@@ -117,7 +116,7 @@ pub(crate) async fn approve_items(
     Path(name): Path<String>,
     Decider(by): Decider,
     request: Request,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ApprovedItems>, Refused> {
     let mut body = Members::read_optional(request).await?;
     let named = body.list("items")?;
     body.finish()?;
@@ -135,8 +134,8 @@ pub(crate) async fn approve_items(
             gateway.approve_items(&by, &owned, &reviewed).await
         }
     });
-    let approved: Vec<Value> = approved.await?.iter().map(approved_entry).collect();
-    Ok(Json(json!({"name": name, "approved": approved})))
+    let approved = approved.await?.into_iter().map(ApprovedEntry::from).collect();
+    Ok(Json(ApprovedItems { name, approved }))
 }
 
 fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
@@ -167,7 +166,7 @@ pub(crate) fn kind(word: Option<String>) -> Result<ItemKind, Refusal> {
 }
 
 async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<Reviewed>, Refusal> {
-    discovery::server_entry(&gateway.catalog(), &Caller::admin(), server)?;
+    discovery::server(&gateway.catalog(), &Caller::admin(), server)?;
     let items = gateway.items(server).await?;
     let waiting = items.into_iter().filter(|item| item.listed).filter_map(|item| {
         let fingerprint = Some(item.pending?.fingerprint);
@@ -178,8 +177,4 @@ async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<Reviewed>, Refus
 
 fn nothing_waits(server: &str) -> Refusal {
     Refusal::new(Code::Conflict, format!("nothing of server '{server}' waits for approval"))
-}
-
-pub(crate) fn approved_entry((kind, name, fingerprint): &ApprovedItem) -> Value {
-    json!({"kind": kind, "name": name, "fingerprint": fingerprint})
 }

@@ -1,65 +1,76 @@
 //! What only the operator sees of a server. Values of variables and headers may be secret: their
 //! names are all that is shown.
 
+use domain::Catalog;
 use domain::catalog::{Misnamed, Server};
 use domain::config::{Origin, Template};
 use domain::trust::ItemKind;
+use gateway::front::discovery::ServerOutline;
 use gateway::upstream::{Endpoint, ServerSpec};
-use serde_json::{Value, json};
 
 use crate::Admin;
+use crate::view::{ServerEntry, ServerWarning};
 
-pub(super) async fn complete(admin: &Admin, entry: &mut Value) {
-    let name = entry["name"].as_str().unwrap_or_default().to_owned();
-    let catalog = admin.gateway.catalog();
-    let Some(server) = catalog.server(&name) else { return };
-    entry["quarantined"] = server.rules.quarantined.into();
-    entry["disabled"] = server.rules.disabled.into();
+/// What agents see of a server, and what only the operator does.
+pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutline) -> ServerEntry {
+    let mut entry = outlined(outline);
+    let Some(server) = catalog.server(&entry.name) else { return entry };
+    entry.quarantined = server.rules.quarantined;
+    entry.disabled = server.rules.disabled;
     // A store that cannot be read must not hide the servers.
-    entry["pending"] = Value::Null;
-    if let Ok(items) = admin.gateway.items(&name).await {
+    if let Ok(items) = admin.gateway.items(&entry.name).await {
         let waiting = || items.iter().filter(|item| item.listed && item.pending.is_some());
-        entry["pending"] = waiting().count().into();
-        if waiting().any(|item| item.kind == ItemKind::Instructions.as_str()) {
-            entry["instructions_pending"] = true.into();
-        }
+        entry.pending = Some(waiting().count());
+        let has_instructions = waiting().any(|item| item.kind == ItemKind::Instructions.as_str());
+        entry.instructions_pending = has_instructions.then_some(true);
     }
-    if let Some(spec) = admin.gateway.server_spec(&name) {
-        reach(&spec, entry);
+    if let Some(spec) = admin.gateway.server_spec(&entry.name) {
+        reach(&spec, &mut entry);
     }
-    let warnings = warnings(server);
-    if !warnings.is_empty() {
-        entry["warnings"] = warnings.into();
+    entry.warnings = warnings(server);
+    entry
+}
+
+fn outlined(outline: ServerOutline) -> ServerEntry {
+    let tools = outline
+        .tools
+        .map(|tools| tools.into_iter().map(|(status, count)| (status.to_owned(), count)).collect());
+    ServerEntry {
+        name: outline.name,
+        state: outline.state.to_owned(),
+        transport: outline.transport.to_owned(),
+        tool_count: outline.tool_count,
+        error: outline.error,
+        tools,
+        ..ServerEntry::default()
     }
 }
 
-fn reach(spec: &ServerSpec, entry: &mut Value) {
-    entry["origin"] = match spec.trust.origin {
+fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
+    let origin = match spec.trust.origin {
         Origin::Own => "own",
         Origin::Found => "found",
         Origin::Added => "added",
-    }
-    .into();
+    };
+    entry.origin = Some(origin.to_owned());
     match &spec.endpoint {
         Endpoint::Stdio(command) => {
-            entry["command"] = command.command.as_str().into();
-            entry["args"] = command.args.iter().map(Template::text).collect();
-            entry["env"] = names(&command.env);
-            if let Some(cwd) = &command.cwd {
-                entry["cwd"] = json!(cwd);
-            }
+            entry.command = Some(command.command.clone());
+            entry.args = Some(command.args.iter().map(|arg| arg.text().to_owned()).collect());
+            entry.env = Some(names(&command.env));
+            entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
         }
         Endpoint::Http { url, headers } => {
-            entry["url"] = shown_url(url.text()).into();
-            entry["headers"] = names(headers);
+            entry.url = Some(shown_url(url.text()));
+            entry.headers = Some(names(headers));
         }
-        Endpoint::Plugin(plugin) => entry["command"] = json!(plugin.program),
+        Endpoint::Plugin(plugin) => entry.command = Some(plugin.program.display().to_string()),
         Endpoint::Sse | Endpoint::Embedded(_) => {}
     }
 }
 
-fn names(values: &[(String, Template)]) -> Value {
-    values.iter().map(|(name, _)| name.as_str()).collect()
+fn names(values: &[(String, Template)]) -> Vec<String> {
+    values.iter().map(|(name, _)| name.clone()).collect()
 }
 
 /// Without what people put keys into: a user's part and the query.
@@ -78,10 +89,12 @@ fn shown_url(url: &str) -> String {
     }
 }
 
-fn warnings(server: &Server) -> Vec<Value> {
-    let warning = |misnamed: Misnamed| {
-        let text = misnamed.to_string();
-        json!({"kind": "unknown_tool", "text": text, "tool": misnamed.name, "near": misnamed.near})
+fn warnings(server: &Server) -> Vec<ServerWarning> {
+    let warning = |misnamed: Misnamed| ServerWarning {
+        kind: "unknown_tool".to_owned(),
+        text: misnamed.to_string(),
+        tool: misnamed.name,
+        near: misnamed.near,
     };
     server.misnamed().into_iter().map(warning).collect()
 }

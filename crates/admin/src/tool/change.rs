@@ -2,17 +2,16 @@
 
 use axum::Json;
 use axum::extract::{Request, State};
-use axum::response::Response;
 use domain::tool::ToolName;
 use gateway::operator::Reviewed;
-use serde_json::Value;
 
 use super::switched;
 use crate::Admin;
 use crate::answer::{Path, Refused};
 use crate::body::Members;
 use crate::decision::{Decider, carry_out};
-use crate::server::change::{approved_entry, kind};
+use crate::server::change::kind;
+use crate::view::{ApprovedEntry, ApprovedTool, SwitchedTool};
 
 /// Approves what waits of one item, if it is what was reviewed.
 pub(crate) async fn approve(
@@ -20,7 +19,7 @@ pub(crate) async fn approve(
     Path((server, name)): Path<(String, String)>,
     Decider(by): Decider,
     request: Request,
-) -> Result<Json<Value>, Refused> {
+) -> Result<Json<ApprovedTool>, Refused> {
     let mut body = Members::read_optional(request).await?;
     let kind = kind(body.text("kind")?)?;
     let fingerprint = body.text("fingerprint")?;
@@ -29,29 +28,28 @@ pub(crate) async fn approve(
     let owned = server.clone();
     let approving =
         carry_out(async move { admin.gateway.approve_items(&by, &owned, &reviewed).await });
-    let mut answer: Value = approving.await?.first().map(approved_entry).unwrap_or_default();
-    answer["server"] = server.into();
-    Ok(Json(answer))
+    let approved = approving.await?.into_iter().next().map(ApprovedEntry::from);
+    Ok(Json(ApprovedTool::new(server, approved.unwrap_or_default())))
 }
 
 pub(crate) async fn enable(
     State(admin): State<Admin>,
     Path((server, tool)): Path<(String, String)>,
     Decider(by): Decider,
-) -> Result<Response, Refused> {
+) -> Result<Json<SwitchedTool>, Refused> {
     let name = ToolName { server, tool };
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.enable_tool(&by, &owned).await }).await?;
-    Ok(switched(&admin, &name))
+    Ok(Json(switched(&admin, name)))
 }
 
 pub(crate) async fn disable(
     State(admin): State<Admin>,
     Path((server, tool)): Path<(String, String)>,
     Decider(by): Decider,
-) -> Result<Response, Refused> {
+) -> Result<Json<SwitchedTool>, Refused> {
     let name = ToolName { server, tool };
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.disable_tool(&by, &owned).await }).await?;
-    Ok(switched(&admin, &name))
+    Ok(Json(switched(&admin, name)))
 }

@@ -6,16 +6,17 @@ mod watch;
 
 use std::io::IsTerminal;
 
+use admin::view::{ActivityPage, ActivityRecord};
 use jiff::Zoned;
-use serde_json::Value;
 
 use crate::cli::{Activity, Filters, Place, Rows, Span};
 use crate::command::export;
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
-use crate::output::{self, entries};
+use crate::output::{self, Rest};
 use gateway::plan::Reach;
 use record::Looks;
+pub(super) use record::target;
 
 pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
     match verb {
@@ -23,19 +24,28 @@ pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/activity", &values);
             let answer = get(place, Reach::Nothing, &path).await?;
-            output::print(output, &answer, |answer| record::list(answer, &looks()))?;
-            output::tell_next(output, &answer, entries(&answer, "activities").len());
+            let list = |page: &ActivityPage| record::list(&page.activities, &looks());
+            if let Some(page) = output::answer(output, &answer, list)? {
+                Rest {
+                    shown: page.activities.len(),
+                    total: page.total,
+                    is_exact: page.total_is_exact,
+                    next_cursor: page.next_cursor.as_deref(),
+                }
+                .tell();
+            }
             Ok(())
         }
         Activity::Show { id, output } => {
             let path = format!("/api/v1/activity/{}", encode(&id));
-            output::print(output, &get(place, Reach::Nothing, &path).await?, record::show)
+            let answer = get(place, Reach::Nothing, &path).await?;
+            output::answer(output, &answer, record::show).map(|_| ())
         }
         Activity::Watch(args) => watch::run(place, args, &looks()).await,
         Activity::Summary { period, output } => {
             let path = format!("/api/v1/activity/summary?period={}", period.as_str());
             let answer = get(place, Reach::Nothing, &path).await?;
-            output::print(output, &answer, summary::tables)
+            output::answer(output, &answer, summary::tables).map(|_| ())
         }
         Activity::Export { format, output, filters, span } => {
             let format = ("format", Some(format.as_str().to_owned()));
@@ -73,44 +83,46 @@ impl Filters {
     }
 
     /// The same question asked of one record, as the gate would answer it.
-    fn fits(&self, record: &Value) -> bool {
-        let is = |wanted: &Option<String>, pointer: &str| {
-            let found = record.pointer(pointer).and_then(Value::as_str);
+    fn fits(&self, record: &ActivityRecord) -> bool {
+        let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
         };
-        is(&self.server, "/server_name")
-            && is(&self.tool, "/tool_name")
-            && is(&self.status, "/status")
-            && is(&self.intent_type, "/metadata/intent/operation_type")
-            && is(&self.session, "/session_id")
-            && is(&self.target_system, "/target/system")
-            && is(&self.target_resource, "/target/resource")
-            && is(&self.kind, "/type")
+        let intent = record.metadata.intent.as_ref();
+        let target = record.target.as_ref();
+        is(&self.server, Some(&record.server_name))
+            && is(&self.tool, Some(&record.tool_name))
+            && is(&self.status, Some(&record.status))
+            && is(&self.intent_type, intent.and_then(|intent| intent.operation_type.as_deref()))
+            && is(&self.session, record.session_id.as_deref())
+            && is(&self.target_system, target.map(|target| target.system.as_str()))
+            && is(&self.target_resource, target.map(|target| target.resource.as_str()))
+            && is(&self.kind, Some(&record.kind))
             && self.agent.as_deref().is_none_or(|wanted| is_by(record, wanted))
             && self.text.as_deref().is_none_or(|wanted| mentions(record, wanted))
     }
 }
 
 /// An agent is named with its session, without it, or by its token.
-fn is_by(record: &Value, wanted: &str) -> bool {
-    let agent = &record["agent"];
-    let name = agent["name"].as_str().unwrap_or_default();
+fn is_by(record: &ActivityRecord, wanted: &str) -> bool {
+    let name = record.agent.name.as_str();
     let sessionless = name.split_once('#').map_or(name, |(name, _)| name);
-    [name, sessionless].contains(&wanted) || agent["token"] == wanted
+    [name, sessionless, &record.agent.token].contains(&wanted)
 }
 
-fn mentions(record: &Value, wanted: &str) -> bool {
+fn mentions(record: &ActivityRecord, wanted: &str) -> bool {
     let wanted = wanted.to_ascii_lowercase();
+    let reason = record.metadata.intent.as_ref().and_then(|intent| intent.reason.as_deref());
+    let target = record.target.as_ref();
     [
-        "/tool_name",
-        "/server_name",
-        "/metadata/intent/reason",
-        "/error_message",
-        "/target/system",
-        "/target/resource",
+        Some(record.tool_name.as_str()),
+        Some(&record.server_name),
+        reason,
+        record.error_message.as_deref(),
+        target.map(|target| target.system.as_str()),
+        target.map(|target| target.resource.as_str()),
     ]
     .into_iter()
-    .filter_map(|pointer| record.pointer(pointer).and_then(Value::as_str))
+    .flatten()
     .any(|text| text.to_ascii_lowercase().contains(&wanted))
 }
 
@@ -135,11 +147,15 @@ mod tests {
 
     #[test]
     fn a_watched_record_is_filtered_as_a_listed_one() {
-        let record = json!({"type": "tool_call", "server_name": "git", "tool_name": "push",
-            "status": "error", "error_message": "No Route", "session_id": "s1",
+        let record = json!({"id": "1", "type": "tool_call", "server_name": "git",
+            "tool_name": "push", "source": "mcp", "surface": "discovery", "status": "error",
+            "error_message": "No Route", "timestamp": "2026-02-03T09:08:07Z", "session_id": "s1",
             "agent": {"name": "claude#7", "client": "claude", "token": "agent-token"},
             "target": {"system": "git", "resource": "a/b"},
-            "metadata": {"intent": {"operation_type": "write", "reason": "Release 2"}}});
+            "metadata": {"unverified": false, "warnings": [], "arguments_bytes": 2,
+                "response_bytes": 2,
+                "intent": {"operation_type": "write", "reason": "Release 2"}}});
+        let record: ActivityRecord = output::read(&record).unwrap();
         let some = |text: &str| Some(text.to_owned());
         let none = Filters::default();
         for (fits, filters) in [

@@ -1,10 +1,11 @@
 //! `countersign call tool-read|tool-write|tool-destructive`: a call by a person, with the intent
 //! filled in from the command.
 
+use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
 use domain::json::Object;
 use domain::tool::Class;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::tools;
 use crate::cli::{Call, CallArgs, Format, Place};
@@ -25,30 +26,30 @@ pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
         control.request(Method::POST, "/api/v1/tools/call", Some(body)).await
     })
     .await?;
-    let value: Value = serde_json::from_str(&answer.text)
-        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))?;
     if !answer.status.is_success() {
-        return Err(Failure::call(control::words(&value)));
+        return Err(Failure::call(control::words(&answer)));
     }
-    show(args.output, &value)
+    let answer: CallAnswer = serde_json::from_str(&answer.text)
+        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))?;
+    show(args.output, &answer)
 }
 
 fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
-    let mut body = json!({
-        "tool_variant": class.variant(),
-        "name": args.tool_name,
-        "intent": {"operation_type": class.as_str()},
-    });
-    if let Some(text) = &args.json_args {
-        body["args_json"] = arguments(text)?.into();
-    }
-    if let Some(reason) = &args.reason {
-        body["intent"]["reason"] = reason.as_str().into();
-    }
-    if let Some(sensitivity) = &args.sensitivity {
-        body["intent"]["data_sensitivity"] = sensitivity.as_str().into();
-    }
-    Ok(body.to_string())
+    let intent = CallIntent {
+        operation_type: class.as_str().to_owned(),
+        data_sensitivity: args.sensitivity.clone(),
+        reason: args.reason.clone(),
+        ..CallIntent::default()
+    };
+    let request = CallRequest {
+        tool_variant: class.variant().to_owned(),
+        name: args.tool_name.clone(),
+        args_json: args.json_args.as_deref().map(arguments).transpose()?,
+        intent: Some(intent),
+        ..CallRequest::default()
+    };
+    serde_json::to_string(&request)
+        .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))
 }
 
 /// The text itself, or the content of `@file`.
@@ -66,18 +67,20 @@ fn arguments(text: &str) -> Result<String, Failure> {
     }
 }
 
-fn show(format: Format, answer: &Value) -> Result<(), Failure> {
-    for warning in answer["warnings"].as_array().into_iter().flatten() {
-        tracing::warn!("{}", warning.as_str().unwrap_or_default());
+fn show(format: Format, answer: &CallAnswer) -> Result<(), Failure> {
+    for warning in &answer.warnings {
+        tracing::warn!("{warning}");
     }
-    output::print(format, &answer["result"], text_blocks)?;
-    if answer["result"]["isError"] == true {
+    let result = answer.result.value();
+    output::print(format, &result, text_blocks)?;
+    if result["isError"] == true {
         return Err(Failure::call("the tool reported an error"));
     }
     Ok(())
 }
 
-/// Text as it is, for a person or a pipe; other blocks by their kind.
+/// Text as it is, for a person or a pipe; other blocks by their kind. The result is a tool's own,
+/// and of any form.
 fn text_blocks(result: &Value) -> String {
     let block = |block: &Value| match block["text"].as_str() {
         Some(text) => text.to_owned(),

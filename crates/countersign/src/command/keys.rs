@@ -2,14 +2,15 @@
 
 use std::path::{Path, PathBuf};
 
+use admin::view::{KeyEntry, KeyList};
 use receipt::PublicKey;
-use serde_json::Value;
+use serde::Serialize;
 
 use crate::cli::{Keys, Place};
 use crate::control::{Control, get};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{self, entries, fields, text};
+use crate::output::{self, fields, read};
 use gateway::plan::Reach;
 
 /// How the files of public keys end.
@@ -19,43 +20,55 @@ const PEM_END: &str = "-----END PUBLIC KEY-----";
 pub(crate) async fn run(place: &Place, verb: Keys) -> Result<(), Failure> {
     match verb {
         Keys::Show { pem, output } => {
-            let mut answer = get(place, Reach::Nothing, "/api/v1/keys").await?;
+            let answer: KeyList = read(&get(place, Reach::Nothing, "/api/v1/keys").await?)?;
             if pem {
-                let current = entries(&answer, "keys").iter().find(|key| key["current"] == true);
+                let current = answer.keys.iter().find(|key| key.current);
                 let current = current.ok_or_else(|| Failure::system("no key signs here"))?;
-                return output::line(text(current, "pem").trim_end());
+                return output::line(current.pem.trim_end());
             }
             let files = in_home(&Home::of(place)?)?;
-            for key in answer["keys"].as_array_mut().into_iter().flatten() {
-                name_file(key, &files);
-            }
-            output::print(output, &answer, list)
+            let keys = answer.keys.into_iter().map(|key| HomeKey::new(key, &files)).collect();
+            output::print(output, &HomeKeys { keys }, list)
         }
         Keys::Rotate { output } => {
             let rotate = async |control: &Control| control.post("/api/v1/keys/rotate").await;
-            let mut key = Control::with(place, Reach::Nothing, rotate).await?;
-            name_file(&mut key, &in_home(&Home::of(place)?)?);
-            output::print(output, &key, one)
+            let key = read(&Control::with(place, Reach::Nothing, rotate).await?)?;
+            output::print(output, &HomeKey::new(key, &in_home(&Home::of(place)?)?), one)
         }
     }
 }
 
-fn name_file(key: &mut Value, files: &[(PathBuf, PublicKey)]) {
-    let file = files.iter().find(|(_, found)| found.did() == text(key, "did"));
-    key["file"] = file.map(|(path, _)| path.display().to_string()).into();
+#[derive(Serialize)]
+struct HomeKeys {
+    keys: Vec<HomeKey>,
 }
 
-fn list(answer: &Value) -> String {
-    entries(answer, "keys").iter().map(one).collect::<Vec<_>>().join("\n\n")
+/// A key, and the file of this home that it is in.
+#[derive(Serialize)]
+struct HomeKey {
+    #[serde(flatten)]
+    key: KeyEntry,
+    file: Option<String>,
 }
 
-fn one(key: &Value) -> String {
-    let state = if key["current"] == true { "signs now" } else { "signed earlier" };
+impl HomeKey {
+    fn new(key: KeyEntry, files: &[(PathBuf, PublicKey)]) -> HomeKey {
+        let file = files.iter().find(|(_, found)| found.did() == key.did);
+        HomeKey { key, file: file.map(|(path, _)| path.display().to_string()) }
+    }
+}
+
+fn list(answer: &HomeKeys) -> String {
+    answer.keys.iter().map(one).collect::<Vec<_>>().join("\n\n")
+}
+
+fn one(HomeKey { key, file }: &HomeKey) -> String {
+    let state = if key.current { "signs now" } else { "signed earlier" };
     fields(&[
-        ("key", text(key, "fingerprint")),
+        ("key", key.fingerprint.clone()),
         ("state", state.to_owned()),
-        ("did", text(key, "did")),
-        ("file", text(key, "file")),
+        ("did", key.did.clone()),
+        ("file", file.clone().unwrap_or_default()),
     ])
 }
 

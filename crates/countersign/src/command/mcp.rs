@@ -8,7 +8,6 @@ use axum::http::{Request, StatusCode, header};
 use domain::Caller;
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
-use http_body_util::BodyExt;
 use hyper_util::rt::TokioIo;
 use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
@@ -51,11 +50,10 @@ async fn bridge(home: &Home, stream: UnixStream, args: Mcp) -> Result<(), Failur
         .map_err(|error| lost(&error))?;
     let response = sender.send_request(request).await.map_err(|error| lost(&error))?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
-        let is_missing = response.status() == StatusCode::NOT_FOUND;
-        let body = response.into_body().collect().await.map_err(|error| lost(&error))?.to_bytes();
-        let value = serde_json::from_slice(&body).unwrap_or_default();
+        let answer = control::whole(response).await?;
+        let is_missing = answer.status == StatusCode::NOT_FOUND;
         let named = if is_missing { named } else { String::new() };
-        return Err(Failure::input(format!("{}{named}", control::words(&value))));
+        return Err(Failure::input(format!("{}{named}", control::words(&answer))));
     }
     let upgraded = hyper::upgrade::on(response).await.map_err(|error| lost(&error))?;
     let (from_gate, to_gate) = tokio::io::split(TokioIo::new(upgraded));

@@ -1,5 +1,7 @@
 //! `countersign page`: a link that signs a browser in to the gate that runs.
 
+use admin::view::SignInLink;
+
 use crate::cli::Place;
 use crate::control::Control;
 use crate::exit::Failure;
@@ -12,7 +14,7 @@ pub(crate) async fn run(place: &Place) -> Result<(), Failure> {
         return Err(Failure::input(words));
     };
     let link = control.post("/api/v1/page/codes").await?;
-    output::line(link["url"].as_str().unwrap_or_default())?;
+    output::line(&output::read::<SignInLink>(&link)?.url)?;
     note("It signs one browser in, once, within ten minutes.");
     Ok(())
 }

@@ -1,9 +1,12 @@
 //! `countersign plugin list|show|approve|revoke`. Nothing that nobody has approved is started.
 
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+
 use domain::config::Config;
 use domain::trust::visible;
 use gateway::Gateway;
-use serde_json::{Value, json};
+use serde::Serialize;
 use store::state::State;
 use tools::plugin::{Found, Origin};
 
@@ -11,7 +14,7 @@ use super::decision::{by, refused, with_gate};
 use crate::cli::{Place, Plugin};
 use crate::exit::Failure;
 use crate::home::Home;
-use crate::output::{self, entries, fields, or_dash, table, text};
+use crate::output::{self, fields, or_dash, table};
 use crate::plugins::{Plugins, files};
 use crate::source;
 
@@ -23,9 +26,9 @@ pub(crate) async fn run(place: &Place, verb: Plugin) -> Result<(), Failure> {
     match verb {
         Plugin::List { output } => {
             let approvals = Approvals::read(place)?;
-            let told = plugins.found().iter().map(|found| approvals.entry(found));
-            let told = told.collect::<Result<Vec<Value>, Failure>>()?;
-            output::print(output, &json!({"plugins": told}), list)
+            let entries = plugins.found().iter().map(|found| approvals.entry(found));
+            let plugins = entries.collect::<Result<Vec<PluginEntry>, Failure>>()?;
+            output::print(output, &PluginList { plugins }, list)
         }
         Plugin::Show { name, output } => {
             let found = known(&plugins, &name)?;
@@ -50,6 +53,29 @@ fn known<'a>(plugins: &'a Plugins, name: &str) -> Result<&'a Found, Failure> {
     })
 }
 
+#[derive(Serialize)]
+struct PluginList {
+    plugins: Vec<PluginEntry>,
+}
+
+/// A plugin as people and programs see it.
+#[derive(Serialize)]
+struct PluginEntry {
+    name: String,
+    version: String,
+    description: String,
+    origin: &'static str,
+    status: &'static str,
+    fault: Option<String>,
+    shadowed_by: Option<PathBuf>,
+    program: PathBuf,
+    sha256: String,
+    manifest_sha256: String,
+    /// Where it may be started.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operations: Option<BTreeSet<String>>,
+}
+
 /// What was decided about plugins.
 struct Approvals(Option<State>);
 
@@ -59,7 +85,7 @@ impl Approvals {
         Ok(Approvals(State::of_home(home.path()).map_err(Failure::store)?))
     }
 
-    fn entry(&self, found: &Found) -> Result<Value, Failure> {
+    fn entry(&self, found: &Found) -> Result<PluginEntry, Failure> {
         let status = match (&found.fault, &found.shadowed_by) {
             (Some(_), _) => "unusable",
             (None, Some(_)) => "shadowed",
@@ -67,21 +93,22 @@ impl Approvals {
             (None, None) if self.may_start(found)? => "approved",
             (None, None) => "not approved",
         };
-        Ok(json!({
-            "name": found.name,
-            "version": found.version,
-            "description": found.description,
-            "origin": match found.origin {
+        Ok(PluginEntry {
+            name: found.name.clone(),
+            version: found.version.clone(),
+            description: found.description.clone(),
+            origin: match found.origin {
                 Origin::Own => "own",
                 Origin::Project => "project",
             },
-            "status": status,
-            "fault": found.fault,
-            "shadowed_by": found.shadowed_by,
-            "program": found.executable,
-            "sha256": found.executable_sha256,
-            "manifest_sha256": found.manifest_sha256,
-        }))
+            status,
+            fault: found.fault.clone(),
+            shadowed_by: found.shadowed_by.clone(),
+            program: found.executable.clone(),
+            sha256: found.executable_sha256.clone(),
+            manifest_sha256: found.manifest_sha256.clone(),
+            operations: None,
+        })
     }
 
     fn may_start(&self, found: &Found) -> Result<bool, Failure> {
@@ -90,10 +117,10 @@ impl Approvals {
 }
 
 /// What the plugin says of itself once it runs.
-async fn offered(entry: &mut Value, plugins: &Plugins, found: &Found) {
+async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &Found) {
     match plugins.operations(found).await {
-        Ok(operations) => entry["operations"] = json!(operations),
-        Err(reason) => entry["fault"] = json!(reason),
+        Ok(operations) => entry.operations = Some(operations),
+        Err(reason) => entry.fault = Some(reason),
     }
 }
 
@@ -137,40 +164,39 @@ fn refuse_own(found: &Found) -> Result<(), Failure> {
     }
 }
 
-fn list(answer: &Value) -> String {
-    let plugins = entries(answer, "plugins");
+fn list(PluginList { plugins }: &PluginList) -> String {
     if plugins.is_empty() {
         return "no plugins: put one into $XDG_DATA_HOME/countersign/plugins or \
                 ./.countersign/plugins"
             .to_owned();
     }
-    let row = |plugin: &Value| {
+    let row = |plugin: &PluginEntry| {
         vec![
-            text(plugin, "name"),
-            or_dash(&plugin["version"]),
-            text(plugin, "origin"),
-            text(plugin, "status"),
-            if plugin["fault"].is_null() { text(plugin, "program") } else { text(plugin, "fault") },
+            plugin.name.clone(),
+            or_dash(Some(&plugin.version)),
+            plugin.origin.to_owned(),
+            plugin.status.to_owned(),
+            plugin.fault.clone().unwrap_or_else(|| plugin.program.display().to_string()),
         ]
     };
     let rows: Vec<Vec<String>> = plugins.iter().map(row).collect();
     table(&["NAME", "VERSION", "ORIGIN", "STATUS", "PROGRAM"], &rows)
 }
 
-fn show(plugin: &Value) -> String {
-    let operations = plugin["operations"].as_array().map(|operations| {
-        let names = operations.iter().filter_map(Value::as_str);
-        output::plain(&names.collect::<Vec<_>>().join(", "))
+fn show(plugin: &PluginEntry) -> String {
+    let operations = plugin.operations.as_ref().map(|names| {
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
+        output::plain(&names.join(", "))
     });
     fields(&[
-        ("name", text(plugin, "name")),
-        ("version", or_dash(&plugin["version"])),
-        ("description", or_dash(&plugin["description"])),
-        ("origin", text(plugin, "origin")),
-        ("status", text(plugin, "status")),
-        ("fault", or_dash(&plugin["fault"])),
-        ("program", text(plugin, "program")),
-        ("sha256", or_dash(&plugin["sha256"])),
+        ("name", plugin.name.clone()),
+        ("version", or_dash(Some(&plugin.version))),
+        ("description", or_dash(Some(&plugin.description))),
+        ("origin", plugin.origin.to_owned()),
+        ("status", plugin.status.to_owned()),
+        ("fault", or_dash(plugin.fault.as_deref())),
+        ("program", plugin.program.display().to_string()),
+        ("sha256", or_dash(Some(&plugin.sha256))),
         ("operations", operations.unwrap_or_else(|| "- (it is not started)".to_owned())),
     ])
 }

@@ -4,6 +4,7 @@ mod verify;
 
 use std::path::{Path, PathBuf};
 
+use admin::view::{KeyList, ReceiptEntry, ReceiptPage};
 use jiff::Zoned;
 use serde_json::Value;
 
@@ -11,7 +12,7 @@ use crate::cli::{Place, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
-use crate::output::{self, entries, local_time, or_dash, table, text};
+use crate::output::{self, Rest, local_time, or_dash, table};
 use gateway::plan::Reach;
 
 /// The public keys of an export lie beside it, under its name and this.
@@ -23,8 +24,16 @@ pub(crate) async fn run(place: &Place, verb: Receipt) -> Result<(), Failure> {
             let values = [filters.values(), span.values(), rows.values()].concat();
             let path = with_query("/api/v1/receipts", &values);
             let answer = get(place, Reach::Nothing, &path).await?;
-            output::print(output, &answer, |answer| list(answer, &Zoned::now()))?;
-            output::tell_next(output, &answer, entries(&answer, "receipts").len());
+            let list = |page: &ReceiptPage| list(&page.receipts, &Zoned::now());
+            if let Some(page) = output::answer(output, &answer, list)? {
+                Rest {
+                    shown: page.receipts.len(),
+                    total: page.total,
+                    is_exact: page.total_is_exact,
+                    next_cursor: page.next_cursor.as_deref(),
+                }
+                .tell();
+            }
             Ok(())
         }
         Receipt::Show { id, raw } => {
@@ -60,23 +69,23 @@ impl ReceiptFilters {
     }
 }
 
-fn list(answer: &Value, now: &Zoned) -> String {
-    let row = |receipt: &Value| {
-        vec![
-            local_time(&text(receipt, "timestamp"), now),
-            text(receipt, "action_type"),
-            or_dash(&receipt["tool_name"]),
-            text(receipt, "risk_level"),
-            text(receipt, "status"),
-            text(receipt, "chain_id"),
-            receipt["sequence"].to_string(),
-            text(receipt, "id"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = entries(answer, "receipts").iter().map(row).collect();
-    if rows.is_empty() {
+fn list(receipts: &[ReceiptEntry], now: &Zoned) -> String {
+    if receipts.is_empty() {
         return "no receipt fits".to_owned();
     }
+    let row = |receipt: &ReceiptEntry| {
+        vec![
+            local_time(&receipt.timestamp, now),
+            receipt.action_type.clone(),
+            or_dash(Some(&receipt.tool_name)),
+            receipt.risk_level.clone(),
+            receipt.status.clone(),
+            receipt.chain_id.clone(),
+            receipt.sequence.to_string(),
+            receipt.id.clone(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = receipts.iter().map(row).collect();
     table(&["time", "action", "tool", "risk", "status", "chain", "number", "id"], &rows)
 }
 
@@ -100,8 +109,8 @@ fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
 
 /// Every key that ever signed here: an old receipt needs an old key.
 async fn write_keys(control: &Control, file: &Path) -> Result<(), Failure> {
-    let answer = control.get("/api/v1/keys").await?;
-    let pems: String = entries(&answer, "keys").iter().map(|key| text(key, "pem")).collect();
+    let answer: KeyList = output::read(&control.get("/api/v1/keys").await?)?;
+    let pems: String = answer.keys.into_iter().map(|key| key.pem).collect();
     let mut output = Output::create(&with_ending(file, KEYS_ENDING))?;
     output.write(pems.as_bytes())?;
     output.finish()
@@ -116,11 +125,12 @@ mod tests {
     #[test]
     fn a_receipt_is_a_line() {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
-        let answer = json!({"receipts": [{"id": "urn:receipt:1", "chain_id": "c", "sequence": 4,
-            "action_type": "data.api.read", "tool_name": "", "risk_level": "low",
-            "status": "success", "timestamp": "2026-02-03T09:08:07.123Z"}]});
+        let receipt = json!({"id": "urn:receipt:1", "chain_id": "c", "sequence": 4,
+            "action_type": "data.api.read", "tool_name": "", "risk_level": "low", "hash": "",
+            "status": "success", "timestamp": "2026-02-03T09:08:07.123Z"});
+        let receipt = output::read(&receipt).unwrap();
         assert_eq!(
-            list(&answer, &now),
+            list(&[receipt], &now),
             "TIME      ACTION         TOOL  RISK  STATUS   CHAIN  NUMBER  ID\n\
              09:08:07  data.api.read  -     low   success  c      4       urn:receipt:1"
         );

@@ -3,75 +3,108 @@
 
 use std::io::IsTerminal;
 
-use serde_json::Value;
+use admin::view::{ApprovedEntry, DiffLine, TextWarning, ToolEntry};
+use serde::Serialize;
 
-use crate::output::{entries, plain, text};
+use crate::output::plain;
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// One line each, and a blank line after the last; nothing where there are none.
-pub(super) fn warnings(item: &Value) -> String {
-    let warnings = entries(item, "warnings");
-    let line = |warning: &Value| {
-        format!("warning: {}: {}\n", plain(&text(warning, "kind")), plain(&text(warning, "text")))
-    };
-    match warnings {
-        [] => String::new(),
-        warnings => warnings.iter().map(line).collect::<String>() + "\n",
+/// One line each, and a blank line after the last; nothing where there are none. A warning is its
+/// kind and its text.
+pub(super) fn warnings<'a>(warnings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
+    let line = |(kind, text)| format!("warning: {}: {}\n", plain(kind), plain(text));
+    match warnings.map(line).collect::<String>() {
+        none if none.is_empty() => none,
+        lines => lines + "\n",
     }
 }
 
-/// What waits against what was approved.
-pub(super) fn changes(item: &Value) -> String {
-    let head = match item["change"].as_str() {
-        Some("new") => "it is new: nothing of it was approved before",
-        Some(_) => "it has changed since it was approved",
-        None => return format!("{}it is as it was approved", warnings(item)),
-    };
-    let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    format!("{}{head}\n\n{}", warnings(item), difference(item, is_coloured))
+pub(super) fn text_warnings(found: &[TextWarning]) -> String {
+    warnings(found.iter().map(|warning| (&*warning.kind, &*warning.text)))
 }
 
-fn difference(item: &Value, is_coloured: bool) -> String {
-    let line = |line: &Value| {
-        let (sign, colour) = match line["mark"].as_str() {
-            Some("removed") => ('-', RED),
-            Some("added") => ('+', GREEN),
-            Some("skipped") => (' ', FAINT),
+/// What of a tool waits, against what was approved.
+#[derive(Serialize)]
+pub(super) struct ToolChange<'a> {
+    name: &'a str,
+    status: &'a str,
+    change: Option<&'a str>,
+    warnings: &'a [TextWarning],
+    diff: Option<&'a [DiffLine]>,
+}
+
+impl ToolChange<'_> {
+    pub(super) fn of(tool: &ToolEntry) -> ToolChange<'_> {
+        ToolChange {
+            name: &tool.name,
+            status: &tool.status,
+            change: tool.change.as_deref(),
+            warnings: tool.warnings.as_deref().unwrap_or_default(),
+            diff: tool.diff.as_deref(),
+        }
+    }
+
+    pub(super) fn text(&self) -> String {
+        let warnings = text_warnings(self.warnings);
+        let head = match self.change {
+            Some("new") => "it is new: nothing of it was approved before",
+            Some(_) => "it has changed since it was approved",
+            None => return format!("{warnings}it is as it was approved"),
+        };
+        let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+        let difference = difference(self.diff.unwrap_or_default(), is_coloured);
+        format!("{warnings}{head}\n\n{difference}")
+    }
+}
+
+fn difference(lines: &[DiffLine], is_coloured: bool) -> String {
+    let line = |line: &DiffLine| {
+        let (sign, colour) = match line.mark.as_str() {
+            "removed" => ('-', RED),
+            "added" => ('+', GREEN),
+            "skipped" => (' ', FAINT),
             _ => (' ', ""),
         };
-        let shown = format!("{sign} {}", plain(&text(line, "text")));
+        let shown = format!("{sign} {}", plain(&line.text));
         if is_coloured && !colour.is_empty() { format!("{colour}{shown}{PLAIN}") } else { shown }
     };
-    entries(item, "diff").iter().map(line).collect::<Vec<_>>().join("\n")
+    lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 /// A line for each item that was approved.
-pub(super) fn approved(server: &str, answer: &Value) -> String {
-    let line = |item: &Value| {
-        let what = match (text(item, "kind").as_str(), text(item, "name").as_str()) {
-            ("instructions", _) => format!("the instructions of '{server}'"),
-            (kind, name) => format!("{kind} '{server}:{name}'"),
+pub(super) fn approved(server: &str, items: &[ApprovedEntry]) -> String {
+    let line = |item: &ApprovedEntry| {
+        let what = match item.kind.as_str() {
+            "instructions" => format!("the instructions of '{server}'"),
+            kind => format!("{kind} '{server}:{}'", item.name),
         };
-        plain(&format!("approved {what} {}", text(item, "fingerprint")))
+        plain(&format!("approved {what} {}", item.fingerprint))
     };
-    entries(answer, "approved").iter().map(line).collect::<Vec<_>>().join("\n")
+    items.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
     fn a_difference_has_signs_and_colours_only_where_they_are_wanted() {
-        let item = json!({"diff": [{"mark": "removed", "text": "a"}, {"mark": "added", "text": "b\u{1b}"},
-            {"mark": "same", "text": "c"}, {"mark": "skipped", "text": "… 3 lines unchanged"}]});
-        assert_eq!(difference(&item, false), "- a\n+ b\u{fffd}\n  c\n  … 3 lines unchanged");
-        assert!(difference(&item, true).starts_with("\u{1b}[31m- a\u{1b}[0m\n\u{1b}[32m+ b"));
+        let lines = [
+            ("removed", "a"),
+            ("added", "b\u{1b}"),
+            ("same", "c"),
+            ("skipped", "… 3 lines unchanged"),
+        ]
+        .map(|(mark, text)| DiffLine {
+            mark: mark.to_owned(),
+            text: text.to_owned(),
+            lines: None,
+        });
+        assert_eq!(difference(&lines, false), "- a\n+ b\u{fffd}\n  c\n  … 3 lines unchanged");
+        assert!(difference(&lines, true).starts_with("\u{1b}[31m- a\u{1b}[0m\n\u{1b}[32m+ b"));
     }
 }

@@ -14,12 +14,13 @@ use domain::config::Config;
 use provider::TraceContext;
 use runner::agent::Person;
 use runner::run::{Order, Surroundings};
+use serde::Serialize;
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 use workflow::{self, Finish, Inputs, Machine, Workflow};
 
 use self::progress::Progress;
-use self::recorder::Recorder;
+use self::recorder::{EndedStep, Recorder};
 use crate::cli::{Place, Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -82,7 +83,7 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
 struct Ran {
     id: String,
     finish: Finish,
-    steps: Vec<serde_json::Value>,
+    steps: Vec<EndedStep>,
 }
 
 /// A workflow's text, with what was given to it.
@@ -223,23 +224,35 @@ pub(crate) fn cancelled() -> Failure {
     Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }
 
+/// A run as programs are told of it.
+#[derive(Serialize)]
+struct EndedRun<'a> {
+    id: &'a str,
+    workflow: &'a str,
+    status: &'static str,
+    state: &'a str,
+    message: Option<&'a str>,
+    error_code: Option<&'static str>,
+    exit_code: u8,
+    steps: &'a [EndedStep],
+}
+
 /// What the run came to, on stdout.
 fn tell(format: RunFormat, workflow: &Workflow, ran: &Ran) -> Result<(), Failure> {
     match format {
         RunFormat::Quiet => Ok(()),
-        RunFormat::Json => output::line(&output::pretty(&json!({
-            "id": ran.id,
-            "workflow": workflow.name,
-            "status": ran.finish.ending.name(),
-            "state": ran.finish.state,
-            "message": ran.finish.message,
-            "error_code": ran.finish.code.map(|code| code.as_str()),
-            "exit_code": ran.finish.exit_status,
-            "steps": ran.steps,
-        }))),
+        RunFormat::Json => output::line(&output::pretty(&EndedRun {
+            id: &ran.id,
+            workflow: &workflow.name,
+            status: ran.finish.ending.name(),
+            state: &ran.finish.state,
+            message: ran.finish.message.as_deref(),
+            error_code: ran.finish.code.map(|code| code.as_str()),
+            exit_code: ran.finish.exit_status,
+            steps: &ran.steps,
+        })),
         RunFormat::Text => {
-            let last = ran.steps.last().filter(|step| step["status"] == "success");
-            let said = last.and_then(|step| step["output"].as_str());
+            let said = ran.steps.last().and_then(EndedStep::said);
             let message = ran.finish.message.as_deref().filter(|_| ran.finish.exit_status == 0);
             match message.or(said) {
                 Some(text) => output::line(&output::plain_lines(text.trim_end())),

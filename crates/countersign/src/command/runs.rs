@@ -1,13 +1,14 @@
 //! `countersign runs list|show`.
 
+use admin::view::{RunEntry, RunPage, StepCall, StepEntry};
 use gateway::plan::Reach;
 use jiff::Zoned;
-use serde_json::Value;
 
 use crate::cli::{Place, Runs};
+use crate::command::activity::target;
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
-use crate::output::{self, cut, entries, fields, local_time, milliseconds, or_dash, table, text};
+use crate::output::{self, Rest, cut, fields, local_time, milliseconds, or_dash, table};
 
 const PATH: &str = "/api/v1/runs";
 
@@ -24,39 +25,47 @@ pub(crate) async fn run(place: &Place, verb: Runs) -> Result<(), Failure> {
             let filters = vec![("status", status), ("workflow", workflow)];
             let path = with_query(PATH, &[filters, rows.values()].concat());
             let answer = get(place, Reach::Nothing, &path).await?;
-            output::print(output, &answer, |answer| list(answer, &Zoned::now()))?;
-            output::tell_next(output, &answer, entries(&answer, "runs").len());
+            let list = |page: &RunPage| list(&page.runs, &Zoned::now());
+            if let Some(page) = output::answer(output, &answer, list)? {
+                Rest {
+                    shown: page.runs.len(),
+                    total: page.total,
+                    is_exact: page.total_is_exact,
+                    next_cursor: page.next_cursor.as_deref(),
+                }
+                .tell();
+            }
             Ok(())
         }
         Runs::Show { id, output } => {
             let path = format!("{PATH}/{}", encode(&id));
             let answer = get(place, Reach::Nothing, &path).await?;
-            output::print(output, &answer, |run| show(run, &Zoned::now()))
+            output::answer(output, &answer, |run| show(run, &Zoned::now())).map(|_| ())
         }
     }
 }
 
-fn list(answer: &Value, now: &Zoned) -> String {
-    let row = |run: &Value| {
-        vec![
-            text(run, "id").chars().take(SHORT_ID).collect(),
-            cut(&text(run, "workflow"), NAME_WIDTH),
-            text(run, "status"),
-            local_time(&text(run, "started_at"), now),
-            milliseconds(&run["duration_ms"]),
-            run["steps_total"].to_string(),
-        ]
-    };
-    let rows: Vec<Vec<String>> = entries(answer, "runs").iter().map(row).collect();
-    if rows.is_empty() {
+fn list(runs: &[RunEntry], now: &Zoned) -> String {
+    if runs.is_empty() {
         return "no runs that fit".to_owned();
     }
+    let row = |run: &RunEntry| {
+        vec![
+            run.id.chars().take(SHORT_ID).collect(),
+            cut(&run.workflow, NAME_WIDTH),
+            run.status.clone(),
+            local_time(&run.started_at, now),
+            milliseconds(run.duration_ms),
+            run.steps_total.to_string(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = runs.iter().map(row).collect();
     table(&["id", "workflow", "status", "started", "took", "steps"], &rows)
 }
 
-fn show(run: &Value, now: &Zoned) -> String {
-    let steps = entries(run, "steps");
-    let mut parts = vec![general(run)];
+fn show(run: &RunEntry, now: &Zoned) -> String {
+    let steps = run.steps.as_deref().unwrap_or_default();
+    let mut parts = vec![general(run, steps.len())];
     if !steps.is_empty() {
         parts.push(step_table(steps));
     }
@@ -67,49 +76,39 @@ fn show(run: &Value, now: &Zoned) -> String {
     parts.join("\n\n")
 }
 
-fn general(run: &Value) -> String {
-    let version = match run["version"].as_str() {
-        Some(version) => format!(" {version}"),
-        None => String::new(),
-    };
-    let exit_code = match run["exit_code"].as_u64() {
-        Some(code) => format!(" (exit code {code})"),
-        None => String::new(),
-    };
+fn general(run: &RunEntry, steps_shown: usize) -> String {
+    let version = run.version.as_ref().map(|version| format!(" {version}")).unwrap_or_default();
+    let exit_code = run.exit_code.map(|code| format!(" (exit code {code})")).unwrap_or_default();
     let mut lines = vec![
-        ("id", text(run, "id")),
-        ("workflow", format!("{}{version}", text(run, "workflow"))),
-        ("file", or_dash(&run["file"])),
-        ("status", format!("{}{exit_code}", text(run, "status"))),
-        ("message", or_dash(&run["message"])),
-        ("started", text(run, "started_at")),
-        ("took", milliseconds(&run["duration_ms"])),
-        ("tokens", number(&run["tokens"])),
-        ("cost", cost(&run["cost_usd"])),
-        ("trace", or_dash(&run["trace_id"])),
+        ("id", run.id.clone()),
+        ("workflow", format!("{}{version}", run.workflow)),
+        ("file", or_dash(run.file.as_deref())),
+        ("status", format!("{}{exit_code}", run.status)),
+        ("message", or_dash(run.message.as_deref())),
+        ("started", run.started_at.clone()),
+        ("took", milliseconds(run.duration_ms)),
+        ("tokens", number(run.tokens)),
+        ("cost", cost(run.cost_usd)),
+        ("trace", or_dash(run.trace_id.as_deref())),
     ];
-    let (shown, total) = (entries(run, "steps").len(), run["steps_total"].as_u64());
-    if let Some(total) = total.filter(|total| usize::try_from(*total).is_ok_and(|all| all > shown))
-    {
-        lines.push(("steps", format!("{total}, of which the last {shown} are shown")));
+    if run.steps_total > steps_shown as u64 {
+        let steps = format!("{}, of which the last {steps_shown} are shown", run.steps_total);
+        lines.push(("steps", steps));
     }
     fields(&lines)
 }
 
-fn step_table(steps: &[Value]) -> String {
-    let row = |step: &Value| {
+fn step_table(steps: &[StepEntry]) -> String {
+    let row = |step: &StepEntry| {
         vec![
-            number(&step["number"]),
-            cut(&text(step, "state"), NAME_WIDTH),
-            number(&step["attempt"]),
-            match step["provider"].as_str() {
-                Some(provider) => provider.to_owned(),
-                None => text(step, "kind"),
-            },
-            text(step, "status"),
-            milliseconds(&step["duration_ms"]),
-            number(&step["tokens"]),
-            number(&step["calls_total"]),
+            step.number.to_string(),
+            cut(&step.state, NAME_WIDTH),
+            step.attempt.to_string(),
+            step.provider.clone().unwrap_or_else(|| step.kind.clone()),
+            step.status.clone(),
+            milliseconds(step.duration_ms),
+            number(step.tokens),
+            number(step.calls_total),
             cut(&error(step), ERROR_WIDTH),
         ]
     };
@@ -119,48 +118,44 @@ fn step_table(steps: &[Value]) -> String {
     table(&head, &rows)
 }
 
-fn call_rows(step: &Value, now: &Zoned) -> Vec<Vec<String>> {
-    let row = |call: &Value| {
-        let status = match call["error_code"].as_str() {
-            Some(code) => format!("{} {code}", text(call, "status")),
-            None => text(call, "status"),
-        };
-        let target = match &call["target"] {
-            Value::Null => "-".to_owned(),
-            target => format!("{} {}", text(target, "system"), text(target, "resource")),
+fn call_rows(step: &StepEntry, now: &Zoned) -> Vec<Vec<String>> {
+    let row = |call: &StepCall| {
+        let status = match &call.error_code {
+            Some(code) => format!("{} {code}", call.status),
+            None => call.status.clone(),
         };
         vec![
-            number(&step["number"]),
-            local_time(&text(call, "timestamp"), now),
-            cut(&format!("{}:{}", text(call, "server_name"), text(call, "tool_name")), NAME_WIDTH),
+            step.number.to_string(),
+            local_time(&call.timestamp, now),
+            cut(&format!("{}:{}", call.server_name, call.tool_name), NAME_WIDTH),
             status,
-            milliseconds(&call["duration_ms"]),
-            cut(&target, ERROR_WIDTH),
-            text(call, "id"),
+            milliseconds(call.duration_ms),
+            cut(&target(call.target.as_ref()), ERROR_WIDTH),
+            call.id.clone(),
         ]
     };
-    entries(step, "calls").iter().map(row).collect()
+    step.calls.iter().flatten().map(row).collect()
 }
 
-fn error(step: &Value) -> String {
-    match (step["error_code"].as_str(), step["error_message"].as_str()) {
+fn error(step: &StepEntry) -> String {
+    match (&step.error_code, &step.error_message) {
         (Some(code), Some(message)) => format!("{code}: {message}"),
-        (Some(word), None) | (None, Some(word)) => word.to_owned(),
+        (Some(word), None) | (None, Some(word)) => word.clone(),
         (None, None) => "-".to_owned(),
     }
 }
 
-fn number(value: &Value) -> String {
-    value.as_u64().map_or_else(|| "-".to_owned(), |number| number.to_string())
+fn number(value: Option<u64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |number| number.to_string())
 }
 
-fn cost(value: &Value) -> String {
-    value.as_f64().map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.4}"))
+fn cost(value: Option<f64>) -> String {
+    value.map_or_else(|| "-".to_owned(), |dollars| format!("${dollars:.4}"))
 }
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 
@@ -175,28 +170,29 @@ mod tests {
             "target": {"system": "filesystem", "resource": "/a"}});
         json!([
             {"number": 1, "state": "ask", "kind": "agent", "attempt": 1, "provider": "claude",
-             "status": "timed_out", "duration_ms": 9_000.0, "tokens": 1200, "calls_total": 150,
+             "started_at": "2026-02-03T09:08:07.123Z", "sessions": [], "status": "timed_out", "duration_ms": 9_000.0, "tokens": 1200, "calls_total": 150,
              "error_code": "TIMEOUT", "error_message": "too\nlate", "calls": [call]},
             {"number": 2, "state": "test", "kind": "command", "attempt": 1, "provider": null,
-             "status": "success", "duration_ms": 20.0, "tokens": null, "calls_total": 0,
+             "started_at": "2026-02-03T09:08:07.123Z", "sessions": [], "status": "success", "duration_ms": 20.0, "tokens": null, "calls_total": 0,
              "error_code": null, "error_message": null, "calls": []},
         ])
     }
 
-    fn run() -> Value {
-        json!({"id": "01a1de05-f636-7275-a785-685f5814b426", "workflow": "deploy\u{1b}",
+    fn run() -> RunEntry {
+        let run = json!({"id": "01a1de05-f636-7275-a785-685f5814b426", "workflow": "deploy\u{1b}",
             "version": "1.0", "file": "/flow.yaml", "pid": 7, "status": "failure",
             "message": "no luck", "exit_code": 3, "started_at": "2026-02-03T09:08:07.123Z",
             "ended_at": "2026-02-03T09:08:17.123Z", "duration_ms": 10_000.0, "trace_id": null,
-            "steps_total": 2, "tokens": 1200, "cost_usd": 0.05, "steps": steps()})
+            "steps_total": 2, "tokens": 1200, "cost_usd": 0.05, "steps": steps()});
+        output::read(&run).unwrap()
     }
 
     #[test]
     fn a_line_says_what_became_of_a_run() {
-        let shown = list(&json!({"runs": [run()]}), &now());
+        let shown = list(&[run()], &now());
         let line = "01a1de05-f636  deploy\u{fffd}   failure  09:08:07  10.0 s  2";
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
-        assert_eq!(list(&json!({"runs": []}), &now()), "no runs that fit");
+        assert_eq!(list(&[], &now()), "no runs that fit");
     }
 
     #[test]
@@ -214,7 +210,7 @@ mod tests {
         }
         assert!(!shown.contains("of which"), "{shown}");
         let mut long = run();
-        long["steps_total"] = 1_500.into();
+        long.steps_total = 1_500;
         assert!(show(&long, &now()).contains("steps     1500, of which the last 2 are shown"));
     }
 }

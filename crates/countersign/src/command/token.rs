@@ -1,12 +1,13 @@
 //! `countersign token create|list|revoke`.
 
+use admin::view::{NewToken, TokenEntry, TokenList};
 use gateway::plan::Reach;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use crate::cli::{Create, Format, Place, SecretFormat, Token};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
-use crate::output::{self, entries, or_dash, table, text};
+use crate::output::{self, or_dash, table};
 
 const PATH: &str = "/api/v1/tokens";
 
@@ -18,7 +19,8 @@ pub(crate) async fn run(place: &Place, verb: Token) -> Result<(), Failure> {
             show(args.output, &made)
         }
         Token::List { output } => {
-            output::print(output, &get(place, Reach::Nothing, PATH).await?, list)
+            let answer = get(place, Reach::Nothing, PATH).await?;
+            output::answer(output, &answer, list).map(|_| ())
         }
         Token::Revoke { name } => {
             let path = format!("{PATH}/{}", encode(&name));
@@ -29,71 +31,68 @@ pub(crate) async fn run(place: &Place, verb: Token) -> Result<(), Failure> {
     }
 }
 
-fn body(args: &Create) -> Value {
-    let mut body = json!({"name": args.name, "operations": args.operations});
-    for (name, value) in [
-        ("servers", json!(args.servers)),
-        ("surfaces", json!(args.surfaces)),
-        ("profile", json!(args.profile)),
-        ("expires_in", json!(args.expires_in)),
-        ("unannotated_tools", json!(args.unannotated_tools)),
-    ] {
-        if !value.is_null() {
-            body[name] = value;
-        }
+fn body(args: &Create) -> NewToken {
+    NewToken {
+        name: args.name.clone(),
+        operations: args.operations.clone(),
+        servers: args.servers.clone(),
+        surfaces: args.surfaces.clone(),
+        profile: args.profile.clone(),
+        expires_in: args.expires_in.clone(),
+        unannotated_tools: args.unannotated_tools.clone(),
     }
-    body
 }
 
 /// The secret stands alone on stdout, so that a script can take it.
 fn show(format: SecretFormat, made: &Value) -> Result<(), Failure> {
     match format {
         SecretFormat::Text => {
+            let made: TokenEntry = output::read(made)?;
             output::note(&format!(
                 "token '{}': {}; keep it now, it is shown this once",
-                text(made, "name"),
-                terms(made)
+                made.name,
+                terms(&made)
             ));
-            output::line(&text(made, "token"))
+            output::line(made.token.as_deref().unwrap_or_default())
         }
         SecretFormat::Json => output::print(Format::Json, made, |_| String::new()),
         SecretFormat::Yaml => output::print(Format::Yaml, made, |_| String::new()),
     }
 }
 
-fn terms(token: &Value) -> String {
-    let until = match token["expires_at"].as_str() {
+fn terms(token: &TokenEntry) -> String {
+    let until = match &token.expires_at {
         Some(time) => format!("until {time}"),
         None => "until it is revoked".to_owned(),
     };
-    let servers = match joined(token, "servers").as_str() {
+    let servers = match joined(token.servers.as_deref()).as_str() {
         "*" => "all servers".to_owned(),
         names => format!("servers {names}"),
     };
-    format!("{} on {servers} ({}), {until}", joined(token, "operations"), joined(token, "surfaces"))
+    let operations = joined(token.operations.as_deref());
+    format!("{operations} on {servers} ({}), {until}", joined(token.surfaces.as_deref()))
 }
 
-fn list(answer: &Value) -> String {
-    let row = |token: &Value| {
-        vec![
-            text(token, "name"),
-            text(token, "state"),
-            joined(token, "operations"),
-            joined(token, "servers"),
-            joined(token, "surfaces"),
-            or_dash(&token["profile"]),
-            or_dash(&token["expires_at"]),
-        ]
-    };
-    let rows: Vec<Vec<String>> = entries(answer, "tokens").iter().map(row).collect();
-    if rows.is_empty() {
+fn list(answer: &TokenList) -> String {
+    if answer.tokens.is_empty() {
         return "no tokens but the agent-token of the first start".to_owned();
     }
+    let row = |token: &TokenEntry| {
+        vec![
+            token.name.clone(),
+            token.state.clone(),
+            joined(token.operations.as_deref()),
+            joined(token.servers.as_deref()),
+            joined(token.surfaces.as_deref()),
+            or_dash(token.profile.as_ref().and_then(Option::as_deref)),
+            or_dash(token.expires_at.as_deref()),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.tokens.iter().map(row).collect();
     let head = ["token", "state", "operations", "servers", "surfaces", "profile", "expires"];
     table(&head, &rows)
 }
 
-fn joined(token: &Value, name: &str) -> String {
-    let words: Vec<&str> = entries(token, name).iter().filter_map(Value::as_str).collect();
-    words.join(",")
+fn joined(words: Option<&[String]>) -> String {
+    words.unwrap_or_default().join(",")
 }

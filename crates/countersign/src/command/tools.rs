@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 
+use admin::view::{
+    ApprovalRequest, ApprovedItems, ItemChoice, NamedItem, SwitchedTool, ToolEntry, ToolList,
+};
 use domain::signature::first_sentence;
 use domain::tool::ToolName;
+use domain::trust::ItemKind;
 use gateway::plan::Reach;
-use serde_json::{Value, json};
 
-use super::review;
+use super::review::{self, ToolChange};
 use crate::cli::{Format, Place, Tools};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
-use crate::output::{self, entries, fields, table, text};
+use crate::output::{self, fields, table};
 
 const PATH: &str = "/api/v1/tools";
 
@@ -27,12 +30,13 @@ pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
                 }
                 control.get(&path).await
             });
-            output::print(output, &answer.await?, list)
+            output::answer(output, &answer.await?, list).map(|_| ())
         }
         Tools::Search { query, limit, output } => {
             let query = encode(&query.join(" "));
             let path = format!("{PATH}?q={query}&limit={limit}");
-            output::print(output, &get(place, Reach::All, &path).await?, found)
+            let answer = get(place, Reach::All, &path).await?;
+            output::answer(output, &answer, found).map(|_| ())
         }
         Tools::Show { name, diff, output } => show(place, &name, diff, output).await,
         Tools::Approve { server: Some(server), .. } => approve(place, &server, None).await,
@@ -46,22 +50,20 @@ async fn show(place: &Place, name: &str, diff: bool, output: Format) -> Result<(
     let name = parse(name)?;
     let tool = get(place, Reach::Only(name.server.clone()), &path(&name)).await?;
     if diff {
-        output::print(
-            output,
-            &json!({"name": tool["name"], "status": tool["status"],
-            "change": tool["change"], "warnings": tool["warnings"], "diff": tool["diff"]}),
-            review::changes,
-        )
+        let tool = output::read(&tool)?;
+        output::print(output, &ToolChange::of(&tool), ToolChange::text)
     } else {
-        output::print(output, &tool, whole)
+        output::answer(output, &tool, whole).map(|_| ())
     }
 }
 
 async fn approve_named(place: &Place, names: &[String]) -> Result<(), Failure> {
-    let mut by_server: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    let mut by_server: BTreeMap<String, Vec<ItemChoice>> = BTreeMap::new();
     for name in names {
         let ToolName { server, tool } = parse(name)?;
-        by_server.entry(server).or_default().push(json!({"kind": "tool", "name": tool}));
+        let kind = Some(ItemKind::Tool.as_str().to_owned());
+        let item = NamedItem { kind, name: tool, fingerprint: None };
+        by_server.entry(server).or_default().push(ItemChoice::Named(item));
     }
     for (server, items) in by_server {
         approve(place, &server, Some(items)).await?;
@@ -70,12 +72,17 @@ async fn approve_named(place: &Place, names: &[String]) -> Result<(), Failure> {
 }
 
 /// Approves some items of a server, or all that wait, and says which.
-async fn approve(place: &Place, server: &str, items: Option<Vec<Value>>) -> Result<(), Failure> {
+async fn approve(
+    place: &Place,
+    server: &str,
+    items: Option<Vec<ItemChoice>>,
+) -> Result<(), Failure> {
     let path = format!("/api/v1/servers/{}/approve-items", encode(server));
-    let body = items.map_or_else(|| json!({}), |items| json!({"items": items}));
+    let body = ApprovalRequest { items };
     let approve = async |control: &Control| control.send_json(&path, &body).await;
     let answer = Control::with(place, Reach::Only(server.to_owned()), approve).await?;
-    output::line(&review::approved(server, &answer))
+    let answer: ApprovedItems = output::read(&answer)?;
+    output::line(&review::approved(server, &answer.approved))
 }
 
 async fn switch(place: &Place, name: &str, verb: &str) -> Result<(), Failure> {
@@ -83,9 +90,9 @@ async fn switch(place: &Place, name: &str, verb: &str) -> Result<(), Failure> {
     let path = format!("{}/{verb}", path(&name));
     let switch = async |control: &Control| control.post(&path).await;
     let tool = Control::with(place, Reach::Only(name.server.clone()), switch).await?;
-    let status = match text(&tool, "status") {
-        status if status.is_empty() => "not listed".to_owned(),
-        status => status,
+    let status = match output::read(&tool)? {
+        SwitchedTool::Listed(tool) => tool.status,
+        SwitchedTool::Unlisted { .. } => "not listed".to_owned(),
     };
     output::line(&output::plain(&format!("{verb}d tool '{name}': {status}")))
 }
@@ -102,60 +109,56 @@ fn path(name: &ToolName) -> String {
     format!("{PATH}/{}/{}", encode(&name.server), encode(&name.tool))
 }
 
-fn list(answer: &Value) -> String {
-    let row =
-        |tool: &Value| vec![text(tool, "name"), class(tool), text(tool, "status"), sentence(tool)];
-    match rows(answer, row) {
-        rows if rows.is_empty() => "no tools; 'countersign upstream list' says why".to_owned(),
-        rows => table(&["tool", "class", "status", "description"], &rows),
+fn list(answer: &ToolList) -> String {
+    if answer.tools.is_empty() {
+        return "no tools; 'countersign upstream list' says why".to_owned();
     }
-}
-
-fn found(answer: &Value) -> String {
-    let row = |tool: &Value| {
-        let score = tool["score"].as_f64().map_or("-".to_owned(), |score| format!("{score:.2}"));
-        let (name, call_with) = (text(tool, "name"), text(tool, "call_with"));
-        vec![score, name, call_with, text(tool, "status"), sentence(tool)]
+    let row = |tool: &ToolEntry| {
+        vec![tool.name.clone(), class(tool), tool.status.clone(), first_sentence(&tool.description)]
     };
-    match rows(answer, row) {
-        rows if rows.is_empty() => "no tool fits; try other words".to_owned(),
-        rows => table(&["score", "tool", "call with", "status", "description"], &rows),
+    let rows: Vec<Vec<String>> = answer.tools.iter().map(row).collect();
+    table(&["tool", "class", "status", "description"], &rows)
+}
+
+fn found(answer: &ToolList) -> String {
+    if answer.tools.is_empty() {
+        return "no tool fits; try other words".to_owned();
     }
+    let row = |tool: &ToolEntry| {
+        vec![
+            tool.score.map_or("-".to_owned(), |score| format!("{score:.2}")),
+            tool.name.clone(),
+            tool.call_with.clone(),
+            tool.status.clone(),
+            first_sentence(&tool.description),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.tools.iter().map(row).collect();
+    table(&["score", "tool", "call with", "status", "description"], &rows)
 }
 
-fn rows(answer: &Value, row: impl Fn(&Value) -> Vec<String>) -> Vec<Vec<String>> {
-    entries(answer, "tools").iter().map(row).collect()
-}
-
-fn sentence(tool: &Value) -> String {
-    first_sentence(&text(tool, "description"))
-}
-
-fn whole(tool: &Value) -> String {
+fn whole(tool: &ToolEntry) -> String {
     let mut lines = vec![
-        ("tool", text(tool, "name")),
-        ("source", text(tool, "source")),
+        ("tool", tool.name.clone()),
+        ("source", tool.source.clone()),
         ("class", class(tool)),
-        ("call with", text(tool, "call_with")),
-        ("status", text(tool, "status")),
+        ("call with", tool.call_with.clone()),
+        ("status", tool.status.clone()),
     ];
     for (name, member) in [
-        ("remedy", "remediation"),
-        ("change", "change"),
-        ("fingerprint", "fingerprint"),
-        ("approved", "approved_fingerprint"),
-        ("description", "description"),
+        ("remedy", &tool.remediation),
+        ("change", &tool.change),
+        ("fingerprint", &tool.fingerprint),
+        ("approved", &tool.approved_fingerprint),
     ] {
-        if tool[member].is_string() {
-            lines.push((name, text(tool, member)));
-        }
+        lines.extend(member.clone().map(|text| (name, text)));
     }
-    format!("{}{}\n\n{}", review::warnings(tool), fields(&lines), text(tool, "visible"))
+    lines.push(("description", tool.description.clone()));
+    let warnings = review::text_warnings(tool.warnings.as_deref().unwrap_or_default());
+    let visible = tool.visible.as_deref().unwrap_or_default();
+    format!("{warnings}{}\n\n{visible}", fields(&lines))
 }
 
-fn class(tool: &Value) -> String {
-    match tool["unverified"].as_bool() {
-        Some(true) => format!("{} (unverified)", text(tool, "class")),
-        _ => text(tool, "class"),
-    }
+fn class(tool: &ToolEntry) -> String {
+    if tool.unverified { format!("{} (unverified)", tool.class) } else { tool.class.clone() }
 }

@@ -1,13 +1,15 @@
 //! `countersign upstream list|get|add|remove|enable|disable|approve|quarantine|restart|logs`.
 
+use std::collections::BTreeMap;
+
+use admin::view::{InspectRequest, NewServer, ReviewItem, ServerEntry, ServerList, ServerLog};
 use gateway::plan::Reach;
-use serde_json::{Map, Value, json};
 
 use super::review;
 use crate::cli::{Add, Format, Place, Upstream};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
-use crate::output::{self, entries, fields, plain, table, text};
+use crate::output::{self, fields, plain, table};
 
 const PATH: &str = "/api/v1/servers";
 
@@ -17,11 +19,13 @@ const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
 pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     match verb {
         Upstream::List { output } => {
-            output::print(output, &get(place, Reach::All, PATH).await?, list)
+            let answer = get(place, Reach::All, PATH).await?;
+            output::answer(output, &answer, list).map(|_| ())
         }
         Upstream::Get { name, output } => {
             let path = format!("{PATH}/{}", encode(&name));
-            output::print(output, &get(place, Reach::Only(name), &path).await?, show)
+            let answer = get(place, Reach::Only(name), &path).await?;
+            output::answer(output, &answer, show).map(|_| ())
         }
         Upstream::Add(args) => add(place, args).await,
         Upstream::Remove { name } => remove(place, name).await,
@@ -35,7 +39,8 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
             // Whoever wants more gets all that is kept.
             let lines = lines.min(LINES_KEPT);
             let path = format!("{PATH}/{}/logs?limit={lines}", encode(&name));
-            output::print(output, &get(place, Reach::Only(name), &path).await?, logs)
+            let answer = get(place, Reach::Only(name), &path).await?;
+            output::answer(output, &answer, logs).map(|_| ())
         }
     }
 }
@@ -51,20 +56,22 @@ async fn add(place: &Place, args: Add) -> Result<(), Failure> {
     output::line(&format!("added server '{name}', quarantined"))
 }
 
-/// As an entry of `mcpServers`, with the name.
-fn entry(args: Add) -> Value {
-    let map = |pairs: Vec<(String, String)>| {
-        let pairs = pairs.into_iter().map(|(name, value)| (name, Value::from(value)));
-        Value::Object(pairs.collect::<Map<_, _>>())
-    };
+fn entry(args: Add) -> NewServer {
     let mut command = args.command.into_iter();
-    match (args.url, command.next()) {
-        (Some(url), _) => json!({"name": args.name, "url": url, "headers": map(args.header)}),
-        (None, program) => {
-            let rest: Vec<String> = command.collect();
-            json!({"name": args.name, "command": program, "args": rest, "env": map(args.env)})
-        }
+    let new = NewServer { name: args.name, ..NewServer::default() };
+    match args.url {
+        Some(_) => NewServer { url: args.url, headers: Some(map(args.header)), ..new },
+        None => NewServer {
+            command: command.next(),
+            args: Some(command.collect()),
+            env: Some(map(args.env)),
+            ..new
+        },
     }
+}
+
+fn map(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
+    pairs.into_iter().collect()
 }
 
 async fn remove(place: &Place, name: String) -> Result<(), Failure> {
@@ -78,27 +85,30 @@ async fn switch(place: &Place, name: String, verb: &str) -> Result<(), Failure> 
     let path = format!("{PATH}/{}/{verb}", encode(&name));
     let switch = async |control: &Control| control.post(&path).await;
     let server = Control::with(place, Reach::Only(name.clone()), switch).await?;
-    output::line(&format!("{verb}d server '{name}': {}", text(&server, "state")))
+    let server: ServerEntry = output::read(&server)?;
+    output::line(&format!("{verb}d server '{name}': {}", server.state))
 }
 
 async fn approve(place: &Place, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
     let approve = async |control: &Control| control.post(&path).await;
     let answer = Control::with(place, Reach::Only(name.clone()), approve).await?;
-    output::print(output, &answer, |answer| {
-        format!("approved server '{name}'\n{}", review::approved(&name, answer))
-    })
+    let told = |server: &ServerEntry| {
+        let approved = server.approved.as_deref().unwrap_or_default();
+        format!("approved server '{name}'\n{}", review::approved(&name, approved))
+    };
+    output::answer(output, &answer, told).map(|_| ())
 }
 
 async fn inspect(place: &Place, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
-    let body = json!({"inspect": true});
+    let body = InspectRequest { inspect: Some(true) };
     let inspect = async |control: &Control| control.send_json(&path, &body).await;
     let answer = Control::with(place, Reach::Only(name), inspect).await?;
-    output::print(output, &answer, inspected)?;
-    match answer["error"].as_str() {
+    output::answer(output, &answer, inspected)?;
+    match output::read::<ServerEntry>(&answer)?.error {
         Some(reason) => {
-            Err(Failure::call(format!("the server could not be asked: {}", plain(reason))))
+            Err(Failure::call(format!("the server could not be asked: {}", plain(&reason))))
         }
         None => Ok(()),
     }
@@ -117,99 +127,96 @@ async fn restart(place: &Place, name: String) -> Result<(), Failure> {
     output::line(&format!("restarting '{name}'"))
 }
 
-fn list(answer: &Value) -> String {
-    let row = |server: &Value| {
-        vec![
-            text(server, "name"),
-            text(server, "state"),
-            text(server, "transport"),
-            counts(server),
-            text(server, "error"),
-        ]
-    };
-    let rows: Vec<Vec<String>> = entries(answer, "servers").iter().map(row).collect();
-    if rows.is_empty() {
+fn list(answer: &ServerList) -> String {
+    if answer.servers.is_empty() {
         return "no servers; add one with 'countersign upstream add', or name it in the config"
             .to_owned();
     }
+    let row = |server: &ServerEntry| {
+        vec![
+            server.name.clone(),
+            server.state.clone(),
+            server.transport.clone(),
+            counts(server),
+            server.error.clone().unwrap_or_default(),
+        ]
+    };
+    let rows: Vec<Vec<String>> = answer.servers.iter().map(row).collect();
     table(&["server", "state", "transport", "tools", "error"], &rows)
 }
 
-fn show(server: &Value) -> String {
+fn show(server: &ServerEntry) -> String {
     let mut lines = vec![
-        ("server", text(server, "name")),
-        ("state", text(server, "state")),
-        ("origin", text(server, "origin")),
-        ("transport", text(server, "transport")),
+        ("server", server.name.clone()),
+        ("state", server.state.clone()),
+        ("origin", server.origin.clone().unwrap_or_default()),
+        ("transport", server.transport.clone()),
     ];
     for (name, words) in [
         ("command", command(server)),
-        ("env", joined(server, "env")),
-        ("url", text(server, "url")),
-        ("headers", joined(server, "headers")),
+        ("env", joined(server.env.as_deref())),
+        ("url", server.url.clone().unwrap_or_default()),
+        ("headers", joined(server.headers.as_deref())),
     ] {
         if !words.is_empty() {
             lines.push((name, words));
         }
     }
     lines.extend([("tools", counts(server)), ("pending", waiting(server))]);
-    if server["error"].is_string() {
-        lines.push(("error", text(server, "error")));
+    if let Some(error) = &server.error {
+        lines.push(("error", error.clone()));
     }
-    format!("{}{}", review::warnings(server), fields(&lines))
+    let warnings = server.warnings.iter().map(|warning| (&*warning.kind, &*warning.text));
+    format!("{}{}", review::warnings(warnings), fields(&lines))
 }
 
-fn command(server: &Value) -> String {
-    format!("{} {}", text(server, "command"), joined(server, "args")).trim().to_owned()
+fn command(server: &ServerEntry) -> String {
+    let program = server.command.as_deref().unwrap_or_default();
+    format!("{program} {}", joined(server.args.as_deref())).trim().to_owned()
 }
 
-fn joined(server: &Value, name: &str) -> String {
-    let words: Vec<&str> = entries(server, name).iter().filter_map(Value::as_str).collect();
-    words.join(" ")
+fn joined(words: Option<&[String]>) -> String {
+    words.unwrap_or_default().join(" ")
 }
 
-fn waiting(server: &Value) -> String {
-    match server["instructions_pending"].as_bool() {
-        Some(true) => format!("{} (with the instructions)", server["pending"]),
-        _ => server["pending"].to_string(),
+fn waiting(server: &ServerEntry) -> String {
+    let count = server.pending.map_or("null".to_owned(), |count| count.to_string());
+    match server.instructions_pending {
+        Some(true) => format!("{count} (with the instructions)"),
+        _ => count,
     }
 }
 
 /// Each thing that the server lists, as a person should see it before it is approved.
-fn inspected(server: &Value) -> String {
-    let item = |item: &Value| {
-        let waits =
-            if item["change"].is_string() { text(item, "change") } else { "approved".into() };
-        let head = match text(item, "kind").as_str() {
+fn inspected(server: &ServerEntry) -> String {
+    let item = |item: &ReviewItem| {
+        let waits = item.change.as_deref().unwrap_or("approved");
+        let head = match item.kind.as_str() {
             "instructions" => format!("instructions ({waits})"),
-            kind => format!("{kind} {} ({waits})", text(item, "name")),
+            kind => format!("{kind} {} ({waits})", item.name),
         };
         let text: Vec<String> =
-            text(item, "visible").lines().map(|line| format!("  {}", plain(line))).collect();
-        format!("{}\n{}{}", plain(&head), review::warnings(item), text.join("\n"))
+            item.visible.lines().map(|line| format!("  {}", plain(line))).collect();
+        let warnings = review::text_warnings(&item.warnings);
+        format!("{}\n{warnings}{}", plain(&head), text.join("\n"))
     };
-    let items: Vec<String> = entries(server, "items").iter().map(item).collect();
+    let items: Vec<String> = server.items.iter().flatten().map(item).collect();
     format!("{}\n\n{}", show(server), items.join("\n\n"))
 }
 
-fn logs(answer: &Value) -> String {
-    entries(answer, "lines")
-        .iter()
-        .filter_map(Value::as_str)
-        .map(plain)
-        .collect::<Vec<_>>()
-        .join("\n")
+fn logs(answer: &ServerLog) -> String {
+    answer.lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
 }
 
 /// `12`, or `12 (9 callable, 3 disabled_by_config)` where some are locked.
-fn counts(server: &Value) -> String {
-    let total = server["tool_count"].to_string();
-    match server["tools"].as_object() {
+fn counts(server: &ServerEntry) -> String {
+    let total = server.tool_count;
+    match &server.tools {
         Some(counts) => {
             let parts: Vec<String> =
                 counts.iter().map(|(status, count)| format!("{count} {status}")).collect();
             format!("{total} ({})", parts.join(", "))
         }
-        None => total,
+        None => total.to_string(),
     }
 }

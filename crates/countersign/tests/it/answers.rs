@@ -55,6 +55,9 @@ fn steady(value: &mut Value, dir: &str) {
             if let Some(at) = text.find("#code=") {
                 text.truncate(at);
                 *text = "<address>/#code=<code>".to_owned();
+            } else if let Some(at) = text.find("failed to lookup address") {
+                // How the machine says it.
+                text.truncate(at);
             } else if known.parse::<jiff::Timestamp>().is_ok() {
                 *text = "<time>".to_owned();
             } else if text.starts_with("did:key:") {

@@ -218,7 +218,7 @@ async fn long_every_answer_is_as_it_is_described() {
 async fn an_answer_that_is_not_described_is_noticed() {
     let gate = filled().await;
     let mut document = document(&gate).await;
-    let server = &mut document["components"]["schemas"]["Server"];
+    let server = &mut document["components"]["schemas"]["ServerEntry"];
     server["properties"].as_object_mut().unwrap().remove("transport").unwrap();
     server["required"].as_array_mut().unwrap().retain(|name| name != "transport");
     let asking = tokio::spawn(async move { asked(&gate, &document, "fuzzing", 1).await });

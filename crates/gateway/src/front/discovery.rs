@@ -26,7 +26,7 @@ use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
 
 pub(crate) use servers::no_such_server;
-pub use servers::{server_entry, servers};
+pub use servers::{ServerOutline, server, servers};
 
 const INSTRUCTIONS: &str = "Countersign stands between you and the tools of several servers. \
     Find tools with retrieve_tools, then call them with call_tool_read, call_tool_write or \

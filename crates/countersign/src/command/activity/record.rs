@@ -1,11 +1,10 @@
 //! Records for people: a line each, or all parts of one.
 
+use admin::view::{ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::output::{
-    cut, entries, fields, local_time, milliseconds, or_dash, plain, pretty, table, text,
-};
+use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, pretty, table};
 
 /// How lines look to whoever reads them.
 pub(super) struct Looks {
@@ -21,40 +20,38 @@ const AGENT_WIDTH: usize = 32;
 const TOOL_WIDTH: usize = 48;
 const TARGET_WIDTH: usize = 60;
 
-pub(super) fn list(answer: &Value, looks: &Looks) -> String {
-    let rows: Vec<Vec<String>> =
-        entries(answer, "activities").iter().map(|record| row(record, looks)).collect();
-    if rows.is_empty() {
+pub(super) fn list(records: &[ActivityRecord], looks: &Looks) -> String {
+    if records.is_empty() {
         return "nothing recorded that fits".to_owned();
     }
+    let rows: Vec<Vec<String>> = records.iter().map(|record| row(record, looks)).collect();
     table(&COLUMNS, &rows)
 }
 
-pub(super) fn row(record: &Value, looks: &Looks) -> Vec<String> {
+pub(super) fn row(record: &ActivityRecord, looks: &Looks) -> Vec<String> {
     vec![
-        local_time(&text(record, "timestamp"), &looks.now),
-        cut(&or_dash(&record["agent"]["name"]), AGENT_WIDTH),
+        local_time(&record.timestamp, &looks.now),
+        cut(&or_dash(Some(&record.agent.name)), AGENT_WIDTH),
         cut(&tool(record), TOOL_WIDTH),
-        intent(record, looks),
+        intent(&record.metadata, looks),
         status(record),
-        milliseconds(&record["duration_ms"]),
-        cut(&target(record), TARGET_WIDTH),
-        text(record, "id"),
+        milliseconds(record.duration_ms),
+        cut(&target(record.target.as_ref()), TARGET_WIDTH),
+        record.id.clone(),
     ]
 }
 
 /// The tool that was called, or what somebody decided about what.
-fn tool(record: &Value) -> String {
-    let (server, tool) = (text(record, "server_name"), text(record, "tool_name"));
+fn tool(record: &ActivityRecord) -> String {
+    let (server, tool) = (&record.server_name, &record.tool_name);
     let name = match (server.is_empty(), tool.is_empty()) {
-        (true, _) => tool,
-        (false, true) => server,
+        (true, _) => tool.clone(),
+        (false, true) => server.clone(),
         (false, false) => format!("{server}:{tool}"),
     };
-    match record["metadata"]["decision"].as_str() {
+    match &record.metadata.decision {
         Some(decision) if name.is_empty() => {
-            let kind = text(record, "type");
-            format!("{decision} {}", kind.trim_end_matches("_change"))
+            format!("{decision} {}", record.kind.trim_end_matches("_change"))
         }
         Some(decision) => format!("{decision} {name}"),
         None => name,
@@ -62,12 +59,12 @@ fn tool(record: &Value) -> String {
 }
 
 /// What was declared, and in brackets what it was taken for where that is something else.
-fn intent(record: &Value, looks: &Looks) -> String {
-    let metadata = &record["metadata"];
-    let Some(declared) = metadata["intent"]["operation_type"].as_str() else {
+fn intent(metadata: &CallMetadata, looks: &Looks) -> String {
+    let intent = metadata.intent.as_ref();
+    let Some(declared) = intent.and_then(|intent| intent.operation_type.as_deref()) else {
         return "-".to_owned();
     };
-    let word = match metadata["effective_class"].as_str() {
+    let word = match metadata.effective_class.as_deref() {
         Some(effective) if effective != declared => format!("{declared} ({effective})"),
         Some(_) | None => declared.to_owned(),
     };
@@ -84,82 +81,80 @@ fn icon(declared: &str) -> char {
     }
 }
 
-fn status(record: &Value) -> String {
-    match record["error_code"].as_str() {
-        Some(code) => format!("{} {code}", text(record, "status")),
-        None => text(record, "status"),
+fn status(record: &ActivityRecord) -> String {
+    match &record.error_code {
+        Some(code) => format!("{} {code}", record.status),
+        None => record.status.clone(),
     }
 }
 
-fn target(record: &Value) -> String {
-    match &record["target"] {
-        Value::Null => "-".to_owned(),
-        target => format!("{} {}", text(target, "system"), text(target, "resource")),
+pub(crate) fn target(target: Option<&TouchedResource>) -> String {
+    match target {
+        None => "-".to_owned(),
+        Some(target) => format!("{} {}", target.system, target.resource),
     }
 }
 
-pub(super) fn show(record: &Value) -> String {
-    let metadata = &record["metadata"];
+pub(super) fn show(record: &ActivityRecord) -> String {
+    let metadata = &record.metadata;
     let mut parts = vec![general(record)];
     parts.push(section("intent", &intent_fields(metadata)));
-    parts.push(section("agent", &agent_fields(record)));
-    let target = &record["target"];
-    if !target.is_null() {
-        let lines = [("system", text(target, "system")), ("resource", text(target, "resource"))];
+    parts.push(section("agent", &agent_fields(&record.agent)));
+    if let Some(target) = &record.target {
+        let lines = [("system", target.system.clone()), ("resource", target.resource.clone())];
         parts.push(section("target", &lines));
     }
     parts.push(section("verdict", &verdict_fields(record)));
-    parts.push(payload("arguments", &record["arguments"], &metadata["arguments_bytes"]));
-    let response = payload("response", &record["response"], &metadata["response_bytes"]);
-    let is_cut = record["response_truncated"] == true;
+    parts.push(payload("arguments", record.arguments.as_ref(), metadata.arguments_bytes));
+    let response = payload("response", record.response.as_ref(), metadata.response_bytes);
+    let is_cut = record.response_truncated == Some(true);
     parts.push(if is_cut { format!("{response}\n  (cut: no more is kept)") } else { response });
     parts.join("\n\n")
 }
 
-fn general(record: &Value) -> String {
+fn general(record: &ActivityRecord) -> String {
     fields(&[
-        ("id", text(record, "id")),
-        ("time", text(record, "timestamp")),
-        ("type", text(record, "type")),
+        ("id", record.id.clone()),
+        ("time", record.timestamp.clone()),
+        ("type", record.kind.clone()),
         ("tool", tool(record)),
-        ("status", text(record, "status")),
-        ("duration", milliseconds(&record["duration_ms"])),
-        ("source", format!("{} ({})", text(record, "source"), text(record, "surface"))),
-        ("session", or_dash(&record["session_id"])),
-        ("request", or_dash(&record["request_id"])),
-        ("receipt", or_dash(&record["receipt_id"])),
-        ("trace", or_dash(&record["metadata"]["trace_id"])),
+        ("status", record.status.clone()),
+        ("duration", milliseconds(record.duration_ms)),
+        ("source", format!("{} ({})", record.source, record.surface)),
+        ("session", or_dash(record.session_id.as_deref())),
+        ("request", or_dash(record.request_id.as_deref())),
+        ("receipt", or_dash(record.receipt_id.as_deref())),
+        ("trace", or_dash(record.metadata.trace_id.as_deref())),
     ])
 }
 
-fn intent_fields(metadata: &Value) -> [(&'static str, String); 5] {
-    let intent = &metadata["intent"];
-    let unverified = if metadata["unverified"] == true { " (unverified)" } else { "" };
+fn intent_fields(metadata: &CallMetadata) -> [(&'static str, String); 5] {
+    let intent = metadata.intent.as_ref();
+    let unverified = if metadata.unverified { " (unverified)" } else { "" };
     [
-        ("operation", or_dash(&intent["operation_type"])),
-        ("sensitivity", or_dash(&intent["data_sensitivity"])),
-        ("reason", or_dash(&intent["reason"])),
-        ("called with", or_dash(&metadata["tool_variant"])),
-        ("class", format!("{}{unverified}", or_dash(&metadata["effective_class"]))),
+        ("operation", or_dash(intent.and_then(|intent| intent.operation_type.as_deref()))),
+        ("sensitivity", or_dash(intent.and_then(|intent| intent.data_sensitivity.as_deref()))),
+        ("reason", or_dash(intent.and_then(|intent| intent.reason.as_deref()))),
+        ("called with", or_dash(metadata.tool_variant.as_deref())),
+        ("class", format!("{}{unverified}", or_dash(metadata.effective_class.as_deref()))),
     ]
 }
 
-fn agent_fields(record: &Value) -> [(&'static str, String); 3] {
-    let agent = &record["agent"];
+fn agent_fields(agent: &CallingAgent) -> [(&'static str, String); 3] {
     [
-        ("name", or_dash(&agent["name"])),
-        ("client", or_dash(&agent["client"])),
-        ("token", or_dash(&agent["token"])),
+        ("name", or_dash(Some(&agent.name))),
+        ("client", or_dash(Some(&agent.client))),
+        ("token", or_dash(Some(&agent.token))),
     ]
 }
 
-fn verdict_fields(record: &Value) -> Vec<(&'static str, String)> {
+fn verdict_fields(record: &ActivityRecord) -> Vec<(&'static str, String)> {
     let mut lines = vec![
-        ("code", or_dash(&record["error_code"])),
-        ("message", or_dash(&record["error_message"])),
+        ("code", or_dash(record.error_code.as_deref())),
+        ("message", or_dash(record.error_message.as_deref())),
     ];
-    let warnings = entries(&record["metadata"], "warnings").iter().filter_map(Value::as_str);
-    lines.extend(warnings.map(|warning| ("warning", warning.to_owned())));
+    let warnings = record.metadata.warnings.iter();
+    lines.extend(warnings.map(|warning| ("warning", warning.clone())));
     lines
 }
 
@@ -168,13 +163,13 @@ fn section(name: &str, lines: &[(&str, String)]) -> String {
 }
 
 /// JSON as it is kept, or the text that is left of it.
-fn payload(name: &str, value: &Value, bytes: &Value) -> String {
+fn payload(name: &str, value: Option<&Value>, bytes: u64) -> String {
     let shown = match value {
-        Value::Null => "(not kept)".to_owned(),
-        Value::String(text) => text.lines().map(plain).collect::<Vec<_>>().join("\n"),
-        json => pretty(json),
+        None | Some(Value::Null) => "(not kept)".to_owned(),
+        Some(Value::String(text)) => text.lines().map(plain).collect::<Vec<_>>().join("\n"),
+        Some(json) => pretty(json),
     };
-    format!("{name} ({} bytes)\n{}", bytes.as_u64().unwrap_or_default(), indented(&shown))
+    format!("{name} ({bytes} bytes)\n{}", indented(&shown))
 }
 
 fn indented(text: &str) -> String {
@@ -186,13 +181,14 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+    use crate::output::read;
 
     fn looks(has_icons: bool) -> Looks {
         Looks { has_icons, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() }
     }
 
-    fn record() -> Value {
-        json!({"id": "0197", "type": "tool_call", "source": "mcp", "surface": "call_tool",
+    fn record() -> ActivityRecord {
+        let record = json!({"id": "0197", "type": "tool_call", "source": "mcp", "surface": "call_tool",
             "server_name": "fs", "tool_name": "drop\u{1b}[1m", "status": "error",
             "error_code": "TIMEOUT", "error_message": "too\nlate", "duration_ms": 12.3,
             "timestamp": "2026-02-03T09:08:07.123Z", "session_id": null, "request_id": "7",
@@ -203,23 +199,23 @@ mod tests {
                 "effective_class": "destructive", "unverified": true, "warnings": ["careful"],
                 "trace_id": "t", "arguments_bytes": 9, "response_bytes": 5},
             "arguments": {"path": "\u{202e}a"}, "response": "cut\u{1b}\noff",
-            "response_truncated": true})
+            "response_truncated": true});
+        read(&record).unwrap()
     }
 
     #[test]
     fn a_line_says_who_did_what_with_which_intent() {
         let line = "09:08:07  claude#1  fs:drop\u{fffd}[1m  write (destructive)  error TIMEOUT  \
                     12 ms     fs /a   0197";
-        let answer = json!({"activities": [record()]});
-        let shown = list(&answer, &looks(false));
+        let shown = list(&[record()], &looks(false));
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
-        assert!(list(&answer, &looks(true)).contains("  ● write (destructive)  "));
+        assert!(list(&[record()], &looks(true)).contains("  ● write (destructive)  "));
         let mut undeclared = record();
-        undeclared["metadata"].as_object_mut().unwrap().remove("intent");
-        undeclared["target"] = Value::Null;
+        undeclared.metadata.intent = None;
+        undeclared.target = None;
         assert_eq!(row(&undeclared, &looks(true))[3], "-");
         assert_eq!(row(&undeclared, &looks(true))[6], "-");
-        assert_eq!(list(&json!({"activities": []}), &looks(true)), "nothing recorded that fits");
+        assert_eq!(list(&[], &looks(true)), "nothing recorded that fits");
     }
 
     #[test]

@@ -1,61 +1,55 @@
 //! Counts of what was done, as tables.
 
-use serde_json::Value;
+use admin::view::ActivitySummary;
+use serde_json::{Map, Value};
 
-use crate::output::{entries, fields, milliseconds, or_dash, table, text};
+use crate::output::{fields, milliseconds, or_dash, table};
 
 /// Rows of each table; the JSON holds more.
 const ROWS_MAX: usize = 10;
 
-pub(super) fn tables(answer: &Value) -> String {
-    let duration = &answer["duration_ms"];
+pub(super) fn tables(summary: &ActivitySummary) -> String {
+    let (median, p95) = (summary.duration_ms.p50, summary.duration_ms.p95);
     let head = fields(&[
-        ("period", format!("{}, until {}", text(answer, "period"), text(answer, "end"))),
-        ("calls", answer["calls"].to_string()),
-        ("by status", statuses(&answer["by_status"])),
-        (
-            "duration",
-            format!(
-                "{} median, {} p95",
-                milliseconds(&duration["p50"]),
-                milliseconds(&duration["p95"])
-            ),
-        ),
+        ("period", format!("{}, until {}", summary.period, summary.end)),
+        ("calls", summary.calls.to_string()),
+        ("by status", statuses(&summary.by_status)),
+        ("duration", format!("{} median, {} p95", milliseconds(median), milliseconds(p95))),
     ]);
-    let tool = |entry: &Value| format!("{}:{}", text(entry, "server"), text(entry, "tool"));
     let tables = [
-        counted(answer, "by_server", "server", |entry| or_dash(&entry["server"])),
-        counted(answer, "by_tool", "tool", tool),
-        counted(answer, "by_intent", "intent", |entry| or_dash(&entry["intent_type"])),
-        counted(answer, "by_agent", "agent", |entry| or_dash(&entry["agent"])),
+        counted("server", &summary.by_server, |of| {
+            (or_dash(Some(&of.server)), [of.calls, of.errors, of.blocked])
+        }),
+        counted("tool", &summary.by_tool, |of| {
+            (format!("{}:{}", of.server, of.tool), [of.calls, of.errors, of.blocked])
+        }),
+        counted("intent", &summary.by_intent, |of| {
+            (or_dash(Some(&of.intent_type)), [of.calls, of.errors, of.blocked])
+        }),
+        counted("agent", &summary.by_agent, |of| {
+            (or_dash(Some(&of.agent)), [of.calls, of.errors, of.blocked])
+        }),
     ];
     std::iter::once(head).chain(tables.into_iter().flatten()).collect::<Vec<_>>().join("\n\n")
 }
 
-fn statuses(counts: &Value) -> String {
-    let counts = counts.as_object().into_iter().flatten();
-    let seen = counts.filter(|(_, count)| **count != 0);
+fn statuses(counts: &Map<String, Value>) -> String {
+    let seen = counts.iter().filter(|(_, count)| **count != 0);
     let words: Vec<String> = seen.map(|(status, count)| format!("{count} {status}")).collect();
     if words.is_empty() { "-".to_owned() } else { words.join(", ") }
 }
 
-fn counted(
-    answer: &Value,
-    list: &str,
-    head: &str,
-    name: impl Fn(&Value) -> String,
-) -> Option<String> {
-    let entries = entries(answer, list);
-    let row = |entry: &Value| {
-        let counts = ["calls", "errors", "blocked"].map(|count| entry[count].to_string());
-        std::iter::once(name(entry)).chain(counts).collect()
+fn counted<T>(head: &str, groups: &[T], row: impl Fn(&T) -> (String, [u64; 3])) -> Option<String> {
+    let cells = |group: &T| {
+        let (name, counts) = row(group);
+        std::iter::once(name).chain(counts.map(|count| count.to_string())).collect()
     };
-    let rows: Vec<Vec<String>> = entries.iter().take(ROWS_MAX).map(row).collect();
+    let rows: Vec<Vec<String>> = groups.iter().take(ROWS_MAX).map(cells).collect();
     if rows.is_empty() {
         return None;
     }
     let table = table(&[head, "calls", "errors", "blocked"], &rows);
-    match entries.len().saturating_sub(ROWS_MAX) {
+    match groups.len().saturating_sub(ROWS_MAX) {
         0 => Some(table),
         more => Some(format!("{table}\n({more} more with -o json)")),
     }
@@ -70,12 +64,13 @@ mod tests {
     #[test]
     fn counts_are_tables_and_long_ones_are_cut() {
         let tool = |index: usize| json!({"server": "s", "tool": format!("t{index}"), "calls": 3, "errors": 2, "blocked": 1});
-        let answer = json!({"period": "1h", "end": "2026-02-03T12:00:00Z", "calls": 36,
+        let answer = json!({"period": "1h", "start": "2026-02-03T11:00:00Z",
+            "end": "2026-02-03T12:00:00Z", "calls": 36, "buckets": [], "bucket_seconds": 60,
             "by_status": {"success": 30, "error": 6, "blocked": 0},
             "by_server": [{"server": "s", "calls": 36, "errors": 6, "blocked": 0}],
             "by_tool": (0..12).map(tool).collect::<Vec<_>>(), "by_intent": [], "by_agent": [],
             "duration_ms": {"p50": 1.5, "p95": null}});
-        let shown = tables(&answer);
+        let shown = tables(&crate::output::read(&answer).unwrap());
         assert!(shown.contains("by status  30 success, 6 error\n"), "{shown}");
         assert!(shown.contains("duration   1.5 ms median, - p95\n"), "{shown}");
         assert!(

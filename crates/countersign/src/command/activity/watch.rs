@@ -3,6 +3,7 @@
 
 use std::time::Duration;
 
+use admin::view::ActivityEvent;
 use axum::body::Body;
 use axum::http::HeaderName;
 use http_body_util::BodyExt;
@@ -93,17 +94,15 @@ impl Screen<'_> {
     }
 
     fn line(&self, kind: Option<&str>, data: &str) -> Option<String> {
-        let value: Value = serde_json::from_str(data).ok()?;
-        let record = &value["record"];
-        let wanted = kind == Some("activity")
-            && (self.args.starts || value["phase"] != "start")
-            && self.args.filters.fits(record);
-        if !wanted {
+        if kind != Some("activity") {
             return None;
         }
-        Some(match self.args.output {
+        let value: Value = serde_json::from_str(data).ok()?;
+        let ActivityEvent { phase, record } = output::read(&value).ok()?;
+        let wanted = (self.args.starts || phase != "start") && self.args.filters.fits(&record);
+        wanted.then(|| match self.args.output {
             WatchFormat::Json => compact(&value),
-            WatchFormat::Table => columns(&row(record, self.looks)),
+            WatchFormat::Table => columns(&row(&record, self.looks)),
         })
     }
 
@@ -145,9 +144,16 @@ mod tests {
             Looks { has_icons: false, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() };
         let args = Watch { filters: Filters::default(), starts: false, output: WatchFormat::Json };
         let mut screen = Screen { args, looks: &looks, last_id: None };
-        let start =
-            json!({"phase": "start", "record": {"id": "1", "server_name": "s"}}).to_string();
-        let end = json!({"phase": "end", "record": {"id": "1", "server_name": "s"}}).to_string();
+        let event = |phase: &str| {
+            let record = json!({"id": "1", "type": "tool_call", "source": "mcp",
+                "surface": "discovery", "server_name": "s", "tool_name": "t", "status": "success",
+                "timestamp": "2026-02-03T09:08:07Z",
+                "agent": {"name": "a", "client": "c", "token": "t"},
+                "metadata": {"unverified": false, "warnings": [], "arguments_bytes": 2,
+                    "response_bytes": 2}});
+            json!({"phase": phase, "record": record}).to_string()
+        };
+        let [start, end] = ["start", "end"].map(event);
         assert_eq!(screen.line(Some("activity"), &start), None);
         assert_eq!(screen.line(Some("activity"), &end).as_ref(), Some(&end));
         assert_eq!(screen.line(Some("server"), &end), None);

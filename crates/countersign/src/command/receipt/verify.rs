@@ -6,10 +6,10 @@ use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use admin::view::{ChainList, ChainReport, LedgerReport};
 use receipt::PublicKey;
 use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
-use serde_json::{Value, json};
 use store::query::{Age, Reader, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
@@ -19,7 +19,7 @@ use crate::command::keys;
 use crate::control::Control;
 use crate::exit::{BROKEN, Failure, NOT_CHECKED};
 use crate::home::Home;
-use crate::output::{self, entries, note, table, text};
+use crate::output::{self, note, table};
 use gateway::plan::Reach;
 
 /// Bytes of one line of an export: ten times what a receipt can hold.
@@ -44,13 +44,9 @@ pub(super) async fn run(place: &Place, args: Verify) -> Result<(), Failure> {
         }
         (None, None) => of_home(place, args).await?,
     };
-    let answer = json!({
-        "valid": reports.iter().all(|report| report.valid),
-        "receipts": reports.iter().map(|report| report.length).sum::<u64>(),
-        "chains": reports,
-    });
-    output::print(format, &answer, list)?;
-    match broken(&reports) {
+    let broken = broken(&reports);
+    output::print(format, &LedgerReport::new(reports), list)?;
+    match broken {
         None => Ok(()),
         Some(words) => Err(Failure::with_status(BROKEN, words)),
     }
@@ -69,13 +65,14 @@ async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
     loop {
         let settling = async |control: &Control| control.get("/api/v1/chains").await;
         let chains = Control::with(place, Reach::Nothing, settling).await;
-        let chains = chains.unwrap_or_else(|failure| {
+        let chains = chains.and_then(|answer| output::read(&answer));
+        let ChainList { chains } = chains.unwrap_or_else(|failure| {
             tracing::warn!("reading the ledger as it is: {}", failure.message());
-            Value::Null
+            ChainList { chains: Vec::new() }
         });
         let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
         let reports = off_thread(move || of_ledger(&args, &home, &file, Age::Settled)).await?;
-        let is_open = entries(&chains, "chains").iter().any(|chain| chain["status"] == "open");
+        let is_open = chains.iter().any(|chain| chain.status.as_deref() == Some("open"));
         let Some(pause) = patience.take().filter(|_| is_open && broken(&reports).is_some()) else {
             return Ok(reports);
         };
@@ -172,23 +169,22 @@ fn finish(
     Ok(outcome.reports)
 }
 
-fn list(answer: &Value) -> String {
-    let chains = entries(answer, "chains");
-    if chains.is_empty() {
+fn list(report: &LedgerReport) -> String {
+    if report.chains.is_empty() {
         return "no receipts yet".to_owned();
     }
-    let row = |chain: &Value| {
-        let status = match text(chain, "status").as_str() {
+    let row = |chain: &ChainReport| {
+        let status = match chain.status.as_str() {
             "unknown" => "not ended".to_owned(),
             known => known.to_owned(),
         };
-        let result = match chain["error"].as_str() {
+        let result = match &chain.error {
             None => "whole".to_owned(),
             Some(error) => format!("BROKEN: {error}"),
         };
-        vec![text(chain, "chain_id"), chain["length"].to_string(), status, result]
+        vec![chain.chain_id.clone(), chain.length.to_string(), status, result]
     };
-    let rows: Vec<Vec<String>> = chains.iter().map(row).collect();
+    let rows: Vec<Vec<String>> = report.chains.iter().map(row).collect();
     table(&["chain", "receipts", "status", "result"], &rows)
 }
 

@@ -8,7 +8,8 @@ use domain::ledger::redaction::{REDACTED, Redactor};
 use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
 use runner::openai::Settings;
 use runner::step;
-use serde_json::{Value, json};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value, json};
 use tools::builtin::Workspace;
 use workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
 use workflow::{State, Workflow};
@@ -36,7 +37,8 @@ pub(super) async fn show(
         if !matches!(state.type_name(), "terminal" | "parallel") {
             let number = steps.len();
             let private = crate::step::folder_of(home.path(), number);
-            let mut step = step_of(&machine, state, &private).await;
+            let planned = step_of(&machine, state, &private).await;
+            let mut step = serde_json::to_value(planned).map_err(undescribed)?;
             redactor.value(&mut step);
             steps.push(step);
         }
@@ -44,43 +46,118 @@ pub(super) async fn show(
     match format {
         RunFormat::Quiet => Ok(()),
         RunFormat::Json => {
-            let plan = json!({"workflow": workflow.name, "steps": steps});
-            output::line(&output::pretty(&plan))
+            output::line(&output::pretty(&Plan { workflow: &workflow.name, steps: &steps }))
         }
         RunFormat::Text => {
-            let texts: Vec<String> = steps.iter().map(words).collect();
+            let texts = steps.iter().map(|step| PlannedStep::deserialize(step).map(words));
+            let texts = texts.collect::<Result<Vec<String>, _>>().map_err(undescribed)?;
             output::line(&texts.join("\n\n"))
         }
     }
 }
 
+fn undescribed(error: serde_json::Error) -> Failure {
+    Failure::system(format!("a step cannot be described: {error}"))
+}
+
+#[derive(Serialize)]
+struct Plan<'a> {
+    workflow: &'a str,
+    /// Planned steps, without the secrets that stand in them.
+    steps: &'a [Value],
+}
+
+/// What a step would start; which members it has depends on its type. Members that are not read
+/// again are for programs alone.
+#[derive(Default, Serialize, Deserialize)]
+struct PlannedStep {
+    state: String,
+    #[serde(rename = "type")]
+    kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    provider: Option<String>,
+    /// Why it is not known what would be started: a text or several.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    unknown: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    operation: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    inputs: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    model: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    has_key: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    stream: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    max_turns: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    argv: Option<Vec<String>>,
+    /// Null where it is the folder that the run is started in.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    dir: Option<Option<PathBuf>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env: Option<Map<String, Value>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    env_removed: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    files: Option<Vec<PlannedFile>>,
+    #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
+    links: Option<Vec<PlannedLink>>,
+    /// Null where nothing is written to it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stdin_bytes: Option<Option<usize>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    isolation: Option<String>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct PlannedFile {
+    path: PathBuf,
+    content: String,
+}
+
+#[derive(Serialize)]
+struct PlannedLink {
+    path: PathBuf,
+    to: PathBuf,
+}
+
 /// A step as it would be run first. What depends on earlier steps cannot be known.
-async fn step_of(machine: &Machine, state: &State, private: &Path) -> Value {
-    let mut told = json!({"state": state.name, "type": state.type_name()});
+async fn step_of(machine: &Machine, state: &State, private: &Path) -> PlannedStep {
+    let step = PlannedStep {
+        state: state.name.clone(),
+        kind: state.type_name().to_owned(),
+        ..PlannedStep::default()
+    };
     match machine.resolve(&state.name) {
-        Err(fault) => told["unknown"] = json!(fault.to_string()),
-        Ok(Resolved::Command { command, dir }) => {
-            told["argv"] = json!(["sh", "-c", command]);
-            told["dir"] = json!(dir);
-        }
-        Ok(Resolved::Operation { plugin, operation, inputs, .. }) => {
-            told["operation"] = json!(format!("{plugin}.{operation}"));
-            told["inputs"] = json!(inputs);
-        }
+        Err(fault) => PlannedStep { unknown: Some(fault.to_string().into()), ..step },
+        Ok(Resolved::Command { command, dir }) => PlannedStep {
+            argv: Some(vec!["sh".to_owned(), "-c".to_owned(), command]),
+            dir: Some(dir.map(PathBuf::from)),
+            ..step
+        },
+        Ok(Resolved::Operation { plugin, operation, inputs, .. }) => PlannedStep {
+            operation: Some(format!("{plugin}.{operation}")),
+            inputs: Some(json!(inputs)),
+            ..step
+        },
         Ok(Resolved::Agent(agent)) => {
-            told["provider"] = json!(agent.provider.name());
+            let step = PlannedStep { provider: Some(agent.provider.name().to_owned()), ..step };
             let proxy = state.agent().map(|agent| agent.proxy.clone()).unwrap_or_default();
             if agent.provider == workflow::Provider::OpenAiCompatible {
-                describe_request(&mut told, &agent, &proxy);
-                return told;
+                return requested(step, &agent, &proxy);
             }
             match launch(&agent, &proxy, private).await {
-                Ok((launch, dir)) => describe(&mut told, &launch, &dir),
-                Err(error) => told["unknown"] = json!(error),
+                Ok((launch, dir)) => launched(step, launch, dir),
+                Err(error) => PlannedStep { unknown: Some(error.into()), ..step },
             }
         }
     }
-    told
 }
 
 async fn launch(
@@ -114,44 +191,54 @@ async fn launch(
     Ok((launch.map_err(|error| error.to_string())?, dir))
 }
 
-fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
-    let argv = std::iter::once(launch.program.display().to_string());
-    let argv: Vec<String> = argv.chain(launch.args.iter().cloned()).collect();
-    let files = launch
-        .files
-        .iter()
-        .map(|(path, bytes)| json!({"path": path, "content": String::from_utf8_lossy(bytes)}));
-    told["argv"] = json!(argv);
-    told["dir"] = json!(dir);
-    told["env"] =
-        launch.env.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect();
-    told["env_removed"] = json!(launch.env_remove);
-    told["files"] = files.collect();
-    told["links"] = launch.links.iter().map(|(link, to)| json!({"path": link, "to": to})).collect();
-    told["stdin_bytes"] = json!(launch.stdin.as_ref().map(Vec::len));
-    told["isolation"] = match &launch.isolation {
-        agent::Isolation::Full => json!("full"),
-        agent::Isolation::Coexistence { reason } => json!(format!("coexistence: {reason}")),
+fn launched(step: PlannedStep, launch: Launch, dir: PathBuf) -> PlannedStep {
+    let argv = std::iter::once(launch.program.display().to_string()).chain(launch.args);
+    let env = launch.env.into_iter().map(|(name, value)| {
+        let value = shown(&name, value);
+        (name, value.into())
+    });
+    let file = |(path, bytes): (PathBuf, Vec<u8>)| PlannedFile {
+        path,
+        content: String::from_utf8_lossy(&bytes).into_owned(),
     };
+    let isolation = match launch.isolation {
+        agent::Isolation::Full => "full".to_owned(),
+        agent::Isolation::Coexistence { reason } => format!("coexistence: {reason}"),
+    };
+    PlannedStep {
+        argv: Some(argv.collect()),
+        dir: Some(Some(dir)),
+        env: Some(env.collect()),
+        env_removed: Some(launch.env_remove),
+        files: Some(launch.files.into_iter().map(file).collect()),
+        links: Some(launch.links.into_iter().map(|(path, to)| PlannedLink { path, to }).collect()),
+        stdin_bytes: Some(launch.stdin.map(|bytes| bytes.len())),
+        isolation: Some(isolation),
+        ..step
+    }
 }
 
 /// A model is asked by ourselves: where, and with which tools. Whether there is a key, never which.
-fn describe_request(told: &mut Value, agent: &ResolvedAgent, proxy: &Proxy) {
+fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> PlannedStep {
+    let is_isolated = step::tools(proxy) == agent::Tools::Only;
+    let step = PlannedStep {
+        dir: Some(agent.dir.as_ref().map(PathBuf::from)),
+        tools: Some(tool_names(proxy)),
+        isolation: Some(if is_isolated { "full" } else { "none" }.to_owned()),
+        ..step
+    };
     let env: Vec<_> = std::env::vars_os().collect();
     match Settings::new(&agent.options, &env) {
-        Ok(settings) => {
-            told["url"] = json!(settings.shown_url());
-            told["model"] = json!(settings.model);
-            told["has_key"] = json!(settings.key.is_given());
-            told["stream"] = json!(settings.stream);
-            told["max_turns"] = json!(settings.max_turns);
-        }
-        Err(faults) => told["unknown"] = json!(faults),
+        Ok(settings) => PlannedStep {
+            url: Some(settings.shown_url()),
+            model: Some(settings.model.clone()),
+            has_key: Some(settings.key.is_given()),
+            stream: Some(settings.stream),
+            max_turns: Some(settings.max_turns),
+            ..step
+        },
+        Err(faults) => PlannedStep { unknown: Some(json!(faults)), ..step },
     }
-    told["dir"] = json!(agent.dir);
-    told["tools"] = json!(tool_names(proxy));
-    let is_isolated = step::tools(proxy) == agent::Tools::Only;
-    told["isolation"] = json!(if is_isolated { "full" } else { "none" });
 }
 
 /// As a model would be told them; which tools servers have is not asked.
@@ -169,10 +256,10 @@ fn tool_names(proxy: &Proxy) -> Vec<String> {
 
 /// A variable's value, unless its name says that it is a key. Names of variables say so more freely
 /// than those that the redactor knows.
-fn shown(name: &str, value: &str) -> Value {
+fn shown(name: &str, value: String) -> String {
     let words = ["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"];
     let is_key = name.split('_').any(|word| words.contains(&word.to_ascii_uppercase().as_str()));
-    if is_key { json!(REDACTED) } else { json!(value) }
+    if is_key { REDACTED.to_owned() } else { value }
 }
 
 /// As one would type it.
@@ -182,45 +269,45 @@ fn word(text: &str) -> String {
     if plain { text.to_owned() } else { workflow::quoted(text) }
 }
 
-fn words(step: &Value) -> String {
-    let title = match step["provider"].as_str() {
-        Some(provider) => format!("{} ({provider})", output::text(step, "state")),
-        None => output::text(step, "state"),
+fn words(step: PlannedStep) -> String {
+    let title = match step.provider {
+        Some(provider) => format!("{} ({provider})", step.state),
+        None => step.state,
     };
     let mut lines = vec![output::plain(&title)];
-    let mut say = |name: &str, text: String| {
-        lines.push(format!(
-            "  {name:<9} {}",
-            output::plain_lines(&text).replace('\n', "\n            ")
-        ));
+    let mut say = |name: &str, text: &str| {
+        let text = output::plain_lines(text).replace('\n', "\n            ");
+        lines.push(format!("  {name:<9} {text}"));
     };
-    for name in ["unknown", "operation", "url", "model", "dir"] {
-        if let Some(text) = step[name].as_str() {
-            say(name, text.to_owned());
-        }
+    let unknown = step.unknown.and_then(|unknown| unknown.as_str().map(str::to_owned));
+    let dir = step.dir.flatten().map(|dir| dir.display().to_string());
+    for (name, text) in [
+        ("unknown", unknown),
+        ("operation", step.operation),
+        ("url", step.url),
+        ("model", step.model),
+        ("dir", dir),
+    ] {
+        text.iter().for_each(|text| say(name, text));
     }
-    if let Some(argv) = step["argv"].as_array() {
-        let quoted = argv.iter().filter_map(Value::as_str).map(word);
-        say("argv", quoted.collect::<Vec<_>>().join(" "));
+    if let Some(argv) = step.argv {
+        say("argv", &argv.iter().map(|text| word(text)).collect::<Vec<_>>().join(" "));
     }
-    for (name, value) in step["env"].as_object().into_iter().flatten() {
-        say("env", format!("{name}={}", value.as_str().unwrap_or_default()));
+    for (name, value) in step.env.iter().flatten() {
+        say("env", &format!("{name}={}", value.as_str().unwrap_or_default()));
     }
-    for name in step["env_removed"].as_array().into_iter().flatten() {
-        say("without", name.as_str().unwrap_or_default().to_owned());
+    step.env_removed.iter().flatten().for_each(|name| say("without", name));
+    for file in step.files.iter().flatten() {
+        say("file", &format!("{}\n{}", file.path.display(), file.content));
     }
-    for file in step["files"].as_array().into_iter().flatten() {
-        say("file", format!("{}\n{}", output::text(file, "path"), output::text(file, "content")));
+    if let Some(bytes) = step.stdin_bytes.flatten() {
+        say("stdin", &format!("{bytes} bytes"));
     }
-    if let Some(bytes) = step["stdin_bytes"].as_u64() {
-        say("stdin", format!("{bytes} bytes"));
+    if let Some(tools) = step.tools {
+        say("tools", &tools.join(" "));
     }
-    if let Some(tools) = step["tools"].as_array() {
-        let names: Vec<&str> = tools.iter().filter_map(Value::as_str).collect();
-        say("tools", names.join(" "));
-    }
-    if let Some(isolation) = step["isolation"].as_str() {
-        say("isolation", isolation.to_owned());
+    if let Some(isolation) = step.isolation {
+        say("isolation", &isolation);
     }
     lines.join("\n")
 }

@@ -5,8 +5,8 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use runner::run::{Calls, Watch};
-use serde_json::{Value, json};
-use store::run::{RunEnd, RunRecord, StepRecord};
+use serde::Serialize;
+use store::run::{RunEnd, RunRecord, StepRecord, StepStatus};
 use store::{Store, StoreError};
 use tokio::task::JoinHandle;
 
@@ -21,7 +21,7 @@ type Write = Box<dyn FnOnce(&Store) -> Result<(), StoreError> + Send>;
 
 struct Inner {
     writes: Mutex<Option<mpsc::Sender<Write>>>,
-    steps: Mutex<Vec<Value>>,
+    steps: Mutex<Vec<EndedStep>>,
     progress: Progress,
 }
 
@@ -44,7 +44,7 @@ impl Recorder {
     }
 
     /// When all is written. Gives the steps, in the order in which they ended.
-    pub(super) async fn end(self) -> Vec<Value> {
+    pub(super) async fn end(self) -> Vec<EndedStep> {
         self.inner.writes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = self.writing.await;
         std::mem::take(&mut *self.inner.steps.lock().unwrap_or_else(PoisonError::into_inner))
@@ -85,31 +85,57 @@ impl Watch for Inner {
 
     fn step_ended(&self, step: &StepRecord, calls: u64) {
         self.progress.step_ended(step, calls);
-        let told = told(step, calls);
-        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        let ended = EndedStep::new(step, calls);
+        self.steps.lock().unwrap_or_else(PoisonError::into_inner).push(ended);
         let step = step.clone();
         self.write(move |store| store.state().end_step(&step));
     }
 }
 
 /// A step as programs are told of it.
-fn told(step: &StepRecord, calls: u64) -> Value {
-    let took = step.ended_at.map(|end| end.duration_since(step.started_at).as_millis());
-    json!({
-        "state": step.state,
-        "kind": step.kind,
-        "attempt": step.attempt,
-        "provider": step.provider,
-        "model": step.model,
-        "isolation": step.isolation,
-        "status": step.status.as_str(),
-        "duration_ms": took.map(|took| u64::try_from(took).unwrap_or_default()),
-        "exit_code": step.exit_code,
-        "calls": calls,
-        "tokens": step.tokens,
-        "cost_usd": step.cost_usd,
-        "error_code": step.error_code,
-        "error_message": step.error,
-        "output": step.output,
-    })
+#[derive(Serialize)]
+pub(super) struct EndedStep {
+    state: String,
+    kind: String,
+    attempt: u32,
+    provider: Option<String>,
+    model: Option<String>,
+    isolation: Option<String>,
+    status: &'static str,
+    duration_ms: Option<u64>,
+    exit_code: Option<i32>,
+    calls: u64,
+    tokens: Option<u64>,
+    cost_usd: Option<f64>,
+    error_code: Option<String>,
+    error_message: Option<String>,
+    output: Option<String>,
+}
+
+impl EndedStep {
+    fn new(step: &StepRecord, calls: u64) -> EndedStep {
+        let took = step.ended_at.map(|end| end.duration_since(step.started_at).as_millis());
+        EndedStep {
+            state: step.state.clone(),
+            kind: step.kind.clone(),
+            attempt: step.attempt,
+            provider: step.provider.clone(),
+            model: step.model.clone(),
+            isolation: step.isolation.clone(),
+            status: step.status.as_str(),
+            duration_ms: took.map(|took| u64::try_from(took).unwrap_or_default()),
+            exit_code: step.exit_code,
+            calls,
+            tokens: step.tokens,
+            cost_usd: step.cost_usd,
+            error_code: step.error_code.clone(),
+            error_message: step.error.clone(),
+            output: step.output.clone(),
+        }
+    }
+
+    /// What it said, if it was well.
+    pub(super) fn said(&self) -> Option<&str> {
+        self.output.as_deref().filter(|_| self.status == StepStatus::Success.as_str())
+    }
 }

@@ -9,9 +9,9 @@ use domain::policy::Lock;
 use domain::tool::Tool;
 use domain::{Caller, Code, Refusal, near};
 use mcp::message::Raw;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
 use serde_json::value::RawValue;
-use serde_json::{Value, json};
 
 use crate::front::discovery::{parameters, reply};
 
@@ -31,9 +31,7 @@ pub(super) fn answer(
     let Parameters { operation, name } = parameters(arguments)?;
     let found = match (operation.as_deref(), name) {
         (Some("list") | None, None) => servers(catalog, caller),
-        (Some("get") | None, Some(name)) => {
-            json!({"servers": [server_entry(catalog, caller, &name)?]})
-        }
+        (Some("get") | None, Some(name)) => vec![server(catalog, caller, &name)?],
         (Some("list"), Some(_)) => servers(catalog, caller),
         (Some("get"), None) => {
             return Err(Refusal::invalid_arguments("name is required for operation 'get'"));
@@ -46,18 +44,34 @@ pub(super) fn answer(
             .with(json!({"provided": other, "valid_values": ["list", "get"]})));
         }
     };
-    Ok(reply::document(&found.to_string()))
+    Ok(reply::document(&json!({"servers": found}).to_string()))
 }
 
-/// `{"servers": […]}` with every server that the caller may see.
-pub fn servers(catalog: &Catalog, caller: &Caller) -> Value {
+/// A server as whoever may see it does.
+#[derive(Serialize)]
+pub struct ServerOutline {
+    pub name: String,
+    pub state: &'static str,
+    pub transport: &'static str,
+    pub tool_count: usize,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// By status; absent where all of them can be called.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<BTreeMap<&'static str, usize>>,
+}
+
+/// Every server that the caller may see.
+pub fn servers(catalog: &Catalog, caller: &Caller) -> Vec<ServerOutline> {
     let visible = catalog.servers().filter(|server| caller.sees(&server.name));
-    json!({"servers": visible.map(|server| entry(server, caller)).collect::<Vec<_>>()})
+    visible.map(|server| outline(server, caller)).collect()
 }
 
-pub fn server_entry(catalog: &Catalog, caller: &Caller, name: &str) -> Result<Value, Refusal> {
+/// One server, if the caller may see it.
+pub fn server(catalog: &Catalog, caller: &Caller, name: &str) -> Result<ServerOutline, Refusal> {
     let found = catalog.server(name).filter(|server| caller.sees(&server.name));
-    found.map(|server| entry(server, caller)).ok_or_else(|| no_such_server(catalog, caller, name))
+    found.map(|server| outline(server, caller)).ok_or_else(|| no_such_server(catalog, caller, name))
 }
 
 pub(crate) fn no_such_server(catalog: &Catalog, caller: &Caller, name: &str) -> Refusal {
@@ -67,22 +81,17 @@ pub(crate) fn no_such_server(catalog: &Catalog, caller: &Caller, name: &str) -> 
         .with(json!({"name": name, "near": near}))
 }
 
-fn entry(server: &Server, caller: &Caller) -> Value {
-    let mut entry = json!({
-        "name": &*server.name,
-        "state": server.state_word(),
-        "transport": server.transport,
-        "tool_count": seen(server, caller).count(),
-    });
-    if server.state_word() == "error" {
-        entry["error"] = server.unavailable().into();
-    }
-    // A server whose tools can all be called gains no member.
+fn outline(server: &Server, caller: &Caller) -> ServerOutline {
+    let state = server.state_word();
     let counts = counts(server, caller);
-    if counts.len() > 1 {
-        entry["tools"] = json!(counts);
+    ServerOutline {
+        name: server.name.to_string(),
+        state,
+        transport: server.transport,
+        tool_count: seen(server, caller).count(),
+        error: server.unavailable().filter(|_| state == "error").map(str::to_owned),
+        tools: (counts.len() > 1).then_some(counts),
     }
-    entry
 }
 
 /// How many tools can be called, and how many cannot for each reason.

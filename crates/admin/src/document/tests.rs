@@ -51,7 +51,7 @@ fn parts_of_a_path_are_its_parameters() {
         let parts: Vec<&str> = parts.map(|part| part.trim_end_matches('}')).collect();
         assert_eq!(told, parts, "{} {}", route.method, route.path);
         let is_open = operation["security"].is_null();
-        assert_eq!(is_open, route.access != routes::Access::Admin, "{}", route.path);
+        assert_eq!(is_open, route.access != crate::access::Access::Admin, "{}", route.path);
     }
 }
 
@@ -65,7 +65,7 @@ fn what_it_refers_to_is_there_and_used() {
         let place = name.strip_prefix('#').unwrap();
         assert!(document.pointer(place).is_some(), "{name} is not there");
     }
-    for (name, _) in PARTS {
+    for name in document["components"]["schemas"].as_object().unwrap().keys() {
         let place = format!("#/components/schemas/{name}");
         assert!(named.contains(&*place), "nobody needs {name}");
     }

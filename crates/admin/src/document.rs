@@ -1,0 +1,60 @@
+//! The description of the API in OpenAPI. It is made from the table of routes, each of which brings
+//! what it takes and the types of its answers, so that it tells of them all.
+
+use utoipa::openapi::header::HeaderBuilder;
+use utoipa::openapi::path::HttpMethod;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa::openapi::{
+    ComponentsBuilder, InfoBuilder, LicenseBuilder, OpenApi, OpenApiBuilder, Paths,
+};
+
+use crate::operation::{ADMIN_KEY, REQUEST_ID};
+use crate::routes;
+use crate::view::words;
+
+/// Writes the document.
+pub(crate) fn text() -> String {
+    serde_json::to_string(&document()).unwrap_or_default()
+}
+
+fn document() -> OpenApi {
+    let info = InfoBuilder::new()
+        .title("Countersign")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(
+            "The operator's API. Each answer has an `x-request-id`: yours, if you sent one. Answers \
+             may gain members; unknown parameters and members of a request are refused.",
+        ))
+        .license(Some(LicenseBuilder::new().name("MIT OR Apache-2.0").build()));
+    let (mut paths, mut components) = (Paths::new(), components());
+    for route in routes::all() {
+        let (operation, schemas) = (route.described)().build(route.handler, route.access);
+        paths.add_path_operation(route.path, vec![method(route.method)], operation);
+        components = components.schemas_from_iter(schemas);
+    }
+    OpenApiBuilder::new().info(info).paths(paths).components(Some(components.build())).build()
+}
+
+fn components() -> ComponentsBuilder {
+    let key = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .description(Some("The content of `<home>/api-key`."));
+    let header = HeaderBuilder::new()
+        .schema(Some(words::text()))
+        .description(Some("The request's id, which errors and records repeat."));
+    ComponentsBuilder::new()
+        .security_scheme(ADMIN_KEY, SecurityScheme::Http(key.build()))
+        .header(REQUEST_ID, header.build())
+}
+
+/// The methods that routes have.
+fn method(word: &str) -> HttpMethod {
+    match word {
+        "POST" => HttpMethod::Post,
+        "DELETE" => HttpMethod::Delete,
+        _ => HttpMethod::Get,
+    }
+}
+
+#[cfg(test)]
+mod tests;

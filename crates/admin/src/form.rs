@@ -1,0 +1,32 @@
+//! Types that stand for the form of a parameter, where utoipa wants a type: a parameter whose form
+//! is given by a function would lose its description.
+
+use crate::view::words;
+
+/// Names a form.
+macro_rules! form {
+    ($name:ident = $schema:expr) => {
+        pub(crate) struct $name;
+
+        impl utoipa::PartialSchema for $name {
+            fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+                $schema.into()
+            }
+        }
+
+        impl utoipa::ToSchema for $name {}
+    };
+}
+pub(crate) use form;
+
+form!(Class = words::class());
+form!(ContentionKind = words::contention_kind());
+form!(Duration = words::duration());
+form!(ItemKind = words::item_kind());
+form!(Lock = words::lock());
+form!(Moment = words::moment());
+form!(PeriodOrDay = words::period_or_day());
+form!(ReceiptStatus = words::receipt_status());
+form!(RecordKind = words::record_kind());
+form!(RecordStatus = words::record_status());
+form!(RunStatus = words::run_status());

@@ -1,0 +1,52 @@
+//! What goes over the wire: one type for each object of the API. Handlers answer with them, the
+//! OpenAPI document is derived from them, and the command line reads them.
+//!
+//! A member that is an `Option` is left out where there is none, unless it says `required`: then it
+//! is null.
+
+mod activity;
+mod call;
+mod contention;
+mod document;
+mod error;
+mod event;
+mod page;
+mod receipt;
+mod run;
+mod server;
+mod status;
+mod summary;
+mod time;
+mod token;
+mod tool;
+mod verbatim;
+pub(crate) mod words;
+
+pub use activity::{
+    ActivityPage, ActivityRecord, CallMetadata, CallingAgent, DeclaredIntent, TouchedResource,
+};
+pub use call::{CallAnswer, CallIntent, CallRequest};
+pub use contention::{ContentionEdge, ContentionGraph, ContentionNode};
+pub use document::OpenApiDocument;
+pub use error::{ErrorAnswer, ErrorDetail};
+pub use event::{ActivityEvent, EventData, RunEvent, ServerEvent, StreamEvent, ToolEvent};
+pub use page::{EndedSessions, PageSession, SignInCode, SignInLink};
+pub use receipt::{
+    ChainEntry, ChainList, ChainReport, CopyEntry, CopyList, CopyReport, KeyEntry, KeyList,
+    LedgerReport, ReceiptDocument, ReceiptEntry, ReceiptPage, ReceiptVerdict,
+};
+pub use run::{RunEntry, RunPage, StepCall, StepEntry};
+pub use server::{
+    ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InspectRequest, InstructionsItem,
+    ItemChoice, NamedItem, NewServer, NewServerOAuth, RemovedServer, RestartingServer, ReviewItem,
+    ServerEntry, ServerItems, ServerList, ServerLog, ServerWarning, TextWarning,
+};
+pub use status::{ConfigState, GateStatus, LedgerState, Liveness, Readiness};
+pub use summary::{
+    ActivitySummary, AgentCounts, DurationPercentiles, IntentCounts, ServerCounts, TimeBucket,
+    ToolCounts,
+};
+pub(crate) use time::{lasted, milliseconds, moment};
+pub use token::{NewToken, RevokedToken, TokenEntry, TokenList};
+pub use tool::{ApprovedTool, SwitchedTool, ToolApproval, ToolEntry, ToolList, ToolReview};
+pub use verbatim::Verbatim;

@@ -1,0 +1,199 @@
+//! Records of what was done.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use store::query::{Activity, Record};
+use utoipa::ToSchema;
+
+use super::{milliseconds, moment, words};
+
+/// Records, newest first.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ActivityPage {
+    pub activities: Vec<ActivityRecord>,
+    /// Null at the end.
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+    pub total: u64,
+    /// Else there are at least so many.
+    pub total_is_exact: bool,
+}
+
+impl From<Activity> for ActivityPage {
+    fn from(page: Activity) -> ActivityPage {
+        ActivityPage {
+            activities: page.records.iter().map(ActivityRecord::brief).collect(),
+            next_cursor: page.next_cursor,
+            total: page.total.count(),
+            total_is_exact: page.total.is_exact(),
+        }
+    }
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ActivityRecord {
+    pub id: String,
+    #[serde(rename = "type")]
+    #[schema(schema_with = words::record_kind)]
+    pub kind: String,
+    pub source: String,
+    pub surface: String,
+    pub server_name: String,
+    pub tool_name: String,
+    #[schema(schema_with = words::record_status)]
+    pub status: String,
+    #[schema(required)]
+    pub error_code: Option<String>,
+    #[schema(required)]
+    pub error_message: Option<String>,
+    /// Null while a call runs.
+    #[schema(required, minimum = 0)]
+    pub duration_ms: Option<f64>,
+    #[schema(schema_with = words::moment)]
+    pub timestamp: String,
+    #[schema(required)]
+    pub session_id: Option<String>,
+    #[schema(required)]
+    pub request_id: Option<String>,
+    pub agent: CallingAgent,
+    #[schema(required)]
+    pub target: Option<TouchedResource>,
+    #[schema(required)]
+    pub receipt_id: Option<String>,
+    pub metadata: CallMetadata,
+    /// Where one record is asked for: JSON, or text where it was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::anything)]
+    pub arguments: Option<Value>,
+    /// Where one record is asked for: JSON, or text where it was cut.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::anything)]
+    pub response: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response_truncated: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CallingAgent {
+    pub name: String,
+    pub client: String,
+    pub token: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct TouchedResource {
+    pub system: String,
+    pub resource: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct CallMetadata {
+    #[schema(required)]
+    pub tool_variant: Option<String>,
+    #[schema(schema_with = words::class_or_null, required)]
+    pub effective_class: Option<String>,
+    pub unverified: bool,
+    pub warnings: Vec<String>,
+    #[schema(required)]
+    pub trace_id: Option<String>,
+    pub arguments_bytes: u64,
+    pub response_bytes: u64,
+    /// What a person decided, where the record is of a decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub decision: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub intent: Option<DeclaredIntent>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct DeclaredIntent {
+    #[schema(required)]
+    pub operation_type: Option<String>,
+    #[schema(required)]
+    pub data_sensitivity: Option<String>,
+    #[schema(required)]
+    pub reason: Option<String>,
+}
+
+impl ActivityRecord {
+    /// Leaves out the texts of arguments and response.
+    pub(crate) fn brief(record: &Record) -> ActivityRecord {
+        ActivityRecord {
+            id: record.id.clone(),
+            kind: record.kind.as_str().to_owned(),
+            source: record.source.clone(),
+            surface: record.surface.clone(),
+            server_name: record.server.clone(),
+            tool_name: record.tool.clone(),
+            status: record.status.as_str().to_owned(),
+            error_code: record.error_code.clone(),
+            error_message: record.error_message.clone(),
+            duration_ms: record.duration.map(milliseconds),
+            timestamp: moment(record.timestamp),
+            session_id: record.session_id.clone(),
+            request_id: record.request_id.clone(),
+            agent: CallingAgent {
+                name: record.agent.name.clone(),
+                client: record.agent.client.clone(),
+                token: record.agent.token.clone(),
+            },
+            target: TouchedResource::of(record),
+            receipt_id: record.receipt_id.clone(),
+            metadata: CallMetadata::of(record),
+            arguments: None,
+            response: None,
+            response_truncated: None,
+        }
+    }
+
+    pub(crate) fn whole(record: &Record) -> ActivityRecord {
+        ActivityRecord {
+            arguments: Some(payload(record.payloads.arguments.as_deref())),
+            response: Some(payload(record.payloads.response.as_deref())),
+            response_truncated: Some(record.response_truncated),
+            ..ActivityRecord::brief(record)
+        }
+    }
+}
+
+/// Gives JSON where it is whole, else the text that is left of it.
+fn payload(text: Option<&str>) -> Value {
+    match text {
+        Some(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),
+        None => Value::Null,
+    }
+}
+
+impl TouchedResource {
+    pub(super) fn of(record: &Record) -> Option<TouchedResource> {
+        let target = record.target.as_ref()?;
+        let (system, resource) = (target.system.clone(), target.resource.clone());
+        Some(TouchedResource { system, resource })
+    }
+}
+
+impl CallMetadata {
+    fn of(record: &Record) -> CallMetadata {
+        let (tool_variant, decision) = if record.kind.is_decision() {
+            (None, record.tool_variant.clone())
+        } else {
+            (record.tool_variant.clone(), None)
+        };
+        let intent = record.intent.as_ref().map(|intent| DeclaredIntent {
+            operation_type: intent.operation_type.clone(),
+            data_sensitivity: intent.data_sensitivity.clone(),
+            reason: intent.reason.clone(),
+        });
+        CallMetadata {
+            tool_variant,
+            effective_class: record.effective_class.map(|class| class.as_str().to_owned()),
+            unverified: record.unverified,
+            warnings: record.warnings.clone(),
+            trace_id: record.trace_id.clone(),
+            arguments_bytes: record.arguments_bytes,
+            response_bytes: record.response_bytes,
+            decision,
+            intent,
+        }
+    }
+}

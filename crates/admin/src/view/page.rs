@@ -1,0 +1,33 @@
+//! How people sign in to the page.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::words;
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct SignInLink {
+    /// Works once.
+    pub url: String,
+    #[schema(schema_with = words::moment)]
+    pub expires_at: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct SignInCode {
+    pub code: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct PageSession {
+    /// For `x-countersign-session`, beside the cookie.
+    pub token: String,
+    #[schema(schema_with = words::moment)]
+    pub expires_at: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct EndedSessions {
+    pub ended: usize,
+}

@@ -1,0 +1,199 @@
+//! Runs of workflows, their steps and calls.
+
+use serde::{Deserialize, Serialize};
+use store::query::{Record, Run, Runs};
+use store::run::StepRecord;
+use utoipa::ToSchema;
+
+use super::{TouchedResource, lasted, milliseconds, moment, words};
+
+/// Runs, newest first.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RunPage {
+    pub runs: Vec<RunEntry>,
+    /// Null at the end.
+    #[schema(required)]
+    pub next_cursor: Option<String>,
+    pub total: u64,
+    pub total_is_exact: bool,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RunEntry {
+    pub id: String,
+    pub workflow: String,
+    #[schema(required)]
+    pub version: Option<String>,
+    #[schema(required)]
+    pub file: Option<String>,
+    pub pid: u32,
+    #[schema(schema_with = words::run_status)]
+    pub status: String,
+    #[schema(required)]
+    pub message: Option<String>,
+    #[schema(required)]
+    pub exit_code: Option<u8>,
+    #[schema(schema_with = words::moment)]
+    pub started_at: String,
+    #[schema(schema_with = words::moment_or_null, required)]
+    pub ended_at: Option<String>,
+    #[schema(required, minimum = 0)]
+    pub duration_ms: Option<f64>,
+    #[schema(required)]
+    pub trace_id: Option<String>,
+    pub steps_total: u64,
+    #[schema(required)]
+    pub tokens: Option<u64>,
+    #[schema(required, minimum = 0)]
+    pub cost_usd: Option<f64>,
+    /// Where one run is asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub steps: Option<Vec<StepEntry>>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StepEntry {
+    pub number: u32,
+    pub state: String,
+    pub kind: String,
+    pub attempt: u32,
+    #[schema(required)]
+    pub provider: Option<String>,
+    #[schema(required)]
+    pub model: Option<String>,
+    #[schema(required)]
+    pub isolation: Option<String>,
+    #[schema(schema_with = words::step_status)]
+    pub status: String,
+    #[schema(schema_with = words::moment)]
+    pub started_at: String,
+    #[schema(schema_with = words::moment_or_null, required)]
+    pub ended_at: Option<String>,
+    #[schema(required, minimum = 0)]
+    pub duration_ms: Option<f64>,
+    #[schema(required)]
+    pub exit_code: Option<i32>,
+    #[schema(required)]
+    pub tokens: Option<u64>,
+    #[schema(required, minimum = 0)]
+    pub cost_usd: Option<f64>,
+    #[schema(required)]
+    pub error_code: Option<String>,
+    #[schema(required)]
+    pub error_message: Option<String>,
+    pub sessions: Vec<String>,
+    /// Where one run is asked for: what the step said, or null.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::text_or_null)]
+    pub output: Option<Option<String>>,
+    /// Where one run is asked for: the newest calls, the newest last.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls: Option<Vec<StepCall>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub calls_total: Option<u64>,
+}
+
+/// One call of a step, in short.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct StepCall {
+    pub id: String,
+    pub server_name: String,
+    pub tool_name: String,
+    pub status: String,
+    #[schema(required)]
+    pub error_code: Option<String>,
+    #[schema(required, minimum = 0)]
+    pub duration_ms: Option<f64>,
+    #[schema(schema_with = words::moment)]
+    pub timestamp: String,
+    #[schema(required)]
+    pub target: Option<TouchedResource>,
+}
+
+impl From<Runs> for RunPage {
+    fn from(page: Runs) -> RunPage {
+        RunPage {
+            runs: page.runs.iter().map(RunEntry::brief).collect(),
+            next_cursor: page.next_cursor,
+            total: page.total,
+            total_is_exact: true,
+        }
+    }
+}
+
+impl RunEntry {
+    /// Leaves out the steps.
+    pub(crate) fn brief(run: &Run) -> RunEntry {
+        let record = &run.record;
+        RunEntry {
+            id: record.id.clone(),
+            workflow: record.workflow.clone(),
+            version: record.version.clone(),
+            file: record.file.clone(),
+            pid: record.pid,
+            status: record.status.as_str().to_owned(),
+            message: record.message.clone(),
+            exit_code: record.exit_code,
+            started_at: moment(record.started_at),
+            ended_at: record.ended_at.map(moment),
+            duration_ms: lasted(record.started_at, record.ended_at),
+            trace_id: record.trace_id.clone(),
+            steps_total: run.steps_total,
+            tokens: run.tokens,
+            cost_usd: run.cost_usd,
+            steps: None,
+        }
+    }
+}
+
+impl StepEntry {
+    /// Leaves out its output, which may be long, and its calls.
+    pub(crate) fn brief(step: &StepRecord) -> StepEntry {
+        StepEntry {
+            number: step.number,
+            state: step.state.clone(),
+            kind: step.kind.clone(),
+            attempt: step.attempt,
+            provider: step.provider.clone(),
+            model: step.model.clone(),
+            isolation: step.isolation.clone(),
+            status: step.status.as_str().to_owned(),
+            started_at: moment(step.started_at),
+            ended_at: step.ended_at.map(moment),
+            duration_ms: lasted(step.started_at, step.ended_at),
+            exit_code: step.exit_code,
+            tokens: step.tokens,
+            cost_usd: step.cost_usd,
+            error_code: step.error_code.clone(),
+            error_message: step.error.clone(),
+            sessions: step.sessions.clone(),
+            output: None,
+            calls: None,
+            calls_total: None,
+        }
+    }
+
+    pub(crate) fn whole(step: &StepRecord, calls: &[Record], calls_total: u64) -> StepEntry {
+        StepEntry {
+            output: Some(step.output.clone()),
+            calls: Some(calls.iter().map(StepCall::from).collect()),
+            calls_total: Some(calls_total),
+            ..StepEntry::brief(step)
+        }
+    }
+}
+
+impl From<&Record> for StepCall {
+    fn from(record: &Record) -> StepCall {
+        StepCall {
+            id: record.id.clone(),
+            server_name: record.server.clone(),
+            tool_name: record.tool.clone(),
+            status: record.status.as_str().to_owned(),
+            error_code: record.error_code.clone(),
+            duration_ms: record.duration.map(milliseconds),
+            timestamp: moment(record.timestamp),
+            target: TouchedResource::of(record),
+        }
+    }
+}

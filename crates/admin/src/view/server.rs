@@ -1,0 +1,298 @@
+//! Servers, what they list, and what is decided about them.
+
+use std::collections::BTreeMap;
+
+use domain::trust::{Line, Mark};
+use gateway::operator::ApprovedItem;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use utoipa::ToSchema;
+
+use super::words;
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ServerList {
+    pub servers: Vec<ServerEntry>,
+}
+
+/// A server as the operator sees it. Values of variables and headers may be secret: their names are
+/// all that is shown.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+pub struct ServerEntry {
+    pub name: String,
+    #[schema(schema_with = words::server_state)]
+    pub state: String,
+    pub transport: String,
+    pub tool_count: usize,
+    /// Why it cannot be used.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+    /// By status, where some are locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub tools: Option<BTreeMap<String, usize>>,
+    pub quarantined: bool,
+    pub disabled: bool,
+    /// Items that wait; null while that is not known.
+    #[schema(required)]
+    pub pending: Option<usize>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instructions_pending: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::origin)]
+    pub origin: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub args: Option<Vec<String>>,
+    /// Names only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub env: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cwd: Option<String>,
+    /// Without user and query.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub url: Option<String>,
+    /// Names only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub headers: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<ServerWarning>,
+    /// Where it was just approved.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub approved: Option<Vec<ApprovedEntry>>,
+    /// Where it was just inspected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<ReviewItem>>,
+}
+
+/// A tool that the config names and the server does not list.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ServerWarning {
+    #[schema(schema_with = words::server_warning)]
+    pub kind: String,
+    pub text: String,
+    pub tool: String,
+    /// What may have been meant.
+    pub near: Vec<String>,
+}
+
+/// An entry of `mcpServers`, and its name.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewServer {
+    #[schema(schema_with = words::name)]
+    pub name: String,
+    /// The program to start, or else `url`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::filled)]
+    pub command: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub args: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub env: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::filled)]
+    pub cwd: Option<String>,
+    /// `http` or `https`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::filled)]
+    pub url: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub headers: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::transport)]
+    pub transport: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub enabled: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub quarantined: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub enabled_tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub disabled_tools: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::auto_approve)]
+    pub auto_approve: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::sharing)]
+    pub sharing: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::start)]
+    pub start: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::duration_or_seconds)]
+    pub call_timeout: Option<Value>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::concurrent)]
+    pub max_concurrent: Option<u32>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub oauth: Option<NewServerOAuth>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NewServerOAuth {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub client_id: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub scopes: Option<Vec<String>>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RemovedServer {
+    pub name: String,
+    pub removed: bool,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct RestartingServer {
+    pub name: String,
+    pub restarting: bool,
+}
+
+/// The last lines of a server's stderr, oldest first.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ServerLog {
+    pub name: String,
+    pub lines: Vec<String>,
+}
+
+/// What a server lists, for a review.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ServerItems {
+    pub name: String,
+    pub items: Vec<ReviewItem>,
+}
+
+/// An item of a server as a reviewer sees it.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ReviewItem {
+    #[schema(schema_with = words::item_kind)]
+    pub kind: String,
+    pub name: String,
+    #[schema(schema_with = words::item_status)]
+    pub status: String,
+    #[schema(schema_with = words::digest)]
+    pub fingerprint: String,
+    /// As the server sent it.
+    pub text: String,
+    /// Laid out, with hidden characters visible.
+    pub visible: String,
+    pub warnings: Vec<TextWarning>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::digest)]
+    pub approved_fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::change)]
+    pub change: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Vec<DiffLine>>,
+}
+
+/// What to look at twice in a text.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct TextWarning {
+    #[schema(schema_with = words::text_warning)]
+    pub kind: String,
+    pub text: String,
+}
+
+/// A line of what waits against what was approved.
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct DiffLine {
+    #[schema(schema_with = words::mark)]
+    pub mark: String,
+    pub text: String,
+    /// That were skipped.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub lines: Option<usize>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InspectRequest {
+    /// Only starts it and tells what it lists.
+    pub inspect: Option<bool>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ApprovalRequest {
+    /// Else everything that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<ItemChoice>>,
+}
+
+/// An item that is to be approved.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ItemChoice {
+    Named(NamedItem),
+    Instructions(InstructionsItem),
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct NamedItem {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::named_item_kind_or_null)]
+    pub kind: Option<String>,
+    pub name: String,
+    /// Only if exactly that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+/// The instructions of a server, of which there is one text.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct InstructionsItem {
+    #[schema(schema_with = words::instructions_kind)]
+    pub kind: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    /// Only if exactly that waits.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ApprovedItems {
+    pub name: String,
+    pub approved: Vec<ApprovedEntry>,
+}
+
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+pub struct ApprovedEntry {
+    #[schema(schema_with = words::item_kind)]
+    pub kind: String,
+    pub name: String,
+    #[schema(schema_with = words::digest)]
+    pub fingerprint: String,
+}
+
+impl From<ApprovedItem> for ApprovedEntry {
+    fn from((kind, name, fingerprint): ApprovedItem) -> ApprovedEntry {
+        ApprovedEntry { kind, name, fingerprint }
+    }
+}
+
+impl From<Line> for DiffLine {
+    fn from(line: Line) -> DiffLine {
+        let lines = match line.mark {
+            Mark::Same | Mark::Removed | Mark::Added => None,
+            Mark::Skipped(lines) => Some(lines),
+        };
+        DiffLine { mark: line.mark.as_str().to_owned(), text: line.text, lines }
+    }
+}

@@ -1,0 +1,83 @@
+//! How the gate is.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use store::Ledger;
+use utoipa::ToSchema;
+
+use super::words;
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct GateStatus {
+    pub version: String,
+    pub pid: u32,
+    pub uptime_seconds: u64,
+    pub config: ConfigState,
+    /// Servers by state.
+    pub upstreams: BTreeMap<String, usize>,
+    /// Tools by status.
+    pub tools: BTreeMap<String, usize>,
+    pub include_disabled_asked: u64,
+    pub ledger: LedgerState,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ConfigState {
+    #[schema(schema_with = words::config_state)]
+    pub state: String,
+    /// Why the newest file is not in effect.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub error: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct LedgerState {
+    #[schema(schema_with = words::ledger_state)]
+    pub state: String,
+    #[schema(required)]
+    pub chain: Option<String>,
+    pub length: u64,
+    #[schema(schema_with = words::digest_or_null, required)]
+    pub last_hash: Option<String>,
+    /// Entries in memory that cannot be written now.
+    pub queue: usize,
+    #[schema(required)]
+    pub last_error: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Liveness {
+    #[schema(schema_with = words::alive)]
+    pub status: String,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct Readiness {
+    #[schema(schema_with = words::readiness)]
+    pub status: String,
+    /// Why no calls are taken.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+impl ConfigState {
+    pub(crate) fn new(fault: Option<String>) -> ConfigState {
+        let state = if fault.is_some() { "rejected" } else { "ok" };
+        ConfigState { state: state.to_owned(), error: fault }
+    }
+}
+
+impl From<&Ledger> for LedgerState {
+    fn from(ledger: &Ledger) -> LedgerState {
+        let state = if ledger.fault.is_some() { "failing" } else { "ok" };
+        LedgerState {
+            state: state.to_owned(),
+            chain: ledger.chain.clone(),
+            length: ledger.length,
+            last_hash: ledger.last_hash.map(|hash| hash.to_string()),
+            queue: ledger.queue,
+            last_error: ledger.fault.as_ref().map(ToString::to_string),
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Tools, and what is decided about them.
+
+use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
+
+use super::{ApprovedEntry, DiffLine, ReviewItem, TextWarning, Verbatim, words};
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ToolList {
+    pub tools: Vec<ToolEntry>,
+    pub total: usize,
+}
+
+#[derive(Default, Serialize, Deserialize, ToSchema)]
+pub struct ToolEntry {
+    /// `server:tool`
+    pub name: String,
+    pub server: String,
+    pub source: String,
+    pub description: String,
+    /// As the server sent them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::anything)]
+    pub annotations: Option<Verbatim>,
+    #[schema(schema_with = words::class)]
+    pub class: String,
+    pub unverified: bool,
+    #[schema(schema_with = words::variant)]
+    pub call_with: String,
+    #[schema(schema_with = words::lock)]
+    pub status: String,
+    /// 0 to 1, of a search.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(minimum = 0)]
+    pub score: Option<f64>,
+    /// Who can lift the lock, and how.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub remediation: Option<String>,
+    /// Where one tool is asked for, as all that follows.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::digest)]
+    pub fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::digest)]
+    pub approved_fingerprint: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::change)]
+    pub change: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Vec<DiffLine>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub warnings: Option<Vec<TextWarning>>,
+    /// As the server sent it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::any_object)]
+    pub definition: Option<Verbatim>,
+    /// Laid out, with hidden characters visible.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub visible: Option<String>,
+}
+
+/// One tool as a reviewer sees it, or another thing that its server lists.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum ToolReview {
+    Tool(Box<ToolEntry>),
+    Item(Box<ReviewItem>),
+}
+
+/// A tool after somebody has switched it.
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(untagged)]
+pub enum SwitchedTool {
+    Listed(Box<ToolEntry>),
+    /// One that is no longer listed has only its name.
+    Unlisted {
+        name: String,
+        server: String,
+    },
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub struct ToolApproval {
+    #[schema(schema_with = words::item_kind_or_null)]
+    pub kind: Option<String>,
+    /// Only if exactly that waits.
+    pub fingerprint: Option<String>,
+}
+
+#[derive(Serialize, Deserialize, ToSchema)]
+pub struct ApprovedTool {
+    #[schema(schema_with = words::item_kind)]
+    pub kind: String,
+    pub name: String,
+    #[schema(schema_with = words::digest)]
+    pub fingerprint: String,
+    pub server: String,
+}
+
+impl ApprovedTool {
+    pub(crate) fn new(server: String, approved: ApprovedEntry) -> ApprovedTool {
+        let ApprovedEntry { kind, name, fingerprint } = approved;
+        ApprovedTool { kind, name, fingerprint, server }
+    }
+}
