@@ -127,7 +127,7 @@ pub(crate) fn one_of<T: Copy>(
     given: Option<&str>,
     all: &[T],
     word: impl Fn(T) -> &'static str,
-) -> Result<Option<T>, Refused> {
+) -> Result<Option<T>, Refusal> {
     let Some(given) = given else {
         return Ok(None);
     };
@@ -137,7 +137,7 @@ pub(crate) fn one_of<T: Copy>(
             let valid: Vec<&str> = all.iter().map(|known| word(*known)).collect();
             let message = format!("{field} must be one of {}, got '{given}'", valid.join(", "));
             let details = json!({"field": field, "provided": given, "valid_values": valid});
-            Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
+            Err(Refusal::new(Code::InvalidRequest, message).with(details))
         }
     }
 }

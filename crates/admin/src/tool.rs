@@ -18,7 +18,7 @@ use utoipa::IntoParams;
 use crate::Admin;
 use crate::answer::{Path, Query, Refused};
 use crate::form::{self, form};
-use crate::ledger::limit;
+use crate::ledger::{limit, one_of};
 use crate::review::{self, Review};
 use crate::server::change::kind;
 use crate::view::{SwitchedTool, ToolEntry, ToolList, ToolReview, Verbatim, words};
@@ -52,21 +52,14 @@ pub(crate) async fn list(
     State(admin): State<Admin>,
     Query(query): Query<ListQuery>,
 ) -> Result<Json<ToolList>, Refused> {
-    let statuses = Lock::words();
-    if let Some(status) = &query.status
-        && !statuses.contains(&status.as_str())
-    {
-        let message = format!("status must be one of {}, got '{status}'", statuses.join(", "));
-        let details = json!({"field": "status", "provided": status, "valid_values": statuses});
-        return Err(Refusal::new(Code::InvalidRequest, message).with(details).into());
-    }
+    let status = one_of("status", query.status.as_deref(), &Lock::words(), |word| word)?;
     let limit = limit(query.limit, SEARCH_RESULTS_MAX, SEARCH_RESULTS_MAX)?;
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
     let tools: Vec<ToolEntry> = matching(&catalog, query.q.as_deref())
         .into_iter()
         .filter(|found| query.server.as_ref().is_none_or(|name| **name == *found.server.name))
-        .filter(|found| query.status.as_ref().is_none_or(|status| status == found.lock().as_str()))
+        .filter(|found| status.is_none_or(|status| status == found.lock().as_str()))
         .take(if query.q.is_some() { limit } else { usize::MAX })
         .map(|found| found.entry())
         .collect();
@@ -90,7 +83,7 @@ pub(crate) async fn show(
     admin.gateway.first_settled().await;
     let catalog = admin.gateway.catalog();
     let name = ToolName { server, tool };
-    let kind = kind(query.kind)?;
+    let kind = kind(query.kind.as_deref())?;
     if kind != ItemKind::Tool {
         return show_item(&admin, kind, &name).await;
     }

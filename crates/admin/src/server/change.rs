@@ -9,7 +9,7 @@ use gateway::Gateway;
 use gateway::front::discovery;
 use gateway::operator::{By, Reviewed};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::Value;
 use utoipa::IntoParams;
 
 use super::{entry, listed};
@@ -17,6 +17,7 @@ use crate::Admin;
 use crate::answer::{Path, Query, Refused};
 use crate::body::{Members, required};
 use crate::decision::{Decider, carry_out};
+use crate::ledger::one_of;
 use crate::view::{ApprovedEntry, ApprovedItems, RemovedServer, ServerEntry};
 
 pub(crate) async fn add(
@@ -140,7 +141,7 @@ pub(crate) async fn approve_items(
 
 fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
     let mut item = Members::nested(item, "items")?;
-    let kind = kind(item.text("kind")?)?;
+    let kind = kind(item.text("kind")?.as_deref())?;
     let name = item.text("name")?;
     let fingerprint = item.text("fingerprint")?;
     item.finish()?;
@@ -155,14 +156,8 @@ fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
 }
 
 /// A kind of item; a tool unless it says otherwise.
-pub(crate) fn kind(word: Option<String>) -> Result<ItemKind, Refusal> {
-    let Some(word) = word else { return Ok(ItemKind::Tool) };
-    ItemKind::parse(&word).ok_or_else(|| {
-        let valid = ItemKind::ALL.map(ItemKind::as_str);
-        let message = format!("kind must be one of {}, got '{word}'", valid.join(", "));
-        Refusal::new(Code::InvalidRequest, message)
-            .with(json!({"field": "kind", "provided": word, "valid_values": valid}))
-    })
+pub(crate) fn kind(word: Option<&str>) -> Result<ItemKind, Refusal> {
+    Ok(one_of("kind", word, &ItemKind::ALL, ItemKind::as_str)?.unwrap_or(ItemKind::Tool))
 }
 
 async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<Reviewed>, Refusal> {

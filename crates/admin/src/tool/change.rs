@@ -21,7 +21,7 @@ pub(crate) async fn approve(
     request: Request,
 ) -> Result<Json<ApprovedTool>, Refused> {
     let mut body = Members::read_optional(request).await?;
-    let kind = kind(body.text("kind")?)?;
+    let kind = kind(body.text("kind")?.as_deref())?;
     let fingerprint = body.text("fingerprint")?;
     body.finish()?;
     let reviewed = [Reviewed { kind, name, fingerprint }];
