@@ -8,7 +8,7 @@ use domain::config::{AutoApprove, Config, Origin};
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gateway::upstream::{self, ServerSpec, Trust};
+use gateway::spec::{FileDigest, PluginSpec, ServerSpec, Trust};
 use mcp::child::StderrTail;
 use provider::{Connected, Connector};
 use store::StoreError;
@@ -95,7 +95,7 @@ impl Plugins {
     fn usable(&self, found: &Found, cwd: Option<&Path>) -> ServerSpec {
         let config = serde_json::Value::Object(found.config.clone());
         let start = Start { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
-        let endpoint = upstream::Plugin {
+        let endpoint = PluginSpec {
             made_from: format!("{} {config}", found.identity()),
             program: found.executable.clone(),
             connector: Arc::new(Plugin::new(found.clone(), start)),
@@ -124,10 +124,15 @@ fn trust(found: &Found) -> Trust {
 }
 
 /// What an approval is bound to, as the store keeps it.
-pub(crate) fn files(found: &Found) -> Vec<(String, String)> {
-    let manifest = (found.folder.join(plugin::MANIFEST), &found.manifest_sha256);
-    let files = [manifest, (found.executable.clone(), &found.executable_sha256)];
-    files.map(|(path, sha256)| (path.to_string_lossy().into_owned(), sha256.clone())).to_vec()
+pub(crate) fn files(found: &Found) -> Vec<FileDigest> {
+    let digest = |path: &Path, sha256: &str| FileDigest {
+        path: path.to_string_lossy().into_owned(),
+        sha256: sha256.to_owned(),
+    };
+    vec![
+        digest(&found.folder.join(plugin::MANIFEST), &found.manifest_sha256),
+        digest(&found.executable, &found.executable_sha256),
+    ]
 }
 
 pub(crate) fn not_approved(plugin: &str) -> Refusal {
@@ -138,7 +143,7 @@ pub(crate) fn not_approved(plugin: &str) -> Refusal {
 struct Broken(String);
 
 fn broken(name: &str, reason: String) -> ServerSpec {
-    let endpoint = upstream::Plugin {
+    let endpoint = PluginSpec {
         made_from: reason.clone(),
         program: PathBuf::new(),
         connector: Arc::new(Broken(reason)),

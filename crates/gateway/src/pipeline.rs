@@ -53,7 +53,7 @@ impl Gateway {
             Err(error) => return record::unmade(asking, &error, span),
         };
         let outcome = match self.shared.registry.provider(&call.tool.server) {
-            Some(in_use) => forward::forward(&*in_use.provider, call, ctx, allowed).await,
+            Some(lease) => forward::forward(&*lease.provider, call, ctx, allowed).await,
             None => forward::gone(call),
         };
         record.end(outcome, span).await

@@ -4,7 +4,7 @@
 use domain::catalog::{Misnamed, Server};
 use domain::config::{Origin, Template};
 use domain::trust::ItemKind;
-use gateway::upstream::{Endpoint, ServerSpec};
+use gateway::spec::{Endpoint, ServerSpec};
 use serde_json::{Value, json};
 
 use crate::Admin;

@@ -107,8 +107,8 @@ async fn approve(place: &Place, config: &Config, found: &Found) -> Result<(), Fa
         gateway.approve_plugin(&by(), &found.name, &files).await.map_err(refused)
     };
     with_gate(place, config, trusting).await?;
-    for (path, sha256) in &files {
-        output::line(&format!("{}  {sha256}", visible(path)))?;
+    for file in &files {
+        output::line(&format!("{}  {}", visible(&file.path), file.sha256))?;
     }
     output::line(&format!("approved plugin '{}': it may be started as it is now", found.name))
 }

@@ -10,7 +10,7 @@ use domain::Caller;
 use domain::config::{Origin, is_withheld};
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, End, Wrapped};
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::limits::CHILD_GRACE;
 use store::Store;

@@ -9,7 +9,7 @@ use super::decision::About;
 use super::{By, conflict, unavailable};
 use crate::Gateway;
 use crate::plan::parse_added;
-use crate::upstream::ServerSpec;
+use crate::spec::ServerSpec;
 
 /// An item that was approved: kind, name and fingerprint.
 pub type ApprovedItem = (String, String, String);
@@ -155,7 +155,7 @@ impl Gateway {
         let approved = approved.await?;
         let owned = name.to_owned();
         let decided = self.decide(move |state| {
-            files.iter().try_for_each(|(path, sha256)| state.trust_file(path, sha256))?;
+            files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
             state.approve_server(&owned, &identity)
         });
         decided.await?;

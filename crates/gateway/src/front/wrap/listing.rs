@@ -18,23 +18,22 @@ use tokio::sync::watch;
 
 use super::lock;
 use crate::Gateway;
+use crate::catalogs::Publisher;
 use crate::limits::{FIRST_CONNECT_WAIT, WRAP_LISTS_WAITING_MAX, WRAP_PAGES_MAX};
-use crate::registry::Claim;
 
 /// Requests of ours are known by it; no client makes such ids.
 const OURS: &str = "countersign-list-";
 
 pub(super) struct Listings {
-    gateway: Gateway,
+    publisher: Publisher,
     name: Arc<str>,
     rules: Arc<ServerRules>,
-    claim: Claim,
-    state: Mutex<Listed>,
+    state: Mutex<ListState>,
     known: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ListState {
     /// The client's own requests for a list.
     clients: HashSet<Id>,
     /// Counts our lists; an answer to an older one is passed over.
@@ -53,12 +52,10 @@ struct Page {
 
 impl Listings {
     pub(super) fn new(gateway: &Gateway, name: &Arc<str>, rules: Arc<ServerRules>) -> Listings {
-        let claim = gateway.shared.registry.claim(name);
         let listings = Listings {
-            gateway: gateway.clone(),
+            publisher: gateway.shared.catalogs.publisher(name),
             name: name.clone(),
             rules,
-            claim,
             state: Mutex::default(),
             known: watch::Sender::new(false),
         };
@@ -149,18 +146,18 @@ impl Listings {
         let source = Source::Mcp(self.name.clone());
         let listing = Arc::new(Listing::new(&source, definitions));
         let server = Server::new(self.name.clone(), "stdio", self.rules.clone(), state, listing);
-        self.gateway.shared.registry.publish(self.claim, server);
+        self.publisher.publish(server);
         if is_known {
             self.known.send_replace(true);
         }
     }
 }
 
-fn own_id(state: &Listed) -> Id {
+fn own_id(state: &ListState) -> Id {
     Id::Text(format!("{OURS}{}-{}", state.round, state.page).into())
 }
 
-fn request(state: &Listed, cursor: Option<&str>) -> Bytes {
+fn request(state: &ListState, cursor: Option<&str>) -> Bytes {
     let params = cursor.map(|cursor| to_raw(&json!({"cursor": cursor})));
     let request = Request { id: own_id(state), method: "tools/list".to_owned(), params };
     Message::Request(request).to_line().into()

@@ -1,5 +1,5 @@
-//! What is kept of a server while it is up: a connection that speaks MCP, or a plugin that was
-//! started. The driver treats both alike.
+//! The link to a server that is up: a connection that speaks MCP, or a plugin that was started. The
+//! driver treats both alike.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,32 +10,37 @@ use mcp::message::{Raw, raw};
 use mcp::peer::{Peer, Service};
 use provider::Connected;
 
-use crate::trust::Others;
+use crate::spec::{Endpoint, PluginSpec};
+use crate::trust::ItemList;
 use crate::upstream::connection::{Connection, Lister, Opening};
-use crate::upstream::endpoint::{Endpoint, Plugin};
 
-pub(super) enum Kept {
+/// Owned by the driver, who closes it.
+pub(super) enum ServerLink {
     Server(Connection),
     Plugin(Arc<dyn Connected>),
 }
 
-/// Every tool, and the lists beside them.
-pub(super) type Listed = (Vec<Raw>, Others);
+/// Everything that a server lists.
+pub(super) struct ServerLists {
+    pub(super) tools: Vec<Raw>,
+    /// The lists beside the tools.
+    pub(super) others: Vec<ItemList>,
+}
 
-/// What calls are made on, as long as it is up.
-pub(crate) enum Live {
+/// Makes calls on a link, as long as it is up.
+pub(crate) enum LinkHandle {
     Server { peer: Peer, welcome: Arc<Welcome> },
     Plugin(Arc<dyn Connected>),
 }
 
-impl Kept {
+impl ServerLink {
     /// Opens and lists, or says in one sentence why not.
     pub(super) async fn open(
         endpoint: &Endpoint,
         service: Arc<dyn Service>,
         stderr: &StderrTail,
         timeout: Duration,
-    ) -> Result<(Kept, Listed), String> {
+    ) -> Result<(ServerLink, ServerLists), String> {
         if let Endpoint::Plugin(plugin) = endpoint {
             return open_plugin(plugin, stderr, timeout).await;
         }
@@ -43,70 +48,78 @@ impl Kept {
         let opening = Opening { endpoint, service, capabilities, stderr, timeout };
         let (connection, tools) = opening.open_and_list().await?;
         let others = connection.lister().others(timeout).await;
-        Ok((Kept::Server(connection), (tools, others)))
+        Ok((ServerLink::Server(connection), ServerLists { tools, others }))
     }
 
-    pub(super) fn live(&self) -> Live {
+    pub(super) fn handle(&self) -> LinkHandle {
         match self {
-            Kept::Server(connection) => {
-                Live::Server { peer: connection.peer.clone(), welcome: connection.welcome.clone() }
-            }
-            Kept::Plugin(plugin) => Live::Plugin(plugin.clone()),
+            ServerLink::Server(connection) => LinkHandle::Server {
+                peer: connection.peer.clone(),
+                welcome: connection.welcome.clone(),
+            },
+            ServerLink::Plugin(plugin) => LinkHandle::Plugin(plugin.clone()),
         }
     }
 
     pub(super) fn instructions(&self) -> Option<String> {
         match self {
-            Kept::Server(connection) => connection.welcome.instructions.clone(),
-            Kept::Plugin(_) => None,
+            ServerLink::Server(connection) => connection.welcome.instructions.clone(),
+            ServerLink::Plugin(_) => None,
         }
     }
 
     /// Waits until it is gone, and says why.
     pub(super) async fn lost(&mut self) -> String {
         match self {
-            Kept::Server(connection) => connection.lost().await,
-            Kept::Plugin(plugin) => plugin.lost().await,
+            ServerLink::Server(connection) => connection.lost().await,
+            ServerLink::Plugin(plugin) => plugin.lost().await,
         }
     }
 
     pub(super) async fn reason(&mut self, reason: String) -> String {
         match self {
-            Kept::Server(connection) => connection.reason(reason).await,
-            Kept::Plugin(_) => reason,
+            ServerLink::Server(connection) => connection.reason(reason).await,
+            ServerLink::Plugin(_) => reason,
         }
     }
 
     pub(super) async fn close(self) {
         match self {
-            Kept::Server(connection) => connection.close().await,
-            Kept::Plugin(plugin) => plugin.close().await,
+            ServerLink::Server(connection) => connection.close().await,
+            ServerLink::Plugin(plugin) => plugin.close().await,
         }
     }
 }
 
-impl Live {
+impl LinkHandle {
     /// Lists again.
-    pub(super) async fn list(&self, timeout: Duration) -> Result<Listed, String> {
+    pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, String> {
         match self {
-            Live::Server { peer, welcome } => {
+            LinkHandle::Server { peer, welcome } => {
                 let lister = Lister { peer: peer.clone(), welcome: welcome.clone() };
-                Ok((lister.tools(timeout).await?, lister.others(timeout).await))
+                let tools = lister.tools(timeout).await?;
+                Ok(ServerLists { tools, others: lister.others(timeout).await })
             }
-            Live::Plugin(plugin) => Ok((tools_of(&**plugin, timeout).await?, Others::new())),
+            LinkHandle::Plugin(plugin) => {
+                let tools = tools_of(&**plugin, timeout).await?;
+                Ok(ServerLists { tools, others: Vec::new() })
+            }
         }
     }
 }
 
 async fn open_plugin(
-    plugin: &Plugin,
+    plugin: &PluginSpec,
     stderr: &StderrTail,
     timeout: Duration,
-) -> Result<(Kept, Listed), String> {
+) -> Result<(ServerLink, ServerLists), String> {
     let opening = async {
         let plugin = plugin.connector.connect(stderr).await?;
         match plugin.tools().await {
-            Ok(tools) => Ok((Kept::Plugin(plugin), (tools, Others::new()))),
+            Ok(tools) => {
+                let lists = ServerLists { tools, others: Vec::new() };
+                Ok((ServerLink::Plugin(plugin), lists))
+            }
             Err(error) => {
                 plugin.close().await;
                 Err(error.to_string())
