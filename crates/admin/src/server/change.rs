@@ -7,7 +7,7 @@ use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal};
 use gateway::Gateway;
 use gateway::front::discovery;
-use gateway::operator::{ApprovedItem, By, Reviewed};
+use gateway::operator::{ApprovedItem, DecisionSource, ReviewedItem};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -99,7 +99,7 @@ pub(crate) async fn approve(
     Ok(Json(answer))
 }
 
-async fn inspect(admin: &Admin, by: By, name: String) -> Result<Value, Refused> {
+async fn inspect(admin: &Admin, by: DecisionSource, name: String) -> Result<Value, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.inspect_server(&by, &owned).await }).await?;
     let mut answer = entry(admin, &name).await?;
@@ -139,7 +139,7 @@ pub(crate) async fn approve_items(
     Ok(Json(json!({"name": name, "approved": approved})))
 }
 
-fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
+fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
     let mut item = Members::nested(item, "items")?;
     let kind = kind(item.text("kind")?)?;
     let name = item.text("name")?;
@@ -152,7 +152,7 @@ fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
             name.ok_or_else(|| required("name"))?
         }
     };
-    Ok(Reviewed { kind, name, fingerprint })
+    Ok(ReviewedItem { kind, name, fingerprint })
 }
 
 /// A kind of item; a tool unless it says otherwise.
@@ -166,12 +166,12 @@ pub(crate) fn kind(word: Option<String>) -> Result<ItemKind, Refusal> {
     })
 }
 
-async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<Reviewed>, Refusal> {
+async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<ReviewedItem>, Refusal> {
     discovery::server_entry(&gateway.catalog(), &Caller::admin(), server)?;
     let items = gateway.items(server).await?;
     let waiting = items.into_iter().filter(|item| item.listed).filter_map(|item| {
         let fingerprint = Some(item.pending?.fingerprint);
-        Some(Reviewed { kind: ItemKind::parse(&item.kind)?, name: item.name, fingerprint })
+        Some(ReviewedItem { kind: ItemKind::parse(&item.kind)?, name: item.name, fingerprint })
     });
     Ok(waiting.collect())
 }
@@ -180,6 +180,6 @@ fn nothing_waits(server: &str) -> Refusal {
     Refusal::new(Code::Conflict, format!("nothing of server '{server}' waits for approval"))
 }
 
-pub(crate) fn approved_entry((kind, name, fingerprint): &ApprovedItem) -> Value {
-    json!({"kind": kind, "name": name, "fingerprint": fingerprint})
+pub(crate) fn approved_entry(item: &ApprovedItem) -> Value {
+    json!({"kind": item.kind, "name": item.name, "fingerprint": item.fingerprint})
 }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::Caller;
 use domain::config::{Origin, is_withheld};
 use domain::policy::ServerRules;
-use gateway::front::wrap::{self, End, Wrapped};
+use gateway::front::wrap::{self, End, WrappedServer};
 use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::limits::CHILD_GRACE;
@@ -48,7 +48,7 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
     };
     let client = End { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
     let wrapped =
-        Wrapped { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
+        WrappedServer { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
     let stop = CancellationToken::new();
     let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
     told.or_done(serving, stop).await;

@@ -17,9 +17,9 @@ use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
 use provider::{Declared, Outcome, ProviderError, Surface, TraceContext};
 
-use crate::front::discovery::reply;
 use crate::front::passthrough::shown::Shown;
 use crate::front::relay::Asked;
+use crate::front::reply;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::span::RequestSpan;

@@ -3,9 +3,8 @@
 use domain::Refusal;
 use serde_json::{Value, json};
 
-use super::By;
-use super::decision::About;
 use crate::Gateway;
+use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::spec::FileDigest;
 
 impl Gateway {
@@ -13,12 +12,12 @@ impl Gateway {
     /// nothing of this one.
     pub async fn approve_plugin(
         &self,
-        by: &By,
+        by: &DecisionSource,
         name: &str,
         files: &[FileDigest],
     ) -> Result<(), Refusal> {
         let details = details("approve_plugin", files);
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let (name, files) = (name.to_owned(), files.to_vec());
         self.decide(move |state| {
             files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
@@ -30,12 +29,12 @@ impl Gateway {
     /// Whether any of them was trusted.
     pub async fn revoke_plugin(
         &self,
-        by: &By,
+        by: &DecisionSource,
         name: &str,
         files: &[FileDigest],
     ) -> Result<bool, Refusal> {
         let details = details("revoke_plugin", files);
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let files = files.to_vec();
         self.decide(move |state| {
             let mut was_trusted = false;

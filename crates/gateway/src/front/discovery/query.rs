@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::{parameters, reply};
+use crate::front::discovery::parameters::parameters;
+use crate::front::reply;
 use crate::limits;
 
 const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, call_tool_write for \

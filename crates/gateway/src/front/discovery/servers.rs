@@ -13,7 +13,8 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
-use crate::front::discovery::{parameters, reply};
+use crate::front::discovery::parameters::parameters;
+use crate::front::reply;
 
 pub(super) fn answer(
     catalog: &Catalog,

@@ -2,7 +2,7 @@
 //! its client.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use domain::catalog::{Listing, Server};
@@ -16,7 +16,6 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::lock;
 use crate::Gateway;
 use crate::catalogs::Publisher;
 use crate::limits::{FIRST_CONNECT_WAIT, WRAP_LISTS_WAITING_MAX, WRAP_PAGES_MAX};
@@ -65,7 +64,7 @@ impl Listings {
 
     /// The next answer to this id is a list.
     pub(super) fn expect_clients(&self, id: Id) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.clients.len() < WRAP_LISTS_WAITING_MAX {
             state.clients.insert(id);
         }
@@ -74,7 +73,7 @@ impl Listings {
     /// A whole list that the client was given tells the same as one of ours. The answer is the list
     /// that it may see, where the operator has locked some of it.
     pub(super) fn take_clients(&self, id: &Id, result: &Raw) -> Option<Raw> {
-        if !lock(&self.state).clients.remove(id) {
+        if !self.lock().clients.remove(id) {
             return None;
         }
         let Page { tools, next_cursor } = serde_json::from_str(result.get()).ok()?;
@@ -109,7 +108,7 @@ impl Listings {
 
     /// A request for the first page of the list.
     pub(super) fn ask(&self) -> Bytes {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.round += 1;
         state.page = 0;
         state.definitions.clear();
@@ -118,7 +117,7 @@ impl Listings {
 
     /// An answer to a request of ours, and the request for the next page.
     pub(super) fn take_ours(&self, id: &Id, outcome: Result<Raw, ErrorObject>) -> Option<Bytes> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if *id != own_id(&state) {
             return None;
         }
@@ -139,6 +138,10 @@ impl Listings {
     pub(super) async fn known(&self) {
         let mut known = self.known.subscribe();
         let _ = tokio::time::timeout(FIRST_CONNECT_WAIT, known.wait_for(|known| *known)).await;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, ListState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn publish(&self, state: State, definitions: Vec<Raw>) {

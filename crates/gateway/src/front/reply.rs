@@ -22,7 +22,7 @@ pub(super) fn document(json: &str) -> Raw {
 }
 
 /// A refusal as an error result: words for the model, members for programs.
-pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
+pub(super) fn refusal(refusal: &Refusal) -> Raw {
     to_raw(&json!({
         "content": [{"type": "text", "text": refusal.message}],
         "structuredContent": refusal.to_json(),
@@ -31,7 +31,7 @@ pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
 }
 
 /// What became of a call, as the result that the agent gets.
-pub(in crate::front) fn outcome(outcome: Outcome) -> Raw {
+pub(super) fn outcome(outcome: Outcome) -> Raw {
     match outcome {
         Outcome::Replied { reply, warnings, kept: Kept::Committed } if warnings.is_empty() => {
             reply.result
