@@ -3,14 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::content::Termination;
-use super::key::{PublicKey, SIGNATURE_BYTES, from_multibase};
-use super::rotation::{Rotation, RotationError};
-use super::{Hash, canonical, did};
-use crate::json;
+use crate::content::Termination;
+use crate::key::{PublicKey, SIGNATURE_BYTES, from_multibase};
+use crate::proof::{PROOF_TYPE, PURPOSE};
+use crate::rotation::{Rotation, RotationError};
+use crate::{Hash, canonical, did, json};
 
-pub(super) const PROOF_TYPE: &str = "Ed25519Signature2020";
-pub(super) const PURPOSE: &str = "assertionMethod";
 const CREDENTIALS: &str = "https://www.w3.org/ns/credentials/v2";
 const CREDENTIAL_TYPE: [&str; 2] = ["VerifiableCredential", "AgentReceipt"];
 
@@ -104,7 +102,7 @@ impl Signed {
 
     /// Which of these keys the receipt says that it was signed with.
     pub fn key_among<'a>(&self, keys: &'a [PublicKey]) -> Option<&'a PublicKey> {
-        keys.iter().find(|key| did::verification_method(key) == self.verification_method)
+        keys.iter().find(|key| key.verification_method() == self.verification_method)
     }
 
     /// A `did:key` has one key only, so the proof of such an issuer must name this one; other names
@@ -112,7 +110,7 @@ impl Signed {
     pub fn verify(&self, key: &PublicKey) -> Result<(), ReceiptError> {
         let named = &self.verification_method;
         let is_did_key = self.issuer_is_did_key || did::is_did_key(named);
-        if is_did_key && *named != did::verification_method(key) {
+        if is_did_key && *named != key.verification_method() {
             return Err(ReceiptError::OtherKey(named.clone()));
         }
         if !key.verifies(self.body.as_bytes(), &self.signature) {

@@ -1,9 +1,11 @@
 //! The canonical text of a receipt, written straight in the order of its names: `Value` and
 //! sorting would cost ten times as much. A property test keeps it equal to the general way.
 
-use super::{Action, Issuer, Outcome, PeerCredential, Position, Principal, Receipt};
 use crate::Hash;
 use crate::canonical::{write_integer, write_text};
+use crate::content::parts::{
+    Action, Issuer, Outcome, PeerCredential, Position, Principal, Receipt,
+};
 
 pub(super) const HEAD: &str = r#"{"@context":["https://www.w3.org/ns/credentials/v2","https://agentreceipts.ai/context/v2"],"credentialSubject":{"#;
 /// What follows the place of the proof.
