@@ -28,7 +28,7 @@ use tokio::io::DuplexStream;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tools::builtin::{Allowed, Workspace};
+use tools::builtin::{Permissions, Workspace};
 use workflow::tool_name;
 
 pub(crate) use self::folder::path_of as folder_of;
@@ -186,7 +186,8 @@ impl Steps {
     fn builtin(&self, wanted: &Wanted) -> Result<Builtin, String> {
         let of_config = &self.config.workspace;
         let root = workspace::step_root(&wanted.root, of_config)?;
-        let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
+        let allowed =
+            Permissions { write: true, shell: true, allow_outside: of_config.allow_outside };
         let workspace = Workspace::new(&root, allowed, self.servers.off_limits())?
             .supervised(folders::own_program())
             .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))

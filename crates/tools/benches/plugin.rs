@@ -17,7 +17,7 @@ use plugin_sdk::protocol::operation_service_client::OperationServiceClient;
 use provider::{Call, CallContext, Connected, Connector, Declared, Surface};
 use serde_json::json;
 use tonic::transport::{Channel, Endpoint};
-use tools::plugin::{Places, Plugin, Start, Variables, find};
+use tools::plugin::{Places, Plugin, StartOptions, Variables, find};
 
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 2_000;
@@ -86,7 +86,7 @@ async fn measure(root: &Path) {
     let data = root.to_str().unwrap().to_owned();
     let variables = Variables { xdg_data_home: Some(data), ..Variables::default() };
     let found = find(&Places::new(&variables, &root.join("x")), &[]).plugins.remove(0);
-    let start = Start {
+    let start = StartOptions {
         supervisor: None,
         folder: root.join("s"),
         cwd: None,

@@ -47,8 +47,11 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
         writer: child.stdin.take().expect("stdin is piped"),
     };
     let client = End { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
-    let wrapped =
-        WrappedServer { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
+    let wrapped = WrappedServer {
+        name: args.name.into(),
+        rules,
+        caller: Arc::new(Caller::agent("agent-token")),
+    };
     let stop = CancellationToken::new();
     let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
     told.or_done(serving, stop).await;

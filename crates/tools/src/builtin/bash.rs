@@ -19,20 +19,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{self, Child};
 use tokio::task::JoinHandle;
 
-use super::Answer;
+use super::answer::ToolAnswer;
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::limits;
 use super::root::Folder;
 
 /// What is to be run.
-pub(super) struct Asked {
+pub(super) struct BashRequest {
     command: String,
     timeout: Duration,
 }
 
-impl Asked {
-    pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<Asked> {
+impl BashRequest {
+    pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<BashRequest> {
         let command = arguments.text(&["command"])?;
         if command.contains('\0') {
             return Err(Fault::said("a command cannot hold a NUL character"));
@@ -45,7 +45,7 @@ impl Asked {
                 return Err(Fault::said(words));
             }
         };
-        Ok(Asked { command: command.to_owned(), timeout })
+        Ok(BashRequest { command: command.to_owned(), timeout })
     }
 }
 
@@ -70,17 +70,17 @@ enum End {
 }
 
 pub(super) async fn run(
-    asked: Asked,
+    request: BashRequest,
     cwd: &Folder,
     (supervisor, withheld): (Option<&Path>, &[String]),
     ctx: &CallContext,
-) -> Result<Answer> {
-    let within = asked.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
-    let mut shell = shell(&asked.command, supervisor);
+) -> Result<ToolAnswer> {
+    let within = request.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
+    let mut shell = shell(&request.command, supervisor);
     for name in withheld {
         shell.env_remove(name);
     }
-    let mut running = Running::start(shell, cwd, supervisor.is_some())?;
+    let mut running = RunningCommand::start(shell, cwd, supervisor.is_some())?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
             Ok(status) => End::Exited(status),
@@ -102,7 +102,7 @@ pub(super) async fn run(
     let timed_out = matches!(end, End::TimedOut);
     let command = Command { exit_code, timed_out, stdout, stderr };
     let meta = Some(json!({COMMAND_META: command}));
-    Ok(Answer { is_error: exit_code != Some(0), meta, ..Answer::text(text) })
+    Ok(ToolAnswer { is_error: exit_code != Some(0), meta, ..ToolAnswer::text(text) })
 }
 
 /// Adds a part under its title, unless it is empty; gives where it stands.
@@ -141,7 +141,7 @@ fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
 }
 
 /// A command with its group. Dropping it ends the group.
-struct Running {
+struct RunningCommand {
     child: Child,
     group: Group,
     /// How long a supervisor may take to end all of it; without one, the group is killed at once.
@@ -155,8 +155,12 @@ struct Collected {
     reading: JoinHandle<()>,
 }
 
-impl Running {
-    fn start(mut shell: process::Command, cwd: &Folder, supervised: bool) -> Result<Running> {
+impl RunningCommand {
+    fn start(
+        mut shell: process::Command,
+        cwd: &Folder,
+        supervised: bool,
+    ) -> Result<RunningCommand> {
         shell.current_dir(&cwd.path);
         // They may hold the gate's keys.
         for (name, _) in std::env::vars_os() {
@@ -173,7 +177,7 @@ impl Running {
         let stderr = child.stderr.take().expect("stderr is piped");
         let group = Group::led_by(&child, supervised);
         let patience = if supervised { CHILD_GRACE + CHILD_LAST_STEP } else { Duration::ZERO };
-        Ok(Running {
+        Ok(RunningCommand {
             child,
             group,
             patience,
@@ -191,7 +195,7 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.stdout.reading.abort();
         self.stderr.reading.abort();

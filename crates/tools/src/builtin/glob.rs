@@ -3,15 +3,15 @@
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, statat};
 
+use super::answer::{ToolAnswer, text_block};
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::limits::{GLOB_FOUND_MAX, GLOB_PATHS_MAX};
 use super::root::Root;
 use super::stop::Stop;
 use super::tree::{Ignoring, Next, Tree};
-use super::{Answer, text_block};
 
-pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<ToolAnswer> {
     let pattern = arguments.text(&["pattern"])?;
     let matcher = matcher(below(root, pattern)?)?;
     let ignoring = if arguments.flag("no_ignore")? { Ignoring::Off } else { Ignoring::Honoured };
@@ -41,7 +41,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
         )));
     }
     content.extend(tree.notes.text().map(|notes| text_block(&notes)));
-    Ok(Answer::of(content))
+    Ok(ToolAnswer::of(content))
 }
 
 /// An agent may put the root's own path in front.

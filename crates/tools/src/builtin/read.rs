@@ -6,13 +6,13 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::answer::{ToolAnswer, text_block};
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
-use super::file::{self, Opened};
+use super::file::{self, OpenFile};
 use super::limits::{SNIFFED_BYTES, TEXT_BYTES_MAX};
 use super::root::Root;
 use super::stop::{Stop, Stoppable};
-use super::{Answer, text_block};
 
 /// Which lines are wanted.
 struct Lines {
@@ -41,7 +41,7 @@ enum End {
     LongLine,
 }
 
-pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<ToolAnswer> {
     let lines = Lines {
         offset: arguments.count("offset")?.unwrap_or(0),
         limit: arguments.count("limit")?.unwrap_or(u64::MAX),
@@ -71,7 +71,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     Ok(answer(page, &lines))
 }
 
-fn answer(page: Page, lines: &Lines) -> Answer {
+fn answer(page: Page, lines: &Lines) -> ToolAnswer {
     let next = lines.offset + page.lines;
     let note = match page.end {
         End::File => None,
@@ -91,7 +91,7 @@ fn answer(page: Page, lines: &Lines) -> Answer {
     if !is_exact {
         content.push(text_block("[not all of it is UTF-8: what is not is shown as \u{fffd}]"));
     }
-    Answer::of(content)
+    ToolAnswer::of(content)
 }
 
 /// The wanted lines, and how many there were up to their end.
@@ -194,7 +194,7 @@ fn image(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn image_answer(mut opened: Opened, mut bytes: Vec<u8>, kind: &str) -> Result<Answer> {
+fn image_answer(mut opened: OpenFile, mut bytes: Vec<u8>, kind: &str) -> Result<ToolAnswer> {
     let room = (TEXT_BYTES_MAX + 1 - bytes.len()) as u64;
     let read = (&mut opened.file).take(room).read_to_end(&mut bytes);
     read.map_err(|error| Fault::io(&opened.path, &error))?;
@@ -203,5 +203,5 @@ fn image_answer(mut opened: Opened, mut bytes: Vec<u8>, kind: &str) -> Result<An
         return Err(Fault::said(format!("'{path}' is an image of more than 5 MiB")));
     }
     let block: Value = json!({"type": "image", "data": STANDARD.encode(bytes), "mimeType": kind});
-    Ok(Answer::of(vec![block]))
+    Ok(ToolAnswer::of(vec![block]))
 }

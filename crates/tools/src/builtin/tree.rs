@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use super::fault::{Fault, Result};
 use super::file;
 use super::limits::{DEPTH_MAX, IGNORE_FILE_BYTES_MAX, NOTED_MAX};
-use super::root::{Folder, Refused, Root};
+use super::root::{Folder, RefusedFolders, Root};
 use super::stop::Stop;
 
 /// Read in each folder; what stands in the later one wins.
@@ -29,7 +29,7 @@ pub(super) struct Tree<'a> {
     pub(super) root: &'a Root,
     pub(super) stop: &'a Stop,
     ignoring: Ignoring,
-    refused: Refused,
+    refused: RefusedFolders,
     rules: Vec<Gitignore>,
     /// What could not be read, for people.
     pub(super) notes: Notes,

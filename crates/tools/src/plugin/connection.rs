@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -21,41 +19,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tonic::{Code, Status};
 
-use super::find::Found;
+use super::find::FoundPlugin;
 use super::host::Host;
-use super::process::{Running, explained, seconds};
+use super::process::{PluginProcess, explained, seconds};
 use super::schema::{self, Tool};
+use super::start::StartOptions;
 use super::{limits, reply};
 
 /// A plugin that can be started, as often as needed.
 pub struct Plugin {
-    found: Found,
-    start: Start,
-}
-
-/// How a plugin is started, and what of it is offered.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// The program that runs it as `supervise -- …`, so that it ends with the gate.
-    pub supervisor: Option<PathBuf>,
-    /// Where its private folder is made. Made if it is not there.
-    pub folder: PathBuf,
-    /// Where it runs; by default where the gate does.
-    pub cwd: Option<PathBuf>,
-    /// The operations that become tools; `None` is all of them.
-    pub expose: Option<BTreeSet<String>>,
-    /// From the start until its operations are known.
-    pub timeout: Duration,
+    found: FoundPlugin,
+    start: StartOptions,
 }
 
 impl Plugin {
     /// Whoever makes one has seen to it that it may be started: that it is the person's own, or
-    /// that its [`Found::identity`] was approved.
-    pub fn new(found: Found, start: Start) -> Plugin {
+    /// that its [`FoundPlugin::identity`] was approved.
+    pub fn new(found: FoundPlugin, start: StartOptions) -> Plugin {
         Plugin { found, start }
     }
 
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &FoundPlugin {
         &self.found
     }
 
@@ -67,7 +51,7 @@ impl Plugin {
             return Err(fault(reason.clone()));
         }
         let heard = heard(&name, said);
-        let started = Running::start(&self.found, &self.start, heard).await;
+        let started = PluginProcess::start(&self.found, &self.start, heard).await;
         let mut running = started.map_err(fault)?;
         let greeted = tokio::time::timeout(self.start.timeout, self.greet(&mut running)).await;
         let greeted = greeted.unwrap_or_else(|_| {
@@ -83,7 +67,10 @@ impl Plugin {
         }
     }
 
-    async fn greet(&self, running: &mut Running) -> Result<(Host, Vec<OperationSchema>), String> {
+    async fn greet(
+        &self,
+        running: &mut PluginProcess,
+    ) -> Result<(Host, Vec<OperationSchema>), String> {
         let address = running.address().await?;
         let host = Host::connect(&address).await?;
         host.check().await?;
@@ -149,7 +136,7 @@ struct Session {
 }
 
 impl Session {
-    fn keep(name: Arc<str>, running: Running, host: Host) -> Session {
+    fn keep(name: Arc<str>, running: PluginProcess, host: Host) -> Session {
         let (tell, gone) = watch::channel(None);
         let (give_up, given_up) = mpsc::channel(1);
         let end = CancellationToken::new();
@@ -190,13 +177,13 @@ impl Session {
 
 /// Owns the process until its end, whoever brings it about.
 async fn keep(
-    running: Running,
+    running: PluginProcess,
     host: Host,
     end: CancellationToken,
     mut given_up: mpsc::Receiver<String>,
     tell: watch::Sender<Option<String>>,
 ) {
-    let Running { mut process, stdout, stdin, folder, heard } = running;
+    let PluginProcess { mut process, stdout, stdin, folder, heard } = running;
     let mut listening = JoinSet::new();
     let printed = heard.clone();
     listening.spawn(async move { printed.keep(stdout).await });

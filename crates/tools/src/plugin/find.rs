@@ -47,7 +47,7 @@ pub enum Origin {
 
 /// A plugin, or what looks like one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundPlugin {
     /// From the manifest; the folder's where there is none to be read.
     pub name: String,
     pub version: String,
@@ -72,7 +72,7 @@ pub struct Found {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Those in use and those in their shadow; a name's first is the one in use.
-    pub plugins: Vec<Found>,
+    pub plugins: Vec<FoundPlugin>,
     /// What is wrong and belongs to no plugin.
     pub faults: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl Places {
     }
 }
 
-impl Found {
+impl FoundPlugin {
     /// What an approval is bound to: it ends with any change of the executable's place or bytes, or
     /// of the manifest.
     pub fn identity(&self) -> String {
@@ -164,11 +164,12 @@ pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
 }
 
 impl Findings {
-    fn add(&mut self, mut found: Found) {
+    fn add(&mut self, mut found: FoundPlugin) {
         let first = self.plugins.iter().find(|known| known.name == found.name);
         found.shadowed_by = first.map(|first| first.folder.clone());
         // Named twice, it is still one.
-        let is_same = |known: &Found| known.folder == found.folder && known.name == found.name;
+        let is_same =
+            |known: &FoundPlugin| known.folder == found.folder && known.name == found.name;
         if !self.plugins.iter().any(is_same) {
             self.plugins.push(found);
         }
@@ -231,10 +232,10 @@ impl Search<'_> {
     }
 
     /// A plugin whose folder, or whose executable, somebody named.
-    fn named(&self, name: &str, path: &Path, origin: Origin) -> Found {
+    fn named(&self, name: &str, path: &Path, origin: Origin) -> FoundPlugin {
         let found = if !path.is_absolute() {
             let fault = format!("the path '{}' must be absolute", path.display());
-            Found { fault: Some(fault), ..self.empty(path, origin) }
+            FoundPlugin { fault: Some(fault), ..self.empty(path, origin) }
         } else if path.is_dir() {
             self.look(path, None, origin)
         } else {
@@ -243,14 +244,14 @@ impl Search<'_> {
         };
         if found.fault.is_none() && found.name != name {
             let fault = format!("its manifest calls it '{}', not '{name}'", found.name);
-            return Found { name: name.to_owned(), fault: Some(fault), ..found };
+            return FoundPlugin { name: name.to_owned(), fault: Some(fault), ..found };
         }
-        Found { name: name.to_owned(), ..found }
+        FoundPlugin { name: name.to_owned(), ..found }
     }
 
-    fn empty(&self, folder: &Path, origin: Origin) -> Found {
+    fn empty(&self, folder: &Path, origin: Origin) -> FoundPlugin {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Found {
+        FoundPlugin {
             name,
             version: String::new(),
             description: String::new(),
@@ -266,14 +267,14 @@ impl Search<'_> {
         }
     }
 
-    fn look(&self, folder: &Path, executable: Option<&Path>, origin: Origin) -> Found {
+    fn look(&self, folder: &Path, executable: Option<&Path>, origin: Origin) -> FoundPlugin {
         let mut found = self.empty(folder, origin);
         let looked = self.look_into(&mut found, executable);
         found.fault = looked.err();
         found
     }
 
-    fn look_into(&self, found: &mut Found, executable: Option<&Path>) -> Result<(), String> {
+    fn look_into(&self, found: &mut FoundPlugin, executable: Option<&Path>) -> Result<(), String> {
         let given = found.folder.clone();
         let resolve = |path: &Path| {
             path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
