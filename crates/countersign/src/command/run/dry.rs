@@ -7,7 +7,7 @@ use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
 use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
 use runner::openai::Settings;
-use runner::step;
+use runner::step::{self, StepFolders};
 use serde_json::{Value, json};
 use tools::builtin::Workspace;
 use workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
@@ -107,7 +107,7 @@ async fn launch(
         agent,
         agent::Server { program, args },
         step::tools(proxy),
-        (dir.clone(), private.to_owned()),
+        StepFolders { work: dir.clone(), private: private.to_owned() },
         Workspace::CALL_TIMEOUT,
     );
     let launch = prepare(&installed, &request, &Person::new(std::env::vars_os()));
@@ -127,7 +127,8 @@ fn describe(told: &mut Value, launch: &Launch, dir: &Path) {
         launch.env.iter().map(|(name, value)| (name.clone(), shown(name, value))).collect();
     told["env_removed"] = json!(launch.env_remove);
     told["files"] = files.collect();
-    told["links"] = launch.links.iter().map(|(link, to)| json!({"path": link, "to": to})).collect();
+    told["links"] =
+        launch.links.iter().map(|link| json!({"path": link.path, "to": link.target})).collect();
     told["stdin_bytes"] = json!(launch.stdin.as_ref().map(Vec::len));
     told["isolation"] = match &launch.isolation {
         agent::Isolation::Full => json!("full"),
