@@ -12,10 +12,10 @@ use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
-use gateway::span::Requested;
+use gateway::span::RequestOrigin;
 use mcp::message::{Raw, to_raw};
 use mcp::object::Members;
-use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface, TraceContext};
+use provider::{Call, CallContext, Declared, Gate, Outcome, RecordState, Surface, TraceContext};
 use serde_json::json;
 
 use crate::answer::{self, Refused, RequestId};
@@ -33,7 +33,7 @@ pub(crate) async fn make(
         Some(source) if source == "cli" => Surface::Cli,
         _ => Surface::Rest,
     };
-    let requested = Requested { surface, session: None, id: &request_id.0 };
+    let requested = RequestOrigin { surface, session: None, id: &request_id.0 };
     let mut span = admin.gateway.request_span(&requested, trace(request.headers()));
     let body = body::read(request, BODY_BYTES_MAX).await?;
     let read = || {
@@ -104,7 +104,7 @@ fn answer(id: &str, outcome: Outcome) -> Result<Response, Refused> {
             if !warnings.is_empty() {
                 body.set("warnings", to_raw(&warnings).get().to_owned());
             }
-            if kept == Kept::Queued {
+            if kept == RecordState::Queued {
                 body.set("ledger", mcp::object::quote("queued"));
             }
             Ok(answer::json(body.write_text()))

@@ -10,7 +10,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::spec::{FileDigest, PluginSpec, ServerSpec, Trust};
 use mcp::child::StderrTail;
-use provider::{Connected, Connector};
+use provider::{Connector, ProviderConnection};
 use store::StoreError;
 use store::state::State;
 use tools::plugin::{self, Findings, FoundPlugin, Places, Plugin, StartOptions, Variables};
@@ -164,7 +164,7 @@ impl Connector for Broken {
     fn connect<'a>(
         &'a self,
         _said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
         async { Err(self.0.clone()) }.boxed()
     }
 }

@@ -284,7 +284,7 @@ struct Open {
     gateway: Gateway,
     caller: Arc<Caller>,
     trace: TraceContext,
-    seen: Arc<step::Seen>,
+    seen: Arc<step::StepActivity>,
     folder: Folder,
     connections: TaskTracker,
     stop: CancellationToken,

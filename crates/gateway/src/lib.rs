@@ -44,17 +44,17 @@ use crate::metrics::Metrics;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
 use crate::registry::Registry;
-use crate::span::{RequestSpan, Requested};
+use crate::span::{RequestOrigin, RequestSpan};
 use crate::spec::ServerSpec;
 use crate::upstream::Upstream;
 
 /// A handle to the gate; clones are the same gate.
 #[derive(Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
 }
 
-struct Shared {
+struct GatewayState {
     catalogs: Arc<Catalogs>,
     registry: Registry,
     settings: Arc<ArcSwap<Settings>>,
@@ -88,7 +88,7 @@ impl Gateway {
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Gateway {
         let catalogs: Arc<Catalogs> = Arc::default();
-        let shared = Shared {
+        let shared = GatewayState {
             registry: Registry::new(catalogs.clone()),
             catalogs,
             settings: Arc::new(ArcSwap::from_pointee(settings)),
@@ -235,7 +235,7 @@ impl Gateway {
     }
 
     /// The span of a request that wants a call made; `given` is what it said of its own trace.
-    pub fn request_span(&self, requested: &Requested<'_>, given: TraceContext) -> RequestSpan {
+    pub fn request_span(&self, requested: &RequestOrigin<'_>, given: TraceContext) -> RequestSpan {
         RequestSpan::start(self.tracer(), requested, given)
     }
 

@@ -32,7 +32,7 @@ use crate::catalogs::Publisher;
 use crate::span::{self, UpstreamSpan};
 use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
-use crate::upstream::driver::{Command, Driver, Wiring};
+use crate::upstream::driver::{Driver, DriverCommand, Wiring};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::own::OwnConnections;
 use crate::{Settings, limits};
@@ -43,7 +43,7 @@ pub(crate) struct Upstream {
     link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
     state: watch::Receiver<State>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<DriverCommand>,
     stderr: StderrTail,
     driver: Mutex<Option<JoinHandle<()>>>,
     settings: Arc<ArcSwap<Settings>>,
@@ -136,7 +136,7 @@ impl Upstream {
     /// makes its first attempt now.
     pub(crate) async fn settled(&self) {
         if *self.state.borrow() == State::Idle {
-            let _ = self.commands.send(Command::Start).await;
+            let _ = self.commands.send(DriverCommand::Start).await;
         }
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| !matches!(state, State::Idle | State::Connecting)).await;
@@ -151,13 +151,13 @@ impl Upstream {
     }
 
     pub(crate) async fn restart(&self) {
-        let _ = self.commands.send(Command::Restart).await;
+        let _ = self.commands.send(DriverCommand::Restart).await;
     }
 
     /// Puts into effect what was decided; returns when it is.
     pub(crate) async fn decided(&self, spec: ServerSpec) {
         let (done, in_effect) = oneshot::channel();
-        let _ = self.commands.send(Command::Decided(Box::new(spec), done)).await;
+        let _ = self.commands.send(DriverCommand::Decided(Box::new(spec), done)).await;
         let _ = in_effect.await;
     }
 
@@ -165,7 +165,7 @@ impl Upstream {
     pub(crate) async fn inspect(&self) {
         let mut state = self.state.clone();
         state.mark_unchanged();
-        let _ = self.commands.send(Command::Inspect).await;
+        let _ = self.commands.send(DriverCommand::Inspect).await;
         // What it was before says nothing of this attempt.
         while state.changed().await.is_ok() {
             if matches!(*state.borrow_and_update(), State::Ready | State::Waiting(_)) {
@@ -263,7 +263,7 @@ impl Upstream {
         };
         let ask = Ask {
             method: "tools/call".to_owned(),
-            params: Some(to_raw(&Params { call, meta: span::meta(&call.other, trace) })),
+            params: Some(to_raw(&CallParams { call, meta: span::meta(&call.other, trace) })),
             timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             progress: ctx.progress.clone(),
@@ -294,7 +294,7 @@ impl ToolProvider for Upstream {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            let _ = self.commands.send(Command::Stop).await;
+            let _ = self.commands.send(DriverCommand::Stop).await;
             let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(driver) = driver {
                 let _ = driver.await;
@@ -305,13 +305,13 @@ impl ToolProvider for Upstream {
 }
 
 /// The arguments go out as the text that was checked.
-struct Params<'a> {
+struct CallParams<'a> {
     call: &'a Call,
     /// In the place of what came, where it is to be another.
     meta: Option<Raw>,
 }
 
-impl Serialize for Params<'_> {
+impl Serialize for CallParams<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut params = serializer.serialize_map(None)?;
         params.serialize_entry("name", &self.call.tool.tool)?;

@@ -17,18 +17,18 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 /// What a `did:key` resolves to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+pub struct DidDocument {
     #[serde(rename = "@context")]
     context: [&'static str; 2],
     id: String,
-    verification_method: [Method; 1],
+    verification_method: [VerificationMethod; 1],
     authentication: [String; 1],
     assertion_method: [String; 1],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Method {
+struct VerificationMethod {
     id: String,
     r#type: &'static str,
     controller: String,
@@ -61,12 +61,12 @@ pub(super) fn is_did_key(did: &str) -> bool {
     did.starts_with(PREFIX)
 }
 
-pub fn document(key: &PublicKey) -> Document {
+pub fn document(key: &PublicKey) -> DidDocument {
     let id = key.did();
     let method = key.verification_method();
-    Document {
+    DidDocument {
         context: ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"],
-        verification_method: [Method {
+        verification_method: [VerificationMethod {
             id: method.clone(),
             r#type: "Multikey",
             controller: id.clone(),

@@ -25,7 +25,7 @@ const VERSIONS: [(&str, &str); 7] = [
 
 /// A receipt that is well formed; whether its signature holds is asked with `verify`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedReceipt {
     pub id: String,
     pub link: Link,
     pub hash: Hash,
@@ -69,14 +69,14 @@ pub enum ReceiptError {
 }
 
 /// Checks form and signature of one receipt.
-pub fn receipt(raw: &str, key: &PublicKey) -> Result<Signed, ReceiptError> {
-    let signed = Signed::parse(raw)?;
+pub fn receipt(raw: &str, key: &PublicKey) -> Result<SignedReceipt, ReceiptError> {
+    let signed = SignedReceipt::parse(raw)?;
     signed.verify(key)?;
     Ok(signed)
 }
 
-impl Signed {
-    pub fn parse(raw: &str) -> Result<Signed, ReceiptError> {
+impl SignedReceipt {
+    pub fn parse(raw: &str) -> Result<SignedReceipt, ReceiptError> {
         let value = json::parse(raw).map_err(|error| ReceiptError::Json(error.to_string()))?;
         let receipt = value.as_object().ok_or(ReceiptError::Malformed("the receipt object"))?;
         check_envelope(receipt)?;
@@ -88,7 +88,7 @@ impl Signed {
         let rotation = rotation.filter(|event| !event.is_null()).map(Rotation::parse);
         let body = canonical::receipt(value).ok_or(ReceiptError::Number)?;
         let hash = Hash::of(body.as_bytes());
-        Ok(Signed {
+        Ok(SignedReceipt {
             id,
             link,
             hash,

@@ -131,7 +131,7 @@ impl Run {
         state: &str,
         attempt: u32,
         cancel: CancellationToken,
-    ) -> Step {
+    ) -> RecordedStep {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let known = machine.workflow().state(state);
         let agent = known.and_then(|state| state.agent());
@@ -148,7 +148,13 @@ impl Run {
             resolved: machine.resolve(state),
             cancel: cancel.clone(),
         };
-        Step { around: self.around.clone(), record, attempt, trace: self.trace.clone(), cancel }
+        RecordedStep {
+            around: self.around.clone(),
+            record,
+            attempt,
+            trace: self.trace.clone(),
+            cancel,
+        }
     }
 }
 
@@ -164,7 +170,7 @@ fn kind(state: &workflow::State) -> &'static str {
 }
 
 /// One attempt at a state, on its way to being recorded.
-struct Step {
+struct RecordedStep {
     around: Arc<Surroundings>,
     record: StepRecord,
     attempt: Attempt,
@@ -172,7 +178,7 @@ struct Step {
     cancel: CancellationToken,
 }
 
-impl Step {
+impl RecordedStep {
     async fn make(mut self, after: Duration) -> Outcome {
         tokio::select! {
             () = tokio::time::sleep(after) => {}

@@ -14,7 +14,7 @@ use domain::tool::ToolName;
 use mcp::child::StderrTail;
 use plugin_sdk::protocol::ExecuteRequest;
 use plugin_sdk::protocol::operation_service_client::OperationServiceClient;
-use provider::{Call, CallContext, Connected, Connector, Declared, Surface};
+use provider::{Call, CallContext, Connector, Declared, ProviderConnection, Surface};
 use serde_json::json;
 use tonic::transport::{Channel, Endpoint};
 use tools::plugin::{Places, Plugin, StartOptions, Variables, find};
@@ -41,7 +41,7 @@ fn call(arguments: &str) -> Call {
     }
 }
 
-async fn ours(connected: &dyn Connected, call: &Call) -> Duration {
+async fn ours(connected: &dyn ProviderConnection, call: &Call) -> Duration {
     let start = Instant::now();
     let reply = connected.call(call, &CallContext::within(Duration::from_secs(60))).await;
     let took = start.elapsed();

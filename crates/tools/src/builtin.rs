@@ -18,7 +18,7 @@ mod tool;
 mod tree;
 mod write;
 
-pub use bash::{COMMAND_META, Command};
+pub use bash::{COMMAND_META, CommandResult};
 pub use off_limits::{OffLimits, ProtectedFiles};
 pub use tool::Permissions;
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use domain::Caller;
 use domain::config::{Origin, is_withheld};
 use domain::policy::ServerRules;
-use gateway::front::wrap::{self, End, WrappedServer};
+use gateway::front::wrap::{self, WrapEnd, WrappedServer};
 use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::limits::CHILD_GRACE;
@@ -42,11 +42,11 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway = Gateway::with_tracer(Settings::from(&source.config), store, telemetry.tracer());
     let mut child = spawn(&args.command)?;
-    let server = End {
+    let server = WrapEnd {
         reader: child.stdout.take().expect("stdout is piped"),
         writer: child.stdin.take().expect("stdin is piped"),
     };
-    let client = End { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
+    let client = WrapEnd { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
     let wrapped = WrappedServer {
         name: args.name.into(),
         rules,

@@ -21,7 +21,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::parameters;
-use crate::front::relay::Asked;
+use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
@@ -76,7 +76,7 @@ impl Discovery {
         trace: &TraceContext,
     ) -> Result<Outcome, Refusal> {
         let parsed = intake::two_key_call(&request.arguments)?;
-        let asked = Asked {
+        let asked = RequestedCall {
             surface: Surface::Discovery,
             tool: parsed.tool,
             arguments: parsed.arguments,

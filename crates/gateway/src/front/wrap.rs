@@ -20,7 +20,7 @@ use crate::front::wrap::relay::Relay;
 use crate::limits::WRAP_LINES_WAITING_MAX;
 
 /// One end of the conversation.
-pub struct End<R, W> {
+pub struct WrapEnd<R, W> {
     pub reader: R,
     pub writer: W,
 }
@@ -29,8 +29,8 @@ pub struct End<R, W> {
 pub async fn serve<CR, CW, SR, SW>(
     gateway: &Gateway,
     wrapped: WrappedServer,
-    client: End<CR, CW>,
-    server: End<SR, SW>,
+    client: WrapEnd<CR, CW>,
+    server: WrapEnd<SR, SW>,
     stop: CancellationToken,
 ) where
     CR: AsyncRead + Unpin + Send + 'static,

@@ -20,7 +20,7 @@ use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
 use crate::{Settings, limits};
 
-pub(crate) enum Command {
+pub(crate) enum DriverCommand {
     /// Somebody needs the server: a lazy one starts now.
     Start,
     Restart,
@@ -57,7 +57,7 @@ pub(super) struct Driver {
     /// What was told of names in the config.
     misnamed: Vec<Misnamed>,
     link: Option<ServerLink>,
-    attempt: Option<JoinHandle<Attempt>>,
+    attempt: Option<JoinHandle<ConnectResult>>,
     /// The list that was asked for again; it may take its time.
     relisting: Option<JoinHandle<Result<ServerLists, String>>>,
     retry_at: Option<Instant>,
@@ -66,13 +66,13 @@ pub(super) struct Driver {
 }
 
 /// A link with what the server listed on it, or why there is none.
-type Attempt = Result<(ServerLink, ServerLists), String>;
+type ConnectResult = Result<(ServerLink, ServerLists), String>;
 
 /// What the driver waits for.
 enum Wakeup {
-    Command(Option<Command>),
+    Command(Option<DriverCommand>),
     ListChanged,
-    Attempt(Box<Attempt>),
+    Attempt(Box<ConnectResult>),
     Relisted(Result<ServerLists, String>),
     Lost(String),
     RetryDue,
@@ -101,12 +101,12 @@ impl Driver {
         }
     }
 
-    pub(super) fn spawn(mut self, receiver: mpsc::Receiver<Command>) -> JoinHandle<()> {
+    pub(super) fn spawn(mut self, receiver: mpsc::Receiver<DriverCommand>) -> JoinHandle<()> {
         self.publish();
         tokio::spawn(self.run(receiver))
     }
 
-    async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
+    async fn run(mut self, mut receiver: mpsc::Receiver<DriverCommand>) {
         if !self.spec.may_start() {
             self.review = self.wiring.reviewer.remembered().await;
             self.publish();
@@ -150,11 +150,11 @@ impl Driver {
         }
     }
 
-    async fn command(&mut self, command: Command) -> Option<Event> {
+    async fn command(&mut self, command: DriverCommand) -> Option<Event> {
         match command {
-            Command::Start | Command::Restart if !self.may_run() => None,
-            Command::Start => Some(Event::Start),
-            Command::Decided(spec, done) => {
+            DriverCommand::Start | DriverCommand::Restart if !self.may_run() => None,
+            DriverCommand::Start => Some(Event::Start),
+            DriverCommand::Decided(spec, done) => {
                 self.rules = Arc::new(spec.rules.clone());
                 self.spec = *spec;
                 self.review_again().await;
@@ -162,16 +162,16 @@ impl Driver {
                 let _ = done.send(());
                 None
             }
-            Command::Inspect => {
+            DriverCommand::Inspect => {
                 self.inspected |= !self.spec.may_start();
                 Some(Event::Restart)
             }
-            Command::Restart => Some(Event::Restart),
-            Command::Stop => Some(Event::Stop),
+            DriverCommand::Restart => Some(Event::Restart),
+            DriverCommand::Stop => Some(Event::Stop),
         }
     }
 
-    async fn next(&mut self, receiver: &mut mpsc::Receiver<Command>) -> Wakeup {
+    async fn next(&mut self, receiver: &mut mpsc::Receiver<DriverCommand>) -> Wakeup {
         let (retry_at, sweep_at) = (self.retry_at, self.sweep_at);
         let relist_at = self.relist_at.filter(|_| self.relisting.is_none());
         tokio::select! {

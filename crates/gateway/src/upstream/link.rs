@@ -8,7 +8,7 @@ use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, raw};
 use mcp::peer::{Peer, Service};
-use provider::Connected;
+use provider::ProviderConnection;
 
 use crate::spec::{Endpoint, PluginSpec};
 use crate::trust::ItemList;
@@ -17,7 +17,7 @@ use crate::upstream::connection::{Connection, Lister, Opening};
 /// Owned by the driver, who closes it.
 pub(super) enum ServerLink {
     Server(Connection),
-    Plugin(Arc<dyn Connected>),
+    Plugin(Arc<dyn ProviderConnection>),
 }
 
 /// Everything that a server lists.
@@ -30,7 +30,7 @@ pub(super) struct ServerLists {
 /// Makes calls on a link, as long as it is up.
 pub(crate) enum LinkHandle {
     Server { peer: Peer, welcome: Arc<Welcome> },
-    Plugin(Arc<dyn Connected>),
+    Plugin(Arc<dyn ProviderConnection>),
 }
 
 impl ServerLink {
@@ -131,7 +131,7 @@ async fn open_plugin(
     opened.unwrap_or_else(|_| Err(late(timeout)))
 }
 
-async fn tools_of(plugin: &dyn Connected, timeout: Duration) -> Result<Vec<Raw>, String> {
+async fn tools_of(plugin: &dyn ProviderConnection, timeout: Duration) -> Result<Vec<Raw>, String> {
     match tokio::time::timeout(timeout, plugin.tools()).await {
         Ok(listed) => listed.map_err(|error| error.to_string()),
         Err(_) => Err(late(timeout)),

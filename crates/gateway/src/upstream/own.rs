@@ -23,7 +23,7 @@ use crate::spec::{Endpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
-use crate::upstream::server_side::{ASKABLE, ClientSide};
+use crate::upstream::server_side::{CLIENT_QUESTIONS, ClientQuestion, ClientSide};
 use crate::{Settings, limits};
 
 pub(super) struct OwnConnections {
@@ -230,7 +230,7 @@ impl OwnConnection {
 /// What the client declared that a server may ask of it.
 fn declared(ctx: &CallContext) -> Members<'static> {
     let mut declared = Members::default();
-    for (name, _) in ASKABLE {
+    for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
         let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
         if let Some(json) = capability {
             declared.set(name, json);

@@ -14,11 +14,16 @@ use tokio::sync::Notify;
 
 use crate::limits;
 
-/// What a server asks of clients: each is a capability that a client declares.
-pub(super) const ASKABLE: [(&str, &str); 3] = [
-    ("sampling", "sampling/createMessage"),
-    ("elicitation", "elicitation/create"),
-    ("roots", "roots/list"),
+/// A request that a server makes of clients which declare the capability for it.
+pub(super) struct ClientQuestion {
+    pub(super) capability: &'static str,
+    method: &'static str,
+}
+
+pub(super) const CLIENT_QUESTIONS: [ClientQuestion; 3] = [
+    ClientQuestion { capability: "sampling", method: "sampling/createMessage" },
+    ClientQuestion { capability: "elicitation", method: "elicitation/create" },
+    ClientQuestion { capability: "roots", method: "roots/list" },
 ];
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -94,7 +99,7 @@ impl ClientSide {
     }
 
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
-        if ASKABLE.iter().all(|(_, method)| *method != request.method) {
+        if CLIENT_QUESTIONS.iter().all(|question| question.method != request.method) {
             return own_answer(&request);
         }
         let (latest, client) = {

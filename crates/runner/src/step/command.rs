@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Code;
 use serde_json::{Value, json};
-use tools::builtin::{COMMAND_META, Command};
+use tools::builtin::{COMMAND_META, CommandResult};
 use workflow::{Outcome, Status};
 
 use crate::gate::GateRequest;
@@ -46,7 +46,8 @@ impl Work<'_> {
 
 fn outcome(result: &Value, within: Duration) -> Result<Outcome, Failure> {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
-    let Ok(command) = serde_json::from_value::<Command>(result["_meta"][COMMAND_META].clone())
+    let Ok(command) =
+        serde_json::from_value::<CommandResult>(result["_meta"][COMMAND_META].clone())
     else {
         return Err(Failure::new(Code::UpstreamError, text));
     };

@@ -7,7 +7,7 @@ use workflow::{Outcome, ResolvedAgent, Status};
 
 use crate::agent::{Isolation, Tools};
 use crate::gate::GateRequest;
-use crate::openai::{self, Settings, Spent, Task};
+use crate::openai::{self, ConversationCost, Settings, Task};
 use crate::step::agent::{isolation, tools};
 use crate::step::attempt::{Failure, Work};
 
@@ -38,7 +38,7 @@ impl Work<'_> {
             gate: (tools != Tools::None).then(|| gate.connect()),
             deadline: Instant::now() + within,
         };
-        let mut spent = Spent::default();
+        let mut spent = ConversationCost::default();
         let made = tokio::select! {
             made = tokio::time::timeout(within, openai::converse(task, &mut spent)) => match made {
                 Ok(Ok(text)) => Ok(text),

@@ -54,7 +54,7 @@ pub const COMMAND_META: &str = "countersign/command";
 
 /// What became of a command. Both texts are parts of the result's, by bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Command {
+pub struct CommandResult {
     /// None where it did not end by itself.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
@@ -63,7 +63,7 @@ pub struct Command {
 }
 
 /// How a command ended.
-enum End {
+enum CommandEnd {
     Exited(ExitStatus),
     TimedOut,
     Cancelled,
@@ -83,24 +83,26 @@ pub(super) async fn run(
     let mut running = RunningCommand::start(shell, cwd, supervisor.is_some())?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
-            Ok(status) => End::Exited(status),
+            Ok(status) => CommandEnd::Exited(status),
             Err(error) => return Err(Fault::said(format!("the command was lost: {error}"))),
         },
-        () = tokio::time::sleep(within) => End::TimedOut,
-        () = ctx.cancel.cancelled() => End::Cancelled,
+        () = tokio::time::sleep(within) => CommandEnd::TimedOut,
+        () = ctx.cancel.cancelled() => CommandEnd::Cancelled,
     };
-    let (stdout, stderr) = running.end().await;
+    let CommandText { stdout, stderr } = running.end().await;
     let (word, exit_code) = match end {
-        End::Cancelled => return Err(Fault::Cancelled),
-        End::TimedOut => (format!("killed: not done after {:.0} s", within.as_secs_f32()), None),
-        End::Exited(status) => (words(status), status.code()),
+        CommandEnd::Cancelled => return Err(Fault::Cancelled),
+        CommandEnd::TimedOut => {
+            (format!("killed: not done after {:.0} s", within.as_secs_f32()), None)
+        }
+        CommandEnd::Exited(status) => (words(status), status.code()),
     };
     let mut text = stdout;
     let stdout = 0..text.len();
     let stderr = append(&mut text, "[stderr]\n", &stderr);
     append(&mut text, "", &format!("[{word}]"));
-    let timed_out = matches!(end, End::TimedOut);
-    let command = Command { exit_code, timed_out, stdout, stderr };
+    let timed_out = matches!(end, CommandEnd::TimedOut);
+    let command = CommandResult { exit_code, timed_out, stdout, stderr };
     let meta = Some(json!({COMMAND_META: command}));
     Ok(ToolAnswer { is_error: exit_code != Some(0), meta, ..ToolAnswer::text(text) })
 }
@@ -146,12 +148,18 @@ struct RunningCommand {
     group: Group,
     /// How long a supervisor may take to end all of it; without one, the group is killed at once.
     patience: Duration,
-    stdout: Collected,
-    stderr: Collected,
+    stdout: CollectedOutput,
+    stderr: CollectedOutput,
 }
 
-struct Collected {
-    output: Arc<Mutex<Output>>,
+/// What a command wrote.
+struct CommandText {
+    stdout: String,
+    stderr: String,
+}
+
+struct CollectedOutput {
+    output: Arc<Mutex<CommandOutput>>,
     reading: JoinHandle<()>,
 }
 
@@ -181,17 +189,17 @@ impl RunningCommand {
             child,
             group,
             patience,
-            stdout: Collected::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
-            stderr: Collected::start(stderr, limits::BASH_STDERR_BYTES_MAX),
+            stdout: CollectedOutput::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
+            stderr: CollectedOutput::start(stderr, limits::BASH_STDERR_BYTES_MAX),
         })
     }
 
     /// Kills what is left, and gives what was written.
-    async fn end(mut self) -> (String, String) {
+    async fn end(mut self) -> CommandText {
         self.group.end(&mut self.child, self.patience).await;
         let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
         let stdout = self.stdout.text(until).await;
-        (stdout, self.stderr.text(until).await)
+        CommandText { stdout, stderr: self.stderr.text(until).await }
     }
 }
 
@@ -202,11 +210,11 @@ impl Drop for RunningCommand {
     }
 }
 
-impl Collected {
-    fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> Collected {
-        let output = Arc::new(Mutex::new(Output::new(bytes_max)));
+impl CollectedOutput {
+    fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> CollectedOutput {
+        let output = Arc::new(Mutex::new(CommandOutput::new(bytes_max)));
         let reading = tokio::spawn(collect(pipe, output.clone()));
-        Collected { output, reading }
+        CollectedOutput { output, reading }
     }
 
     async fn text(&mut self, until: tokio::time::Instant) -> String {
@@ -215,7 +223,7 @@ impl Collected {
     }
 }
 
-async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
+async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<CommandOutput>>) {
     let mut chunk = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
         output.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..read]);
@@ -223,16 +231,21 @@ async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
 }
 
 /// The beginning and the end of what a command wrote.
-struct Output {
+struct CommandOutput {
     head: Vec<u8>,
     tail: std::collections::VecDeque<u8>,
     half: usize,
     left_out: u64,
 }
 
-impl Output {
-    fn new(bytes_max: usize) -> Output {
-        Output { head: Vec::new(), tail: Default::default(), half: bytes_max / 2, left_out: 0 }
+impl CommandOutput {
+    fn new(bytes_max: usize) -> CommandOutput {
+        CommandOutput {
+            head: Vec::new(),
+            tail: Default::default(),
+            half: bytes_max / 2,
+            left_out: 0,
+        }
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -256,7 +269,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use super::Output;
+    use super::CommandOutput;
 
     #[test]
     fn output_keeps_its_beginning_and_its_end() {
@@ -266,7 +279,7 @@ mod tests {
             (vec!["abcd", "efgh", "i"], "abcd\n[… 1 bytes left out …]\nfghi"),
             (vec!["abcdefghijkl"], "abcd\n[… 4 bytes left out …]\nijkl"),
         ] {
-            let mut output = Output::new(8);
+            let mut output = CommandOutput::new(8);
             parts.iter().for_each(|part| output.add(part.as_bytes()));
             assert_eq!(output.text(), expected, "{parts:?}");
         }

@@ -12,14 +12,15 @@ use super::arguments::Arguments;
 use super::fault::Result;
 use super::root::{Destination, Root, missing};
 use super::stop::Stop;
-use super::tree::{Ignoring, Tree};
+use super::tree::{IgnoreFiles, Tree};
 use super::{file, glob};
-use crate::builtin::grep::search::{FileMatches, Search};
+use crate::builtin::grep::search::{FileMatches, GrepSearch};
 
 pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<ToolAnswer> {
     let filter = arguments.optional_text(&["glob"])?.map(filter).transpose()?;
-    let search = Search::new(root, arguments, stop)?;
-    let ignoring = if arguments.flag("no_ignore")? { Ignoring::Off } else { Ignoring::Honoured };
+    let search = GrepSearch::new(root, arguments, stop)?;
+    let ignoring =
+        if arguments.flag("no_ignore")? { IgnoreFiles::Off } else { IgnoreFiles::Honoured };
     let mut tree = Tree::new(root, stop, ignoring);
     let printed = match root.find(arguments.optional_text(&["path", "cwd"])?.unwrap_or("."))? {
         Destination::File(folder, name) => {

@@ -11,7 +11,9 @@ use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::Members;
 use plugin_sdk::protocol::{ExecuteRequest, OperationSchema};
-use provider::{Call, CallContext, Connected, Connector, ProviderError, Reply, ToolProvider};
+use provider::{
+    Call, CallContext, Connector, ProviderConnection, ProviderError, Reply, ToolProvider,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -22,7 +24,7 @@ use tonic::{Code, Status};
 use super::find::FoundPlugin;
 use super::host::Host;
 use super::process::{PluginProcess, explained, seconds};
-use super::schema::{self, Tool};
+use super::schema::{self, PluginTool};
 use super::start::StartOptions;
 use super::{limits, reply};
 
@@ -44,7 +46,10 @@ impl Plugin {
     }
 
     /// Starts it and asks what it can do.
-    async fn open(&self, said: &StderrTail) -> Result<(Session, Vec<OperationSchema>), String> {
+    async fn open(
+        &self,
+        said: &StderrTail,
+    ) -> Result<(PluginSession, Vec<OperationSchema>), String> {
         let name: Arc<str> = self.found.name.as_str().into();
         let fault = |reason: String| format!("plugin '{name}': {reason}");
         if let Some(reason) = &self.found.fault {
@@ -58,7 +63,7 @@ impl Plugin {
             Err(format!("it was not ready after {}", seconds(self.start.timeout)))
         });
         match greeted {
-            Ok((host, operations)) => Ok((Session::keep(name, running, host), operations)),
+            Ok((host, operations)) => Ok((PluginSession::keep(name, running, host), operations)),
             Err(reason) => {
                 let reason = running.explained(reason).await;
                 running.end().await;
@@ -98,12 +103,14 @@ impl Connector for Plugin {
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
         async move {
             let (session, operations) = self.open(said).await?;
             let expose = self.start.expose.as_ref();
             match schema::tools(&self.found.name, &operations, expose) {
-                Ok(tools) => Ok(Arc::new(Provider { session, tools }) as Arc<dyn Connected>),
+                Ok(tools) => {
+                    Ok(Arc::new(PluginProvider { session, tools }) as Arc<dyn ProviderConnection>)
+                }
                 Err(reason) => {
                     session.close().await;
                     Err(reason)
@@ -122,7 +129,7 @@ pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
 }
 
 /// A started plugin. Dropping it ends the process, in the background.
-struct Session {
+struct PluginSession {
     name: Arc<str>,
     host: Host,
     /// Why it is gone.
@@ -135,8 +142,8 @@ struct Session {
     keeper: TaskTracker,
 }
 
-impl Session {
-    fn keep(name: Arc<str>, running: PluginProcess, host: Host) -> Session {
+impl PluginSession {
+    fn keep(name: Arc<str>, running: PluginProcess, host: Host) -> PluginSession {
         let (tell, gone) = watch::channel(None);
         let (give_up, given_up) = mpsc::channel(1);
         let end = CancellationToken::new();
@@ -144,7 +151,7 @@ impl Session {
         keeper.spawn(keep(running, host.clone(), end.clone(), given_up, tell));
         keeper.close();
         let _ended_by_drop = end.clone().drop_guard();
-        Session { name, host, gone, give_up, end, _ended_by_drop, keeper }
+        PluginSession { name, host, gone, give_up, end, _ended_by_drop, keeper }
     }
 
     async fn gone(&self) -> String {
@@ -207,12 +214,12 @@ async fn keep(
 }
 
 /// The tools of a started plugin.
-struct Provider {
-    session: Session,
-    tools: Vec<Tool>,
+struct PluginProvider {
+    session: PluginSession,
+    tools: Vec<PluginTool>,
 }
 
-impl Provider {
+impl PluginProvider {
     async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.tool.tool) else {
             return Ok(reply::failed(&format!("there is no tool '{}' here", call.tool.tool)));
@@ -268,7 +275,7 @@ fn inputs(call: &Call) -> BTreeMap<String, Vec<u8>> {
     members.iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
 }
 
-impl ToolProvider for Provider {
+impl ToolProvider for PluginProvider {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async { Ok(self.tools.iter().map(|tool| tool.definition.clone()).collect()) }.boxed()
     }
@@ -286,7 +293,7 @@ impl ToolProvider for Provider {
     }
 }
 
-impl Connected for Provider {
+impl ProviderConnection for PluginProvider {
     fn lost(&self) -> BoxFuture<'_, String> {
         self.session.gone().boxed()
     }

@@ -137,7 +137,7 @@ impl FoundPlugin {
 pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
     let mut findings = Findings::default();
     let declared = declared(places, &mut findings.faults);
-    let search = Search { configured, declared: &declared };
+    let search = PluginSearch { configured, declared: &declared };
     for plugin in configured {
         if let Some(path) = &plugin.path {
             findings.add(search.named(&plugin.name, Path::new(path), Origin::Own));
@@ -194,8 +194,8 @@ fn declared(places: &Places, faults: &mut Vec<String>) -> Vec<Declaration> {
         if path.symlink_metadata().is_err() {
             continue;
         }
-        let read = file::read_text(&path).and_then(|(text, _)| {
-            let read = manifest::declarations(&text);
+        let read = file::read_text(&path).and_then(|file| {
+            let read = manifest::declarations(&file.text);
             read.map_err(|fault| format!("{}: {fault}", path.display()))
         });
         match read {
@@ -210,12 +210,12 @@ fn declared(places: &Places, faults: &mut Vec<String>) -> Vec<Declaration> {
     all
 }
 
-struct Search<'a> {
+struct PluginSearch<'a> {
     configured: &'a [config::Plugin],
     declared: &'a [Declaration],
 }
 
-impl Search<'_> {
+impl PluginSearch<'_> {
     fn folder(&self, folder: &Path, origin: Origin, findings: &mut Findings) {
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -281,10 +281,10 @@ impl Search<'_> {
         };
         found.folder = resolve(&given)?;
         let path = found.folder.join(MANIFEST);
-        let (text, digest) = file::read_text(&path)?;
+        let file = file::read_text(&path)?;
         let manifest =
-            Manifest::parse(&text).map_err(|fault| format!("{}: {fault}", path.display()))?;
-        found.manifest_sha256 = digest;
+            Manifest::parse(&file.text).map_err(|fault| format!("{}: {fault}", path.display()))?;
+        found.manifest_sha256 = file.sha256;
         found.name.clone_from(&manifest.name);
         found.version.clone_from(&manifest.version);
         found.description.clone_from(&manifest.description);

@@ -10,7 +10,9 @@ use domain::config;
 use domain::json::Object;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
-use provider::{Call, CallContext, Connected, Connector, Declared, ProviderError, Surface};
+use provider::{
+    Call, CallContext, Connector, Declared, ProviderConnection, ProviderError, Surface,
+};
 use serde_json::Value;
 use tools::plugin::{Findings, FoundPlugin, Places, Plugin, StartOptions, Variables, find};
 
@@ -35,7 +37,7 @@ pub(crate) struct Said {
 
 /// A started plugin, with what it says beside its answers.
 pub(crate) struct Started {
-    pub(crate) connected: Arc<dyn Connected>,
+    pub(crate) connected: Arc<dyn ProviderConnection>,
     pub(crate) said: StderrTail,
 }
 

@@ -13,7 +13,8 @@ use mcp::message::{BadFrame, Raw, Request, Response};
 use mcp::object::Members;
 use mcp::{ErrorObject, Id};
 use provider::{
-    Call, CallContext, Declared, Gate, Kept, Outcome, ProviderError, Reply, Surface, ToolProvider,
+    Call, CallContext, Declared, Gate, Outcome, ProviderError, RecordState, Reply, Surface,
+    ToolProvider,
 };
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
@@ -25,7 +26,7 @@ use crate::front::tool_request::ToolRequest;
 use crate::front::wrap::in_flight::{CallInFlight, ForwardedCall};
 use crate::front::wrap::relay::Relay;
 use crate::limits::WRAP_CALL_MAX;
-use crate::span::{self, Requested, UpstreamSpan};
+use crate::span::{self, RequestOrigin, UpstreamSpan};
 
 impl Relay {
     pub(super) fn start_call(
@@ -78,7 +79,9 @@ impl Relay {
         let unknown = format!("unknown tool: {}", prepared.call.tool.tool);
         let outcome = self.make(prepared, forwarded, cancel).await;
         let answer = match outcome {
-            Outcome::Replied { ref warnings, kept: Kept::Committed, .. } if warnings.is_empty() => {
+            Outcome::Replied { ref warnings, kept: RecordState::Committed, .. }
+                if warnings.is_empty() =>
+            {
                 return raw_answer.get().cloned();
             }
             Outcome::Failed { error: ProviderError::Protocol(_), .. } => {
@@ -126,7 +129,7 @@ impl Relay {
         let PreparedCall { call, parsed } = prepared;
         let request_id = call.request_id.as_deref().unwrap_or_default();
         let requested =
-            Requested { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
+            RequestOrigin { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
         let mut span = self.gateway.request_span(&requested, parsed.trace(None));
         let ctx = CallContext {
             deadline: Instant::now() + WRAP_CALL_MAX,

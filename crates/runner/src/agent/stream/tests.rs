@@ -1,9 +1,7 @@
 //! What the real programs printed, against the scripted model, and lines that nobody printed.
 
 use super::*;
-use crate::agent::report::{
-    Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX,
-};
+use crate::agent::report::{Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX};
 
 const CLAUDE: &str = include_str!("../fixtures/claude.jsonl");
 const CLAUDE_FAILS: &str = include_str!("../fixtures/claude-fails.jsonl");

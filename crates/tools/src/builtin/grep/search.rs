@@ -29,7 +29,7 @@ enum OutputMode {
 }
 
 /// What is looked for, and how what is found is shown.
-pub(super) struct Search<'a> {
+pub(super) struct GrepSearch<'a> {
     root: &'a Root,
     stop: &'a Stop,
     matcher: RegexMatcher,
@@ -63,12 +63,12 @@ fn bad_pattern(pattern: &str, told: &str) -> Fault {
     Fault::said(format!("bad regular expression '{pattern}': {reason}{place}"))
 }
 
-impl<'a> Search<'a> {
+impl<'a> GrepSearch<'a> {
     pub(super) fn new(
         root: &'a Root,
         arguments: &Arguments<'_>,
         stop: &'a Stop,
-    ) -> Result<Search<'a>> {
+    ) -> Result<GrepSearch<'a>> {
         let mode = match arguments.optional_text(&["output_mode"])? {
             None | Some("content") => OutputMode::Content,
             Some("files_with_matches") => OutputMode::Files,
@@ -87,7 +87,7 @@ impl<'a> Search<'a> {
             .line_terminator(Some(b'\n'))
             .build(pattern)
             .map_err(|error| bad_pattern(pattern, &error.to_string()))?;
-        Ok(Search { root, stop, matcher, mode, context })
+        Ok(GrepSearch { root, stop, matcher, mode, context })
     }
 
     pub(super) fn desk(&self) -> Desk {
