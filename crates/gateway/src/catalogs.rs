@@ -23,7 +23,8 @@ const PREPARE_AFTER: Duration = Duration::from_millis(20);
 pub(crate) struct Catalogs {
     shared: ArcSwap<Catalog>,
     own_lists: OwnLists,
-    /// Who may publish each server; held while a new snapshot is made, so that none is lost.
+    /// The current publisher of each server; locked while a new snapshot is made, so that none is
+    /// lost.
     claims: Mutex<Claims>,
     changes: watch::Sender<u64>,
 }

@@ -24,13 +24,13 @@ use crate::spec::ServerSpec;
 /// The name that a server's instructions have among its items.
 const INSTRUCTIONS: &str = "";
 
-/// What a server offers on one connection.
+/// Everything a server offers on one connection.
 pub(crate) struct Offer {
     pub(crate) tools: ToolList,
     pub(crate) extras: Extras,
 }
 
-/// What a server offers beside its tools.
+/// A server's offer beside its tools.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
@@ -62,7 +62,7 @@ pub(crate) enum ToolList {
     Again(Arc<Listing>),
 }
 
-/// What of an offer may be shown.
+/// The part of an offer that may be shown.
 #[derive(Clone, Default)]
 pub(crate) struct Review {
     pub(crate) listing: Arc<Listing>,
@@ -71,7 +71,7 @@ pub(crate) struct Review {
     pub(crate) is_kept: bool,
 }
 
-/// How far a server is trusted.
+/// The terms on which a server's items are approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ApprovalTerms {
     pub(crate) auto_approve: AutoApprove,

@@ -1,6 +1,6 @@
 //! The Ed25519 keys that sign receipts, and the forms in which they travel: PKCS#8 and SPKI PEM,
-//! multibase, fingerprint; [`super::did`] has `did:key`. Seeds come from the caller; the secret never shows in
-//! debug output.
+//! multibase, fingerprint; [`super::did`] has `did:key`. Seeds come from the caller; the secret never
+//! shows in debug output.
 
 use std::fmt;
 use std::sync::OnceLock;

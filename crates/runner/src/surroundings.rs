@@ -1,4 +1,4 @@
-//! What a run is handed by whoever starts it.
+//! The surroundings of a run, which its caller provides.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -10,16 +10,16 @@ use store::run::{RunEnd, RunRecord, StepRecord};
 use crate::agent::Person;
 use crate::gate::Gates;
 
-/// What a run has around it.
+/// The services and settings that a run uses.
 pub struct Surroundings {
     pub gates: Arc<dyn Gates>,
     pub watch: Arc<dyn Watch>,
     pub tracer: Option<Arc<dyn Tracer>>,
     /// Our own program, which stands between us and each agent.
     pub supervisor: Option<PathBuf>,
-    /// Where the folders of steps are meant from.
+    /// The folder to which steps' folders are relative.
     pub dir: PathBuf,
-    /// What agents inherit: the person's environment.
+    /// The person's environment, which agents inherit.
     pub env: Vec<(OsString, OsString)>,
     pub person: Person,
 }

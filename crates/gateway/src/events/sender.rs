@@ -1,8 +1,8 @@
-//! Where an event comes from.
+//! The origin of an event: its sender and the channel it arrived through.
 
 use tokio::net::unix::UCred;
 
-/// Who sent an event, as the system says.
+/// The sender of an event, as the operating system identifies it.
 #[derive(Clone, Copy, Debug)]
 pub struct Sender {
     pub pid: Option<i32>,
@@ -16,7 +16,7 @@ impl From<UCred> for Sender {
     }
 }
 
-/// How an event came.
+/// The channel through which an event arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     Socket,

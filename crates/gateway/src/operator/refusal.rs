@@ -1,4 +1,4 @@
-//! Why a decision is not made.
+//! Refusals of decisions.
 
 use domain::{Code, Refusal};
 use store::StoreError;

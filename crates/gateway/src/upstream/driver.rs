@@ -52,7 +52,7 @@ pub(super) struct Driver {
     side: Arc<SharedSide>,
     machine: Machine,
     review: Review,
-    /// What was reviewed with it; none where it did not come on a connection.
+    /// The extras that were reviewed with it; none where it did not come on a connection.
     extras: Option<Extras>,
     /// What was told of names in the config.
     misnamed: Vec<Misnamed>,

@@ -1,4 +1,4 @@
-//! Why an agent cannot be started.
+//! Errors in starting an agent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use domain::Code;
 
 use crate::agent::program::Provider;
 
-/// Why an agent cannot be started as asked.
+/// Reasons why an agent cannot be started as asked.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("no program '{program}' on PATH: install it, or name it in options.command")]

@@ -29,7 +29,7 @@ impl Installed {
         &self.version
     }
 
-    /// Whether this program can be left without tools of its own.
+    /// Tells whether this program can be left without tools of its own.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
     }

@@ -1,11 +1,11 @@
-//! Whether a program can be left with no tools but ours.
+//! Isolation: an agent program without any tools but ours.
 
 use crate::agent::program::Provider;
 
-/// What a model is told where its program's own tools cannot be taken away.
+/// The instruction to a model whose program's own tools cannot be disabled.
 pub const COEXISTENCE_LINE: &str = "Use only MCP tools, never built-in tools.";
 
-/// Whether the program's own tools can be taken away.
+/// How completely a program's own tools can be disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Isolation {
     Full,
@@ -13,7 +13,7 @@ pub enum Isolation {
 }
 
 impl Isolation {
-    /// What people are told of a step that could not be isolated.
+    /// The warning about a step that could not be isolated.
     pub fn warning(&self, provider: Provider) -> Option<String> {
         match self {
             Isolation::Full => None,

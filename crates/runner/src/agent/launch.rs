@@ -1,4 +1,4 @@
-//! What is started for a step: a program with its arguments, environment and files.
+//! The process that is started for a step: a program with its arguments, environment and files.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -26,7 +26,7 @@ pub struct Launch {
     pub env_remove: Vec<String>,
     /// 0600, all under the step's private folder.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// What is the person's and must stay in one place.
+    /// Links to files of the person's that must stay in one place.
     pub links: Vec<Symlink>,
     /// 0700.
     pub folders: Vec<PathBuf>,

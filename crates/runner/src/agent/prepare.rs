@@ -12,7 +12,7 @@ use crate::agent::program::{PromptSize, Provider};
 use crate::agent::request::{Request, Tools};
 use crate::agent::{claude, codex, gemini, ground, guard, opencode};
 
-/// What to start for a request. `person` is whose environment the program inherits.
+/// Prepares the launch for a request. The program inherits the environment of `person`.
 pub fn prepare(
     installed: &Installed,
     request: &Request,
@@ -78,7 +78,7 @@ fn prompt(provider: Provider, request: &Request, mode: LaunchMode) -> Result<Str
     })
 }
 
-/// Where there is no other way, the system prompt is a part of what is said.
+/// Checks the length of stdin, which holds the system prompt too where there is no other way.
 fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
     let said = String::from_utf8_lossy(launch.stdin.as_deref().unwrap_or_default());
     let PromptSize { size, max, unit } = provider.prompt_size(&said);
@@ -88,7 +88,7 @@ fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// What is the person's, where the step gets a home of its own.
+/// Reads the person's own Gemini folder, where the step gets a home of its own.
 fn gemini_folder(input: &LaunchInput) -> Result<GeminiFolder, AgentError> {
     let home = input.var("GEMINI_CLI_HOME").or_else(|| input.var("HOME"));
     match home {

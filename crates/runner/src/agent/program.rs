@@ -1,6 +1,6 @@
 //! The agent programs, and what differs between them in a word or a number.
 
-/// What the agents know our server as; it is part of the names of its tools.
+/// The name of our server in the agents' configuration; it is part of its tools' names.
 pub const SERVER_NAME: &str = "awf-proxy";
 
 /// The agent programs that can be started.
@@ -41,7 +41,7 @@ impl Provider {
         PromptSize { size, max, unit }
     }
 
-    /// Whether a tool, as the program names it, is one of ours.
+    /// Tells whether a tool, as the program names it, is one of ours.
     pub(super) fn names_ours(self, tool: &str) -> bool {
         let prefix = match self {
             Provider::Claude => "mcp__awf-proxy__",
@@ -53,7 +53,7 @@ impl Provider {
     }
 }
 
-/// How long a prompt is as the program counts it, and what it takes at most.
+/// The length of a prompt as the program counts it, and the most that it takes.
 pub(super) struct PromptSize {
     pub(super) size: usize,
     pub(super) max: usize,

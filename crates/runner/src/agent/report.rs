@@ -1,4 +1,4 @@
-//! What came of an agent's work: text, tokens, cost, faults, and the calls of tools that are not
+//! The report on an agent's work: text, tokens, cost, faults, and the calls of tools that are not
 //! ours.
 
 use std::collections::HashSet;
@@ -91,20 +91,20 @@ pub struct AgentFailure {
     pub report: Box<Report>,
 }
 
-/// What the providers' readers put together.
+/// The report under construction, which each program's reader fills in.
 #[derive(Debug, Default)]
 pub(super) struct ReportBuilder {
     report: Report,
-    /// How the program says that it ended. A failure stays one.
+    /// The program's own word on how it ended. A failure stays one.
     outcome: Option<Result<(), String>>,
-    /// Whether the next piece of text begins the last words anew.
+    /// Set when the next piece of text begins the last words anew.
     anew: bool,
     /// Calls that were told of already; some programs tell of each more than once.
     told: HashSet<String>,
 }
 
 impl ReportBuilder {
-    /// What it all came to.
+    /// Finishes the report, or says why the work failed.
     pub(super) fn finish(self) -> Result<Report, AgentFailure> {
         let ReportBuilder { report, outcome, .. } = self;
         let cause = match outcome {

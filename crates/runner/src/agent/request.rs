@@ -1,11 +1,11 @@
-//! What a step asks of an agent.
+//! A step's request to an agent.
 
 use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::Value;
 
-/// Which tools a step is to have.
+/// The tools that a step's agent gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tools {
     /// The program's own, as the person has set it up: `mcp_proxy` is off.
@@ -16,14 +16,14 @@ pub enum Tools {
     Beside,
 }
 
-/// How the agent starts our server.
+/// The command with which the agent starts our server.
 #[derive(Clone, Debug)]
 pub struct Server {
     pub program: PathBuf,
     pub args: Vec<String>,
 }
 
-/// What a step asks of an agent. It may hold keys, so it is never shown.
+/// A step's request to an agent. It may hold keys, so it is never shown.
 #[derive(Clone)]
 pub struct Request {
     pub prompt: String,
@@ -35,12 +35,12 @@ pub struct Request {
     pub env: Vec<(String, String)>,
     /// Of the program's own config, laid under ours. Codex and OpenCode only.
     pub config: Option<Value>,
-    /// Where the tools work, and the program too unless it is isolated.
+    /// The folder in which the tools work, and the program too unless it is isolated.
     pub dir: PathBuf,
     /// The step's own folder, 0700, which is there already.
     pub private: PathBuf,
     pub server: Server,
     pub tools: Tools,
-    /// How long the program must wait for one tool call.
+    /// The time that the program must wait for one tool call.
     pub call_timeout: Duration,
 }

@@ -235,13 +235,13 @@ pub(super) fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
 
 /// The folders of a step.
 pub struct StepFolders {
-    /// Where the tools work.
+    /// The folder in which the tools work.
     pub work: PathBuf,
-    /// Where the files of the agent's program lie.
+    /// The folder for the files of the agent's program.
     pub private: PathBuf,
 }
 
-/// What is asked of an agent's program.
+/// Builds the request for an agent's program.
 pub fn request(
     agent: &ResolvedAgent,
     server: Server,

@@ -29,7 +29,7 @@ pub(crate) struct Attempt {
     pub(crate) cancel: CancellationToken,
 }
 
-/// What came of an attempt, and how many calls it made.
+/// The outcome of an attempt, and the number of calls it made.
 pub(crate) struct AttemptResult {
     pub(crate) outcome: Outcome,
     pub(crate) calls: u64,

@@ -152,7 +152,7 @@ struct RunningCommand {
     stderr: CollectedOutput,
 }
 
-/// What a command wrote.
+/// The output of a command.
 struct CommandText {
     stdout: String,
     stderr: String,

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// What is Countersign's own: whoever could change it would decide what may be called.
+/// Countersign's own files: whoever could change them would decide what may be called.
 #[derive(Clone)]
 pub struct OffLimits {
     /// Folders that no tool reaches, also inside the root.

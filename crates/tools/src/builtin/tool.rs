@@ -1,6 +1,6 @@
-//! Which of the built-in tools there are.
+//! The built-in tools and the permissions that they need.
 
-/// What the operator allows beside reading.
+/// The operator's permissions beyond reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Permissions {
     pub write: bool,

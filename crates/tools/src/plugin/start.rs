@@ -1,17 +1,17 @@
-//! How a plugin is to be started.
+//! Options for starting a plugin.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How a plugin is started, and what of it is offered.
+/// Options for starting a plugin and offering its operations.
 #[derive(Clone, Debug)]
 pub struct StartOptions {
     /// The program that runs it as `supervise -- …`, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
-    /// Where its private folder is made. Made if it is not there.
+    /// The parent of its private folder. Made if it is not there.
     pub folder: PathBuf,
-    /// Where it runs; by default where the gate does.
+    /// The folder it runs in; by default the gate's.
     pub cwd: Option<PathBuf>,
     /// The operations that become tools; `None` is all of them.
     pub expose: Option<BTreeSet<String>>,

@@ -3,7 +3,7 @@
 
 use crate::plan::Provider;
 
-/// What isolation owns of a program, and what is known to leave it alone.
+/// The parts of a program's interface that isolation owns, and those that leave it alone.
 pub struct ProgramRules {
     /// Arguments that take tools away, allow them, or say where settings come from. A step that
     /// requires isolation sets none of them.
@@ -16,7 +16,7 @@ pub struct ProgramRules {
     pub valued: &'static [&'static str],
     /// Those among them whose value names files, separated by commas.
     pub paths: &'static [&'static str],
-    /// How the variables begin that steer the program itself.
+    /// Prefixes of the variables that steer the program itself.
     pub governed: &'static [&'static str],
     /// Those among them that steer something else, such as logins: the person's own stay.
     pub free: &'static [&'static str],
@@ -35,14 +35,14 @@ impl ProgramRules {
         }
     }
 
-    /// Whether a variable changes what a program does with its own tools, or what runs inside of
-    /// it: an isolated program is not given it by a step.
+    /// Tells whether a variable steers the program's own tools or loads code into it. A step may
+    /// not set such a variable for an isolated program.
     pub fn governs(&self, variable: &str) -> bool {
         let steers = self.governed.iter().any(|begin| variable.starts_with(begin));
         LOADERS.contains(&variable) || (steers && !self.free.contains(&variable))
     }
 
-    /// Whether a variable belongs to the isolation that a step requires.
+    /// Tells whether a variable belongs to the isolation that a step requires.
     pub(super) fn owns_variable(&self, variable: &str) -> bool {
         let mut owned = self.owned_variables.iter().chain(&OWNED_BY_ALL);
         owned.any(|pattern| match pattern.strip_suffix('*') {
@@ -63,7 +63,7 @@ const LOADERS: [&str; 7] = [
     "BUN_OPTIONS",
 ];
 
-/// What changes which program runs, or what runs inside of it, whichever the program is.
+/// Variables that change which program runs, or what runs inside of it, for every program.
 const OWNED_BY_ALL: [&str; 7] =
     ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
 

@@ -72,7 +72,7 @@ impl CallsInFlight {
     }
 }
 
-/// What the provider needs to know of a call that the pipeline hands it.
+/// A call as the provider forwards it: the client's bytes and the way back for the answer.
 pub(super) struct ForwardedCall {
     pub(super) line: Bytes,
     pub(super) answer: oneshot::Receiver<Result<Raw, ErrorObject>>,

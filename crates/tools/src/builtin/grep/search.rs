@@ -206,7 +206,7 @@ pub(super) struct FileMatches {
     pub(super) notes: Notes,
 }
 
-/// What still fits.
+/// Lines and bytes that still fit.
 #[derive(Clone, Copy)]
 struct Room {
     lines: usize,
