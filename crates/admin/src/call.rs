@@ -9,10 +9,10 @@ use domain::json::Object;
 use domain::tool::Class;
 use domain::{Caller, Code, Refusal};
 use gateway::intake;
-use gateway::span::Requested;
+use gateway::span::RequestOrigin;
 use mcp::message::Raw;
 use mcp::object::Members;
-use provider::{Call, CallContext, Declared, Gate, Kept, Outcome, Surface, TraceContext};
+use provider::{Call, CallContext, Declared, Gate, Outcome, RecordState, Surface, TraceContext};
 use serde_json::json;
 
 use crate::answer::{Refused, RequestId};
@@ -31,7 +31,7 @@ pub(crate) async fn make(
         Some(source) if source == "cli" => Surface::Cli,
         _ => Surface::Rest,
     };
-    let requested = Requested { surface, session: None, id: &request_id.0 };
+    let requested = RequestOrigin { surface, session: None, id: &request_id.0 };
     let mut span = admin.gateway.request_span(&requested, trace(request.headers()));
     let body = body::read(request, BODY_BYTES_MAX).await?;
     let read = || {
@@ -99,7 +99,7 @@ fn answer(id: String, outcome: Outcome) -> Result<Json<CallAnswer>, Refused> {
             id,
             result: reply.result.into(),
             warnings,
-            ledger: (kept == Kept::Queued).then(|| "queued".to_owned()),
+            ledger: (kept == RecordState::Queued).then(|| "queued".to_owned()),
         })),
         Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Err(refusal.into()),
     }

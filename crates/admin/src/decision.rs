@@ -3,13 +3,13 @@
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use domain::{Code, Refusal};
-use gateway::operator::By;
+use gateway::operator::DecisionSource;
 
 use crate::SOURCE_HEADER;
 use crate::answer::{Refused, RequestId};
 
 /// Whoever sent the request.
-pub(crate) struct Decider(pub(crate) By);
+pub(crate) struct Decider(pub(crate) DecisionSource);
 
 impl<S: Send + Sync> FromRequestParts<S> for Decider {
     type Rejection = Refused;
@@ -17,7 +17,7 @@ impl<S: Send + Sync> FromRequestParts<S> for Decider {
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refused> {
         let is_cli = parts.headers.get(&SOURCE_HEADER).is_some_and(|source| source == "cli");
         let request_id = parts.extensions.get::<RequestId>().map(|id| id.0.clone());
-        Ok(Decider(By { source: if is_cli { "cli" } else { "api" }, request_id }))
+        Ok(Decider(DecisionSource { source: if is_cli { "cli" } else { "api" }, request_id }))
     }
 }
 

@@ -7,7 +7,7 @@ use axum::http::StatusCode;
 use domain::caller::Scope;
 use domain::caller::scope::Words;
 use domain::{Code, Refusal, config};
-use gateway::operator::Wanted;
+use gateway::operator::TokenRequest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 
@@ -47,7 +47,7 @@ pub(crate) async fn revoke(
     Ok(Json(RevokedToken { name, revoked: true }))
 }
 
-fn wanted(mut body: Members) -> Result<Wanted, Refusal> {
+fn wanted(mut body: Members) -> Result<TokenRequest, Refusal> {
     let name = body.text("name")?;
     let servers = body.words("servers")?;
     let words = Words {
@@ -60,7 +60,7 @@ fn wanted(mut body: Members) -> Result<Wanted, Refusal> {
     let expires_in = body.text("expires_in")?.map(|text| lifetime(&text)).transpose()?;
     body.finish()?;
     let name = name.ok_or_else(|| required("name"))?;
-    Ok(Wanted { name, scope: Scope::try_from(words)?, expires_in })
+    Ok(TokenRequest { name, scope: Scope::try_from(words)?, expires_in })
 }
 
 fn lifetime(text: &str) -> Result<SignedDuration, Refusal> {

@@ -22,7 +22,7 @@ use axum::serve::ListenerExt;
 use domain::Caller;
 use futures_util::future::join_all;
 use gateway::front::http::Front;
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use domain::Caller;
 use domain::config::Config;
 use gateway::plan::{Plan, Reach};
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use store::Store;
 use tools::builtin::OffLimits;

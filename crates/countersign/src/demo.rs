@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use mcp::ErrorObject;
 use mcp::message::Raw;
 use mcp::server::{Server, ToolCall, text_result};

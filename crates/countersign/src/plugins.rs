@@ -8,19 +8,19 @@ use domain::config::{AutoApprove, Config, Origin};
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gateway::upstream::{self, ServerSpec, Trust};
+use gateway::spec::{FileDigest, PluginSpec, ServerSpec, Trust};
 use mcp::child::StderrTail;
-use provider::{Connected, Connector};
+use provider::{Connector, ProviderConnection};
 use store::StoreError;
 use store::state::State;
-use tools::plugin::{self, Findings, Found, Places, Plugin, Start, Variables};
+use tools::plugin::{self, Findings, FoundPlugin, Places, Plugin, StartOptions, Variables};
 
 use crate::folders;
 
 /// What was found, once. Nothing is started by looking.
 pub(crate) struct Plugins {
-    found: Vec<Found>,
-    start: Start,
+    found: Vec<FoundPlugin>,
+    start: StartOptions,
 }
 
 impl Plugins {
@@ -39,7 +39,7 @@ impl Plugins {
                 plugin.fault = Some("a server has this name: one of them must have another".into());
             }
         }
-        let start = Start {
+        let start = StartOptions {
             supervisor: folders::own_program(),
             folder: home.join("plugins"),
             cwd: None,
@@ -49,11 +49,11 @@ impl Plugins {
         Plugins { found, start }
     }
 
-    pub(crate) fn found(&self) -> &[Found] {
+    pub(crate) fn found(&self) -> &[FoundPlugin] {
         &self.found
     }
 
-    pub(crate) fn get(&self, name: &str) -> Option<&Found> {
+    pub(crate) fn get(&self, name: &str) -> Option<&FoundPlugin> {
         self.found.iter().find(|found| found.name == name && found.shadowed_by.is_none())
     }
 
@@ -81,7 +81,10 @@ impl Plugins {
     }
 
     /// Whether somebody wants it started: it is the person's own, or they approved it as it is.
-    pub(crate) fn may_start(found: &Found, decided: Option<&State>) -> Result<bool, StoreError> {
+    pub(crate) fn may_start(
+        found: &FoundPlugin,
+        decided: Option<&State>,
+    ) -> Result<bool, StoreError> {
         if found.fault.is_some() {
             return Ok(false);
         }
@@ -92,10 +95,10 @@ impl Plugins {
         }
     }
 
-    fn usable(&self, found: &Found, cwd: Option<&Path>) -> ServerSpec {
+    fn usable(&self, found: &FoundPlugin, cwd: Option<&Path>) -> ServerSpec {
         let config = serde_json::Value::Object(found.config.clone());
-        let start = Start { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
-        let endpoint = upstream::Plugin {
+        let start = StartOptions { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
+        let endpoint = PluginSpec {
             made_from: format!("{} {config}", found.identity()),
             program: found.executable.clone(),
             connector: Arc::new(Plugin::new(found.clone(), start)),
@@ -104,7 +107,7 @@ impl Plugins {
     }
 
     /// What a plugin can do: starts it, asks, and ends it.
-    pub(crate) async fn operations(&self, found: &Found) -> Result<BTreeSet<String>, String> {
+    pub(crate) async fn operations(&self, found: &FoundPlugin) -> Result<BTreeSet<String>, String> {
         plugin::operations(&Plugin::new(found.clone(), self.start.clone())).await
     }
 }
@@ -114,7 +117,7 @@ fn missing(name: &str) -> String {
 }
 
 /// A plugin of the project is the person's own once its files are trusted as they are.
-fn trust(found: &Found) -> Trust {
+fn trust(found: &FoundPlugin) -> Trust {
     let (origin, files) = if found.needs_approval() {
         (Origin::Found, files(found))
     } else {
@@ -124,10 +127,15 @@ fn trust(found: &Found) -> Trust {
 }
 
 /// What an approval is bound to, as the store keeps it.
-pub(crate) fn files(found: &Found) -> Vec<(String, String)> {
-    let manifest = (found.folder.join(plugin::MANIFEST), &found.manifest_sha256);
-    let files = [manifest, (found.executable.clone(), &found.executable_sha256)];
-    files.map(|(path, sha256)| (path.to_string_lossy().into_owned(), sha256.clone())).to_vec()
+pub(crate) fn files(found: &FoundPlugin) -> Vec<FileDigest> {
+    let digest = |path: &Path, sha256: &str| FileDigest {
+        path: path.to_string_lossy().into_owned(),
+        sha256: sha256.to_owned(),
+    };
+    vec![
+        digest(&found.folder.join(plugin::MANIFEST), &found.manifest_sha256),
+        digest(&found.executable, &found.executable_sha256),
+    ]
 }
 
 pub(crate) fn not_approved(plugin: &str) -> Refusal {
@@ -138,7 +146,7 @@ pub(crate) fn not_approved(plugin: &str) -> Refusal {
 struct Broken(String);
 
 fn broken(name: &str, reason: String) -> ServerSpec {
-    let endpoint = upstream::Plugin {
+    let endpoint = PluginSpec {
         made_from: reason.clone(),
         program: PathBuf::new(),
         connector: Arc::new(Broken(reason)),
@@ -156,7 +164,7 @@ impl Connector for Broken {
     fn connect<'a>(
         &'a self,
         _said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
         async { Err(self.0.clone()) }.boxed()
     }
 }

@@ -7,7 +7,7 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use domain::ledger::frame::Frame;
-use gateway::events::{Events, Way};
+use gateway::events::{Arrival, Events};
 
 use crate::home::Home;
 
@@ -63,7 +63,7 @@ async fn take_file(path: &Path, events: &Events) {
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
         match Frame::parse(line) {
             Ok(frame) => {
-                events.record(frame, None, Way::Spool).await;
+                events.record(frame, None, Arrival::Spool).await;
                 count += 1;
             }
             Err(fault) => tracing::warn!("an event in the spool was not taken: {fault}"),

@@ -21,14 +21,14 @@ use gateway::front::{stdio, step};
 use gateway::plan::{Builtin, Plan, Reach};
 use gateway::{Gateway, Settings};
 use provider::{Gate, TraceContext, Tracer};
-use runner::gate::{Gates, Plugged, StepGate, Wanted};
+use runner::gate::{GateRequest, Gates, PluginGrant, StepGate};
 use serde::{Deserialize, Serialize};
 use store::Store;
 use tokio::io::DuplexStream;
 use tokio::net::UnixListener;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
-use tools::builtin::{Allowed, Workspace};
+use tools::builtin::{Permissions, Workspace};
 use workflow::tool_name;
 
 pub(crate) use self::folder::path_of as folder_of;
@@ -92,14 +92,14 @@ pub(crate) struct PluginTools {
     expose: BTreeSet<String>,
 }
 
-impl From<PluginTools> for Plugged {
-    fn from(tools: PluginTools) -> Plugged {
-        Plugged { plugin: tools.plugin, operations: tools.expose }
+impl From<PluginTools> for PluginGrant {
+    fn from(tools: PluginTools) -> PluginGrant {
+        PluginGrant { plugin: tools.plugin, operations: tools.expose }
     }
 }
 
-impl From<Plugged> for PluginTools {
-    fn from(plugged: Plugged) -> PluginTools {
+impl From<PluginGrant> for PluginTools {
+    fn from(plugged: PluginGrant) -> PluginTools {
         PluginTools { plugin: plugged.plugin, expose: plugged.operations }
     }
 }
@@ -143,7 +143,7 @@ impl Steps {
     }
 
     /// A gate with the tools that are wanted, which nobody can reach yet. Its plugins are there.
-    pub(crate) async fn gateway(&self, wanted: &Wanted) -> Result<Gateway, Refusal> {
+    pub(crate) async fn gateway(&self, wanted: &GateRequest) -> Result<Gateway, Refusal> {
         let (settings, store) = (Settings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         let started = gateway.start(self.plan(wanted)?);
@@ -159,7 +159,7 @@ impl Steps {
         Ok(gateway)
     }
 
-    fn plan(&self, wanted: &Wanted) -> Result<Plan, Refusal> {
+    fn plan(&self, wanted: &GateRequest) -> Result<Plan, Refusal> {
         let mut reach = wanted.servers.clone();
         // The built-in tools are the step's own: those over this process's folder stay out, and so
         // do the plugins that are not asked for.
@@ -183,10 +183,11 @@ impl Steps {
         Ok(plan)
     }
 
-    fn builtin(&self, wanted: &Wanted) -> Result<Builtin, String> {
+    fn builtin(&self, wanted: &GateRequest) -> Result<Builtin, String> {
         let of_config = &self.config.workspace;
         let root = workspace::step_root(&wanted.root, of_config)?;
-        let allowed = Allowed { write: true, shell: true, allow_outside: of_config.allow_outside };
+        let allowed =
+            Permissions { write: true, shell: true, allow_outside: of_config.allow_outside };
         let workspace = Workspace::new(&root, allowed, self.servers.off_limits())?
             .supervised(folders::own_program())
             .patient(wanted.patience.max(Workspace::CALL_TIMEOUT))
@@ -202,7 +203,7 @@ impl Steps {
         })
     }
 
-    async fn open(&self, wanted: Wanted) -> Result<Arc<dyn StepGate>, Refusal> {
+    async fn open(&self, wanted: GateRequest) -> Result<Arc<dyn StepGate>, Refusal> {
         let gateway = self.gateway(&wanted).await?;
         let number = self.opened.fetch_add(1, Ordering::Relaxed);
         let folder = Folder::make(&self.home, number).map_err(not_opened)?;
@@ -234,7 +235,7 @@ impl Steps {
 }
 
 impl Gates for Steps {
-    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>> {
+    fn open(&self, wanted: GateRequest) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>> {
         self.open(wanted).boxed()
     }
 }
@@ -244,12 +245,12 @@ fn not_opened(message: String) -> Refusal {
 }
 
 /// Waits for the plugins, and looks whether what is wanted of them can be called.
-async fn all_plugged(gateway: &Gateway, plugins: &[Plugged]) -> Result<(), Refusal> {
+async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), Refusal> {
     let settings = gateway.settings();
     let names: Vec<&str> = plugins.iter().map(|plugged| &*plugged.plugin).collect();
     gateway.settled_among(&names, settings.connect_timeout).await;
     let catalog = gateway.catalog();
-    for Plugged { plugin, operations } in plugins {
+    for PluginGrant { plugin, operations } in plugins {
         let unavailable = |reason: &str| {
             let message = format!("the plugin '{plugin}' did not come up: {reason}");
             Refusal::new(Code::UpstreamUnavailable, message)
@@ -283,7 +284,7 @@ struct Open {
     gateway: Gateway,
     caller: Arc<Caller>,
     trace: TraceContext,
-    seen: Arc<step::Seen>,
+    seen: Arc<step::StepActivity>,
     folder: Folder,
     connections: TaskTracker,
     stop: CancellationToken,

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use domain::config;
 use domain::exposed::Names;
 use gateway::plan::Builtin;
-use tools::builtin::{Allowed, OffLimits, Workspace};
+use tools::builtin::{OffLimits, Permissions, Workspace};
 
 pub(crate) const NAME: &str = "workspace";
 
@@ -50,7 +50,7 @@ impl Keeper {
         if let Some(words) = too_wide(&wanted.root) {
             return Err(words);
         }
-        let allowed = Allowed {
+        let allowed = Permissions {
             write: wanted.write,
             shell: wanted.shell,
             allow_outside: wanted.allow_outside,

@@ -10,7 +10,7 @@ use axum::http::{HeaderValue, header};
 use domain::Caller;
 use futures_util::FutureExt;
 use gateway::front::http::Front;
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::http::client::{Endpoint, connect};
 use mcp::server::{Server, text_result};

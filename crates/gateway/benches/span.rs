@@ -12,12 +12,12 @@ use domain::json::Object;
 use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gateway::span::{CallSpan, RequestSpan, Requested, UpstreamSpan};
+use gateway::span::{CallSpan, RequestOrigin, RequestSpan, UpstreamSpan};
 use gateway::{Gateway, Settings};
 use mcp::message::{Raw, raw};
 use mcp::server::text_result;
 use provider::{
-    Call, CallContext, Declared, Gate, Kept, Outcome, ProviderError, Reply, Span, SpanKind,
+    Call, CallContext, Declared, Gate, Outcome, ProviderError, RecordState, Reply, Span, SpanKind,
     Surface, ToolProvider, TraceContext, Tracer, Value,
 };
 use store::{Status, Store};
@@ -91,7 +91,7 @@ fn call() -> Call {
 /// What the front, the pipeline and the upstream do between them for one call.
 fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcome: &Outcome) {
     let requested =
-        Requested { surface: call.surface, session: Some("session"), id: &call.tool.server };
+        RequestOrigin { surface: call.surface, session: Some("session"), id: &call.tool.server };
     let request = RequestSpan::start(tracer, &requested, ctx.trace.clone());
     let mut span = CallSpan::start(tracer, call, request.trace());
     let within = span.within(ctx);
@@ -106,7 +106,7 @@ fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcom
 fn bench(criterion: &mut Criterion) {
     let (call, ctx) = (call(), CallContext::within(Duration::from_secs(60)));
     let reply = Reply { result: text_result("ok") };
-    let outcome = Outcome::Replied { reply, warnings: Vec::new(), kept: Kept::Committed };
+    let outcome = Outcome::Replied { reply, warnings: Vec::new(), kept: RecordState::Committed };
     criterion.bench_function("span/without a tracer", |bencher| {
         bencher.iter(|| all_spans(black_box(None), black_box(&call), &ctx, &outcome));
     });

@@ -19,12 +19,12 @@ use crate::limits::TOKEN_BYTES;
 #[derive(Default)]
 pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
-    made: ArcSwap<Made>,
+    made: ArcSwap<TokenIndex>,
     changed: watch::Sender<()>,
 }
 
 #[derive(Default)]
-struct Made {
+struct TokenIndex {
     by_hash: HashMap<[u8; 32], Arc<Token>>,
     /// Every name that a token ever had; none where it is no longer good.
     by_name: HashMap<String, Option<Arc<Token>>>,
@@ -59,7 +59,7 @@ impl Tokens {
 
     /// Takes the place of all that were made before. A scope that cannot be read opens nothing.
     pub(crate) fn set(&self, records: &[TokenRecord], profiles: &HashMap<String, Arc<Profile>>) {
-        let mut made = Made::default();
+        let mut made = TokenIndex::default();
         for record in records {
             let name = record.name.clone();
             match token(record, profiles) {

@@ -2,6 +2,7 @@
 //! tell it on a socket. Each becomes a record and a receipt that says who told it.
 
 mod entry;
+mod sender;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,11 +10,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use domain::ledger::frame::{FRAME_BYTES_MAX, Frame, FrameFault};
 use store::Entry;
 use tokio::io::AsyncReadExt;
-use tokio::net::unix::UCred;
 use tokio::net::{UnixListener, UnixStream};
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
+
+pub use crate::events::sender::{Arrival, Sender};
 
 use crate::Gateway;
 use crate::limits::{
@@ -26,28 +28,6 @@ pub struct Events {
     gateway: Gateway,
     /// Events that could not be recorded and that no receipt counts yet.
     dropped: Arc<AtomicU64>,
-}
-
-/// Who sent an event, as the system says.
-#[derive(Clone, Copy, Debug)]
-pub struct Sender {
-    pub pid: Option<i32>,
-    pub uid: u32,
-    pub gid: u32,
-}
-
-impl From<UCred> for Sender {
-    fn from(credentials: UCred) -> Self {
-        Sender { pid: credentials.pid(), uid: credentials.uid(), gid: credentials.gid() }
-    }
-}
-
-/// How an event came.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Way {
-    Socket,
-    /// Written down by a hook while nobody listened.
-    Spool,
 }
 
 impl Events {
@@ -117,16 +97,16 @@ impl Events {
                 return;
             };
             match bytes.and_then(|bytes| Frame::parse(&bytes)) {
-                Ok(frame) => self.record(frame, Some(sender), Way::Socket).await,
+                Ok(frame) => self.record(frame, Some(sender), Arrival::Socket).await,
                 Err(fault) => tracing::warn!(pid = ?sender.pid, "an event was not taken: {fault}"),
             }
         }
     }
 
     /// Records an event, or counts it among those that were lost.
-    pub async fn record(&self, frame: Frame, sender: Option<Sender>, way: Way) {
+    pub async fn record(&self, frame: Frame, sender: Option<Sender>, arrival: Arrival) {
         let settings = self.gateway.settings();
-        let (started, ended) = entry::of(frame, sender, way, &settings);
+        let (started, ended) = entry::of(frame, sender, arrival, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let entry = entry.redacted(&settings.redactor);
         if let Err(error) = self.gateway.store().append(entry).await {

@@ -7,6 +7,7 @@ pub mod discovery;
 pub mod http;
 mod passthrough;
 mod relay;
+mod reply;
 mod session;
 pub mod stdio;
 pub mod step;

@@ -4,6 +4,7 @@
 
 pub mod auth;
 mod cache;
+mod catalogs;
 pub mod events;
 pub mod front;
 mod limits;
@@ -14,8 +15,9 @@ pub mod plan;
 mod registry;
 pub mod settings;
 pub mod span;
+pub mod spec;
 mod trust;
-pub mod upstream;
+mod upstream;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -37,21 +39,24 @@ pub use settings::Settings;
 
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
+use crate::catalogs::Catalogs;
 use crate::metrics::Metrics;
 use crate::pipeline::check::Checks;
-use crate::plan::{Plan, Planned};
+use crate::plan::{Plan, PlannedServers};
 use crate::registry::Registry;
-use crate::span::{RequestSpan, Requested};
-use crate::upstream::{ServerSpec, Upstream};
+use crate::span::{RequestOrigin, RequestSpan};
+use crate::spec::ServerSpec;
+use crate::upstream::Upstream;
 
 /// A handle to the gate; clones are the same gate.
 #[derive(Clone)]
 pub struct Gateway {
-    shared: Arc<Shared>,
+    shared: Arc<GatewayState>,
 }
 
-struct Shared {
-    registry: Arc<Registry>,
+struct GatewayState {
+    catalogs: Arc<Catalogs>,
+    registry: Registry,
     settings: Arc<ArcSwap<Settings>>,
     config_fault: ArcSwapOption<String>,
     store: Store,
@@ -82,8 +87,10 @@ impl Gateway {
         store: Store,
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Gateway {
-        let shared = Shared {
-            registry: Arc::new(Registry::default()),
+        let catalogs: Arc<Catalogs> = Arc::default();
+        let shared = GatewayState {
+            registry: Registry::new(catalogs.clone()),
+            catalogs,
             settings: Arc::new(ArcSwap::from_pointee(settings)),
             config_fault: ArcSwapOption::empty(),
             store,
@@ -104,19 +111,17 @@ impl Gateway {
     /// Starts to connect to a server. Nothing waits for it, and nothing else suffers if it fails.
     /// A server of that name is replaced: its running calls end where they began.
     pub fn add_upstream(&self, spec: ServerSpec) {
-        let registry = &self.shared.registry;
-        let claim = registry.claim(&spec.name);
+        let publisher = self.shared.catalogs.publisher(&spec.name);
         let known = self.catalog().server(&spec.name).map(|server| server.listing.clone());
         let context = upstream::Context {
-            registry: registry.clone(),
-            claim,
+            publisher,
             store: self.shared.store.clone(),
             settings: self.shared.settings.clone(),
             known: known.unwrap_or_default(),
             tracer: self.shared.tracer.clone(),
         };
         let upstream = Upstream::start(spec, context);
-        if let Some(replaced) = registry.insert_upstream(upstream) {
+        if let Some(replaced) = self.shared.registry.insert_upstream(upstream) {
             self.retire(replaced);
         }
     }
@@ -174,7 +179,7 @@ impl Gateway {
         let asked = plan.clone();
         let read =
             self.with_store(move |store| Ok((asked.planned(store)?, store.state().tokens()?)));
-        let (Planned { specs, builtin }, tokens) = match read.await {
+        let (PlannedServers { specs, builtin }, tokens) = match read.await {
             Ok(read) => read,
             Err(error) => return tracing::error!("cannot read what people decided: {error}"),
         };
@@ -230,7 +235,7 @@ impl Gateway {
     }
 
     /// The span of a request that wants a call made; `given` is what it said of its own trace.
-    pub fn request_span(&self, requested: &Requested<'_>, given: TraceContext) -> RequestSpan {
+    pub fn request_span(&self, requested: &RequestOrigin<'_>, given: TraceContext) -> RequestSpan {
         RequestSpan::start(self.tracer(), requested, given)
     }
 
@@ -265,7 +270,7 @@ impl Gateway {
 
     /// Tells that the catalog has changed.
     pub fn changes(&self) -> watch::Receiver<u64> {
-        self.shared.registry.changes()
+        self.shared.catalogs.changes()
     }
 
     /// What a server said of itself when it was greeted.
@@ -278,7 +283,7 @@ impl Gateway {
         for upstream in self.shared.registry.upstreams() {
             upstream.end_session(session).await;
         }
-        self.shared.registry.end_session(session);
+        self.shared.catalogs.end_session(session);
     }
 
     /// Has a session's own connection to a server opened, where it is to have one: from then on
@@ -296,7 +301,7 @@ impl Gateway {
 
     /// The catalog that a session sees: its own connections' lists in place of the shared ones.
     pub(crate) fn catalog_of(&self, session: Option<&str>) -> Arc<Catalog> {
-        self.shared.registry.catalog_of(session)
+        self.shared.catalogs.of(session)
     }
 
     /// Adds a provider whose tools do not change.
@@ -305,7 +310,7 @@ impl Gateway {
     }
 
     pub fn catalog(&self) -> Arc<Catalog> {
-        self.shared.registry.catalog()
+        self.shared.catalogs.shared()
     }
 
     pub fn settings(&self) -> Arc<Settings> {

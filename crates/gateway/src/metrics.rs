@@ -66,7 +66,7 @@ struct Histogram {
 
 /// How many calls of a server ended like this.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Calls {
+pub struct CallCounter {
     pub server: Arc<str>,
     /// None: the call was refused before it had one.
     pub class: Option<Class>,
@@ -115,13 +115,13 @@ impl Metrics {
     }
 
     /// Those that are not zero, sorted.
-    pub fn calls(&self) -> Vec<Calls> {
+    pub fn calls(&self) -> Vec<CallCounter> {
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let mut calls = Vec::new();
         for (server, tally) in &*servers {
             let classes = Class::ALL.into_iter().map(Some).chain([None]);
             for (class, counts) in classes.zip(&tally.0) {
-                calls.extend(Status::ALL.iter().zip(counts).map(|(status, count)| Calls {
+                calls.extend(Status::ALL.iter().zip(counts).map(|(status, count)| CallCounter {
                     server: server.clone(),
                     class,
                     status: status.as_str(),

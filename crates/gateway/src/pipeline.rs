@@ -16,7 +16,7 @@ use provider::{Call, CallContext, Gate, Outcome};
 
 use crate::Gateway;
 use crate::pipeline::facts::Snapshot;
-use crate::pipeline::record::{Asking, Record};
+use crate::pipeline::record::{Record, RecordContext};
 use crate::span::CallSpan;
 
 impl Gate for Gateway {
@@ -38,7 +38,7 @@ impl Gateway {
     async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> Outcome {
         // What the call began with is what it ends with, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
-        let asking = Asking { store: &self.shared.store, call, ctx, snapshot: &snapshot };
+        let context = RecordContext { store: &self.shared.store, call, ctx, snapshot: &snapshot };
         let verdict = if self.shared.draining.is_cancelled() {
             Verdict::Refuse(shutting_down())
         } else {
@@ -46,14 +46,14 @@ impl Gateway {
         };
         let allowed = match verdict {
             Verdict::Allow(allowed) => allowed,
-            Verdict::Refuse(refusal) => return record::refusal(asking, refusal, span).await,
+            Verdict::Refuse(refusal) => return record::refusal(context, refusal, span).await,
         };
-        let record = match Record::start(asking, &allowed).await {
+        let record = match Record::start(context, &allowed).await {
             Ok(record) => record,
-            Err(error) => return record::unmade(asking, &error, span),
+            Err(error) => return record::unmade(context, &error, span),
         };
         let outcome = match self.shared.registry.provider(&call.tool.server) {
-            Some(in_use) => forward::forward(&*in_use.provider, call, ctx, allowed).await,
+            Some(lease) => forward::forward(&*lease.provider, call, ctx, allowed).await,
             None => forward::gone(call),
         };
         record.end(outcome, span).await

@@ -12,7 +12,7 @@ use mcp::message::Raw;
 use provider::ToolProvider;
 use store::{Store, StoreError};
 
-use crate::upstream::ServerSpec;
+use crate::spec::ServerSpec;
 
 /// How many of the servers a gate is for.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -40,9 +40,14 @@ pub struct Builtin {
 }
 
 /// What is to run, under what people decided.
-pub(crate) struct Planned {
+pub(crate) struct PlannedServers {
     pub(crate) specs: Vec<ServerSpec>,
-    pub(crate) builtin: Option<(Arc<Builtin>, ServerRules)>,
+    pub(crate) builtin: Option<PlannedBuiltin>,
+}
+
+pub(crate) struct PlannedBuiltin {
+    pub(crate) builtin: Arc<Builtin>,
+    pub(crate) rules: ServerRules,
 }
 
 #[derive(Clone, Default)]
@@ -68,9 +73,9 @@ impl Reach {
 
 impl Plan {
     /// The servers as they are to run now. Blocks.
-    pub(crate) fn planned(&self, store: &Store) -> Result<Planned, StoreError> {
+    pub(crate) fn planned(&self, store: &Store) -> Result<PlannedServers, StoreError> {
         if self.reach == Reach::Nothing {
-            return Ok(Planned { specs: Vec::new(), builtin: None });
+            return Ok(PlannedServers { specs: Vec::new(), builtin: None });
         }
         let states = store.state().servers()?;
         let switched_off = store.state().all_switched_off()?;
@@ -91,7 +96,7 @@ impl Plan {
                 switched_off: switched_off.get(&*builtin.name).cloned().unwrap_or_default(),
                 ..ServerRules::default()
             };
-            (builtin, rules)
+            PlannedBuiltin { builtin, rules }
         });
         let decided = specs.into_iter().map(|spec| {
             let state = states.iter().find(|state| *state.name == *spec.name);
@@ -99,7 +104,7 @@ impl Plan {
             let trusts_files = spec.trust.trusts_files(store.state())?;
             Ok(spec.decided(state, switched_off, trusts_files))
         });
-        Ok(Planned { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
+        Ok(PlannedServers { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
     }
 
     fn added(&self, name: &str, definition: &str) -> Option<ServerSpec> {

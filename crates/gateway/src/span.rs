@@ -30,7 +30,7 @@ pub struct RequestSpan {
 }
 
 /// What is known of a request before it is looked at.
-pub struct Requested<'a> {
+pub struct RequestOrigin<'a> {
     pub surface: Surface,
     pub session: Option<&'a str>,
     pub id: &'a (dyn Display + Sync),
@@ -40,7 +40,7 @@ impl RequestSpan {
     /// `given` is what the caller said of its own trace.
     pub fn start(
         tracer: Option<&dyn Tracer>,
-        requested: &Requested<'_>,
+        requested: &RequestOrigin<'_>,
         given: TraceContext,
     ) -> RequestSpan {
         let Some(tracer) = tracer else {

@@ -19,74 +19,79 @@ use mcp::object::Members;
 use store::state::{Definition, Item, ItemChange};
 use store::{Store, StoreError};
 
-use crate::upstream::ServerSpec;
+use crate::spec::ServerSpec;
 
 /// The name that a server's instructions have among its items.
 const INSTRUCTIONS: &str = "";
 
-/// What a server says on one connection.
-pub(crate) struct Told {
-    pub(crate) tools: Tools,
-    pub(crate) said: Said,
+/// Everything a server offers on one connection.
+pub(crate) struct Offer {
+    pub(crate) tools: ToolList,
+    pub(crate) extras: Extras,
 }
 
-/// What a server says beside its tools.
+/// A server's offer beside its tools.
 #[derive(Clone, Default)]
-pub(crate) struct Said {
+pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
-    pub(crate) others: Others,
+    pub(crate) lists: Vec<ItemList>,
 }
 
-impl PartialEq for Said {
-    fn eq(&self, other: &Said) -> bool {
-        let text = |said: &Said| -> Vec<String> {
-            let items = said.others.iter().flat_map(|(_, items)| items);
-            items.map(|item| item.get().to_owned()).collect()
-        };
-        self.instructions == other.instructions && text(self) == text(other)
+/// Every prompt or every template of a server, each the JSON that was sent.
+#[derive(Clone)]
+pub(crate) struct ItemList {
+    pub(crate) kind: ItemKind,
+    pub(crate) items: Vec<Raw>,
+}
+
+impl PartialEq for Extras {
+    fn eq(&self, other: &Extras) -> bool {
+        fn texts(extras: &Extras) -> impl Iterator<Item = &str> {
+            extras.lists.iter().flat_map(|list| &list.items).map(|item| item.get())
+        }
+        self.instructions == other.instructions && texts(self).eq(texts(other))
     }
 }
 
-/// Lists of prompts and templates, each the JSON that was sent.
-pub(crate) type Others = Vec<(ItemKind, Vec<Raw>)>;
-
-pub(crate) enum Tools {
-    Listed(Vec<Raw>),
+/// The tools that a server offers.
+pub(crate) enum ToolList {
+    New(Vec<Raw>),
     /// Listed now, with nothing in it that is not in this one.
     Same(Arc<Listing>),
     /// A list that was reviewed before, since when somebody decided something.
     Again(Arc<Listing>),
 }
 
-/// What of it may be shown.
+/// The part of an offer that may be shown.
 #[derive(Clone, Default)]
-pub(crate) struct Reviewed {
+pub(crate) struct Review {
     pub(crate) listing: Arc<Listing>,
     pub(crate) instructions: Option<Arc<str>>,
     /// The store knows of it; otherwise the same list is to be reviewed again when it comes.
     pub(crate) is_kept: bool,
 }
 
-/// How a server is trusted.
+/// The terms on which a server's items are approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Terms {
+pub(crate) struct ApprovalTerms {
     pub(crate) auto_approve: AutoApprove,
     /// Nothing of a server in quarantine is taken as approved.
     pub(crate) quarantined: bool,
 }
 
-impl Terms {
-    pub(crate) fn of(spec: &ServerSpec) -> Terms {
-        Terms { auto_approve: spec.trust.auto_approve, quarantined: spec.rules.quarantined }
+impl ApprovalTerms {
+    pub(crate) fn of(spec: &ServerSpec) -> ApprovalTerms {
+        ApprovalTerms { auto_approve: spec.trust.auto_approve, quarantined: spec.rules.quarantined }
     }
 }
 
-/// Whose list it is.
+/// The clients that a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Whose {
-    /// Of the connection that all clients share: the first one is the baseline.
+pub(crate) enum ListScope {
+    /// All that share a connection: the first list is the baseline.
     Shared,
-    /// Of one client's own connection: it adds to what waits, and says nothing of what is gone.
+    /// One client with a connection of its own: the list adds to what waits, and says nothing of
+    /// what is gone.
     Own,
 }
 
@@ -96,28 +101,28 @@ pub(crate) struct Reviewer {
     store: Store,
     server: Arc<str>,
     source: Source,
-    terms: Arc<ArcSwap<Terms>>,
-    unkept: Unkept,
+    terms: Arc<ArcSwap<ApprovalTerms>>,
+    unsaved_baseline: UnsavedBaseline,
 }
 
 /// The baseline, where the store could not take it: the next list must not become one as well.
-type Unkept = Arc<Mutex<Option<Vec<Item>>>>;
+type UnsavedBaseline = Arc<Mutex<Option<Vec<Item>>>>;
 
 impl Reviewer {
     pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
-        let terms = Arc::new(ArcSwap::from_pointee(Terms::of(spec)));
+        let terms = Arc::new(ArcSwap::from_pointee(ApprovalTerms::of(spec)));
         let (server, source) = (spec.name.clone(), spec.source());
-        Reviewer { store, server, source, terms, unkept: Arc::default() }
+        Reviewer { store, server, source, terms, unsaved_baseline: Arc::default() }
     }
 
-    pub(crate) fn set_terms(&self, terms: Terms) {
+    pub(crate) fn set_terms(&self, terms: ApprovalTerms) {
         self.terms.store(Arc::new(terms));
     }
 
-    pub(crate) async fn review(&self, told: Told, whose: Whose) -> Reviewed {
+    pub(crate) async fn review(&self, offer: Offer, scope: ListScope) -> Review {
         let reviewer = self.clone();
         // Reading and indexing thousands of tools takes milliseconds.
-        let reviewing = tokio::task::spawn_blocking(move || reviewer.compare(told, whose));
+        let reviewing = tokio::task::spawn_blocking(move || reviewer.compare(offer, scope));
         let reviewed = reviewing.await.unwrap_or_default();
         for fault in &reviewed.listing.faults {
             tracing::warn!(server = %self.server, "{fault}");
@@ -126,37 +131,38 @@ impl Reviewer {
     }
 
     /// The last list that was seen of a server which is not started.
-    pub(crate) async fn remembered(&self) -> Reviewed {
+    pub(crate) async fn remembered(&self) -> Review {
         let Reviewer { store, server, source, .. } = self.clone();
         let reading = tokio::task::spawn_blocking(move || remembered(&store, &server, &source));
         reading.await.unwrap_or_default()
     }
 
-    /// Compares what a server told with what was approved, and keeps what came of it.
-    fn compare(&self, told: Told, whose: Whose) -> Reviewed {
+    /// Compares what a server offers with what was approved, and keeps what came of it.
+    fn compare(&self, offer: Offer, scope: ListScope) -> Review {
         let (server, source) = (&self.server, &self.source);
         match self.known() {
             Ok(known) => {
-                let is_whole = whose == Whose::Shared && told.tools.is_news();
+                let is_whole = scope == ListScope::Shared && offer.tools.is_news();
                 let terms = **self.terms.load();
-                Review::new(&known, terms, whose, is_whole).run(self, source, told)
+                Comparison::new(&known, terms, scope, is_whole).run(self, source, offer)
             }
             Err(error) => {
                 tracing::error!(%server, "its tools are locked: {error}");
-                let listing = told.tools.reviewed(source, |_| Approval::Unknown);
-                Reviewed { listing, instructions: None, is_kept: false }
+                let listing = offer.tools.reviewed(source, |_| Approval::Unknown);
+                Review { listing, instructions: None, is_kept: false }
             }
         }
     }
 
     /// What the store knows, and the baseline that it could not take before.
-    fn known(&self) -> Result<Known, StoreError> {
-        let known = Known::read(&self.store, &self.server)?;
-        let mut unkept = self.unkept.lock().unwrap_or_else(PoisonError::into_inner);
+    fn known(&self) -> Result<KnownItems, StoreError> {
+        let known = KnownItems::read(&self.store, &self.server)?;
+        let mut unsaved_baseline =
+            self.unsaved_baseline.lock().unwrap_or_else(PoisonError::into_inner);
         if known.has_baseline {
-            *unkept = None;
+            *unsaved_baseline = None;
         }
-        let Some(items) = &*unkept else {
+        let Some(items) = &*unsaved_baseline else {
             return Ok(known);
         };
         let changes = items.iter().filter_map(|item| {
@@ -166,19 +172,19 @@ impl Reviewer {
         let changes: Vec<ItemChange<'_>> = changes.collect();
         match self.store.state().record_items(&self.server, &changes, true) {
             Ok(()) => {
-                *unkept = None;
-                Known::read(&self.store, &self.server)
+                *unsaved_baseline = None;
+                KnownItems::read(&self.store, &self.server)
             }
-            Err(_) => Ok(Known::of(items.clone(), true)),
+            Err(_) => Ok(KnownItems::of(items.clone(), true)),
         }
     }
 }
 
-impl Tools {
+impl ToolList {
     fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> Approval) -> Arc<Listing> {
         match self {
-            Tools::Listed(tools) => Arc::new(Listing::reviewed(source, tools, review)),
-            Tools::Same(listing) | Tools::Again(listing) => {
+            ToolList::New(tools) => Arc::new(Listing::reviewed(source, tools, review)),
+            ToolList::Same(listing) | ToolList::Again(listing) => {
                 listing.review(review).map_or(listing, Arc::new)
             }
         }
@@ -186,15 +192,15 @@ impl Tools {
 
     fn is_news(&self) -> bool {
         match self {
-            Tools::Listed(_) | Tools::Same(_) => true,
-            Tools::Again(_) => false,
+            ToolList::New(_) | ToolList::Same(_) => true,
+            ToolList::Again(_) => false,
         }
     }
 }
 
-fn remembered(store: &Store, server: &str, source: &Source) -> Reviewed {
-    let Ok(known) = Known::read(store, server) else {
-        return Reviewed::default();
+fn remembered(store: &Store, server: &str, source: &Source) -> Review {
+    let Ok(known) = KnownItems::read(store, server) else {
+        return Review::default();
     };
     let listed = known.items().filter(|item| item.listed && is_tool(item));
     let mut texts: Vec<(&str, &str)> =
@@ -202,7 +208,7 @@ fn remembered(store: &Store, server: &str, source: &Source) -> Reviewed {
     texts.sort_unstable();
     let tools = texts.into_iter().map(|(_, text)| raw(text.to_owned())).collect();
     let listing = Listing::reviewed(source, tools, |tool| known.approval(tool));
-    Reviewed { listing: Arc::new(listing), instructions: None, is_kept: true }
+    Review { listing: Arc::new(listing), instructions: None, is_kept: true }
 }
 
 fn is_tool(item: &Item) -> bool {
@@ -214,26 +220,26 @@ fn latest(item: &Item) -> Option<&str> {
 }
 
 /// What the store knows of a server's items.
-pub(crate) struct Known {
+pub(crate) struct KnownItems {
     by_kind: HashMap<ItemKind, HashMap<String, Item>>,
     has_baseline: bool,
 }
 
-impl Known {
-    pub(crate) fn read(store: &Store, server: &str) -> Result<Known, StoreError> {
+impl KnownItems {
+    pub(crate) fn read(store: &Store, server: &str) -> Result<KnownItems, StoreError> {
         let state = store.state();
         let has_baseline = state.server(server)?.is_some_and(|server| server.has_baseline);
-        Ok(Known::of(state.items(server)?, has_baseline))
+        Ok(KnownItems::of(state.items(server)?, has_baseline))
     }
 
-    fn of(items: Vec<Item>, has_baseline: bool) -> Known {
+    fn of(items: Vec<Item>, has_baseline: bool) -> KnownItems {
         let mut by_kind: HashMap<ItemKind, HashMap<String, Item>> = HashMap::new();
         for item in items {
             if let Some(kind) = ItemKind::parse(&item.kind) {
                 by_kind.entry(kind).or_default().insert(item.name.clone(), item);
             }
         }
-        Known { by_kind, has_baseline }
+        KnownItems { by_kind, has_baseline }
     }
 
     fn items(&self) -> impl Iterator<Item = &Item> {
@@ -263,16 +269,27 @@ impl Known {
     }
 }
 
+/// A piece of what a server offers beside its tools.
+struct OfferedItem<'a> {
+    kind: ItemKind,
+    name: String,
+    text: &'a str,
+}
+
 /// Everything beside the tools, with its name. What has none cannot be told apart from others, and
 /// so cannot be approved.
-fn items(said: &Said) -> Vec<(ItemKind, String, &str)> {
-    let instructions = said.instructions.as_deref();
-    let instructions =
-        instructions.map(|text| (ItemKind::Instructions, INSTRUCTIONS.to_owned(), text));
-    let others = said.others.iter().flat_map(|(kind, items)| {
-        items.iter().filter_map(|item| Some((*kind, name(*kind, item)?, item.get())))
+fn items(extras: &Extras) -> Vec<OfferedItem<'_>> {
+    let instructions = extras.instructions.as_deref().map(|text| OfferedItem {
+        kind: ItemKind::Instructions,
+        name: INSTRUCTIONS.to_owned(),
+        text,
     });
-    instructions.into_iter().chain(others).collect()
+    let listed = extras.lists.iter().flat_map(|ItemList { kind, items }| {
+        items.iter().filter_map(|item| {
+            Some(OfferedItem { kind: *kind, name: name(*kind, item)?, text: item.get() })
+        })
+    });
+    instructions.into_iter().chain(listed).collect()
 }
 
 fn name(kind: ItemKind, item: &Raw) -> Option<String> {
@@ -284,16 +301,16 @@ fn name(kind: ItemKind, item: &Raw) -> Option<String> {
     serde_json::from_str(members.get(member)?).ok()
 }
 
-impl Said {
+impl Extras {
     /// Whether the server was asked for such things, and answered.
     fn has(&self, kind: ItemKind) -> bool {
-        kind == ItemKind::Instructions || self.others.iter().any(|(listed, _)| *listed == kind)
+        kind == ItemKind::Instructions || self.lists.iter().any(|list| list.kind == kind)
     }
 }
 
 /// The comparison of one list.
-struct Review<'a> {
-    known: &'a Known,
+struct Comparison<'a> {
+    known: &'a KnownItems,
     auto: AutoApprove,
     takes_baseline: bool,
     /// Whether the list tells what is gone and what is back. That of one client does not, since
@@ -322,41 +339,47 @@ impl Fate {
     }
 }
 
-impl<'a> Review<'a> {
-    fn new(known: &'a Known, terms: Terms, whose: Whose, is_whole: bool) -> Review<'a> {
+impl<'a> Comparison<'a> {
+    fn new(
+        known: &'a KnownItems,
+        terms: ApprovalTerms,
+        scope: ListScope,
+        is_whole: bool,
+    ) -> Comparison<'a> {
         let auto = if terms.quarantined { AutoApprove::None } else { terms.auto_approve };
-        let takes_baseline = whose == Whose::Shared && !terms.quarantined && !known.has_baseline;
-        Review { known, auto, takes_baseline, is_whole }
+        let takes_baseline =
+            scope == ListScope::Shared && !terms.quarantined && !known.has_baseline;
+        Comparison { known, auto, takes_baseline, is_whole }
     }
 
-    fn run(&self, reviewer: &Reviewer, source: &Source, told: Told) -> Reviewed {
+    fn run(&self, reviewer: &Reviewer, source: &Source, offer: Offer) -> Review {
         let mut fates = Vec::new();
-        let listing = told.tools.reviewed(source, |tool| {
+        let listing = offer.tools.reviewed(source, |tool| {
             let fate = self.fate(ItemKind::Tool, &tool.name, tool.definition().get());
             fates.push(fate);
             fate.approval()
         });
         let tools = listing.tools().iter().zip(fates);
-        let mut changed: Vec<Changed<'_>> = tools
+        let mut changed: Vec<ItemUpdate<'_>> = tools
             .filter_map(|(tool, fate)| {
                 self.change(ItemKind::Tool, &tool.name, tool.definition().get(), fate)
             })
             .collect();
-        let items = items(&told.said);
-        for (kind, name, text) in &items {
+        let items = items(&offer.extras);
+        for OfferedItem { kind, name, text } in &items {
             changed.extend(self.change(*kind, name, text, self.fate(*kind, name, text)));
         }
         let is_kept = self.keep(reviewer, &changed, |item| match ItemKind::parse(&item.kind) {
             Some(ItemKind::Tool) => listing.tool(&item.name).is_some(),
-            Some(kind) if !told.said.has(kind) => true,
-            kind => items.iter().any(|(k, name, _)| Some(*k) == kind && *name == item.name),
+            Some(kind) if !offer.extras.has(kind) => true,
+            kind => items.iter().any(|known| Some(known.kind) == kind && known.name == item.name),
         });
-        let instructions = told.said.instructions.as_deref().filter(|text| {
+        let instructions = offer.extras.instructions.as_deref().filter(|text| {
             let fate = self.fate(ItemKind::Instructions, INSTRUCTIONS, text);
             fate.approval() == Approval::Approved
         });
         let instructions = instructions.map(Into::into);
-        Reviewed { listing, instructions, is_kept }
+        Review { listing, instructions, is_kept }
     }
 
     fn fate(&self, kind: ItemKind, name: &str, text: &str) -> Fate {
@@ -380,7 +403,7 @@ impl<'a> Review<'a> {
         name: &'t str,
         text: &'t str,
         fate: Fate,
-    ) -> Option<Changed<'t>> {
+    ) -> Option<ItemUpdate<'t>> {
         let known = self.known.item(kind, name);
         let pending = known.and_then(|item| item.pending.as_ref());
         let is_known = |fingerprint: &str| {
@@ -397,7 +420,7 @@ impl<'a> Review<'a> {
             Fate::Back if !self.is_whole => None,
             Fate::Wait(_) if is_known(&fingerprint) => None,
             Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => {
-                Some(Changed { kind, name, text, fate, fingerprint })
+                Some(ItemUpdate { kind, name, text, fate, fingerprint })
             }
         }
     }
@@ -407,11 +430,11 @@ impl<'a> Review<'a> {
     fn keep(
         &self,
         reviewer: &Reviewer,
-        changed: &[Changed<'_>],
+        changed: &[ItemUpdate<'_>],
         is_listed: impl Fn(&Item) -> bool,
     ) -> bool {
         let server = &*reviewer.server;
-        let mut changes: Vec<ItemChange<'_>> = changed.iter().map(Changed::entry).collect();
+        let mut changes: Vec<ItemChange<'_>> = changed.iter().map(ItemUpdate::entry).collect();
         if self.is_whole {
             let gone = self.known.items().filter(|item| item.listed && !is_listed(item));
             changes
@@ -421,11 +444,12 @@ impl<'a> Review<'a> {
         if let Err(error) = &kept {
             tracing::error!(server, "cannot keep what the server lists: {error}");
             if self.takes_baseline {
-                let mut unkept = reviewer.unkept.lock().unwrap_or_else(PoisonError::into_inner);
-                *unkept = Some(changed.iter().map(Changed::approved).collect());
+                let mut unsaved_baseline =
+                    reviewer.unsaved_baseline.lock().unwrap_or_else(PoisonError::into_inner);
+                *unsaved_baseline = Some(changed.iter().map(ItemUpdate::approved).collect());
             }
         }
-        for Changed { kind, name, fate, .. } in changed {
+        for ItemUpdate { kind, name, fate, .. } in changed {
             let kind = kind.as_str();
             match fate {
                 Fate::Wait(change) => {
@@ -442,7 +466,7 @@ impl<'a> Review<'a> {
     }
 }
 
-struct Changed<'a> {
+struct ItemUpdate<'a> {
     kind: ItemKind,
     name: &'a str,
     text: &'a str,
@@ -450,7 +474,7 @@ struct Changed<'a> {
     fingerprint: String,
 }
 
-impl Changed<'_> {
+impl ItemUpdate<'_> {
     /// As the store would have it.
     fn approved(&self) -> Item {
         let (text, fingerprint) = (self.text.to_owned(), self.fingerprint.clone());
@@ -464,7 +488,7 @@ impl Changed<'_> {
     }
 
     fn entry(&self) -> ItemChange<'_> {
-        let Changed { kind, name, text, fate, fingerprint } = self;
+        let ItemUpdate { kind, name, text, fate, fingerprint } = self;
         let kind = kind.as_str();
         match fate {
             Fate::Stays | Fate::Back => ItemChange::Back { kind, name },

@@ -3,8 +3,7 @@
 
 mod connection;
 mod driver;
-mod endpoint;
-mod kept;
+mod link;
 mod own;
 mod server_side;
 
@@ -29,25 +28,22 @@ use tokio::time::Instant;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
-pub use endpoint::{
-    Command as ChildCommand, Embedded, Endpoint, Keeping, Plugin, ServerSpec, Trust,
-};
-pub(crate) use kept::Live;
-
-use crate::registry::{Claim, Registry};
+use crate::catalogs::Publisher;
 use crate::span::{self, UpstreamSpan};
+use crate::spec::ServerSpec;
 use crate::trust::Reviewer;
-use crate::upstream::driver::{Command, Driver, Shared};
-use crate::upstream::own::{OwnConnections, Publisher};
+use crate::upstream::driver::{Driver, DriverCommand, Wiring};
+use crate::upstream::link::LinkHandle;
+use crate::upstream::own::OwnConnections;
 use crate::{Settings, limits};
 
-pub struct Upstream {
+pub(crate) struct Upstream {
     spec: ServerSpec,
-    /// The connection of the moment that all clients share.
-    live: Arc<ArcSwapOption<Live>>,
+    /// The link of the moment that all clients share.
+    link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
     state: watch::Receiver<State>,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<DriverCommand>,
     stderr: StderrTail,
     driver: Mutex<Option<JoinHandle<()>>>,
     settings: Arc<ArcSwap<Settings>>,
@@ -61,8 +57,7 @@ pub struct Upstream {
 
 /// What surrounds a connection.
 pub(crate) struct Context {
-    pub(crate) registry: Arc<Registry>,
-    pub(crate) claim: Claim,
+    pub(crate) publisher: Publisher,
     pub(crate) store: Store,
     /// Read each time, so that a reload reaches connections that stay.
     pub(crate) settings: Arc<ArcSwap<Settings>>,
@@ -73,32 +68,33 @@ pub(crate) struct Context {
 
 impl Upstream {
     pub(crate) fn start(spec: ServerSpec, context: Context) -> Arc<Upstream> {
+        let Context { publisher, store, settings, known, tracer } = context;
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
         let (state_sender, state) = watch::channel(State::Idle);
-        let live = Arc::new(ArcSwapOption::empty());
+        let link = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
-        let (settings, tracer) = (context.settings.clone(), context.tracer.clone());
-        let reviewer = Reviewer::new(context.store.clone(), &spec);
-        let publisher = Publisher {
-            registry: context.registry.clone(),
-            claim: context.claim,
-            server: spec.name.clone(),
-            reviewer: reviewer.clone(),
-        };
-        let own = Arc::new(OwnConnections::new(&spec, stderr.clone(), settings.clone(), publisher));
-        let shared = Shared {
-            context,
-            live: live.clone(),
+        let reviewer = Reviewer::new(store, &spec);
+        let own = Arc::new(OwnConnections::new(
+            &spec,
+            stderr.clone(),
+            settings.clone(),
+            publisher.clone(),
+            reviewer.clone(),
+        ));
+        let wiring = Wiring {
+            publisher,
+            settings: settings.clone(),
+            link: link.clone(),
             own: own.clone(),
             state: state_sender,
             stderr: stderr.clone(),
             reviewer,
         };
-        let driver = Driver::new(spec.clone(), shared, commands.downgrade()).spawn(receiver);
+        let driver = Driver::new(spec.clone(), wiring, known).spawn(receiver);
         Arc::new(Upstream {
-            slots: spec.keeping.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
+            slots: spec.connection.max_concurrent.map(|bound| Semaphore::new(bound.get() as usize)),
             spec,
-            live,
+            link,
             own,
             state,
             commands,
@@ -125,9 +121,9 @@ impl Upstream {
     }
 
     pub(crate) fn welcome(&self) -> Option<Arc<Welcome>> {
-        match self.live.load().as_deref()? {
-            Live::Server { welcome, .. } => Some(welcome.clone()),
-            Live::Plugin(_) => None,
+        match self.link.load().as_deref()? {
+            LinkHandle::Server { welcome, .. } => Some(welcome.clone()),
+            LinkHandle::Plugin(_) => None,
         }
     }
 
@@ -140,7 +136,7 @@ impl Upstream {
     /// makes its first attempt now.
     pub(crate) async fn settled(&self) {
         if *self.state.borrow() == State::Idle {
-            let _ = self.commands.send(Command::Wanted).await;
+            let _ = self.commands.send(DriverCommand::Start).await;
         }
         let mut state = self.state.clone();
         let _ = state.wait_for(|state| !matches!(state, State::Idle | State::Connecting)).await;
@@ -155,13 +151,13 @@ impl Upstream {
     }
 
     pub(crate) async fn restart(&self) {
-        let _ = self.commands.send(Command::Restart).await;
+        let _ = self.commands.send(DriverCommand::Restart).await;
     }
 
     /// Puts into effect what was decided; returns when it is.
     pub(crate) async fn decided(&self, spec: ServerSpec) {
         let (done, in_effect) = oneshot::channel();
-        let _ = self.commands.send(Command::Decided(Box::new(spec), done)).await;
+        let _ = self.commands.send(DriverCommand::Decided(Box::new(spec), done)).await;
         let _ = in_effect.await;
     }
 
@@ -169,7 +165,7 @@ impl Upstream {
     pub(crate) async fn inspect(&self) {
         let mut state = self.state.clone();
         state.mark_unchanged();
-        let _ = self.commands.send(Command::Inspect).await;
+        let _ = self.commands.send(DriverCommand::Inspect).await;
         // What it was before says nothing of this attempt.
         while state.changed().await.is_ok() {
             if matches!(*state.borrow_and_update(), State::Ready | State::Waiting(_)) {
@@ -185,7 +181,7 @@ impl Upstream {
         ctx: &CallContext,
     ) -> Result<(), ProviderError> {
         if !self.own.is_open(session) {
-            self.live()?;
+            self.link()?;
             self.own.of(Some(session), ctx).await?;
         }
         Ok(())
@@ -202,8 +198,8 @@ impl Upstream {
         self.close().await;
     }
 
-    fn live(&self) -> Result<Arc<Live>, ProviderError> {
-        self.live.load_full().ok_or_else(|| {
+    fn link(&self) -> Result<Arc<LinkHandle>, ProviderError> {
+        self.link.load_full().ok_or_else(|| {
             ProviderError::Unavailable(match &*self.state.borrow() {
                 State::Waiting(reason) => reason.clone(),
                 State::Stopped => "it was stopped".to_owned(),
@@ -214,16 +210,16 @@ impl Upstream {
         })
     }
 
-    /// The shared connection; one that is being made for the first time is waited for.
-    async fn ready(&self, ctx: &CallContext) -> Result<Arc<Live>, ProviderError> {
-        if self.is_connecting() && self.live.load().is_none() {
+    /// The shared link; one that is being made for the first time is waited for.
+    async fn ready(&self, ctx: &CallContext) -> Result<Arc<LinkHandle>, ProviderError> {
+        if self.is_connecting() && self.link.load().is_none() {
             tokio::select! {
                 () = self.settled() => {}
                 () = ctx.cancel.cancelled() => return Err(ProviderError::Cancelled),
                 () = tokio::time::sleep_until(ctx.deadline) => return Err(ProviderError::Timeout),
             }
         }
-        self.live()
+        self.link()
     }
 
     /// A place among the calls that run at once.
@@ -255,10 +251,10 @@ impl Upstream {
     ) -> Result<Reply, ProviderError> {
         let _slot = self.slot(ctx).await?;
         // A server that is down is down for every client, whoever has a connection of its own.
-        let live = self.ready(ctx).await?;
-        let shared = match &*live {
-            Live::Server { peer, .. } => peer,
-            Live::Plugin(plugin) => return plugin.call(call, ctx).await,
+        let link = self.ready(ctx).await?;
+        let shared = match &*link {
+            LinkHandle::Server { peer, .. } => peer,
+            LinkHandle::Plugin(plugin) => return plugin.call(call, ctx).await,
         };
         let own = self.own.of(call.session.as_ref(), ctx).await?;
         let (peer, _asked) = match &own {
@@ -267,7 +263,7 @@ impl Upstream {
         };
         let ask = Ask {
             method: "tools/call".to_owned(),
-            params: Some(to_raw(&Params { call, meta: span::meta(&call.other, trace) })),
+            params: Some(to_raw(&CallParams { call, meta: span::meta(&call.other, trace) })),
             timeout: ctx.remaining(),
             cancel: ctx.cancel.clone(),
             progress: ctx.progress.clone(),
@@ -281,9 +277,9 @@ impl Upstream {
 impl ToolProvider for Upstream {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async {
-            let listing = self.live()?;
-            let listed = listing.list(self.settings.load().connect_timeout).await;
-            listed.map(|(tools, _)| tools).map_err(ProviderError::Unavailable)
+            let link = self.link()?;
+            let listed = link.list(self.settings.load().connect_timeout).await;
+            listed.map(|lists| lists.tools).map_err(ProviderError::Unavailable)
         }
         .boxed()
     }
@@ -298,7 +294,7 @@ impl ToolProvider for Upstream {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            let _ = self.commands.send(Command::Stop).await;
+            let _ = self.commands.send(DriverCommand::Stop).await;
             let driver = self.driver.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(driver) = driver {
                 let _ = driver.await;
@@ -309,13 +305,13 @@ impl ToolProvider for Upstream {
 }
 
 /// The arguments go out as the text that was checked.
-struct Params<'a> {
+struct CallParams<'a> {
     call: &'a Call,
     /// In the place of what came, where it is to be another.
     meta: Option<Raw>,
 }
 
-impl Serialize for Params<'_> {
+impl Serialize for CallParams<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let mut params = serializer.serialize_map(None)?;
         params.serialize_entry("name", &self.call.tool.tool)?;

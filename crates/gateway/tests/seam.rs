@@ -9,7 +9,7 @@ use domain::tool::Class;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{View, stdio};
-use gateway::upstream::ServerSpec;
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::message::{Raw, raw, to_raw};
 use mcp::peer::{Ask, RequestError};

@@ -45,10 +45,10 @@ impl SpawnError {
 #[derive(Clone, Default)]
 pub struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
-    heard: Option<Heard>,
+    heard: Option<LineListener>,
 }
 
-type Heard = Arc<dyn Fn(&str) + Send + Sync>;
+type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl StderrTail {
     /// The same lines, of which each new one is told as well.

@@ -24,7 +24,7 @@ pub struct ErrorObject {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Wire<'a> {
+struct WireError<'a> {
     code: i64,
     #[serde(default)]
     message: String,
@@ -35,13 +35,13 @@ struct Wire<'a> {
 impl ErrorObject {
     pub fn new(code: i64, message: impl Into<String>) -> Self {
         let message = message.into();
-        let text = to_raw(&Wire { code, message: message.clone(), data: None });
+        let text = to_raw(&WireError { code, message: message.clone(), data: None });
         ErrorObject { code, message, text }
     }
 
     pub fn with_data(self, data: &impl Serialize) -> Self {
         let data = to_raw(data);
-        let wire = Wire { code: self.code, message: self.message, data: Some(&data) };
+        let wire = WireError { code: self.code, message: self.message, data: Some(&data) };
         let text = to_raw(&wire);
         ErrorObject { code: wire.code, message: wire.message, text }
     }
@@ -64,7 +64,7 @@ impl ErrorObject {
     }
 
     pub(crate) fn parse(text: &RawValue) -> Result<Self, serde_json::Error> {
-        let wire: Wire<'_> = serde_json::from_str(text.get())?;
+        let wire: WireError<'_> = serde_json::from_str(text.get())?;
         Ok(ErrorObject { code: wire.code, message: wire.message, text: text.to_owned() })
     }
 }

@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::error::INVALID_REQUEST;
 use crate::limits;
 use crate::message::{BadFrame, Frame, Message, Response};
-use crate::peer::{Closed, Outbox, Peer, Route, Service};
+use crate::peer::{ConnectionClosed, Outbox, Peer, Route, Service};
 
 /// Serves the other side until it closes its end or the peer is closed, then answers what is
 /// still in flight. `started` is handed the peer before the first message is read.
@@ -61,20 +61,20 @@ struct LineOutbox {
 }
 
 impl LineOutbox {
-    async fn write(&self, line: Vec<u8>) -> Result<(), Closed> {
+    async fn write(&self, line: Vec<u8>) -> Result<(), ConnectionClosed> {
         self.sender
             .send(Bytes::from(line))
             .await
-            .map_err(|_| Closed("the other side no longer reads".to_owned()))
+            .map_err(|_| ConnectionClosed("the other side no longer reads".to_owned()))
     }
 }
 
 impl Outbox for LineOutbox {
-    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         self.write(message.to_line()).boxed()
     }
 
-    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         self.write(batch_line(responses)).boxed()
     }
 }

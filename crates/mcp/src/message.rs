@@ -86,7 +86,7 @@ impl Frame {
 
 impl Message {
     pub fn parse(text: &str) -> Result<Self, BadFrame> {
-        let envelope: Envelope<'_> = serde_json::from_str(text).map_err(|error| {
+        let envelope: MessageEnvelope<'_> = serde_json::from_str(text).map_err(|error| {
             let code = if error.is_data() { INVALID_REQUEST } else { PARSE_ERROR };
             let kind = if error.is_data() { "invalid request" } else { "parse error" };
             BadFrame::new(code, format!("{kind}: {error}"))
@@ -206,7 +206,7 @@ fn one_line(text: String) -> Vec<u8> {
 }
 
 #[derive(Default)]
-struct Envelope<'a> {
+struct MessageEnvelope<'a> {
     jsonrpc: Option<Name<'a>>,
     id: Option<&'a RawValue>,
     method: Option<String>,
@@ -217,7 +217,7 @@ struct Envelope<'a> {
 
 const KEYS: [&str; 6] = ["jsonrpc", "id", "method", "params", "result", "error"];
 
-impl Envelope<'_> {
+impl MessageEnvelope<'_> {
     fn check(self) -> Result<Message, BadFrame> {
         let id = match self.id.map(RawValue::get) {
             None => None,
@@ -255,18 +255,18 @@ impl Envelope<'_> {
     }
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Envelope<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for MessageEnvelope<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Envelope<'de>;
+            type Value = MessageEnvelope<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a JSON-RPC message object")
             }
 
             fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
-                let mut envelope = Envelope::default();
+                let mut envelope = MessageEnvelope::default();
                 let mut seen = [false; KEYS.len()];
                 while let Some(Name(key)) = map.next_key::<Name<'de>>()? {
                     let Some(index) = KEYS.iter().position(|known| *known == key) else {

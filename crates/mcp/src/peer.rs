@@ -43,10 +43,10 @@ pub trait Service: Send + Sync + 'static {
 
 /// Where messages leave. A transport with several streams uses `route` to choose one.
 pub trait Outbox: Send + Sync + 'static {
-    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), Closed>>;
+    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
     /// Sends the answers to a batch as one array.
-    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>>;
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
     /// The same for a request within a trace; a transport that has no place for it sends the message
     /// alone.
@@ -55,7 +55,7 @@ pub trait Outbox: Send + Sync + 'static {
         message: Message,
         route: Route,
         _trace: &'a Trace,
-    ) -> BoxFuture<'a, Result<(), Closed>> {
+    ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
         self.send(message, route)
     }
 
@@ -81,7 +81,7 @@ pub struct Trace {
 
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("connection closed: {0}")]
-pub struct Closed(pub String);
+pub struct ConnectionClosed(pub String);
 
 /// What comes with a request of the other side.
 pub struct Incoming {
@@ -125,7 +125,7 @@ pub enum RequestError {
     #[error("cancelled")]
     Cancelled,
     #[error(transparent)]
-    Closed(#[from] Closed),
+    Closed(#[from] ConnectionClosed),
 }
 
 #[derive(Clone)]
@@ -139,7 +139,7 @@ struct Core {
     service: Arc<dyn Service>,
     next_id: AtomicI64,
     /// Few at a time: a tree finds them faster than a hash.
-    asked: Mutex<BTreeMap<i64, Asked>>,
+    asked: Mutex<BTreeMap<i64, PendingRequest>>,
     running: Mutex<BTreeMap<Id, CancellationToken>>,
     tasks: TaskTracker,
     closed: CancellationToken,
@@ -147,7 +147,7 @@ struct Core {
     version: OnceLock<Version>,
 }
 
-struct Asked {
+struct PendingRequest {
     answer: oneshot::Sender<Result<Raw, RequestError>>,
     progress: Option<ProgressSink>,
 }
@@ -182,7 +182,7 @@ impl Peer {
         let id = self.core.next_id.fetch_add(1, Ordering::Relaxed);
         let (answer, mut answered) = oneshot::channel();
         let wants_progress = ask.progress.is_some();
-        lock(&self.core.asked).insert(id, Asked { answer, progress: ask.progress });
+        lock(&self.core.asked).insert(id, PendingRequest { answer, progress: ask.progress });
         let mut open = OpenRequest { peer: self, id, told: false };
         let params = with_progress_token(ask.params, wants_progress.then_some(id));
         let request = Request { id: Id::Number(id), method: ask.method, params };
@@ -211,7 +211,7 @@ impl Peer {
         outcome
     }
 
-    pub async fn notify(&self, method: &str, params: Option<Raw>) -> Result<(), Closed> {
+    pub async fn notify(&self, method: &str, params: Option<Raw>) -> Result<(), ConnectionClosed> {
         let notification = Notification { method: method.to_owned(), params };
         self.core.outbox.send(notification.into(), self.route.clone()).await
     }
@@ -226,7 +226,7 @@ impl Peer {
         }
     }
 
-    pub async fn closed(&self) -> Closed {
+    pub async fn closed(&self) -> ConnectionClosed {
         self.core.closed.cancelled().await;
         self.closed_error()
     }
@@ -298,10 +298,15 @@ impl Peer {
 
     /// Begins a request of the other side for a transport that can take the answer right where the
     /// request came in.
-    pub(crate) fn begin(&self, request: Request, trace: Option<Box<Trace>>) -> Running {
+    pub(crate) fn begin(&self, request: Request, trace: Option<Box<Trace>>) -> RunningRequest {
         let id = request.id.clone();
         let answer = Some(self.answer(request, trace).boxed());
-        Running { core: self.core.clone(), id, answer, counted: Some(self.core.tasks.token()) }
+        RunningRequest {
+            core: self.core.clone(),
+            id,
+            answer,
+            counted: Some(self.core.tasks.token()),
+        }
     }
 
     /// Runs a request of the other side; nothing is answered to one that was cancelled. It is
@@ -390,8 +395,10 @@ impl Peer {
         }
     }
 
-    fn closed_error(&self) -> Closed {
-        Closed(self.core.closed_reason.get().cloned().unwrap_or_else(|| "closed".to_owned()))
+    fn closed_error(&self) -> ConnectionClosed {
+        ConnectionClosed(
+            self.core.closed_reason.get().cloned().unwrap_or_else(|| "closed".to_owned()),
+        )
     }
 }
 
@@ -403,14 +410,14 @@ impl Drop for Core {
 
 /// A request of the other side that runs while it is awaited. Dropped before its end, it runs on as
 /// a task and answers through the outbox: only a cancellation stops it.
-pub(crate) struct Running {
+pub(crate) struct RunningRequest {
     core: Arc<Core>,
     id: Id,
     answer: Option<BoxFuture<'static, Option<Response>>>,
     counted: Option<TaskTrackerToken>,
 }
 
-impl Future for Running {
+impl Future for RunningRequest {
     /// Nothing where the answer to a cancelled request is withheld.
     type Output = Option<Response>;
 
@@ -422,7 +429,7 @@ impl Future for Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningRequest {
     fn drop(&mut self) {
         let (Some(answer), Ok(runtime)) = (self.answer.take(), Handle::try_current()) else {
             return;
@@ -537,12 +544,19 @@ mod tests {
     struct Lines(Mutex<Vec<String>>);
 
     impl Outbox for Lines {
-        fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+        fn send(
+            &self,
+            message: Message,
+            _route: Route,
+        ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
             lock(&self.0).push(String::from_utf8(message.to_line()).unwrap());
             future::ready(Ok(())).boxed()
         }
 
-        fn send_batch(&self, _responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+        fn send_batch(
+            &self,
+            _responses: Vec<Response>,
+        ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
             future::ready(Ok(())).boxed()
         }
 

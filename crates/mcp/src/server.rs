@@ -31,11 +31,11 @@ type ToolFunction = Arc<dyn Fn(ToolCall) -> ToolFuture + Send + Sync>;
 #[derive(Clone)]
 pub struct Server {
     hello: ServerHello,
-    tools: BTreeMap<String, Tool>,
+    tools: BTreeMap<String, RegisteredTool>,
 }
 
 #[derive(Clone)]
-struct Tool {
+struct RegisteredTool {
     definition: Raw,
     run: ToolFunction,
 }
@@ -57,7 +57,7 @@ impl Server {
         F: Fn(ToolCall) -> ToolFuture + Send + Sync + 'static,
     {
         let name = definition["name"].as_str().unwrap_or_default().to_owned();
-        let tool = Tool { definition: to_raw(definition), run: Arc::new(run) };
+        let tool = RegisteredTool { definition: to_raw(definition), run: Arc::new(run) };
         self.tools.insert(name, tool);
         self
     }

@@ -3,11 +3,11 @@
 //! well. Depends on nothing else of Countersign.
 
 pub mod handshake;
-pub mod protocol;
 #[cfg(feature = "server")]
-mod server;
+mod plugin;
+pub mod protocol;
 #[cfg(feature = "server")]
 mod service;
 
 #[cfg(feature = "server")]
-pub use server::{Answer, Input, Kind, Operation, Plugin, Request};
+pub use plugin::{Answer, Input, Kind, Operation, Plugin, Request};

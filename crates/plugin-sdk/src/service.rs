@@ -19,6 +19,7 @@ use crate::handshake::{
     CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HEALTH_SERVICE, PROTOCOL_VERSION,
     SOCKET_DIR,
 };
+use crate::plugin::{self, Answer, OfferedOperation, Plugin};
 use crate::protocol::go_plugin::Empty;
 use crate::protocol::go_plugin::grpc_controller_server::{GrpcController, GrpcControllerServer};
 use crate::protocol::health::health_check_response::ServingStatus;
@@ -29,9 +30,8 @@ use crate::protocol::plugin_service_server::{PluginService, PluginServiceServer}
 use crate::protocol::{
     ExecuteRequest, ExecuteResponse, GetInfoRequest, GetInfoResponse, GetOperationRequest,
     GetOperationResponse, InitRequest, InitResponse, ListOperationsRequest, ListOperationsResponse,
-    OperationSchema, ShutdownRequest, ShutdownResponse,
+    ShutdownRequest, ShutdownResponse,
 };
-use crate::server::{self, Answer, Plugin};
 
 /// The words of go-plugin, which people know.
 const NOT_BY_HAND: &str = "This binary is a plugin. These are not meant to be executed directly.
@@ -44,12 +44,15 @@ const LAST_CALLS: Duration = Duration::from_secs(1);
 /// One message. Hosts set bounds of their own to what they take.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-pub(crate) fn run(plugin: Plugin) -> ExitCode {
-    match start(plugin) {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(reason) => {
-            eprintln!("{reason}");
-            ExitCode::FAILURE
+impl Plugin {
+    /// Serves until the host says that it is enough. The only thing that `main` has to do.
+    pub fn run(self) -> ExitCode {
+        match start(self) {
+            Ok(()) => ExitCode::SUCCESS,
+            Err(reason) => {
+                eprintln!("{reason}");
+                ExitCode::FAILURE
+            }
         }
     }
 }
@@ -155,7 +158,8 @@ impl OperationService for Services {
         &self,
         _: Request<ListOperationsRequest>,
     ) -> Result<Response<ListOperationsResponse>, Status> {
-        let operations = self.plugin.operations.iter().map(|(schema, _)| schema.clone()).collect();
+        let operations =
+            self.plugin.operations.iter().map(|offered| offered.schema.clone()).collect();
         Ok(Response::new(ListOperationsResponse { operations }))
     }
 
@@ -163,8 +167,8 @@ impl OperationService for Services {
         &self,
         request: Request<GetOperationRequest>,
     ) -> Result<Response<GetOperationResponse>, Status> {
-        let (schema, _) = self.find(&request.get_ref().name)?;
-        Ok(Response::new(GetOperationResponse { operation: Some(schema.clone()) }))
+        let schema = self.find(&request.get_ref().name)?.schema.clone();
+        Ok(Response::new(GetOperationResponse { operation: Some(schema) }))
     }
 
     async fn execute(
@@ -172,9 +176,9 @@ impl OperationService for Services {
         request: Request<ExecuteRequest>,
     ) -> Result<Response<ExecuteResponse>, Status> {
         let request = request.into_inner();
-        let (_, handler) = self.find(&request.operation)?;
+        let handler = &self.find(&request.operation)?.handler;
         let config = self.config.lock().unwrap_or_else(PoisonError::into_inner).clone();
-        let done = handler(server::Request { inputs: values(request.inputs), config }).await;
+        let done = handler(plugin::Request { inputs: values(request.inputs), config }).await;
         Ok(Response::new(match done {
             Ok(Answer { output, data }) => {
                 let data = data.into_iter().map(|(name, value)| (name, value.to_string().into()));
@@ -190,12 +194,11 @@ impl OperationService for Services {
     }
 }
 
-type Known = (OperationSchema, server::Handler);
-
 impl Services {
-    fn find(&self, name: &str) -> Result<&Known, Status> {
-        let known = self.plugin.operations.iter().find(|(schema, _)| schema.name == name);
-        known.ok_or_else(|| Status::not_found(format!("there is no operation '{name}'")))
+    fn find(&self, name: &str) -> Result<&OfferedOperation, Status> {
+        let mut offered = self.plugin.operations.iter();
+        let found = offered.find(|offered| offered.schema.name == name);
+        found.ok_or_else(|| Status::not_found(format!("there is no operation '{name}'")))
     }
 }
 

@@ -37,11 +37,11 @@ pub trait Connector: Send + Sync {
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>>;
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>>;
 }
 
 /// A provider that can be lost; closing it ends what was started for it.
-pub trait Connected: ToolProvider {
+pub trait ProviderConnection: ToolProvider {
     /// Waits until it is gone, and says why.
     fn lost(&self) -> BoxFuture<'_, String>;
 }
@@ -74,7 +74,7 @@ pub trait Gate: Send + Sync {
 #[derive(Clone, Debug)]
 pub enum Outcome {
     /// The provider answered; `warnings` are for the caller.
-    Replied { reply: Reply, warnings: Vec<String>, kept: Kept },
+    Replied { reply: Reply, warnings: Vec<String>, kept: RecordState },
     /// Policy said no; nothing was sent to the provider.
     Refused(domain::Refusal),
     /// It was sent, and no result came back.
@@ -83,7 +83,7 @@ pub enum Outcome {
 
 /// How safe the record of a call is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kept {
+pub enum RecordState {
     Committed,
     /// The ledger cannot be written; the record waits in memory, and the caller is told.
     Queued,

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::chain::{Chain, ChainStatus, Expected, ReceiptCheck};
-use super::verify::Signed;
+use super::verify::SignedReceipt;
 use super::{Hash, PublicKey};
 
 /// Says that a chain was let go on purpose.
@@ -68,22 +68,22 @@ pub struct Audit {
     detail: Detail,
     /// The one chain that is asked for.
     only: Option<String>,
-    chains: Vec<Progress>,
+    chains: Vec<ChainProgress>,
     places: HashMap<String, usize>,
-    claims: Vec<Claim>,
+    claims: Vec<ChainClaim>,
     expired: HashSet<String>,
     latest: Option<String>,
 }
 
 /// What the beginning of one chain says of another.
-struct Claim {
+struct ChainClaim {
     by: String,
     chain_id: String,
     sequence: u64,
     hash: Option<Hash>,
 }
 
-struct Progress {
+struct ChainProgress {
     id: String,
     check: Chain,
     /// Of each receipt, as the one after it has it.
@@ -96,7 +96,7 @@ struct Progress {
 
 /// What is needed of a receipt before it is checked.
 #[derive(Deserialize)]
-struct Glance<'a> {
+struct ReceiptSummary<'a> {
     #[serde(borrow, rename = "credentialSubject")]
     subject: Subject<'a>,
     #[serde(default)]
@@ -106,19 +106,19 @@ struct Glance<'a> {
 #[derive(Deserialize)]
 struct Subject<'a> {
     #[serde(borrow)]
-    action: Action<'a>,
+    action: ActionType<'a>,
     #[serde(borrow)]
-    chain: Place<'a>,
+    chain: ChainPlace<'a>,
 }
 
 #[derive(Deserialize)]
-struct Action<'a> {
+struct ActionType<'a> {
     #[serde(borrow)]
     r#type: Cow<'a, str>,
 }
 
 #[derive(Deserialize)]
-struct Place<'a> {
+struct ChainPlace<'a> {
     #[serde(borrow)]
     chain_id: Cow<'a, str>,
     #[serde(borrow)]
@@ -156,7 +156,7 @@ impl Audit {
     /// The next receipt, of the chain that it names. One that cannot be read belongs to the chain
     /// before it; `None` where there is none.
     pub fn push(&mut self, raw: &str) -> Option<()> {
-        let glance: Option<Glance<'_>> = serde_json::from_str(raw).ok();
+        let glance: Option<ReceiptSummary<'_>> = serde_json::from_str(raw).ok();
         let chain_id = match &glance {
             Some(glance) => glance.subject.chain.chain_id.clone().into_owned(),
             None => self.latest.clone()?,
@@ -190,7 +190,7 @@ impl Audit {
         let Audit { only, chains, places, claims, expired, .. } = self;
         let mut notes = Vec::new();
         let mut missing: Vec<Report> = Vec::new();
-        let mut claimed: HashMap<usize, Vec<Claim>> = HashMap::new();
+        let mut claimed: HashMap<usize, Vec<ChainClaim>> = HashMap::new();
         for claim in claims {
             match places.get(&claim.chain_id) {
                 Some(place) => claimed.entry(*place).or_default().push(claim),
@@ -206,7 +206,7 @@ impl Audit {
         Outcome { reports: reports.chain(missing).collect(), notes }
     }
 
-    fn take(&mut self, chain_id: &str, raw: &str, glance: Option<Glance<'_>>) {
+    fn take(&mut self, chain_id: &str, raw: &str, glance: Option<ReceiptSummary<'_>>) {
         let is_first = !self.places.contains_key(chain_id);
         let valid = if self.is_wanted(chain_id) {
             let place = self.place(chain_id, raw);
@@ -223,7 +223,7 @@ impl Audit {
         };
         let Some(glance) = glance else { return };
         if is_first {
-            self.claims.extend(Claim::of(chain_id, &glance.issuer));
+            self.claims.extend(ChainClaim::of(chain_id, &glance.issuer));
         }
         if valid && glance.subject.action.r#type == CHAIN_EXPIRED {
             let gone = glance.issuer.pointer("/runtime/expired_chain/chain_id");
@@ -244,7 +244,7 @@ impl Audit {
         let check = Chain::new(self.key_of(first).clone());
         let (id, last) = (chain_id.to_owned(), String::new());
         let hashes = Vec::new();
-        self.chains.push(Progress {
+        self.chains.push(ChainProgress {
             id,
             check,
             hashes,
@@ -259,7 +259,7 @@ impl Audit {
 
     /// Where no trusted key fits, any of them shows that.
     fn key_of(&self, first: &str) -> &PublicKey {
-        let named = Signed::parse(first).ok().and_then(|signed| {
+        let named = SignedReceipt::parse(first).ok().and_then(|signed| {
             let fits = |key: &&PublicKey| signed.verify(key).is_ok();
             signed.key_among(&self.trusted).or_else(|| self.trusted.iter().find(fits))
         });
@@ -267,9 +267,9 @@ impl Audit {
     }
 }
 
-impl Progress {
+impl ChainProgress {
     /// Whether the receipt is signed and in its place.
-    fn push(&mut self, raw: &str, glance: Option<&Glance<'_>>) -> bool {
+    fn push(&mut self, raw: &str, glance: Option<&ReceiptSummary<'_>>) -> bool {
         let check = self.check.push(raw);
         let valid = check.signature_valid && check.hash_link_valid && check.sequence_valid;
         if !valid && self.faulty.is_none() {
@@ -287,9 +287,9 @@ impl Progress {
         valid
     }
 
-    fn finish(mut self, claims: &[Claim], expected: Expected) -> Report {
+    fn finish(mut self, claims: &[ChainClaim], expected: Expected) -> Report {
         if let Some(last) = self.hashes.last_mut() {
-            *last = Signed::parse(&self.last).ok().map(|signed| signed.hash);
+            *last = SignedReceipt::parse(&self.last).ok().map(|signed| signed.hash);
         }
         let check = self.check.finish(expected);
         let mut report = Report {
@@ -343,10 +343,10 @@ impl Report {
     }
 }
 
-impl Claim {
-    fn of(by: &str, issuer: &Value) -> Option<Claim> {
+impl ChainClaim {
+    fn of(by: &str, issuer: &Value) -> Option<ChainClaim> {
         let before = issuer.pointer("/runtime/preceding_chain")?;
-        Some(Claim {
+        Some(ChainClaim {
             by: by.to_owned(),
             chain_id: before["chain_id"].as_str()?.to_owned(),
             sequence: before["sequence"].as_u64()?,

@@ -292,7 +292,7 @@ impl<'de> Visitor<'de> for &mut Writer {
         self.out.push('{');
         let start = self.out.len();
         let mut members = Vec::with_capacity(object.size_hint().unwrap_or(8).min(64));
-        while let Some(name) = object.next_key_seed(Name)? {
+        while let Some(name) = object.next_key_seed(MemberName)? {
             let from = self.out.len();
             write_text(&mut self.out, &name);
             self.out.push(':');
@@ -307,9 +307,9 @@ impl<'de> Visitor<'de> for &mut Writer {
 }
 
 /// A member's name, borrowed from the text where it has no escapes.
-struct Name;
+struct MemberName;
 
-impl<'de> DeserializeSeed<'de> for Name {
+impl<'de> DeserializeSeed<'de> for MemberName {
     type Value = Cow<'de, str>;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Self::Value, D::Error> {
@@ -317,7 +317,7 @@ impl<'de> DeserializeSeed<'de> for Name {
     }
 }
 
-impl<'de> Visitor<'de> for Name {
+impl<'de> Visitor<'de> for MemberName {
     type Value = Cow<'de, str>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

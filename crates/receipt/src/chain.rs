@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::content::Termination;
-use super::verify::{Link, ReceiptError, Signed};
+use super::verify::{Link, ReceiptError, SignedReceipt};
 use super::{Hash, PublicKey};
 
 /// What is known of a chain from elsewhere; without it a cut-off tail cannot be seen.
@@ -61,13 +61,13 @@ pub struct Chain {
     length: u64,
     chain_id: Option<String>,
     /// The receipt before; `None` at the start and after one that could not be read.
-    previous: Option<Previous>,
+    previous: Option<PreviousReceipt>,
     status: ChainStatus,
     broken: Option<(u64, String)>,
 }
 
 #[derive(Clone, Debug)]
-struct Previous {
+struct PreviousReceipt {
     sequence: u64,
     hash: Hash,
 }
@@ -98,7 +98,7 @@ impl Chain {
 
     pub fn push(&mut self, raw: &str) -> ReceiptCheck {
         let index = self.length;
-        let check = match Signed::parse(raw) {
+        let check = match SignedReceipt::parse(raw) {
             Ok(signed) => self.take(index, signed),
             Err(error) => self.pass_over(index, &error),
         };
@@ -125,7 +125,7 @@ impl Chain {
         }
     }
 
-    fn take(&mut self, index: u64, signed: Signed) -> ReceiptCheck {
+    fn take(&mut self, index: u64, signed: SignedReceipt) -> ReceiptCheck {
         let signature = signed.verify(&self.active_key);
         let sequence = self.check_sequence(index, &signed.link);
         let hash_link = self.check_hash_link(index, &signed.link);
@@ -165,10 +165,10 @@ impl Chain {
         }
     }
 
-    fn advance(&mut self, signed: &Signed) {
+    fn advance(&mut self, signed: &SignedReceipt) {
         let link = &signed.link;
         self.chain_id.get_or_insert_with(|| link.chain_id.clone());
-        self.previous = Some(Previous { sequence: link.sequence, hash: signed.hash });
+        self.previous = Some(PreviousReceipt { sequence: link.sequence, hash: signed.hash });
         self.status = match link.termination {
             None => ChainStatus::Unknown,
             Some(Termination::Complete) => ChainStatus::Complete,
@@ -225,7 +225,7 @@ impl Chain {
 
     /// An event in a receipt whose own signature fails is not followed: anyone could have put it
     /// there.
-    fn rotate(&mut self, signed: &Signed, trusted: bool) -> Result<(), String> {
+    fn rotate(&mut self, signed: &SignedReceipt, trusted: bool) -> Result<(), String> {
         let Some(event) = &signed.rotation else { return Ok(()) };
         let rotation = event.as_ref().map_err(|error| error.to_string())?;
         let next = rotation.follow(&self.active_key).map_err(|error| error.to_string())?;

@@ -17,54 +17,56 @@ const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqr
 /// What a `did:key` resolves to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Document {
+pub struct DidDocument {
     #[serde(rename = "@context")]
     context: [&'static str; 2],
     id: String,
-    verification_method: [Method; 1],
+    verification_method: [VerificationMethod; 1],
     authentication: [String; 1],
     assertion_method: [String; 1],
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Method {
+struct VerificationMethod {
     id: String,
     r#type: &'static str,
     controller: String,
     public_key_multibase: String,
 }
 
-pub(super) fn of(key: &PublicKey) -> String {
-    format!("{PREFIX}{}", multibase(key))
-}
-
-/// The DID URL of the one key that a `did:key` has.
-pub(super) fn verification_method(key: &PublicKey) -> String {
-    let multibase = multibase(key);
-    format!("{PREFIX}{multibase}#{multibase}")
-}
-
-pub(super) fn read(did: &str) -> Result<PublicKey, KeyError> {
-    let digits = did.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(BASE58));
-    let payload = digits.and_then(from_base58).ok_or(KeyError::Did)?;
-    let (codec, key) = payload.split_at(ED25519.len());
-    if codec != ED25519 {
-        return Err(KeyError::Did);
+impl PublicKey {
+    pub fn did(&self) -> String {
+        format!("{PREFIX}{}", multibase(self))
     }
-    PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
+
+    pub fn from_did(did: &str) -> Result<PublicKey, KeyError> {
+        let digits = did.strip_prefix(PREFIX).and_then(|rest| rest.strip_prefix(BASE58));
+        let payload = digits.and_then(from_base58).ok_or(KeyError::Did)?;
+        let (codec, key) = payload.split_at(ED25519.len());
+        if codec != ED25519 {
+            return Err(KeyError::Did);
+        }
+        PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
+    }
+
+    /// The DID URL of the one key that a `did:key` has.
+    pub(super) fn verification_method(&self) -> String {
+        let multibase = multibase(self);
+        format!("{PREFIX}{multibase}#{multibase}")
+    }
 }
 
 pub(super) fn is_did_key(did: &str) -> bool {
     did.starts_with(PREFIX)
 }
 
-pub fn document(key: &PublicKey) -> Document {
-    let id = of(key);
-    let method = verification_method(key);
-    Document {
+pub fn document(key: &PublicKey) -> DidDocument {
+    let id = key.did();
+    let method = key.verification_method();
+    DidDocument {
         context: ["https://www.w3.org/ns/did/v1", "https://w3id.org/security/multikey/v1"],
-        verification_method: [Method {
+        verification_method: [VerificationMethod {
             id: method.clone(),
             r#type: "Multikey",
             controller: id.clone(),
@@ -128,7 +130,7 @@ mod tests {
 
     #[test]
     fn a_did_that_is_no_ed25519_key_is_refused() {
-        assert_eq!(of(&read(GOOD).unwrap()), GOOD);
+        assert_eq!(PublicKey::from_did(GOOD).unwrap().did(), GOOD);
         for bad in [
             "",
             "did:key:",
@@ -148,8 +150,8 @@ mod tests {
             // with a fragment it is a DID URL
             "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw#key-1",
         ] {
-            assert_eq!(read(bad).unwrap_err(), KeyError::Did, "{bad}");
+            assert_eq!(PublicKey::from_did(bad).unwrap_err(), KeyError::Did, "{bad}");
         }
-        assert!(read(&format!("did:key:z{}", "6".repeat(1_000_000))).is_err());
+        assert!(PublicKey::from_did(&format!("did:key:z{}", "6".repeat(1_000_000))).is_err());
     }
 }

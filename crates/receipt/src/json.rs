@@ -11,7 +11,7 @@ use serde_json::{Map, Number, Value};
 /// Reads one JSON value; the depth is bounded by serde_json (128).
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = Strict.deserialize(&mut deserializer)?;
+    let value = StrictValue.deserialize(&mut deserializer)?;
     deserializer.end()?;
     Ok(value)
 }
@@ -52,9 +52,9 @@ impl Object {
     }
 }
 
-struct Strict;
+struct StrictValue;
 
-impl<'de> DeserializeSeed<'de> for Strict {
+impl<'de> DeserializeSeed<'de> for StrictValue {
     type Value = Value;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Value, D::Error> {
@@ -62,7 +62,7 @@ impl<'de> DeserializeSeed<'de> for Strict {
     }
 }
 
-impl<'de> Visitor<'de> for Strict {
+impl<'de> Visitor<'de> for StrictValue {
     type Value = Value;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -99,7 +99,7 @@ impl<'de> Visitor<'de> for Strict {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<Value, A::Error> {
         let mut list = Vec::new();
-        while let Some(item) = items.next_element_seed(Strict)? {
+        while let Some(item) = items.next_element_seed(StrictValue)? {
             list.push(item);
         }
         Ok(Value::Array(list))
@@ -111,7 +111,7 @@ impl<'de> Visitor<'de> for Strict {
             if object.contains_key(&name) {
                 return Err(A::Error::custom(format!("duplicate key '{name}'")));
             }
-            let value = members.next_value_seed(Strict)?;
+            let value = members.next_value_seed(StrictValue)?;
             object.insert(name, value);
         }
         Ok(Value::Object(object))

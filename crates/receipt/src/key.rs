@@ -1,6 +1,6 @@
 //! The Ed25519 keys that sign receipts, and the forms in which they travel: PKCS#8 and SPKI PEM,
-//! multibase, fingerprint, `did:key`. Seeds come from the caller; the secret never shows in
-//! debug output.
+//! multibase, fingerprint; [`super::did`] has `did:key`. Seeds come from the caller; the secret never
+//! shows in debug output.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -13,7 +13,7 @@ use ed25519_dalek::pkcs8::{
 };
 use ed25519_dalek::{Signature, VerifyingKey};
 
-use super::{Hash, did};
+use super::Hash;
 
 pub const SEED_BYTES: usize = 32;
 pub(super) const SIGNATURE_BYTES: usize = 64;
@@ -88,7 +88,7 @@ impl SigningKey {
     }
 
     fn new(key: ed25519_dalek::SigningKey) -> SigningKey {
-        let verification_method = did::verification_method(&PublicKey(key.verifying_key()));
+        let verification_method = PublicKey(key.verifying_key()).verification_method();
         SigningKey { key, quick: OnceLock::new(), verification_method }
     }
 }
@@ -128,14 +128,6 @@ impl PublicKey {
     /// SHA-256 of the 32 raw bytes, not of any wrapping.
     pub fn fingerprint(&self) -> Hash {
         Hash::of(self.as_bytes())
-    }
-
-    pub fn did(&self) -> String {
-        did::of(self)
-    }
-
-    pub fn from_did(did: &str) -> Result<PublicKey, KeyError> {
-        did::read(did)
     }
 
     /// Strict: one signature has one spelling, and keys that verify anything are refused.

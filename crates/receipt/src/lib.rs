@@ -11,6 +11,7 @@ pub mod disclosure;
 pub mod hash;
 pub mod json;
 pub mod key;
+mod proof;
 mod risk;
 pub mod rotation;
 pub mod runtime;

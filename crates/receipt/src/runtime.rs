@@ -14,10 +14,10 @@ pub struct Runtime<'a>(Vec<(Cow<'a, str>, Item<'a>)>);
 
 /// Made by `From`, which turns numbers that JSON cannot carry into text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item<'a>(Kind<'a>);
+pub struct Item<'a>(ItemValue<'a>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Kind<'a> {
+enum ItemValue<'a> {
     Text(Cow<'a, str>),
     Integer(i64),
     Number(f64),
@@ -61,12 +61,12 @@ impl<'a> Runtime<'a> {
 impl Item<'_> {
     fn write(&self, out: &mut String) {
         match &self.0 {
-            Kind::Text(text) => write_text(out, text),
-            Kind::Integer(value) => write_integer(out, *value),
-            Kind::Number(value) => write_number(out, *value),
-            Kind::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
-            Kind::Texts(texts) => write_texts(out, texts),
-            Kind::Object(object) => object.write(out),
+            ItemValue::Text(text) => write_text(out, text),
+            ItemValue::Integer(value) => write_integer(out, *value),
+            ItemValue::Number(value) => write_number(out, *value),
+            ItemValue::Flag(flag) => out.push_str(if *flag { "true" } else { "false" }),
+            ItemValue::Texts(texts) => write_texts(out, texts),
+            ItemValue::Object(object) => object.write(out),
         }
     }
 }
@@ -84,19 +84,19 @@ fn write_texts(out: &mut String, texts: &[Cow<'_, str>]) {
 
 impl<'a> From<&'a str> for Item<'a> {
     fn from(text: &'a str) -> Item<'a> {
-        Item(Kind::Text(Cow::Borrowed(text)))
+        Item(ItemValue::Text(Cow::Borrowed(text)))
     }
 }
 
 impl<'a> From<Cow<'a, str>> for Item<'a> {
     fn from(text: Cow<'a, str>) -> Item<'a> {
-        Item(Kind::Text(text))
+        Item(ItemValue::Text(text))
     }
 }
 
 impl From<String> for Item<'_> {
     fn from(text: String) -> Self {
-        Item(Kind::Text(Cow::Owned(text)))
+        Item(ItemValue::Text(Cow::Owned(text)))
     }
 }
 
@@ -108,7 +108,7 @@ impl From<Hash> for Item<'_> {
 
 impl From<bool> for Item<'_> {
     fn from(flag: bool) -> Self {
-        Item(Kind::Flag(flag))
+        Item(ItemValue::Flag(flag))
     }
 }
 
@@ -117,7 +117,7 @@ impl From<i64> for Item<'_> {
         if value.unsigned_abs() > INTEGER_MAX {
             return value.to_string().into();
         }
-        Item(Kind::Integer(value))
+        Item(ItemValue::Integer(value))
     }
 }
 
@@ -129,7 +129,7 @@ impl From<u64> for Item<'_> {
 
 impl From<u32> for Item<'_> {
     fn from(value: u32) -> Self {
-        Item(Kind::Integer(value.into()))
+        Item(ItemValue::Integer(value.into()))
     }
 }
 
@@ -138,25 +138,25 @@ impl From<f64> for Item<'_> {
         if !value.is_finite() || value.abs() >= INTEGER_MAX as f64 {
             return value.to_string().into();
         }
-        Item(Kind::Number(value))
+        Item(ItemValue::Number(value))
     }
 }
 
 impl<'a> From<Vec<Cow<'a, str>>> for Item<'a> {
     fn from(texts: Vec<Cow<'a, str>>) -> Item<'a> {
-        Item(Kind::Texts(texts))
+        Item(ItemValue::Texts(texts))
     }
 }
 
 impl<'a> From<&[&'a str]> for Item<'a> {
     fn from(texts: &[&'a str]) -> Item<'a> {
-        Item(Kind::Texts(texts.iter().copied().map(Cow::Borrowed).collect()))
+        Item(ItemValue::Texts(texts.iter().copied().map(Cow::Borrowed).collect()))
     }
 }
 
 impl<'a> From<Runtime<'a>> for Item<'a> {
     fn from(object: Runtime<'a>) -> Item<'a> {
-        Item(Kind::Object(object))
+        Item(ItemValue::Object(object))
     }
 }
 

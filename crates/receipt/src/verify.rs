@@ -3,14 +3,12 @@
 
 use serde_json::{Map, Value};
 
-use super::content::Termination;
-use super::key::{PublicKey, SIGNATURE_BYTES, from_multibase};
-use super::rotation::{Rotation, RotationError};
-use super::{Hash, canonical, did};
-use crate::json;
+use crate::content::Termination;
+use crate::key::{PublicKey, SIGNATURE_BYTES, from_multibase};
+use crate::proof::{PROOF_TYPE, PURPOSE};
+use crate::rotation::{Rotation, RotationError};
+use crate::{Hash, canonical, did, json};
 
-pub(super) const PROOF_TYPE: &str = "Ed25519Signature2020";
-pub(super) const PURPOSE: &str = "assertionMethod";
 const CREDENTIALS: &str = "https://www.w3.org/ns/credentials/v2";
 const CREDENTIAL_TYPE: [&str; 2] = ["VerifiableCredential", "AgentReceipt"];
 
@@ -27,7 +25,7 @@ const VERSIONS: [(&str, &str); 7] = [
 
 /// A receipt that is well formed; whether its signature holds is asked with `verify`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Signed {
+pub struct SignedReceipt {
     pub id: String,
     pub link: Link,
     pub hash: Hash,
@@ -71,14 +69,14 @@ pub enum ReceiptError {
 }
 
 /// Checks form and signature of one receipt.
-pub fn receipt(raw: &str, key: &PublicKey) -> Result<Signed, ReceiptError> {
-    let signed = Signed::parse(raw)?;
+pub fn receipt(raw: &str, key: &PublicKey) -> Result<SignedReceipt, ReceiptError> {
+    let signed = SignedReceipt::parse(raw)?;
     signed.verify(key)?;
     Ok(signed)
 }
 
-impl Signed {
-    pub fn parse(raw: &str) -> Result<Signed, ReceiptError> {
+impl SignedReceipt {
+    pub fn parse(raw: &str) -> Result<SignedReceipt, ReceiptError> {
         let value = json::parse(raw).map_err(|error| ReceiptError::Json(error.to_string()))?;
         let receipt = value.as_object().ok_or(ReceiptError::Malformed("the receipt object"))?;
         check_envelope(receipt)?;
@@ -90,7 +88,7 @@ impl Signed {
         let rotation = rotation.filter(|event| !event.is_null()).map(Rotation::parse);
         let body = canonical::receipt(value).ok_or(ReceiptError::Number)?;
         let hash = Hash::of(body.as_bytes());
-        Ok(Signed {
+        Ok(SignedReceipt {
             id,
             link,
             hash,
@@ -104,7 +102,7 @@ impl Signed {
 
     /// Which of these keys the receipt says that it was signed with.
     pub fn key_among<'a>(&self, keys: &'a [PublicKey]) -> Option<&'a PublicKey> {
-        keys.iter().find(|key| did::verification_method(key) == self.verification_method)
+        keys.iter().find(|key| key.verification_method() == self.verification_method)
     }
 
     /// A `did:key` has one key only, so the proof of such an issuer must name this one; other names
@@ -112,7 +110,7 @@ impl Signed {
     pub fn verify(&self, key: &PublicKey) -> Result<(), ReceiptError> {
         let named = &self.verification_method;
         let is_did_key = self.issuer_is_did_key || did::is_did_key(named);
-        if is_did_key && *named != did::verification_method(key) {
+        if is_did_key && *named != key.verification_method() {
             return Err(ReceiptError::OtherKey(named.clone()));
         }
         if !key.verifies(self.body.as_bytes(), &self.signature) {

@@ -15,7 +15,7 @@ use workflow::PluginTools;
 
 /// What is wanted of a step's gate.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct GateRequest {
     /// Workflow, step and provider: who calls, in the records.
     pub agent: String,
     /// The folder that built-in tools work in.
@@ -23,7 +23,7 @@ pub struct Wanted {
     pub builtins: bool,
     /// Those of the configuration that the step may use as well.
     pub servers: Vec<String>,
-    pub plugins: Vec<Plugged>,
+    pub plugins: Vec<PluginGrant>,
     /// The longest that one call of Bash may be given.
     pub patience: Duration,
     /// Variables of the environment that commands are not to see.
@@ -36,32 +36,32 @@ pub struct Wanted {
 
 /// What a step may use of a plugin.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Plugged {
+pub struct PluginGrant {
     pub plugin: String,
     pub operations: BTreeSet<String>,
 }
 
-impl Plugged {
-    pub fn one(plugin: &str, operation: &str) -> Plugged {
-        Plugged { plugin: plugin.to_owned(), operations: [operation.to_owned()].into() }
+impl PluginGrant {
+    pub fn one(plugin: &str, operation: &str) -> PluginGrant {
+        PluginGrant { plugin: plugin.to_owned(), operations: [operation.to_owned()].into() }
     }
 
     /// What a workflow says of a step, each plugin once.
-    pub fn of(tools: &[PluginTools]) -> Vec<Plugged> {
+    pub fn of(tools: &[PluginTools]) -> Vec<PluginGrant> {
         let mut by_name: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for tools in tools {
             by_name.entry(&tools.plugin).or_default().extend(tools.expose.iter().cloned());
         }
-        let plugged = by_name.into_iter();
-        plugged
-            .map(|(plugin, operations)| Plugged { plugin: plugin.to_owned(), operations })
+        let grants = by_name.into_iter();
+        grants
+            .map(|(plugin, operations)| PluginGrant { plugin: plugin.to_owned(), operations })
             .collect()
     }
 }
 
 /// Opens gates.
 pub trait Gates: Send + Sync {
-    fn open(&self, wanted: Wanted) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>>;
+    fn open(&self, request: GateRequest) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>>;
 }
 
 /// A step's own gate. Nothing of it is shared with other steps but the ledger.

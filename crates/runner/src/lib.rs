@@ -1,5 +1,5 @@
 //! Runs workflows and the coding agents in them. Reaches tools only through the gate that it is
-//! handed; what a plan means is decided in `domain::workflow`.
+//! handed; what a plan means is decided in `workflow`.
 
 pub mod agent;
 pub mod gate;
@@ -7,3 +7,4 @@ pub mod openai;
 mod process;
 pub mod run;
 pub mod step;
+pub mod surroundings;

@@ -15,9 +15,9 @@ use mcp::object::{Members, quote};
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
-use self::answer::{Answer, Call};
-use self::server::Server;
-use self::tools::Tools;
+use self::answer::{ModelAnswer, ModelCall};
+use self::server::ModelServer;
+use self::tools::ModelTools;
 
 pub use settings::{KEY_VARIABLE, Settings};
 
@@ -34,7 +34,7 @@ pub struct Task<'a> {
 
 /// What the answers of a conversation came to, however it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Spent {
+pub struct ConversationCost {
     pub model: Option<String>,
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
@@ -42,30 +42,33 @@ pub struct Spent {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Failed {
+pub struct ConversationError {
     pub code: Code,
     pub message: String,
 }
 
-impl Failed {
-    fn new(code: Code, message: impl Into<String>) -> Failed {
-        Failed { code, message: message.into() }
+impl ConversationError {
+    fn new(code: Code, message: impl Into<String>) -> ConversationError {
+        ConversationError { code, message: message.into() }
     }
 
-    fn agent(message: String) -> Failed {
-        Failed::new(Code::AgentFailed, message)
+    fn agent(message: String) -> ConversationError {
+        ConversationError::new(Code::AgentFailed, message)
     }
 }
 
 /// Speaks with the model until it wants no more tools; gives its last words.
-pub async fn converse(task: Task<'_>, spent: &mut Spent) -> Result<String, Failed> {
-    let mut server = Server::new(task.settings).map_err(Failed::agent)?;
+pub async fn converse(
+    task: Task<'_>,
+    spent: &mut ConversationCost,
+) -> Result<String, ConversationError> {
+    let mut server = ModelServer::new(task.settings).map_err(ConversationError::agent)?;
     let tools = match task.gate {
         Some(gate) => {
             let patience = task.deadline.saturating_duration_since(Instant::now());
-            Tools::open(gate, patience).await.map_err(Failed::agent)?
+            ModelTools::open(gate, patience).await.map_err(ConversationError::agent)?
         }
-        None => Tools::default(),
+        None => ModelTools::default(),
     };
     let system = task.system_prompt.map(|text| message("system", text));
     let mut messages: Vec<String> = system.into_iter().collect();
@@ -73,7 +76,7 @@ pub async fn converse(task: Task<'_>, spent: &mut Spent) -> Result<String, Faile
     let turns_max = task.settings.max_turns;
     for turn in 1..=turns_max {
         let asked = server.ask(&messages, &tools.definitions, task.deadline).await;
-        let mut answer = asked.map_err(Failed::agent)?;
+        let mut answer = asked.map_err(ConversationError::agent)?;
         spent.add(&answer);
         if answer.calls.is_empty() {
             return last_words(answer);
@@ -87,11 +90,11 @@ pub async fn converse(task: Task<'_>, spent: &mut Spent) -> Result<String, Faile
         }
     }
     let message = format!("the model still asks for tools after {turns_max} turns (max_turns)");
-    Err(Failed::new(Code::ProxyLoopGuard, message))
+    Err(ConversationError::new(Code::ProxyLoopGuard, message))
 }
 
-impl Spent {
-    fn add(&mut self, answer: &Answer) {
+impl ConversationCost {
+    fn add(&mut self, answer: &ModelAnswer) {
         if let Some(model) = &answer.model {
             self.model = Some(model.clone());
         }
@@ -105,27 +108,27 @@ impl Spent {
 }
 
 /// Of an answer without calls.
-fn last_words(answer: Answer) -> Result<String, Failed> {
+fn last_words(answer: ModelAnswer) -> Result<String, ConversationError> {
     match answer.finish.as_deref() {
         Some("tool_calls" | "function_call") => {
             let message = "the model asks for tools and names none: it is not asked again";
-            return Err(Failed::new(Code::ProxyLoopGuard, message));
+            return Err(ConversationError::new(Code::ProxyLoopGuard, message));
         }
         Some("content_filter") => {
             let message = "the server's content filter ended the model's answer";
-            return Err(Failed::new(Code::AgentFailed, message));
+            return Err(ConversationError::new(Code::AgentFailed, message));
         }
         Some("length") => tracing::warn!("the model's answer was cut at its longest"),
         Some(_) | None => {}
     }
     if answer.text.is_empty() && !answer.refusal.is_empty() {
-        return Err(Failed::agent(format!("the model refused: {}", answer.refusal)));
+        return Err(ConversationError::agent(format!("the model refused: {}", answer.refusal)));
     }
     Ok(answer.text)
 }
 
 /// Each call needs an id of its own, for its answer to be told from others.
-fn name_calls(calls: &mut [Call], turn: u32) {
+fn name_calls(calls: &mut [ModelCall], turn: u32) {
     let mut taken = HashSet::new();
     for (number, call) in calls.iter_mut().enumerate() {
         if call.id.is_empty() || taken.contains(&call.id) {
@@ -141,7 +144,7 @@ fn message(role: &str, content: &str) -> String {
 
 /// The model's own words with its calls. Arguments that are no JSON are left out: servers that read
 /// them refuse the whole conversation. The answer to the call quotes them.
-fn said(answer: &Answer) -> String {
+fn said(answer: &ModelAnswer) -> String {
     let calls = answer.calls.iter().map(|call| {
         let name = if call.name.is_empty() { "unknown" } else { &call.name };
         let arguments = tools::arguments(&call.arguments).unwrap_or_else(|_| "{}".to_owned());
@@ -166,7 +169,7 @@ fn said(answer: &Answer) -> String {
     told.write_text()
 }
 
-fn result(call: &Call, text: &str) -> String {
+fn result(call: &ModelCall, text: &str) -> String {
     let mut told = Members::default();
     told.set("role", r#""tool""#);
     told.set("tool_call_id", quote(&call.id));

@@ -27,7 +27,7 @@ const STDERR_LINE_BYTES_MAX: usize = 2 * 1024;
 
 /// A process to start.
 #[derive(Clone, Debug)]
-pub(crate) struct Start<'a> {
+pub(crate) struct ProcessStart<'a> {
     pub(crate) program: &'a Path,
     pub(crate) args: &'a [String],
     /// The whole environment.
@@ -43,31 +43,31 @@ pub(crate) struct Start<'a> {
 
 /// How it ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum How {
+pub(crate) enum ProcessEnd {
     Exited(ExitStatus),
     TimedOut,
     Cancelled,
 }
 
 #[derive(Debug)]
-pub(crate) struct Ended {
-    pub(crate) how: How,
+pub(crate) struct ProcessExit {
+    pub(crate) end: ProcessEnd,
     /// The last lines on stderr.
     pub(crate) stderr: String,
 }
 
 /// Runs it to its end, or ends it; when this returns, nothing of it is left.
 pub(crate) async fn run(
-    start: Start<'_>,
+    start: ProcessStart<'_>,
     within: Duration,
     cancel: &CancellationToken,
     mut line: impl FnMut(&str),
-) -> std::io::Result<Ended> {
-    let mut running = Running::start(&start)?;
+) -> std::io::Result<ProcessExit> {
+    let mut running = RunningProcess::start(&start)?;
     let stdout = running.child.stdout.take().expect("stdout is piped");
     let feeding = feed(running.child.stdin.take(), start.stdin);
     let reading = async {
-        let mut lines = Lines::new(stdout, start.line_bytes_max);
+        let mut lines = OutputLines::new(stdout, start.line_bytes_max);
         while let Some(text) = lines.next().await {
             line(text);
         }
@@ -78,17 +78,17 @@ pub(crate) async fn run(
     let how = loop {
         tokio::select! {
             _ = &mut work, if !read_all => read_all = true,
-            status = running.child.wait() => break How::Exited(status?),
-            () = &mut time => break How::TimedOut,
-            () = cancel.cancelled() => break How::Cancelled,
+            status = running.child.wait() => break ProcessEnd::Exited(status?),
+            () = &mut time => break ProcessEnd::TimedOut,
+            () = cancel.cancelled() => break ProcessEnd::Cancelled,
         }
     };
-    if !read_all && matches!(how, How::Exited(_)) {
+    if !read_all && matches!(how, ProcessEnd::Exited(_)) {
         // The last lines may still be in the pipe.
         let _ = tokio::time::timeout(LAST_WORDS, work).await;
     }
     let stderr = running.end().await;
-    Ok(Ended { how, stderr })
+    Ok(ProcessExit { end: how, stderr })
 }
 
 async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
@@ -100,14 +100,14 @@ async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
 }
 
 /// A process with its group. Dropping it ends the group.
-struct Running {
+struct RunningProcess {
     child: Child,
     group: Group,
     stderr: JoinHandle<VecDeque<String>>,
 }
 
-impl Running {
-    fn start(start: &Start<'_>) -> std::io::Result<Running> {
+impl RunningProcess {
+    fn start(start: &ProcessStart<'_>) -> std::io::Result<RunningProcess> {
         let mut command = match &start.supervisor {
             Some(supervisor) => {
                 let mut command = Command::new(supervisor);
@@ -133,7 +133,7 @@ impl Running {
         let group = Group::led_by(&child, supervised);
         let stderr = child.stderr.take().expect("stderr is piped");
         let stderr = tokio::spawn(last_lines(stderr));
-        Ok(Running { child, group, stderr })
+        Ok(RunningProcess { child, group, stderr })
     }
 
     /// Ends what is left of it; gives its last words.
@@ -145,14 +145,14 @@ impl Running {
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningProcess {
     fn drop(&mut self) {
         self.stderr.abort();
     }
 }
 
 async fn last_lines(stderr: impl AsyncRead + Unpin) -> VecDeque<String> {
-    let mut lines = Lines::new(stderr, STDERR_LINE_BYTES_MAX);
+    let mut lines = OutputLines::new(stderr, STDERR_LINE_BYTES_MAX);
     let mut last = VecDeque::new();
     while let Some(line) = lines.next().await {
         if last.len() == STDERR_LINES_MAX {
@@ -164,15 +164,15 @@ async fn last_lines(stderr: impl AsyncRead + Unpin) -> VecDeque<String> {
 }
 
 /// Lines of a stream, each cut at a bound.
-struct Lines<R> {
+struct OutputLines<R> {
     reader: BufReader<R>,
     bytes_max: usize,
     line: String,
 }
 
-impl<R: AsyncRead + Unpin> Lines<R> {
-    fn new(reader: R, bytes_max: usize) -> Lines<R> {
-        Lines {
+impl<R: AsyncRead + Unpin> OutputLines<R> {
+    fn new(reader: R, bytes_max: usize) -> OutputLines<R> {
+        OutputLines {
             reader: BufReader::with_capacity(64 * 1024, reader),
             bytes_max,
             line: String::new(),
@@ -206,8 +206,8 @@ impl<R: AsyncRead + Unpin> Lines<R> {
 mod tests {
     use super::*;
 
-    fn shell<'a>(args: &'a [String], stdin: Option<&'a [u8]>) -> Start<'a> {
-        Start {
+    fn shell<'a>(args: &'a [String], stdin: Option<&'a [u8]>) -> ProcessStart<'a> {
+        ProcessStart {
             program: Path::new("/bin/sh"),
             args,
             env: vec![("PATH".into(), "/usr/bin:/bin".into())],
@@ -218,7 +218,11 @@ mod tests {
         }
     }
 
-    async fn lines(script: &str, stdin: Option<&[u8]>, within: Duration) -> (Vec<String>, Ended) {
+    async fn lines(
+        script: &str,
+        stdin: Option<&[u8]>,
+        within: Duration,
+    ) -> (Vec<String>, ProcessExit) {
         let args = ["-c".to_owned(), script.to_owned()];
         let mut lines = Vec::new();
         let cancel = CancellationToken::new();
@@ -234,7 +238,7 @@ mod tests {
             lines("printf 'a\\r\\n\\n0123456789\\nend'; echo oh >&2", None, long).await;
         assert_eq!(found, ["a", "", "01234567", "end"]);
         assert_eq!(ended.stderr, "oh");
-        assert!(matches!(ended.how, How::Exited(status) if status.success()));
+        assert!(matches!(ended.end, ProcessEnd::Exited(status) if status.success()));
     }
 
     #[tokio::test]
@@ -243,14 +247,14 @@ mod tests {
         let (found, _) = lines("wc -c", Some(&[b'x'; 1000]), long).await;
         assert_eq!(found[0].trim(), "1000");
         let (_, ended) = lines("exit 3", Some(&vec![b'x'; 10_000_000]), long).await;
-        assert!(matches!(ended.how, How::Exited(status) if status.code() == Some(3)));
+        assert!(matches!(ended.end, ProcessEnd::Exited(status) if status.code() == Some(3)));
     }
 
     #[tokio::test]
     async fn what_takes_too_long_ends_with_its_children() {
         let script = "sleep 1000 & echo $!; exec sleep 1000";
         let (found, ended) = lines(script, None, Duration::from_millis(300)).await;
-        assert_eq!(ended.how, How::TimedOut);
+        assert_eq!(ended.end, ProcessEnd::TimedOut);
         let pid = found[0].parse().ok().and_then(rustix::process::Pid::from_raw).expect("a pid");
         let lives = || rustix::process::test_kill_process(pid).is_ok();
         for _ in 0..100 {

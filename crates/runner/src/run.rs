@@ -1,8 +1,6 @@
 //! Drives a workflow's machine: starts what it asks for, and tells it how that ended.
 
 use std::collections::{HashMap, VecDeque};
-use std::ffi::OsString;
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
@@ -14,39 +12,8 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
 
-use crate::agent::Person;
-use crate::gate::Gates;
-use crate::step::{Attempt, Ended};
-
-/// What a run has around it.
-pub struct Surroundings {
-    pub gates: Arc<dyn Gates>,
-    pub watch: Arc<dyn Watch>,
-    pub tracer: Option<Arc<dyn Tracer>>,
-    /// Our own program, which stands between us and each agent.
-    pub supervisor: Option<PathBuf>,
-    /// Where the folders of steps are meant from.
-    pub dir: PathBuf,
-    /// What agents inherit: the person's environment.
-    pub env: Vec<(OsString, OsString)>,
-    pub person: Person,
-}
-
-/// Is told how a run goes.
-pub trait Watch: Send + Sync {
-    fn run_began(&self, run: &RunRecord);
-
-    fn run_ended(&self, run: &RunRecord, end: &RunEnd);
-
-    fn step_began(&self, step: &StepRecord);
-
-    /// A step has its gate now: `calls` tells how many were made so far.
-    fn step_at_work(&self, step: &StepRecord, calls: Calls);
-
-    fn step_ended(&self, step: &StepRecord, calls: u64);
-}
-
-pub type Calls = Arc<dyn Fn() -> u64 + Send + Sync>;
+use crate::step::{Attempt, AttemptResult};
+use crate::surroundings::Surroundings;
 
 /// What is to be run, beside the machine itself.
 pub struct Order {
@@ -164,7 +131,7 @@ impl Run {
         state: &str,
         attempt: u32,
         cancel: CancellationToken,
-    ) -> Step {
+    ) -> RecordedStep {
         let number = self.begun.fetch_add(1, Ordering::Relaxed) + 1;
         let known = machine.workflow().state(state);
         let agent = known.and_then(|state| state.agent());
@@ -181,7 +148,13 @@ impl Run {
             resolved: machine.resolve(state),
             cancel: cancel.clone(),
         };
-        Step { around: self.around.clone(), record, attempt, trace: self.trace.clone(), cancel }
+        RecordedStep {
+            around: self.around.clone(),
+            record,
+            attempt,
+            trace: self.trace.clone(),
+            cancel,
+        }
     }
 }
 
@@ -197,7 +170,7 @@ fn kind(state: &workflow::State) -> &'static str {
 }
 
 /// One attempt at a state, on its way to being recorded.
-struct Step {
+struct RecordedStep {
     around: Arc<Surroundings>,
     record: StepRecord,
     attempt: Attempt,
@@ -205,7 +178,7 @@ struct Step {
     cancel: CancellationToken,
 }
 
-impl Step {
+impl RecordedStep {
     async fn make(mut self, after: Duration) -> Outcome {
         tokio::select! {
             () = tokio::time::sleep(after) => {}
@@ -221,7 +194,7 @@ impl Step {
             span
         });
         let trace = span.as_ref().map_or_else(|| self.trace.clone(), |span| span.context());
-        let Ended { outcome, calls } = self.attempt.make(&mut self.record, trace).await;
+        let AttemptResult { outcome, calls } = self.attempt.make(&mut self.record, trace).await;
         self.record.ended_at = Some(Timestamp::now());
         self.record.exit_code = outcome.exit_code;
         self.record.tokens = outcome.tokens;

@@ -12,7 +12,7 @@ use domain::json::Object;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, Surface, ToolProvider};
 use serde_json::{Value, json};
-use tools::builtin::{Allowed, OffLimits, Workspace};
+use tools::builtin::{OffLimits, Permissions, Workspace};
 
 const FOLDERS: usize = 1_000;
 const FILES: usize = 50;
@@ -94,7 +94,8 @@ fn main() {
     };
     let dir = tempfile::tempdir().unwrap();
     plant(dir.path());
-    let workspace = Workspace::new(dir.path(), Allowed::default(), OffLimits::default()).unwrap();
+    let workspace =
+        Workspace::new(dir.path(), Permissions::default(), OffLimits::default()).unwrap();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     println!("{} files; medians of {ROUNDS}", FOLDERS * FILES);
     for (name, pattern) in QUESTIONS {

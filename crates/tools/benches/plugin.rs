@@ -14,10 +14,10 @@ use domain::tool::ToolName;
 use mcp::child::StderrTail;
 use plugin_sdk::protocol::ExecuteRequest;
 use plugin_sdk::protocol::operation_service_client::OperationServiceClient;
-use provider::{Call, CallContext, Connected, Connector, Declared, Surface};
+use provider::{Call, CallContext, Connector, Declared, ProviderConnection, Surface};
 use serde_json::json;
 use tonic::transport::{Channel, Endpoint};
-use tools::plugin::{Places, Plugin, Start, Variables, find};
+use tools::plugin::{Places, Plugin, StartOptions, Variables, find};
 
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 2_000;
@@ -41,7 +41,7 @@ fn call(arguments: &str) -> Call {
     }
 }
 
-async fn ours(connected: &dyn Connected, call: &Call) -> Duration {
+async fn ours(connected: &dyn ProviderConnection, call: &Call) -> Duration {
     let start = Instant::now();
     let reply = connected.call(call, &CallContext::within(Duration::from_secs(60))).await;
     let took = start.elapsed();
@@ -86,7 +86,7 @@ async fn measure(root: &Path) {
     let data = root.to_str().unwrap().to_owned();
     let variables = Variables { xdg_data_home: Some(data), ..Variables::default() };
     let found = find(&Places::new(&variables, &root.join("x")), &[]).plugins.remove(0);
-    let start = Start {
+    let start = StartOptions {
         supervisor: None,
         folder: root.join("s"),
         cwd: None,

@@ -12,7 +12,9 @@ mod private;
 mod process;
 mod reply;
 mod schema;
+mod start;
 mod yaml;
 
-pub use connection::{Plugin, Start, operations};
-pub use find::{Findings, Found, MANIFEST, Origin, Places, Variables, find};
+pub use connection::{Plugin, operations};
+pub use find::{Findings, FoundPlugin, MANIFEST, Origin, Places, Variables, find};
+pub use start::StartOptions;

@@ -1,5 +1,9 @@
 //! Whether an agent can be left with no tools but ours, and what in a step would undo that.
 
+mod rules;
+
+pub use rules::ProgramRules;
+
 use super::fault::Report;
 use super::plan::{Agent, Demand, Provider};
 use super::read::AgentPlaces;
@@ -15,80 +19,6 @@ pub fn coexistence(provider: Provider) -> String {
         provider.name()
     )
 }
-
-/// Arguments that take tools away, allow them, or say where settings come from.
-fn flags(provider: Provider) -> &'static [&'static str] {
-    match provider {
-        Provider::Claude => &[
-            "--add-dir",
-            "--agents",
-            "--allow-dangerously-skip-permissions",
-            "--allowed-tools",
-            "--allowedTools",
-            "--chrome",
-            "--dangerously-skip-permissions",
-            "--disallowed-tools",
-            "--disallowedTools",
-            "--ide",
-            "--mcp-config",
-            "--permission-mode",
-            "--permission-prompt-tool",
-            "--plugin-dir",
-            "--setting-sources",
-            "--settings",
-            "--strict-mcp-config",
-            "--tools",
-        ],
-        Provider::Gemini => &[
-            "--admin-policy",
-            "--allowed-mcp-server-names",
-            "--allowed-tools",
-            "--approval-mode",
-            "--extensions",
-            "--policy",
-            "--skip-trust",
-            "--yolo",
-            "-e",
-            "-y",
-        ],
-        Provider::Codex => &[
-            "--ask-for-approval",
-            "--config",
-            "--dangerously-bypass-approvals-and-sandbox",
-            "--disable",
-            "--enable",
-            "--ephemeral",
-            "--full-auto",
-            "--ignore-rules",
-            "--ignore-user-config",
-            "--profile",
-            "--sandbox",
-            "--search",
-            "--yolo",
-            "-a",
-            "-c",
-            "-p",
-            "-s",
-        ],
-        Provider::OpenCode => &["--agent", "--attach", "--dangerously-skip-permissions", "--pure"],
-        Provider::OpenAiCompatible => &[],
-    }
-}
-
-/// Variables that do the same; one that ends with `*` is the beginning of several.
-fn variables(provider: Provider) -> &'static [&'static str] {
-    match provider {
-        Provider::Claude => &["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*"],
-        Provider::Gemini => &["GEMINI_CLI_*", "GEMINI_SANDBOX"],
-        Provider::Codex => &["CODEX_*"],
-        Provider::OpenCode => &["OPENCODE_*", "XDG_CONFIG_HOME"],
-        Provider::OpenAiCompatible => &[],
-    }
-}
-
-/// What also changes which program runs, or what runs inside of it.
-const LOADERS: [&str; 7] =
-    ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
 
 pub(super) fn check(agent: &Agent, places: &AgentPlaces, known: &Known, report: &mut Report) {
     let command = agent.options.command.as_deref();
@@ -112,18 +42,19 @@ pub(super) fn check(agent: &Agent, places: &AgentPlaces, known: &Known, report: 
 /// What in a step that requires isolation would undo it.
 fn undone(agent: &Agent, places: &AgentPlaces, report: &mut Report) {
     let code = Code::WorkflowIsolation;
+    let rules = ProgramRules::of(agent.provider);
     if !agent.proxy.is_isolating() {
         let message = "isolation needs mcp_proxy with enable: true and intercept_builtins: true";
         report.error(&places.isolation, code, message);
     }
     for (arg, place) in agent.options.args.iter().zip(&places.args) {
-        if let Some(flag) = touched_flag(agent.provider, arg) {
+        if let Some(flag) = touched_flag(rules, arg) {
             let message = format!("{flag} is set by the isolation that the step requires");
             report.error(place, code, message);
         }
     }
     for ((name, _), place) in agent.options.env.iter().zip(&places.env) {
-        if is_touched_variable(agent.provider, name) {
+        if rules.owns_variable(name) {
             let message = format!("{name} belongs to the isolation that the step requires");
             report.error(place, code, message);
         }
@@ -131,7 +62,7 @@ fn undone(agent: &Agent, places: &AgentPlaces, report: &mut Report) {
 }
 
 /// The flag that an argument is; one that begins with a value may become any.
-fn touched_flag(provider: Provider, arg: &Template) -> Option<String> {
+fn touched_flag(rules: &ProgramRules, arg: &Template) -> Option<String> {
     let text = arg.as_written();
     if text.starts_with("{{") {
         return Some(format!("{text} can become a flag, and flags are what"));
@@ -142,12 +73,5 @@ fn touched_flag(provider: Provider, arg: &Template) -> Option<String> {
         let is_short = flag.len() == 2 && !text.starts_with("--") && text.starts_with(*flag);
         name == *flag || is_short
     };
-    flags(provider).iter().find(|flag| is_touched(flag)).map(|flag| (*flag).to_owned())
-}
-
-fn is_touched_variable(provider: Provider, name: &str) -> bool {
-    variables(provider).iter().chain(&LOADERS).any(|pattern| match pattern.strip_suffix('*') {
-        Some(start) => name.starts_with(start),
-        None => name == *pattern,
-    })
+    rules.owned_flags.iter().find(|flag| is_touched(flag)).map(|flag| (*flag).to_owned())
 }

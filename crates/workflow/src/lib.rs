@@ -25,7 +25,7 @@ mod values;
 pub use condition::Condition;
 pub use fault::{Fault, Read};
 pub use inputs::{Input, InputType, Inputs, Validation};
-pub use isolation::coexistence;
+pub use isolation::{ProgramRules, coexistence};
 pub use known::{Isolation, Known, Plugin};
 pub use machine::{Action, Ending, Event, Finish, Machine, Outcome, Status};
 pub use plan::{

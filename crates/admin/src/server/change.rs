@@ -7,7 +7,7 @@ use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal};
 use gateway::Gateway;
 use gateway::front::discovery;
-use gateway::operator::{By, Reviewed};
+use gateway::operator::{DecisionSource, ReviewedItem};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
@@ -101,7 +101,7 @@ pub(crate) async fn approve(
     Ok(Json(ServerEntry { approved, ..entry(&admin, &name).await? }))
 }
 
-async fn inspect(admin: &Admin, by: By, name: String) -> Result<ServerEntry, Refused> {
+async fn inspect(admin: &Admin, by: DecisionSource, name: String) -> Result<ServerEntry, Refused> {
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.inspect_server(&by, &owned).await }).await?;
     let catalog = admin.gateway.catalog();
@@ -139,7 +139,7 @@ pub(crate) async fn approve_items(
     Ok(Json(ApprovedItems { name, approved }))
 }
 
-fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
+fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
     let mut item = Members::nested(item, "items")?;
     let kind = kind(item.text("kind")?.as_deref())?;
     let name = item.text("name")?;
@@ -152,7 +152,7 @@ fn reviewed(item: Value) -> Result<Reviewed, Refusal> {
             name.ok_or_else(|| required("name"))?
         }
     };
-    Ok(Reviewed { kind, name, fingerprint })
+    Ok(ReviewedItem { kind, name, fingerprint })
 }
 
 /// A kind of item; a tool unless it says otherwise.
@@ -160,12 +160,12 @@ pub(crate) fn kind(word: Option<&str>) -> Result<ItemKind, Refusal> {
     Ok(one_of("kind", word, &ItemKind::ALL, ItemKind::as_str)?.unwrap_or(ItemKind::Tool))
 }
 
-async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<Reviewed>, Refusal> {
+async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<ReviewedItem>, Refusal> {
     discovery::server(&gateway.catalog(), &Caller::admin(), server)?;
     let items = gateway.items(server).await?;
     let waiting = items.into_iter().filter(|item| item.listed).filter_map(|item| {
         let fingerprint = Some(item.pending?.fingerprint);
-        Some(Reviewed { kind: ItemKind::parse(&item.kind)?, name: item.name, fingerprint })
+        Some(ReviewedItem { kind: ItemKind::parse(&item.kind)?, name: item.name, fingerprint })
     });
     Ok(waiting.collect())
 }

@@ -6,7 +6,7 @@ use domain::catalog::{Misnamed, Server};
 use domain::config::{Origin, Template};
 use domain::trust::ItemKind;
 use gateway::front::discovery::ServerOutline;
-use gateway::upstream::{Endpoint, ServerSpec};
+use gateway::spec::{Endpoint, ServerSpec};
 
 use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning};

@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use domain::tool::ToolName;
-use gateway::operator::Reviewed;
+use gateway::operator::ReviewedItem;
 
 use super::switched;
 use crate::Admin;
@@ -24,7 +24,7 @@ pub(crate) async fn approve(
     let kind = kind(body.text("kind")?.as_deref())?;
     let fingerprint = body.text("fingerprint")?;
     body.finish()?;
-    let reviewed = [Reviewed { kind, name, fingerprint }];
+    let reviewed = [ReviewedItem { kind, name, fingerprint }];
     let owned = server.clone();
     let approving =
         carry_out(async move { admin.gateway.approve_items(&by, &owned, &reviewed).await });

@@ -282,8 +282,8 @@ pub struct ApprovedEntry {
 }
 
 impl From<ApprovedItem> for ApprovedEntry {
-    fn from((kind, name, fingerprint): ApprovedItem) -> ApprovedEntry {
-        ApprovedEntry { kind, name, fingerprint }
+    fn from(item: ApprovedItem) -> ApprovedEntry {
+        ApprovedEntry { kind: item.kind, name: item.name, fingerprint: item.fingerprint }
     }
 }
 

@@ -3,7 +3,7 @@
 
 use domain::Refusal;
 use domain::config::Config;
-use gateway::operator::By;
+use gateway::operator::DecisionSource;
 use gateway::plan::{Plan, Reach};
 use gateway::{Gateway, Settings};
 use store::Store;
@@ -12,8 +12,8 @@ use crate::cli::Place;
 use crate::exit::Failure;
 use crate::home::Home;
 
-pub(super) fn by() -> By {
-    By { source: "cli", request_id: None }
+pub(super) fn by() -> DecisionSource {
+    DecisionSource { source: "cli", request_id: None }
 }
 
 pub(super) fn refused(refusal: Refusal) -> Failure {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use domain::Caller;
 use gateway::front::{stdio, step};
 use provider::TraceContext;
-use runner::gate::{Plugged, Wanted};
+use runner::gate::{GateRequest, PluginGrant};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 use tools::builtin::Workspace;
@@ -70,12 +70,12 @@ async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
     let plugins = Plugins::find(home.path(), &source.config);
     let steps = Steps::new(&home, source.config, plugins, telemetry.tracer())?;
     let agent = step.agent.unwrap_or_else(|| AGENT.to_owned());
-    let wanted = Wanted {
+    let wanted = GateRequest {
         agent: agent.clone(),
         root: step.root_dir.unwrap_or_else(|| PathBuf::from(".")),
         builtins: step.intercept_builtins,
         servers: step.mcp_servers,
-        plugins: step.plugin_tools.into_iter().map(Plugged::from).collect(),
+        plugins: step.plugin_tools.into_iter().map(PluginGrant::from).collect(),
         patience: Workspace::CALL_TIMEOUT,
         withheld: Vec::new(),
         trace: TraceContext::default(),

@@ -8,7 +8,7 @@ use domain::trust::visible;
 use gateway::Gateway;
 use serde::Serialize;
 use store::state::State;
-use tools::plugin::{Found, Origin};
+use tools::plugin::{FoundPlugin, Origin};
 
 use super::decision::{by, refused, with_gate};
 use crate::cli::{Place, Plugin};
@@ -44,7 +44,7 @@ pub(crate) async fn run(place: &Place, verb: Plugin) -> Result<(), Failure> {
     }
 }
 
-fn known<'a>(plugins: &'a Plugins, name: &str) -> Result<&'a Found, Failure> {
+fn known<'a>(plugins: &'a Plugins, name: &str) -> Result<&'a FoundPlugin, Failure> {
     plugins.get(name).ok_or_else(|| {
         let names = plugins.found().iter().map(|found| found.name.as_str());
         let near = domain::near::names(name, names, 1);
@@ -85,7 +85,7 @@ impl Approvals {
         Ok(Approvals(State::of_home(home.path()).map_err(Failure::store)?))
     }
 
-    fn entry(&self, found: &Found) -> Result<PluginEntry, Failure> {
+    fn entry(&self, found: &FoundPlugin) -> Result<PluginEntry, Failure> {
         let status = match (&found.fault, &found.shadowed_by) {
             (Some(_), _) => "unusable",
             (None, Some(_)) => "shadowed",
@@ -111,20 +111,20 @@ impl Approvals {
         })
     }
 
-    fn may_start(&self, found: &Found) -> Result<bool, Failure> {
+    fn may_start(&self, found: &FoundPlugin) -> Result<bool, Failure> {
         Plugins::may_start(found, self.0.as_ref()).map_err(Failure::store)
     }
 }
 
 /// What the plugin says of itself once it runs.
-async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &Found) {
+async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin) {
     match plugins.operations(found).await {
         Ok(operations) => entry.operations = Some(operations),
         Err(reason) => entry.fault = Some(reason),
     }
 }
 
-async fn approve(place: &Place, config: &Config, found: &Found) -> Result<(), Failure> {
+async fn approve(place: &Place, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     if let Some(fault) = &found.fault {
         return Err(Failure::input(format!("the plugin '{}' is unusable: {fault}", found.name)));
@@ -134,13 +134,13 @@ async fn approve(place: &Place, config: &Config, found: &Found) -> Result<(), Fa
         gateway.approve_plugin(&by(), &found.name, &files).await.map_err(refused)
     };
     with_gate(place, config, trusting).await?;
-    for (path, sha256) in &files {
-        output::line(&format!("{}  {sha256}", visible(path)))?;
+    for file in &files {
+        output::line(&format!("{}  {}", visible(&file.path), file.sha256))?;
     }
     output::line(&format!("approved plugin '{}': it may be started as it is now", found.name))
 }
 
-async fn revoke(place: &Place, config: &Config, found: &Found) -> Result<(), Failure> {
+async fn revoke(place: &Place, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     let files = files(found);
     let revoking = async |gateway: &Gateway| {
@@ -152,7 +152,7 @@ async fn revoke(place: &Place, config: &Config, found: &Found) -> Result<(), Fai
     output::line(&format!("revoked plugin '{}': it is not started any more", found.name))
 }
 
-fn refuse_own(found: &Found) -> Result<(), Failure> {
+fn refuse_own(found: &FoundPlugin) -> Result<(), Failure> {
     if found.needs_approval() {
         Ok(())
     } else {

@@ -9,8 +9,8 @@ use std::time::Duration;
 use domain::Caller;
 use domain::config::{Origin, is_withheld};
 use domain::policy::ServerRules;
-use gateway::front::wrap::{self, End, Wrapped};
-use gateway::upstream::ServerSpec;
+use gateway::front::wrap::{self, WrapEnd, WrappedServer};
+use gateway::spec::ServerSpec;
 use gateway::{Gateway, Settings};
 use mcp::limits::CHILD_GRACE;
 use store::Store;
@@ -42,13 +42,16 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
     let telemetry = Telemetry::start(&source.config.telemetry);
     let gateway = Gateway::with_tracer(Settings::from(&source.config), store, telemetry.tracer());
     let mut child = spawn(&args.command)?;
-    let server = End {
+    let server = WrapEnd {
         reader: child.stdout.take().expect("stdout is piped"),
         writer: child.stdin.take().expect("stdin is piped"),
     };
-    let client = End { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
-    let wrapped =
-        Wrapped { name: args.name.into(), rules, caller: Arc::new(Caller::agent("agent-token")) };
+    let client = WrapEnd { reader: tokio::io::stdin(), writer: tokio::io::stdout() };
+    let wrapped = WrappedServer {
+        name: args.name.into(),
+        rules,
+        caller: Arc::new(Caller::agent("agent-token")),
+    };
     let stop = CancellationToken::new();
     let serving = wrap::serve(&gateway, wrapped, client, server, stop.clone());
     told.or_done(serving, stop).await;

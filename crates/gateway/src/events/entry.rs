@@ -11,8 +11,8 @@ use receipt::RiskLevel;
 use serde_json::Value;
 use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
 
-use super::{Sender, Way};
 use crate::Settings;
+use crate::events::sender::{Arrival, Sender};
 use crate::pipeline::payload;
 
 /// The type of the action that owns up to lost events.
@@ -28,7 +28,7 @@ const AGENT_CHARS: usize = 8;
 pub(super) fn of(
     frame: Frame,
     sender: Option<Sender>,
-    way: Way,
+    arrival: Arrival,
     settings: &Settings,
 ) -> (Started, Ended) {
     let id = uuid::Uuid::now_v7().to_string();
@@ -41,7 +41,7 @@ pub(super) fn of(
     let mut started = Started {
         id: id.clone(),
         kind: Kind::ToolCall,
-        source: source(&frame, way).into(),
+        source: source(&frame, arrival).into(),
         surface: "events".into(),
         server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
         tool: frame.tool.clone(),
@@ -131,11 +131,11 @@ fn clamped(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn source(frame: &Frame, way: Way) -> &'static str {
-    match way {
-        Way::Spool => "hook",
-        Way::Socket if frame.identity.capture_method.as_deref() == Some("hook") => "hook",
-        Way::Socket => "socket",
+fn source(frame: &Frame, arrival: Arrival) -> &'static str {
+    match arrival {
+        Arrival::Spool => "hook",
+        Arrival::Socket if frame.identity.capture_method.as_deref() == Some("hook") => "hook",
+        Arrival::Socket => "socket",
     }
 }
 

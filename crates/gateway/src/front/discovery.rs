@@ -3,8 +3,8 @@
 
 mod cut;
 mod definitions;
+mod parameters;
 mod query;
-pub(super) mod reply;
 mod servers;
 
 use domain::tool::Class;
@@ -20,7 +20,9 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::relay::Asked;
+use crate::front::discovery::parameters::parameters;
+use crate::front::relay::RequestedCall;
+use crate::front::reply;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::pipeline::intake;
@@ -74,7 +76,7 @@ impl Discovery {
         trace: &TraceContext,
     ) -> Result<Outcome, Refusal> {
         let parsed = intake::two_key_call(&request.arguments)?;
-        let asked = Asked {
+        let asked = RequestedCall {
             surface: Surface::Discovery,
             tool: parsed.tool,
             arguments: parsed.arguments,
@@ -163,15 +165,6 @@ impl Service for Discovery {
     }
 
     fn notification(&self, _notification: Notification, _peer: Peer) {}
-}
-
-/// The parameters of one of the gate's own tools.
-fn parameters<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Result<T, Refusal> {
-    serde_json::from_str(arguments.get()).map_err(|error| {
-        let words = error.to_string();
-        let words = words.split(" at line ").next().unwrap_or_default();
-        Refusal::invalid_arguments(words.replace("field", "parameter"))
-    })
 }
 
 fn unknown_tool(name: &str) -> Refusal {

@@ -17,18 +17,18 @@ use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, Service};
 use provider::{Declared, Outcome, ProviderError, Surface, TraceContext};
 
-use crate::front::discovery::reply;
-use crate::front::passthrough::shown::Shown;
-use crate::front::relay::Asked;
+use crate::front::passthrough::shown::ShownVersion;
+use crate::front::relay::RequestedCall;
+use crate::front::reply;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::span::RequestSpan;
 
 pub(super) struct Passthrough {
     session: Session,
-    scope: Scope,
+    scope: ServerScope,
     door: Door,
-    shown: Arc<Shown>,
+    shown: Arc<ShownVersion>,
     watching: OnceLock<()>,
 }
 
@@ -48,35 +48,35 @@ impl Door {
     }
 }
 
-enum Scope {
+enum ServerScope {
     All,
     Server(Arc<str>),
 }
 
-impl Scope {
+impl ServerScope {
     fn server(&self) -> Option<&str> {
         match self {
-            Scope::All => None,
-            Scope::Server(name) => Some(name),
+            ServerScope::All => None,
+            ServerScope::Server(name) => Some(name),
         }
     }
 }
 
 impl Passthrough {
     pub(super) fn all(session: Session) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::All, Door::Open)
+        Passthrough::new(session, ServerScope::All, Door::Open)
     }
 
     /// All, for the agent in a step of a run.
     pub(super) fn step(session: Session, trace: TraceContext) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::All, Door::Step(trace))
+        Passthrough::new(session, ServerScope::All, Door::Step(trace))
     }
 
     pub(super) fn server(session: Session, name: Arc<str>) -> Arc<Passthrough> {
-        Passthrough::new(session, Scope::Server(name), Door::Open)
+        Passthrough::new(session, ServerScope::Server(name), Door::Open)
     }
 
-    fn new(session: Session, scope: Scope, door: Door) -> Arc<Passthrough> {
+    fn new(session: Session, scope: ServerScope, door: Door) -> Arc<Passthrough> {
         let (shown, watching) = (Arc::default(), OnceLock::new());
         Arc::new(Passthrough { session, scope, door, shown, watching })
     }
@@ -104,8 +104,8 @@ impl Passthrough {
 
     async fn settle(&self) {
         match &self.scope {
-            Scope::All => self.session.gateway.first_settled().await,
-            Scope::Server(name) => self.session.gateway.first_settled_server(name).await,
+            ServerScope::All => self.session.gateway.first_settled().await,
+            ServerScope::Server(name) => self.session.gateway.first_settled_server(name).await,
         }
     }
 
@@ -113,7 +113,7 @@ impl Passthrough {
     fn hello(&self) -> ServerHello {
         let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
-        if let Scope::Server(name) = &self.scope
+        if let ServerScope::Server(name) = &self.scope
             && let Some(server) = self.session.catalog().server(name).filter(|s| !s.is_locked())
         {
             let welcome = self.session.gateway.welcome(name);
@@ -130,14 +130,14 @@ impl Passthrough {
     async fn list(&self, incoming: &Incoming) -> Raw {
         let _pending = self.shown.begin();
         self.settle().await;
-        if let Scope::Server(name) = &self.scope {
+        if let ServerScope::Server(name) = &self.scope {
             self.session.open_own(name, incoming).await;
         }
         let catalog = self.session.catalog();
         self.shown.set(catalog.version(self.scope.server()));
         match &self.scope {
-            Scope::All => catalog.all(&self.session.caller()).list.clone(),
-            Scope::Server(name) => match catalog.server(name) {
+            ServerScope::All => catalog.all(&self.session.caller()).list.clone(),
+            ServerScope::Server(name) => match catalog.server(name) {
                 Some(server) => server.list(&self.session.caller()).into_owned(),
                 None => raw(r#"{"tools":[]}"#.to_owned()),
             },
@@ -146,11 +146,11 @@ impl Passthrough {
 
     fn tool(&self, name: &str) -> Option<ToolName> {
         match &self.scope {
-            Scope::All => {
+            ServerScope::All => {
                 let catalog = self.session.catalog();
                 catalog.all(&self.session.caller()).tool(name).cloned()
             }
-            Scope::Server(server) => {
+            ServerScope::Server(server) => {
                 Some(ToolName { server: server.to_string(), tool: name.to_owned() })
             }
         }
@@ -172,8 +172,12 @@ impl Passthrough {
                 return Ok(reply::refusal(&Refusal::invalid_arguments(message)));
             }
         };
-        let asked =
-            Asked { surface: self.door.surface(), tool, arguments, declared: Declared::Nothing };
+        let asked = RequestedCall {
+            surface: self.door.surface(),
+            tool,
+            arguments,
+            declared: Declared::Nothing,
+        };
         match self.session.relay(asked, request, incoming, trace).await {
             Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
             Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),

@@ -10,7 +10,7 @@ use futures_util::future::BoxFuture;
 use mcp::handshake::ClientHello;
 use mcp::message::Raw;
 use mcp::object::Members;
-use mcp::peer::{Ask, Closed, Incoming, Peer, RequestError, WeakPeer};
+use mcp::peer::{Ask, ConnectionClosed, Incoming, Peer, RequestError, WeakPeer};
 use provider::{
     AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface, TraceContext,
 };
@@ -21,10 +21,10 @@ use tokio::time::Instant;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
-use crate::span::{RequestSpan, Requested};
+use crate::span::{RequestOrigin, RequestSpan};
 
 /// What a request asks for, once its parameters are read.
-pub(super) struct Asked {
+pub(super) struct RequestedCall {
     pub(super) surface: Surface,
     pub(super) tool: ToolName,
     pub(super) arguments: Object,
@@ -35,7 +35,7 @@ impl Session {
     /// Makes a call for a request of this session's client, as part of a trace.
     pub(super) async fn relay(
         &self,
-        asked: Asked,
+        asked: RequestedCall,
         request: &ToolRequest,
         incoming: &Incoming,
         trace: &TraceContext,
@@ -75,7 +75,7 @@ impl Session {
         request: &ToolRequest,
         incoming: &Incoming,
     ) -> RequestSpan {
-        let requested = Requested { surface, session: Some(&self.id), id: &incoming.id };
+        let requested = RequestOrigin { surface, session: Some(&self.id), id: &incoming.id };
         self.gateway.request_span(&requested, request.trace(incoming.trace.as_deref()))
     }
 
@@ -91,7 +91,7 @@ impl Session {
 
     fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
         let hello = self.hello.get()?.clone();
-        Some(Arc::new(Client { way: Way::Call(peer.clone()), hello }))
+        Some(Arc::new(Client { way: ClientRoute::Call(peer.clone()), hello }))
     }
 }
 
@@ -133,12 +133,12 @@ async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
 
 /// The client that made the call, for providers that must ask it something.
 struct Client {
-    way: Way,
+    way: ClientRoute,
     hello: Arc<ClientHello>,
 }
 
 /// Where a question reaches the client.
-enum Way {
+enum ClientRoute {
     /// Within its request.
     Call(Peer),
     /// Outside of any, as long as its session lasts.
@@ -158,13 +158,13 @@ impl AskClient for Client {
     ) -> BoxFuture<'a, Result<Raw, RequestError>> {
         let ask = Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params, ctx.remaining()) };
         let peer = match &self.way {
-            Way::Call(peer) => Some(peer.clone()),
-            Way::Session(peer) => peer.upgrade(),
+            ClientRoute::Call(peer) => Some(peer.clone()),
+            ClientRoute::Session(peer) => peer.upgrade(),
         };
         async move {
             match peer {
                 Some(peer) => peer.request(ask).await,
-                None => Err(Closed("the client is gone".to_owned()).into()),
+                None => Err(ConnectionClosed("the client is gone".to_owned()).into()),
             }
         }
         .boxed()
@@ -172,9 +172,9 @@ impl AskClient for Client {
 
     fn between_calls(&self) -> Arc<dyn AskClient> {
         let peer = match &self.way {
-            Way::Call(peer) => peer.downgrade(),
-            Way::Session(peer) => peer.clone(),
+            ClientRoute::Call(peer) => peer.downgrade(),
+            ClientRoute::Session(peer) => peer.clone(),
         };
-        Arc::new(Client { way: Way::Session(peer), hello: self.hello.clone() })
+        Arc::new(Client { way: ClientRoute::Session(peer), hello: self.hello.clone() })
     }
 }

@@ -25,12 +25,12 @@ use crate::front::session::Session;
 /// What the agent in a step did with its server: programs go on without tools, and end as if all
 /// were well, when it did not come up.
 #[derive(Default)]
-pub struct Seen {
+pub struct StepActivity {
     listed: AtomicBool,
     sessions: Mutex<Vec<Arc<str>>>,
 }
 
-impl Seen {
+impl StepActivity {
     /// Whether the agent has asked which tools there are, and was answered.
     pub fn listed(&self) -> bool {
         self.listed.load(Ordering::Acquire)
@@ -46,12 +46,12 @@ impl Seen {
 pub fn open(
     gateway: &Gateway,
     caller: &Arc<Caller>,
-    seen: &Arc<Seen>,
+    seen: &Arc<StepActivity>,
     trace: TraceContext,
 ) -> Arc<dyn Service> {
     let session = Session::new(gateway.clone(), caller.clone(), None);
     seen.sessions.lock().unwrap_or_else(PoisonError::into_inner).push(session.id.clone());
-    Arc::new(Step { tools: Passthrough::step(session, trace), seen: seen.clone() })
+    Arc::new(StepService { tools: Passthrough::step(session, trace), seen: seen.clone() })
 }
 
 /// The surface of what an agent did past the gate.
@@ -108,12 +108,12 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
     }
 }
 
-struct Step {
+struct StepService {
     tools: Arc<Passthrough>,
-    seen: Arc<Seen>,
+    seen: Arc<StepActivity>,
 }
 
-impl Step {
+impl StepService {
     async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "shutdown" => {
@@ -167,7 +167,7 @@ fn with_schema(tool: &RawValue) -> Option<String> {
     Some(members.write_text())
 }
 
-impl Service for Step {
+impl Service for StepService {
     fn request(
         &self,
         request: Request,

@@ -4,15 +4,16 @@ use domain::Refusal;
 use domain::ledger::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
-use store::{Action, Agent, Ended, Entry, Kind, Started};
+use store::state::State;
+use store::{Action, Agent, Ended, Entry, Kind, Started, StoreError};
 
-use super::unavailable;
 use crate::Gateway;
+use crate::operator::refusal::unavailable;
 use crate::pipeline::payload;
 
 /// Who decides, and by which way.
 #[derive(Clone, Debug)]
-pub struct By {
+pub struct DecisionSource {
     /// `api` or `cli`.
     pub source: &'static str,
     pub request_id: Option<String>,
@@ -20,28 +21,28 @@ pub struct By {
 
 /// What is decided about.
 #[derive(Clone, Copy)]
-pub(super) struct About<'a> {
+pub(super) struct DecisionSubject<'a> {
     pub(super) kind: Kind,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
 }
 
-impl<'a> About<'a> {
-    pub(super) fn server(server: &'a str) -> About<'a> {
-        About { kind: Kind::ServerChange, server, tool: "" }
+impl<'a> DecisionSubject<'a> {
+    pub(super) fn server(server: &'a str) -> DecisionSubject<'a> {
+        DecisionSubject { kind: Kind::ServerChange, server, tool: "" }
     }
 
-    pub(super) fn tool(server: &'a str, tool: &'a str) -> About<'a> {
-        About { kind: Kind::ToolChange, server, tool }
+    pub(super) fn tool(server: &'a str, tool: &'a str) -> DecisionSubject<'a> {
+        DecisionSubject { kind: Kind::ToolChange, server, tool }
     }
 
     /// Of a config file, which brings servers in and changes their rules.
-    pub(super) fn file() -> About<'static> {
-        About { kind: Kind::ServerChange, server: "", tool: "" }
+    pub(super) fn file() -> DecisionSubject<'static> {
+        DecisionSubject { kind: Kind::ServerChange, server: "", tool: "" }
     }
 
-    pub(super) fn token() -> About<'static> {
-        About { kind: Kind::TokenChange, server: "", tool: "" }
+    pub(super) fn token() -> DecisionSubject<'static> {
+        DecisionSubject { kind: Kind::TokenChange, server: "", tool: "" }
     }
 }
 
@@ -49,8 +50,8 @@ impl Gateway {
     /// Records a decision before it is made: without a record, nothing is decided.
     pub(super) async fn record_decision(
         &self,
-        by: &By,
-        about: About<'_>,
+        by: &DecisionSource,
+        about: DecisionSubject<'_>,
         details: Value,
     ) -> Result<(), Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
@@ -91,5 +92,16 @@ impl Gateway {
         let entry = entry.redacted(&self.settings().redactor);
         self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
         Ok(())
+    }
+
+    /// Keeps a decision and puts it into effect.
+    pub(super) async fn decide<T: Send + 'static>(
+        &self,
+        change: impl FnOnce(&State) -> Result<T, StoreError> + Send + 'static,
+    ) -> Result<T, Refusal> {
+        let decided = self.with_store(move |store| change(store.state())).await;
+        let decided = decided.map_err(|error| unavailable(&error))?;
+        self.refresh().await;
+        Ok(decided)
     }
 }

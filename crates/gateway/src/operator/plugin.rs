@@ -3,24 +3,24 @@
 use domain::Refusal;
 use serde_json::{Value, json};
 
-use super::By;
-use super::decision::About;
 use crate::Gateway;
+use crate::operator::decision::{DecisionSource, DecisionSubject};
+use crate::spec::FileDigest;
 
 impl Gateway {
-    /// Trusts the files of a plugin, each by path and SHA-256. What another one of that name was seen
-    /// to list says nothing of this one.
+    /// Trusts the files of a plugin as they are. What another one of that name was seen to list says
+    /// nothing of this one.
     pub async fn approve_plugin(
         &self,
-        by: &By,
+        by: &DecisionSource,
         name: &str,
-        files: &[(String, String)],
+        files: &[FileDigest],
     ) -> Result<(), Refusal> {
         let details = details("approve_plugin", files);
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let (name, files) = (name.to_owned(), files.to_vec());
         self.decide(move |state| {
-            files.iter().try_for_each(|(path, sha256)| state.trust_file(path, sha256))?;
+            files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
             state.begin_server_anew(&name)
         })
         .await
@@ -29,17 +29,17 @@ impl Gateway {
     /// Whether any of them was trusted.
     pub async fn revoke_plugin(
         &self,
-        by: &By,
+        by: &DecisionSource,
         name: &str,
-        files: &[(String, String)],
+        files: &[FileDigest],
     ) -> Result<bool, Refusal> {
         let details = details("revoke_plugin", files);
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let files = files.to_vec();
         self.decide(move |state| {
             let mut was_trusted = false;
-            for (path, _) in &files {
-                was_trusted |= state.forget_file(path)?;
+            for file in &files {
+                was_trusted |= state.forget_file(&file.path)?;
             }
             Ok(was_trusted)
         })
@@ -47,7 +47,7 @@ impl Gateway {
     }
 }
 
-fn details(decision: &str, files: &[(String, String)]) -> Value {
-    let files = files.iter().map(|(path, sha256)| json!({"path": path, "sha256": sha256}));
+fn details(decision: &str, files: &[FileDigest]) -> Value {
+    let files = files.iter().map(|file| json!({"path": file.path, "sha256": file.sha256}));
     json!({"decision": decision, "files": files.collect::<Vec<_>>()})
 }

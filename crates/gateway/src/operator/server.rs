@@ -1,22 +1,29 @@
 //! Decisions about servers: added, removed, switched, inspected, approved, quarantined.
 
+use std::sync::Arc;
+
+use domain::catalog::Server;
 use domain::config::{self, Origin};
 use domain::upstream::State;
-use domain::{Code, Refusal};
+use domain::{Caller, Code, Refusal};
 use serde_json::{Value, json};
 
-use super::decision::About;
-use super::{By, conflict, unavailable};
 use crate::Gateway;
+use crate::front::discovery;
+use crate::operator::decision::{DecisionSource, DecisionSubject};
+use crate::operator::refusal::conflict;
+use crate::operator::tool::ApprovedItem;
 use crate::plan::parse_added;
-use crate::upstream::ServerSpec;
-
-/// An item that was approved: kind, name and fingerprint.
-pub type ApprovedItem = (String, String, String);
+use crate::spec::ServerSpec;
 
 impl Gateway {
     /// Adds a server that nobody has approved: it is shown, and not started.
-    pub async fn add_server(&self, by: &By, name: &str, entry: &Value) -> Result<(), Refusal> {
+    pub async fn add_server(
+        &self,
+        by: &DecisionSource,
+        name: &str,
+        entry: &Value,
+    ) -> Result<(), Refusal> {
         if let Some(fault) = config::name_fault(name) {
             let message = format!("'{name}' is no name for a server: {fault}");
             return Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})));
@@ -44,13 +51,13 @@ impl Gateway {
             "decision": "add", "command": entry["command"], "args": entry["args"],
             "url": entry["url"], "env": names("env"), "headers": names("headers"),
         });
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let owned = name.to_owned();
         self.decide(move |state| state.add_server(&owned, &definition)).await
     }
 
     /// Removes a server that was added at run time, and forgets what was decided about it.
-    pub async fn remove_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn remove_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         match self.origin(name) {
             Some(Origin::Added) => {}
@@ -61,12 +68,13 @@ impl Gateway {
                 )));
             }
         }
-        self.record_decision(by, About::server(name), json!({"decision": "remove"})).await?;
+        self.record_decision(by, DecisionSubject::server(name), json!({"decision": "remove"}))
+            .await?;
         let name = name.to_owned();
         self.decide(move |state| state.remove_server(&name).map(|_| ())).await
     }
 
-    pub async fn enable_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn enable_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         if self.is_disabled_by_config(name).await {
             return Err(conflict(format!(
@@ -77,33 +85,35 @@ impl Gateway {
         self.switch_server(by, name, "enable", false).await
     }
 
-    pub async fn disable_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn disable_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         self.switch_server(by, name, "disable", true).await
     }
 
     async fn switch_server(
         &self,
-        by: &By,
+        by: &DecisionSource,
         name: &str,
         decision: &str,
         off: bool,
     ) -> Result<(), Refusal> {
-        self.record_decision(by, About::server(name), json!({"decision": decision})).await?;
+        self.record_decision(by, DecisionSubject::server(name), json!({"decision": decision}))
+            .await?;
         let name = name.to_owned();
         self.decide(move |state| state.set_server_disabled(&name, off)).await
     }
 
-    pub async fn quarantine_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn quarantine_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
-        self.record_decision(by, About::server(name), json!({"decision": "quarantine"})).await?;
+        self.record_decision(by, DecisionSubject::server(name), json!({"decision": "quarantine"}))
+            .await?;
         let name = name.to_owned();
         self.decide(move |state| state.quarantine_server(&name)).await
     }
 
     /// Starts a server that is not to be started otherwise, so that a person can see what it lists.
     /// Nothing of it becomes callable by that.
-    pub async fn inspect_server(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn inspect_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         let server = self.known_server(name)?;
         if server.rules.disabled {
             let message = format!("server '{name}' is switched off: enable it first");
@@ -115,7 +125,8 @@ impl Gateway {
         let Some(upstream) = upstream.filter(|_| is_held) else {
             return Ok(());
         };
-        self.record_decision(by, About::server(name), json!({"decision": "inspect"})).await?;
+        self.record_decision(by, DecisionSubject::server(name), json!({"decision": "inspect"}))
+            .await?;
         let within = self.settings().connect_timeout;
         let _ = tokio::time::timeout(within, upstream.inspect()).await;
         Ok(())
@@ -123,7 +134,11 @@ impl Gateway {
 
     /// Approves a server as it is now, with everything that it was seen to list, which is the
     /// answer.
-    pub async fn approve_server(&self, by: &By, name: &str) -> Result<Vec<ApprovedItem>, Refusal> {
+    pub async fn approve_server(
+        &self,
+        by: &DecisionSource,
+        name: &str,
+    ) -> Result<Vec<ApprovedItem>, Refusal> {
         if !self.known_server(name)?.rules.quarantined {
             return Err(conflict(format!(
                 "server '{name}' does not wait for approval; what waits of it is approved with \
@@ -135,7 +150,7 @@ impl Gateway {
         let (identity, files) =
             trust.map(|trust| (trust.identity, trust.files)).unwrap_or_default();
         let details = json!({"decision": "approve", "identity": identity});
-        self.record_decision(by, About::server(name), details).await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         // What it lists is approved first: once the server is let go, nothing that was approved
         // with it may still be shown as waiting.
         let owned = name.to_owned();
@@ -143,11 +158,11 @@ impl Gateway {
             let items = state.items(&owned)?;
             let pending = items.iter().filter_map(|item| {
                 let fingerprint = item.pending.as_ref()?.fingerprint.clone();
-                Some((item.kind.clone(), item.name.clone(), fingerprint))
+                Some(ApprovedItem { kind: item.kind.clone(), name: item.name.clone(), fingerprint })
             });
             let pending: Vec<ApprovedItem> = pending.collect();
-            let named = pending.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
-            state.approve_items(&owned, &named.collect::<Vec<_>>())?;
+            let stored = pending.iter().map(ApprovedItem::stored);
+            state.approve_items(&owned, &stored.collect::<Vec<_>>())?;
             // A list that was seen is the baseline; otherwise the first one will be.
             state.record_items(&owned, &[], !items.is_empty())?;
             Ok(pending)
@@ -155,7 +170,7 @@ impl Gateway {
         let approved = approved.await?;
         let owned = name.to_owned();
         let decided = self.decide(move |state| {
-            files.iter().try_for_each(|(path, sha256)| state.trust_file(path, sha256))?;
+            files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
             state.approve_server(&owned, &identity)
         });
         decided.await?;
@@ -176,14 +191,11 @@ impl Gateway {
         plan.configured.iter().any(|spec| *spec.name == *name && spec.rules.disabled)
     }
 
-    /// Keeps a decision and puts it into effect.
-    pub(super) async fn decide<T: Send + 'static>(
-        &self,
-        change: impl FnOnce(&store::state::State) -> Result<T, store::StoreError> + Send + 'static,
-    ) -> Result<T, Refusal> {
-        let decided = self.with_store(move |store| change(store.state())).await;
-        let decided = decided.map_err(|error| unavailable(&error))?;
-        self.refresh().await;
-        Ok(decided)
+    /// A server that is there, by its name.
+    pub(super) fn known_server(&self, name: &str) -> Result<Arc<Server>, Refusal> {
+        match self.catalog().server(name) {
+            Some(server) => Ok(server.clone()),
+            None => Err(discovery::no_such_server(&self.catalog(), &Caller::admin(), name)),
+        }
     }
 }

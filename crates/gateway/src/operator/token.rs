@@ -7,24 +7,24 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
 use store::state::TokenRecord;
 
-use super::decision::About;
-use super::{By, conflict, unavailable};
 use crate::Gateway;
 use crate::auth::{digest, secret};
+use crate::operator::decision::{DecisionSource, DecisionSubject};
+use crate::operator::refusal::{conflict, unavailable};
 
 /// Suggestions for a name that no token has.
 const NEAR_MAX: usize = 3;
 
 /// What a token is to be.
 #[derive(Clone, Debug)]
-pub struct Wanted {
+pub struct TokenRequest {
     pub name: String,
     pub scope: Scope,
     pub expires_in: Option<SignedDuration>,
 }
 
 /// A token and its secret, which is known nowhere else.
-pub struct MadeToken {
+pub struct NewToken {
     pub secret: String,
     pub record: TokenRecord,
 }
@@ -36,40 +36,44 @@ impl Gateway {
         records.map_err(|error| unavailable(&error))
     }
 
-    pub async fn make_token(&self, by: &By, wanted: Wanted) -> Result<MadeToken, Refusal> {
-        self.check_name(&wanted.name)?;
-        self.check_scope(&wanted.scope)?;
+    pub async fn make_token(
+        &self,
+        by: &DecisionSource,
+        request: TokenRequest,
+    ) -> Result<NewToken, Refusal> {
+        self.check_name(&request.name)?;
+        self.check_scope(&request.scope)?;
         let is_taken =
-            |record: &TokenRecord| record.name == wanted.name && record.revoked_at.is_none();
+            |record: &TokenRecord| record.name == request.name && record.revoked_at.is_none();
         if self.token_records().await?.iter().any(is_taken) {
-            return Err(taken(&wanted.name));
+            return Err(taken(&request.name));
         }
         let now = Timestamp::now();
-        let expires_at = match wanted.expires_in {
+        let expires_at = match request.expires_in {
             Some(span) => Some(now.checked_add(span).map_err(|_| too_long())?),
             None => None,
         };
         let secret = secret("cst")?;
         let record = TokenRecord {
-            name: wanted.name,
+            name: request.name,
             hash: digest(&secret),
-            scope: serde_json::to_string(&wanted.scope).unwrap_or_default(),
+            scope: serde_json::to_string(&request.scope).unwrap_or_default(),
             created_at: now,
             expires_at,
             revoked_at: None,
         };
-        let details = json!({"decision": "create", "name": record.name, "scope": wanted.scope,
+        let details = json!({"decision": "create", "name": record.name, "scope": request.scope,
             "expires_at": expires_at.map(|at| at.to_string())});
-        self.record_decision(by, About::token(), details).await?;
+        self.record_decision(by, DecisionSubject::token(), details).await?;
         let kept = record.clone();
         if self.decide(move |state| state.create_token(&kept)).await? {
-            Ok(MadeToken { secret, record })
+            Ok(NewToken { secret, record })
         } else {
             Err(taken(&record.name))
         }
     }
 
-    pub async fn revoke_token(&self, by: &By, name: &str) -> Result<(), Refusal> {
+    pub async fn revoke_token(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         let records = self.token_records().await?;
         let valid = || records.iter().filter(|record| record.revoked_at.is_none());
         if !valid().any(|record| record.name == name) {
@@ -79,7 +83,7 @@ impl Gateway {
             return Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})));
         }
         let details = json!({"decision": "revoke", "name": name});
-        self.record_decision(by, About::token(), details).await?;
+        self.record_decision(by, DecisionSubject::token(), details).await?;
         let name = name.to_owned();
         self.decide(move |state| state.revoke_token(&name, Timestamp::now()).map(|_| ())).await
     }

@@ -10,17 +10,32 @@ use domain::{Caller, Code, Refusal, near};
 use serde_json::json;
 use store::state::{Approval, Item};
 
-use super::decision::About;
-use super::{ApprovedItem, By, conflict, unavailable};
 use crate::Gateway;
+use crate::operator::decision::{DecisionSource, DecisionSubject};
+use crate::operator::refusal::{conflict, unavailable};
 
 /// What a person has looked at and approves.
 #[derive(Clone, Debug)]
-pub struct Reviewed {
+pub struct ReviewedItem {
     pub kind: ItemKind,
     pub name: String,
     /// Of the text that was reviewed; none: whatever waits now.
     pub fingerprint: Option<String>,
+}
+
+/// An item with the fingerprint of the text that was approved.
+#[derive(Clone, Debug)]
+pub struct ApprovedItem {
+    pub kind: String,
+    pub name: String,
+    pub fingerprint: String,
+}
+
+impl ApprovedItem {
+    /// As the store takes it: kind, name and fingerprint.
+    pub(super) fn stored(&self) -> (&str, &str, &str) {
+        (&self.kind, &self.name, &self.fingerprint)
+    }
 }
 
 impl Gateway {
@@ -34,14 +49,14 @@ impl Gateway {
     /// Approves items of a server that wait, all of them or none; the answer says which texts.
     pub async fn approve_items(
         &self,
-        by: &By,
+        by: &DecisionSource,
         server: &str,
-        reviewed: &[Reviewed],
+        reviewed: &[ReviewedItem],
     ) -> Result<Vec<ApprovedItem>, Refusal> {
         self.known_server(server)?;
         let items = self.items(server).await?;
         let mut approved = Vec::with_capacity(reviewed.len());
-        for Reviewed { kind, name, fingerprint } in reviewed {
+        for ReviewedItem { kind, name, fingerprint } in reviewed {
             let known = items.iter().find(|i| i.kind == kind.as_str() && i.name == *name);
             let Some(item) = known else {
                 return Err(no_such_item(server, *kind, name, &items));
@@ -52,16 +67,20 @@ impl Gateway {
             if fingerprint.as_ref().is_some_and(|given| *given != pending.fingerprint) {
                 return Err(changed(server, name));
             }
-            approved.push((item.kind.clone(), item.name.clone(), pending.fingerprint.clone()));
+            approved.push(ApprovedItem {
+                kind: item.kind.clone(),
+                name: item.name.clone(),
+                fingerprint: pending.fingerprint.clone(),
+            });
         }
-        for (kind, name, fingerprint) in &approved {
+        for ApprovedItem { kind, name, fingerprint } in &approved {
             let details = json!({"decision": "approve", "kind": kind, "fingerprint": fingerprint});
-            self.record_decision(by, About::tool(server, name), details).await?;
+            self.record_decision(by, DecisionSubject::tool(server, name), details).await?;
         }
         let (owned, kept) = (server.to_owned(), approved.clone());
         let answers = self
             .decide(move |state| {
-                let items = kept.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+                let items = kept.iter().map(ApprovedItem::stored);
                 state.approve_items(&owned, &items.collect::<Vec<_>>())
             })
             .await?;
@@ -72,7 +91,7 @@ impl Gateway {
         }
     }
 
-    pub async fn enable_tool(&self, by: &By, tool: &ToolName) -> Result<(), Refusal> {
+    pub async fn enable_tool(&self, by: &DecisionSource, tool: &ToolName) -> Result<(), Refusal> {
         let server = self.known_tool(tool)?;
         // A lock on the whole server comes before this one, and does not lift it.
         if !server.rules.tools.allow(&tool.tool) {
@@ -85,19 +104,19 @@ impl Gateway {
         self.switch_tool(by, tool, "enable", false).await
     }
 
-    pub async fn disable_tool(&self, by: &By, tool: &ToolName) -> Result<(), Refusal> {
+    pub async fn disable_tool(&self, by: &DecisionSource, tool: &ToolName) -> Result<(), Refusal> {
         self.known_tool(tool)?;
         self.switch_tool(by, tool, "disable", true).await
     }
 
     async fn switch_tool(
         &self,
-        by: &By,
+        by: &DecisionSource,
         tool: &ToolName,
         decision: &str,
         off: bool,
     ) -> Result<(), Refusal> {
-        let about = About::tool(&tool.server, &tool.tool);
+        let about = DecisionSubject::tool(&tool.server, &tool.tool);
         self.record_decision(by, about, json!({"decision": decision})).await?;
         let ToolName { server, tool } = tool.clone();
         self.decide(move |state| state.set_switch(&server, &tool, off).map(|_| ())).await

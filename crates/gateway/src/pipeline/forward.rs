@@ -2,7 +2,7 @@
 
 use domain::policy::{Allowed, Audience, unavailable_server};
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, Kept, Outcome, ProviderError, ToolProvider};
+use provider::{Call, CallContext, Outcome, ProviderError, RecordState, ToolProvider};
 use serde_json::json;
 
 pub(super) async fn forward(
@@ -22,7 +22,7 @@ pub(super) async fn forward(
                 .filter(for_caller)
                 .map(|warning| warning.text)
                 .collect();
-            Outcome::Replied { reply, warnings, kept: Kept::Committed }
+            Outcome::Replied { reply, warnings, kept: RecordState::Committed }
         }
         Err(error) => {
             let refusal = match &error {

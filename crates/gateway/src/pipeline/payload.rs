@@ -17,24 +17,24 @@ use crate::limits::INLINE_BYTES_MAX;
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
 /// A result as it is recorded.
-pub(super) struct Response {
+pub(super) struct RecordedResult {
     pub(super) payload: Payload,
     /// The result says of itself that it is an error.
     pub(super) is_error: bool,
 }
 
 /// The arguments of a call, with and without their secrets.
-pub(super) struct Arguments<'a> {
+pub(super) struct CallArguments<'a> {
     sent: &'a Object,
     /// None where there were no secrets.
     redacted: Option<Value>,
 }
 
-impl<'a> Arguments<'a> {
-    pub(super) fn of(settings: &Settings, sent: &'a Object) -> Arguments<'a> {
+impl<'a> CallArguments<'a> {
+    pub(super) fn of(settings: &Settings, sent: &'a Object) -> CallArguments<'a> {
         let mut value = sent.value().clone();
         let redacted = settings.redactor.value(&mut value).then_some(value);
-        Arguments { sent, redacted }
+        CallArguments { sent, redacted }
     }
 
     /// The members without their secrets, where there were any.
@@ -60,7 +60,7 @@ impl<'a> Arguments<'a> {
 
 /// The hash is that of the result without its secrets. Large results are read off the async
 /// threads.
-pub(super) async fn response(settings: &Settings, result: &Raw) -> Response {
+pub(super) async fn response(settings: &Settings, result: &Raw) -> RecordedResult {
     let (redactor, payloads) = (settings.redactor.clone(), settings.payloads);
     if result.get().len() <= INLINE_BYTES_MAX {
         return read(&redactor, payloads, result.get());
@@ -76,7 +76,7 @@ pub(crate) fn outside(settings: &Settings, text: Option<&RawValue>) -> Payload {
     text.map(read).unwrap_or_default()
 }
 
-fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> Response {
+fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     let bytes = text.len();
     if bytes > CANONICAL_BYTES_MAX {
         return read_large(redactor, payloads, text);
@@ -93,11 +93,11 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> Response {
         Payloads::Full => cut(text),
         Payloads::Redacted => cut(&value.to_string()),
     };
-    Response { payload: Payload { bytes, digest, kept, truncated }, is_error }
+    RecordedResult { payload: Payload { bytes, digest, kept, truncated }, is_error }
 }
 
 /// Too much to take apart: the beginning is kept, and the hash is that of the bytes.
-fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> Response {
+fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     let digest = Some(Digest::Exact(Hash::of(text.as_bytes())));
     let (kept, truncated) = match payloads {
         Payloads::None => (None, false),
@@ -108,7 +108,7 @@ fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> Response {
         }
     };
     let payload = Payload { bytes: text.len(), digest, kept, truncated };
-    Response { payload, is_error: is_error(text) }
+    RecordedResult { payload, is_error: is_error(text) }
 }
 
 fn is_error(result: &str) -> bool {
@@ -132,7 +132,7 @@ fn cut(text: &str) -> (Option<String>, bool) {
 mod tests {
     use super::*;
 
-    fn kept(payloads: Payloads, text: &str) -> Response {
+    fn kept(payloads: Payloads, text: &str) -> RecordedResult {
         read(&Redactor::builtin(), payloads, text)
     }
 

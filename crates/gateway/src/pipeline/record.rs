@@ -5,7 +5,7 @@ use std::time::Duration;
 use domain::policy::Allowed;
 use domain::tool::Class;
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, Kept, Outcome};
+use provider::{Call, CallContext, Outcome, RecordState};
 use store::{Ended, Entry, Kind, Payload, Receipted, Safe, Status, Store, StoreError};
 use tokio::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::span::CallSpan;
 
 /// A call, and what it is recorded with.
 #[derive(Clone, Copy)]
-pub(super) struct Asking<'a> {
+pub(super) struct RecordContext<'a> {
     pub(super) store: &'a Store,
     pub(super) call: &'a Call,
     pub(super) ctx: &'a CallContext,
@@ -26,7 +26,7 @@ pub(super) struct Asking<'a> {
 
 /// A call that has been started and must be ended.
 pub(super) struct Record<'a> {
-    asking: Asking<'a>,
+    context: RecordContext<'a>,
     class: Class,
     started: Instant,
 }
@@ -35,10 +35,10 @@ impl<'a> Record<'a> {
     /// A call that changes things may go on once this is done; one that reads need not wait for
     /// its start to be safe, only for its end.
     pub(super) async fn start(
-        asking: Asking<'a>,
+        context: RecordContext<'a>,
         allowed: &Allowed,
     ) -> Result<Record<'a>, StoreError> {
-        let Asking { store, call, ctx, snapshot } = asking;
+        let RecordContext { store, call, ctx, snapshot } = context;
         store.admits(allowed.effective)?;
         let started = statement::started(call, ctx, snapshot, Some(allowed));
         let started = Entry::Started(Box::new(started));
@@ -50,15 +50,15 @@ impl<'a> Record<'a> {
                 committed.await?;
             }
         }
-        Ok(Record { asking, class: allowed.effective, started })
+        Ok(Record { context, class: allowed.effective, started })
     }
 
     /// The outcome may leave the gate only after this; if it cannot be kept, it does not leave.
     pub(super) async fn end(self, outcome: Outcome, span: &mut CallSpan) -> Outcome {
-        let Asking { store, call, snapshot, .. } = self.asking;
+        let RecordContext { store, call, snapshot, .. } = self.context;
         let duration = self.started.elapsed();
         let ended = ended(call, snapshot.settings(), &outcome, duration).await;
-        tell(self.asking, &ended, span);
+        tell(self.context, &ended, span);
         let (metrics, server) = (snapshot.metrics(), snapshot.server(call));
         metrics.ended(server, self.class, ended.status, duration);
         let ended = Entry::Ended(Box::new(ended)).redacted(&snapshot.settings().redactor);
@@ -77,21 +77,29 @@ impl<'a> Record<'a> {
 }
 
 /// The ledger cannot take the call's start, so there is no call.
-pub(super) fn unmade(asking: Asking<'_>, error: &StoreError, span: &mut CallSpan) -> Outcome {
+pub(super) fn unmade(
+    context: RecordContext<'_>,
+    error: &StoreError,
+    span: &mut CallSpan,
+) -> Outcome {
     let refusal = unavailable("the call was not made", error);
-    count_refusal(asking.call, asking.snapshot, &refusal);
-    let told = Told {
+    count_refusal(context.call, context.snapshot, &refusal);
+    let told = CallSummary {
         status: Status::Blocked,
         code: Some(refusal.code.as_str()),
         duration: Duration::ZERO,
     };
-    told.tell(asking, span);
+    told.tell(context, span);
     Outcome::Refused(refusal)
 }
 
 /// A refused call leaves a record as well, and a receipt if the tool is known.
-pub(super) async fn refusal(asking: Asking<'_>, refusal: Refusal, span: &mut CallSpan) -> Outcome {
-    let Asking { store, call, ctx, snapshot } = asking;
+pub(super) async fn refusal(
+    context: RecordContext<'_>,
+    refusal: Refusal,
+    span: &mut CallSpan,
+) -> Outcome {
+    let RecordContext { store, call, ctx, snapshot } = context;
     let mut started = statement::started(call, ctx, snapshot, None);
     started.kind = Kind::PolicyDecision;
     let outcome = Outcome::Refused(refusal);
@@ -99,7 +107,7 @@ pub(super) async fn refusal(asking: Asking<'_>, refusal: Refusal, span: &mut Cal
     if snapshot.tool(call).is_none() {
         ended.receipt = Receipted::No;
     }
-    tell(asking, &ended, span);
+    tell(context, &ended, span);
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&snapshot.settings().redactor);
     let outcome = match store.append(entry).await {
@@ -153,7 +161,7 @@ async fn ended(call: &Call, settings: &Settings, outcome: &Outcome, duration: Du
 fn with_safety(outcome: Outcome, safe: Safe) -> Outcome {
     match (outcome, safe) {
         (Outcome::Replied { reply, warnings, .. }, Safe::Queued) => {
-            Outcome::Replied { reply, warnings, kept: Kept::Queued }
+            Outcome::Replied { reply, warnings, kept: RecordState::Queued }
         }
         (outcome, Safe::Committed | Safe::Queued) => outcome,
     }
@@ -164,21 +172,21 @@ fn unavailable(what: &str, error: &StoreError) -> Refusal {
 }
 
 /// What the log line and the span of a call say of its end; arguments never.
-struct Told<'a> {
+struct CallSummary<'a> {
     status: Status,
     code: Option<&'a str>,
     duration: Duration,
 }
 
-fn tell(asking: Asking<'_>, ended: &Ended, span: &mut CallSpan) {
+fn tell(context: RecordContext<'_>, ended: &Ended, span: &mut CallSpan) {
     let code = ended.error_code.as_deref();
-    Told { status: ended.status, code, duration: ended.duration }.tell(asking, span);
+    CallSummary { status: ended.status, code, duration: ended.duration }.tell(context, span);
 }
 
-impl Told<'_> {
+impl CallSummary<'_> {
     /// One line per call.
-    fn tell(&self, asking: Asking<'_>, span: &mut CallSpan) {
-        let Asking { call, ctx, snapshot, .. } = asking;
+    fn tell(&self, context: RecordContext<'_>, span: &mut CallSpan) {
+        let RecordContext { call, ctx, snapshot, .. } = context;
         let source = snapshot.source(call);
         span.recorded(source.as_deref(), self.status, self.code, self.duration);
         tracing::info!(

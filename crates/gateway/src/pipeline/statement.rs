@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use store::{Action, Agent, Kind, Started};
 
 use super::facts::Snapshot;
-use super::payload::Arguments;
+use super::payload::CallArguments;
 
 /// Where Claude Code puts the id of the tool use that a call stands for.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
@@ -35,7 +35,7 @@ pub(super) fn started(
     let effective = allowed.map(|allowed| allowed.effective);
     // A refused call is judged by what it would have been.
     let class = effective.or(hinted.max(stated.operation));
-    let arguments = Arguments::of(settings, &call.arguments);
+    let arguments = CallArguments::of(settings, &call.arguments);
     let (source, root) = (tool.map(|tool| &tool.source), snapshot.root());
     let target = target(call, source, root, call.arguments.members());
     // What the redactor hides in the arguments stands in no target either.

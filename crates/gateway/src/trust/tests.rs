@@ -6,30 +6,31 @@ use serde_json::{Value, json};
 
 use super::*;
 
-const OPEN: Terms = Terms { auto_approve: AutoApprove::None, quarantined: false };
+const OPEN: ApprovalTerms = ApprovalTerms { auto_approve: AutoApprove::None, quarantined: false };
 
-fn told(tools: &[Value]) -> Told {
+fn offer(tools: &[Value]) -> Offer {
     let tools = tools.iter().map(|tool| raw(tool.to_string())).collect();
-    Told { tools: Tools::Listed(tools), said: Said::default() }
+    Offer { tools: ToolList::New(tools), extras: Extras::default() }
 }
 
 fn tool(name: &str, description: &str) -> Value {
     json!({"name": name, "description": description})
 }
 
-fn compared(store: &Store, terms: Terms, told: Told, whose: Whose) -> Reviewed {
+fn compared(store: &Store, terms: ApprovalTerms, offer: Offer, scope: ListScope) -> Review {
     let terms = Arc::new(ArcSwap::from_pointee(terms));
     let store = store.clone();
     let source = Source::Mcp("s".into());
-    let reviewer = Reviewer { store, server: "s".into(), source, terms, unkept: Arc::default() };
-    reviewer.compare(told, whose)
+    let reviewer =
+        Reviewer { store, server: "s".into(), source, terms, unsaved_baseline: Arc::default() };
+    reviewer.compare(offer, scope)
 }
 
-fn shared(store: &Store, terms: Terms, told: Told) -> Reviewed {
-    compared(store, terms, told, Whose::Shared)
+fn shared(store: &Store, terms: ApprovalTerms, offer: Offer) -> Review {
+    compared(store, terms, offer, ListScope::Shared)
 }
 
-fn approvals(reviewed: &Reviewed) -> Vec<(String, Approval)> {
+fn approvals(reviewed: &Review) -> Vec<(String, Approval)> {
     let tools = reviewed.listing.tools().iter();
     tools.map(|tool| (tool.name.clone(), reviewed.listing.approval(&tool.name).unwrap())).collect()
 }
@@ -53,26 +54,26 @@ fn approve_all(store: &Store) {
 fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
     let store = Store::nowhere();
     let (old, new) = (tool("a", "old"), tool("b", "new"));
-    let first = shared(&store, OPEN, told(std::slice::from_ref(&old)));
+    let first = shared(&store, OPEN, offer(std::slice::from_ref(&old)));
     assert_eq!(approvals(&first), [("a".to_owned(), Approval::Approved)]);
     let changed = [tool("a", "another"), new.clone()];
-    let second = shared(&store, OPEN, told(&changed));
+    let second = shared(&store, OPEN, offer(&changed));
     let pending = ["a", "b"].map(|name| (name.to_owned(), Approval::Pending));
     assert_eq!(approvals(&second), pending);
     assert_eq!(waiting(&store), ["tool a", "tool b"]);
     // Back to what was approved: nothing waits of that one any more.
-    shared(&store, OPEN, told(&[old, new.clone()]));
+    shared(&store, OPEN, offer(&[old, new.clone()]));
     assert_eq!(waiting(&store), ["tool b"]);
     approve_all(&store);
-    let third = shared(&store, OPEN, told(&[new]));
+    let third = shared(&store, OPEN, offer(&[new]));
     assert_eq!(approvals(&third), [("b".to_owned(), Approval::Approved)]);
 }
 
 #[test]
 fn nothing_of_a_server_in_quarantine_is_taken_as_approved() {
     let store = Store::nowhere();
-    let quarantined = Terms { auto_approve: AutoApprove::All, quarantined: true };
-    let reviewed = shared(&store, quarantined, told(&[tool("a", "text")]));
+    let quarantined = ApprovalTerms { auto_approve: AutoApprove::All, quarantined: true };
+    let reviewed = shared(&store, quarantined, offer(&[tool("a", "text")]));
     assert_eq!(approvals(&reviewed), [("a".to_owned(), Approval::Pending)]);
     assert!(!store.state().server("s").unwrap().is_some_and(|server| server.has_baseline));
 }
@@ -85,9 +86,9 @@ fn auto_approve_accepts_what_it_says() {
         (AutoApprove::All, [Approval::Approved, Approval::Approved]),
     ] {
         let store = Store::nowhere();
-        shared(&store, OPEN, told(&[tool("a", "old")]));
-        let terms = Terms { auto_approve, ..OPEN };
-        let reviewed = shared(&store, terms, told(&[tool("a", "another"), tool("b", "new")]));
+        shared(&store, OPEN, offer(&[tool("a", "old")]));
+        let terms = ApprovalTerms { auto_approve, ..OPEN };
+        let reviewed = shared(&store, terms, offer(&[tool("a", "another"), tool("b", "new")]));
         let found: Vec<Approval> = approvals(&reviewed).into_iter().map(|(_, a)| a).collect();
         assert_eq!(found, expected, "{auto_approve:?}");
     }
@@ -96,16 +97,21 @@ fn auto_approve_accepts_what_it_says() {
 #[test]
 fn instructions_prompts_and_templates_are_reviewed_like_tools() {
     let store = Store::nowhere();
-    let saying = |instructions: &str, prompt: &str, template: &str| Told {
-        tools: Tools::Listed(Vec::new()),
-        said: Said {
+    let saying = |instructions: &str, prompt: &str, template: &str| Offer {
+        tools: ToolList::New(Vec::new()),
+        extras: Extras {
             instructions: Some(instructions.to_owned()),
-            others: vec![
-                (ItemKind::Prompt, vec![raw(tool("p", prompt).to_string())]),
-                (
-                    ItemKind::Template,
-                    vec![raw(json!({"uriTemplate": "file:///{x}", "name": template}).to_string())],
-                ),
+            lists: vec![
+                ItemList {
+                    kind: ItemKind::Prompt,
+                    items: vec![raw(tool("p", prompt).to_string())],
+                },
+                ItemList {
+                    kind: ItemKind::Template,
+                    items: vec![raw(
+                        json!({"uriTemplate": "file:///{x}", "name": template}).to_string()
+                    )],
+                },
             ],
         },
     };
@@ -119,7 +125,7 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
     assert_eq!(third.instructions.as_deref(), Some("be cruel"));
     assert!(waiting(&store).is_empty());
     // A list that could not be had says nothing of what is gone.
-    shared(&store, OPEN, Told { tools: Tools::Listed(Vec::new()), said: Said::default() });
+    shared(&store, OPEN, Offer { tools: ToolList::New(Vec::new()), extras: Extras::default() });
     let listed = |kind: &str| {
         let items = store.state().items("s").unwrap();
         items.iter().any(|item| item.kind == kind && item.listed)
@@ -130,9 +136,9 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
 #[test]
 fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
     let store = Store::nowhere();
-    shared(&store, OPEN, told(&[tool("a", "text"), tool("b", "text")]));
-    let own = told(&[tool("a", "text"), tool("c", "for one")]);
-    let reviewed = compared(&store, OPEN, own, Whose::Own);
+    shared(&store, OPEN, offer(&[tool("a", "text"), tool("b", "text")]));
+    let own = offer(&[tool("a", "text"), tool("c", "for one")]);
+    let reviewed = compared(&store, OPEN, own, ListScope::Own);
     let found = [("a", Approval::Approved), ("c", Approval::Pending)];
     assert_eq!(approvals(&reviewed), found.map(|(name, approval)| (name.to_owned(), approval)));
     assert_eq!(waiting(&store), ["tool c"]);
@@ -142,8 +148,8 @@ fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
 #[test]
 fn a_server_that_is_not_started_shows_what_it_listed_last() {
     let store = Store::nowhere();
-    shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "text")]));
-    shared(&store, OPEN, told(&[tool("b", "text"), tool("a", "another")]));
+    shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "text")]));
+    shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "another")]));
     let found = [("a", Approval::Pending), ("b", Approval::Approved)];
     let remembered = remembered(&store, "s", &Source::Mcp("s".into()));
     assert_eq!(approvals(&remembered), found.map(|(name, approval)| (name.to_owned(), approval)));

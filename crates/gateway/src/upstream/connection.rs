@@ -19,13 +19,13 @@ use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::trust::Others;
-use crate::upstream::endpoint::{Endpoint, expand};
+use crate::spec::{Endpoint, expand};
+use crate::trust::ItemList;
 
 pub(super) struct Connection {
     pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
-    attached: Attached,
+    attached: Attachment,
 }
 
 /// Asks for the tools again, without keeping the connection.
@@ -39,7 +39,7 @@ const OTHERS: [(ItemKind, List); 2] =
     [(ItemKind::Prompt, List::Prompts), (ItemKind::Template, List::ResourceTemplates)];
 
 /// What lives and dies with the connection.
-enum Attached {
+enum Attachment {
     Process(Box<Process>, StderrTail),
     Task(JoinHandle<()>),
     Nothing,
@@ -90,19 +90,19 @@ fn connect(
     endpoint: &Endpoint,
     service: Arc<dyn Service>,
     stderr: &StderrTail,
-) -> Result<(Peer, Attached), String> {
+) -> Result<(Peer, Attachment), String> {
     match endpoint {
         Endpoint::Stdio(command) => {
             let spec = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
-            Ok((peer, Attached::Process(Box::new(process), stderr.clone())))
+            Ok((peer, Attachment::Process(Box::new(process), stderr.clone())))
         }
         Endpoint::Http { url, headers } => {
             let peer = mcp::http::client::connect(http_endpoint(url, headers)?, service)
                 .map_err(|error| error.to_string())?;
-            Ok((peer, Attached::Nothing))
+            Ok((peer, Attachment::Nothing))
         }
         Endpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
         Endpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
@@ -111,7 +111,7 @@ fn connect(
             let (reader, writer) = tokio::io::split(theirs);
             let serving = tokio::spawn(make().serve(reader, writer));
             let (reader, writer) = tokio::io::split(ours);
-            Ok((lines::connect(reader, writer, service), Attached::Task(serving)))
+            Ok((lines::connect(reader, writer, service), Attachment::Task(serving)))
         }
     }
 }
@@ -136,11 +136,11 @@ impl Lister {
 
     /// What else is approved piece by piece. A list that cannot be had costs nobody the tools: it is
     /// left out, and what was known of it holds.
-    pub(super) async fn others(&self, timeout: Duration) -> Others {
-        let mut others = Others::new();
+    pub(super) async fn others(&self, timeout: Duration) -> Vec<ItemList> {
+        let mut others = Vec::new();
         for (kind, list) in OTHERS {
             match self.list(list, timeout).await {
-                Ok(items) => others.push((kind, items)),
+                Ok(items) => others.push(ItemList { kind, items }),
                 Err(reason) => tracing::warn!(reason, "a list of the server"),
             }
         }
@@ -183,17 +183,17 @@ impl Connection {
     }
 }
 
-impl Attached {
+impl Attachment {
     async fn ended(&mut self) {
         match self {
-            Attached::Process(process, _) => process.ended().await,
-            Attached::Task(_) | Attached::Nothing => std::future::pending().await,
+            Attachment::Process(process, _) => process.ended().await,
+            Attachment::Task(_) | Attachment::Nothing => std::future::pending().await,
         }
     }
 
     /// Why the connection is gone; a child's exit status and last words say more than an EOF.
     async fn reason(&mut self, reason: String) -> String {
-        let Attached::Process(process, stderr) = self else {
+        let Attachment::Process(process, stderr) = self else {
             return reason;
         };
         let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
@@ -207,9 +207,9 @@ impl Attached {
     async fn close(self, peer: &Peer) {
         peer.close("the gate closed the connection");
         match self {
-            Attached::Process(process, _) => process.end().await,
-            Attached::Task(task) => task.abort(),
-            Attached::Nothing => {}
+            Attachment::Process(process, _) => process.end().await,
+            Attachment::Task(task) => task.abort(),
+            Attachment::Nothing => {}
         }
     }
 }

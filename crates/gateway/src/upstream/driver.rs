@@ -2,29 +2,27 @@
 
 use std::sync::Arc;
 
-use arc_swap::ArcSwapOption;
-use domain::catalog::{Misnamed, Server};
+use arc_swap::{ArcSwap, ArcSwapOption};
+use domain::catalog::{Listing, Misnamed, Server};
 use domain::config::Start;
 use domain::policy::ServerRules;
 use domain::upstream::{Effect, Event, Machine, State};
 use mcp::child::StderrTail;
-use mcp::message::Raw;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
-use crate::trust::{Reviewed, Reviewer, Said, Terms, Told, Tools, Whose};
-use crate::upstream::endpoint::ServerSpec;
-use crate::upstream::kept::{Kept, Listed};
+use crate::catalogs::Publisher;
+use crate::spec::ServerSpec;
+use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, ToolList};
+use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
-use crate::upstream::{Context, Live};
 use crate::{Settings, limits};
 
-pub(crate) enum Command {
+pub(crate) enum DriverCommand {
     /// Somebody needs the server: a lazy one starts now.
-    Wanted,
-    ListChanged,
+    Start,
     Restart,
     /// What people decided may have changed; answered when it is in effect.
     Decided(Box<ServerSpec>, oneshot::Sender<()>),
@@ -34,9 +32,10 @@ pub(crate) enum Command {
 }
 
 /// What the driver shares with the handle that others hold.
-pub(super) struct Shared {
-    pub(super) context: Context,
-    pub(super) live: Arc<ArcSwapOption<Live>>,
+pub(super) struct Wiring {
+    pub(super) publisher: Publisher,
+    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
     pub(super) own: Arc<OwnConnections>,
     pub(super) state: watch::Sender<State>,
     pub(super) stderr: StderrTail,
@@ -46,33 +45,35 @@ pub(super) struct Shared {
 pub(super) struct Driver {
     spec: ServerSpec,
     rules: Arc<ServerRules>,
-    shared: Shared,
+    wiring: Wiring,
     /// Started for an inspection, whatever the rules say.
     inspected: bool,
-    commands: mpsc::WeakSender<Command>,
+    /// The gate's end of every connection that it makes.
+    side: Arc<SharedSide>,
     machine: Machine,
-    reviewed: Reviewed,
-    /// What was reviewed with it; none where it was not told on a connection.
-    said: Option<Said>,
+    review: Review,
+    /// The extras that were reviewed with it; none where it did not come on a connection.
+    extras: Option<Extras>,
     /// What was told of names in the config.
     misnamed: Vec<Misnamed>,
-    connection: Option<Kept>,
-    attempt: Option<JoinHandle<Attempt>>,
+    link: Option<ServerLink>,
+    attempt: Option<JoinHandle<ConnectResult>>,
     /// The list that was asked for again; it may take its time.
-    relisting: Option<JoinHandle<Result<Listed, String>>>,
+    relisting: Option<JoinHandle<Result<ServerLists, String>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
     sweep_at: Instant,
 }
 
-/// A connection with what it listed, or why there is none.
-type Attempt = Result<(Kept, Listed), String>;
+/// A link with what the server listed on it, or why there is none.
+type ConnectResult = Result<(ServerLink, ServerLists), String>;
 
 /// What the driver waits for.
-enum Happening {
-    Command(Option<Command>),
-    Attempt(Box<Attempt>),
-    Relisted(Result<Listed, String>),
+enum Wakeup {
+    Command(Option<DriverCommand>),
+    ListChanged,
+    Attempt(Box<ConnectResult>),
+    Relisted(Result<ServerLists, String>),
     Lost(String),
     RetryDue,
     RelistDue,
@@ -80,22 +81,18 @@ enum Happening {
 }
 
 impl Driver {
-    pub(super) fn new(
-        spec: ServerSpec,
-        shared: Shared,
-        commands: mpsc::WeakSender<Command>,
-    ) -> Driver {
+    pub(super) fn new(spec: ServerSpec, wiring: Wiring, known: Arc<Listing>) -> Driver {
         Driver {
-            reviewed: Reviewed { listing: shared.context.known.clone(), ..Reviewed::default() },
-            said: None,
+            review: Review { listing: known, ..Review::default() },
+            extras: None,
             misnamed: Vec::new(),
             inspected: false,
             rules: Arc::new(spec.rules.clone()),
             spec,
-            shared,
-            commands,
+            wiring,
+            side: Arc::default(),
             machine: Machine::default(),
-            connection: None,
+            link: None,
             attempt: None,
             relisting: None,
             retry_at: None,
@@ -104,60 +101,60 @@ impl Driver {
         }
     }
 
-    pub(super) fn spawn(mut self, receiver: mpsc::Receiver<Command>) -> JoinHandle<()> {
+    pub(super) fn spawn(mut self, receiver: mpsc::Receiver<DriverCommand>) -> JoinHandle<()> {
         self.publish();
         tokio::spawn(self.run(receiver))
     }
 
-    async fn run(mut self, mut receiver: mpsc::Receiver<Command>) {
+    async fn run(mut self, mut receiver: mpsc::Receiver<DriverCommand>) {
         if !self.spec.may_start() {
-            self.reviewed = self.shared.reviewer.remembered().await;
+            self.review = self.wiring.reviewer.remembered().await;
             self.publish();
         } else if self.is_eager() {
             self.feed(Event::Start).await;
         }
         while *self.machine.state() != State::Stopped {
-            let happening = self.next(&mut receiver).await;
-            if let Some(event) = self.event(happening).await {
+            let wakeup = self.next(&mut receiver).await;
+            if let Some(event) = self.event(wakeup).await {
                 self.feed(event).await;
             }
         }
     }
 
-    async fn event(&mut self, happening: Happening) -> Option<Event> {
-        match happening {
-            Happening::Command(Some(command)) => self.command(command).await,
-            Happening::Command(None) => Some(Event::Stop),
-            Happening::RelistDue => {
-                self.relist();
-                None
-            }
-            Happening::Relisted(listed) => self.relisted(listed).await,
-            Happening::SweepDue => {
-                self.sweep_at = Instant::now() + limits::OWN_CONNECTION_IDLE;
-                self.shared.own.sweep().await;
-                None
-            }
-            Happening::Attempt(attempt) => Some(match *attempt {
-                Ok((connection, listed)) => self.adopt(connection, listed).await,
-                Err(reason) => failed(reason),
-            }),
-            Happening::Lost(reason) => Some(failed(reason)),
-            Happening::RetryDue => Some(Event::RetryDue),
-        }
-    }
-
-    async fn command(&mut self, command: Command) -> Option<Event> {
-        match command {
-            Command::Wanted | Command::Restart if !self.may_run() => None,
-            Command::Wanted => Some(Event::Start),
-            Command::ListChanged => {
+    async fn event(&mut self, wakeup: Wakeup) -> Option<Event> {
+        match wakeup {
+            Wakeup::Command(Some(command)) => self.command(command).await,
+            Wakeup::Command(None) => Some(Event::Stop),
+            Wakeup::ListChanged => {
                 // Changes without end must not put it off without end.
                 let soon = Instant::now() + limits::RELIST_PAUSE;
                 self.relist_at = Some(self.relist_at.map_or(soon, |at| at.min(soon)));
                 None
             }
-            Command::Decided(spec, done) => {
+            Wakeup::RelistDue => {
+                self.relist();
+                None
+            }
+            Wakeup::Relisted(listed) => self.relisted(listed).await,
+            Wakeup::SweepDue => {
+                self.sweep_at = Instant::now() + limits::OWN_CONNECTION_IDLE;
+                self.wiring.own.sweep().await;
+                None
+            }
+            Wakeup::Attempt(attempt) => Some(match *attempt {
+                Ok((link, lists)) => self.adopt(link, lists).await,
+                Err(reason) => failed(reason),
+            }),
+            Wakeup::Lost(reason) => Some(failed(reason)),
+            Wakeup::RetryDue => Some(Event::RetryDue),
+        }
+    }
+
+    async fn command(&mut self, command: DriverCommand) -> Option<Event> {
+        match command {
+            DriverCommand::Start | DriverCommand::Restart if !self.may_run() => None,
+            DriverCommand::Start => Some(Event::Start),
+            DriverCommand::Decided(spec, done) => {
                 self.rules = Arc::new(spec.rules.clone());
                 self.spec = *spec;
                 self.review_again().await;
@@ -165,38 +162,39 @@ impl Driver {
                 let _ = done.send(());
                 None
             }
-            Command::Inspect => {
+            DriverCommand::Inspect => {
                 self.inspected |= !self.spec.may_start();
                 Some(Event::Restart)
             }
-            Command::Restart => Some(Event::Restart),
-            Command::Stop => Some(Event::Stop),
+            DriverCommand::Restart => Some(Event::Restart),
+            DriverCommand::Stop => Some(Event::Stop),
         }
     }
 
-    async fn next(&mut self, receiver: &mut mpsc::Receiver<Command>) -> Happening {
+    async fn next(&mut self, receiver: &mut mpsc::Receiver<DriverCommand>) -> Wakeup {
         let (retry_at, sweep_at) = (self.retry_at, self.sweep_at);
         let relist_at = self.relist_at.filter(|_| self.relisting.is_none());
         tokio::select! {
-            command = receiver.recv() => Happening::Command(command),
+            command = receiver.recv() => Wakeup::Command(command),
+            () = self.side.list_changed.notified() => Wakeup::ListChanged,
             attempt = finished(&mut self.attempt) => {
                 self.attempt = None;
-                Happening::Attempt(Box::new(attempt))
+                Wakeup::Attempt(Box::new(attempt))
             }
             listed = finished(&mut self.relisting) => {
                 self.relisting = None;
-                Happening::Relisted(listed)
+                Wakeup::Relisted(listed)
             }
-            reason = lost(&mut self.connection) => Happening::Lost(reason),
+            reason = lost(&mut self.link) => Wakeup::Lost(reason),
             () = due(retry_at) => {
                 self.retry_at = None;
-                Happening::RetryDue
+                Wakeup::RetryDue
             }
             () = due(relist_at) => {
                 self.relist_at = None;
-                Happening::RelistDue
+                Wakeup::RelistDue
             }
-            () = due(Some(sweep_at)) => Happening::SweepDue,
+            () = due(Some(sweep_at)) => Wakeup::SweepDue,
         }
     }
 
@@ -213,40 +211,38 @@ impl Driver {
 
     fn connect(&mut self) {
         let endpoint = self.spec.endpoint.clone();
-        let stderr = self.shared.stderr.clone();
-        let service = Arc::new(SharedSide { commands: self.commands.clone() });
+        let stderr = self.wiring.stderr.clone();
+        let service = self.side.clone();
         let timeout = self.settings().connect_timeout;
-        self.attempt =
-            Some(tokio::spawn(
-                async move { Kept::open(&endpoint, service, &stderr, timeout).await },
-            ));
+        self.attempt = Some(tokio::spawn(async move {
+            ServerLink::open(&endpoint, service, &stderr, timeout).await
+        }));
     }
 
-    async fn adopt(&mut self, connection: Kept, (tools, others): Listed) -> Event {
-        let said = Said { instructions: connection.instructions(), others };
-        self.list(tools, said).await;
-        self.shared.live.store(Some(Arc::new(connection.live())));
-        self.connection = Some(connection);
+    async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> Event {
+        self.take(lists, link.instructions()).await;
+        self.wiring.link.store(Some(Arc::new(link.handle())));
+        self.link = Some(link);
         self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
         Event::Connected
     }
 
     fn relist(&mut self) {
         let timeout = self.settings().connect_timeout;
-        self.relisting = self.connection.as_ref().map(|connection| {
-            let live = connection.live();
-            tokio::spawn(async move { live.list(timeout).await })
+        self.relisting = self.link.as_ref().map(|link| {
+            let handle = link.handle();
+            tokio::spawn(async move { handle.list(timeout).await })
         });
     }
 
-    async fn relisted(&mut self, listed: Result<Listed, String>) -> Option<Event> {
-        let connection = self.connection.as_mut()?;
-        let (tools, others) = match listed {
-            Ok(listed) => listed,
-            Err(reason) => return Some(failed(connection.reason(reason).await)),
+    async fn relisted(&mut self, listed: Result<ServerLists, String>) -> Option<Event> {
+        let link = self.link.as_mut()?;
+        let lists = match listed {
+            Ok(lists) => lists,
+            Err(reason) => return Some(failed(link.reason(reason).await)),
         };
-        let said = Said { instructions: connection.instructions(), others };
-        self.list(tools, said).await;
+        let instructions = link.instructions();
+        self.take(lists, instructions).await;
         // A change that was told in the meantime stays due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
@@ -254,47 +250,50 @@ impl Driver {
         None
     }
 
-    async fn list(&mut self, tools: Vec<Raw>, said: Said) {
-        let is_known = self.reviewed.listing.is_of(&tools);
-        // What was told was reviewed when it came, and again whenever somebody decided something.
-        if is_known && self.reviewed.is_kept && self.said.as_ref() == Some(&said) {
+    /// Reviews what the server offers now.
+    async fn take(&mut self, lists: ServerLists, instructions: Option<String>) {
+        let ServerLists { tools, others } = lists;
+        let extras = Extras { instructions, lists: others };
+        let is_known = self.review.listing.is_of(&tools);
+        // It was reviewed when it came, and again whenever somebody decided something.
+        if is_known && self.review.is_kept && self.extras.as_ref() == Some(&extras) {
             return;
         }
-        self.said = Some(said.clone());
+        self.extras = Some(extras.clone());
         let tools = if is_known {
-            Tools::Same(self.reviewed.listing.clone())
+            ToolList::Same(self.review.listing.clone())
         } else {
-            Tools::Listed(tools)
+            ToolList::New(tools)
         };
-        let told = Told { tools, said };
-        self.reviewed = self.shared.reviewer.review(told, Whose::Shared).await;
+        let offer = Offer { tools, extras };
+        self.review = self.wiring.reviewer.review(offer, ListScope::Shared).await;
     }
 
     /// Somebody decided something about the server or what it lists.
     async fn review_again(&mut self) {
-        let Shared { context, reviewer, .. } = &self.shared;
-        reviewer.set_terms(Terms::of(&self.spec));
-        self.reviewed = match self.connection {
+        let Wiring { publisher, reviewer, .. } = &self.wiring;
+        reviewer.set_terms(ApprovalTerms::of(&self.spec));
+        self.review = match self.link {
             Some(_) => {
-                let tools = Tools::Again(self.reviewed.listing.clone());
-                let told = Told { tools, said: self.said.clone().unwrap_or_default() };
-                reviewer.review(told, Whose::Shared).await
+                let tools = ToolList::Again(self.review.listing.clone());
+                let offer = Offer { tools, extras: self.extras.clone().unwrap_or_default() };
+                reviewer.review(offer, ListScope::Shared).await
             }
             None => {
-                self.said = None;
+                self.extras = None;
                 reviewer.remembered().await
             }
         };
-        for (session, listing) in context.registry.own_lists_of(&self.spec.name) {
-            let told = Told { tools: Tools::Again(listing.clone()), said: Said::default() };
-            let (claim, server) = (context.claim, &self.spec.name);
-            let reviewed = reviewer.review(told, Whose::Own).await.listing;
-            context.registry.review_own(claim, &session, server, (&listing, reviewed));
+        for own in publisher.own_lists() {
+            let tools = ToolList::Again(own.listing.clone());
+            let offer = Offer { tools, extras: Extras::default() };
+            let review = reviewer.review(offer, ListScope::Own).await;
+            publisher.review_own(&own, review.listing);
         }
     }
 
     async fn disconnect(&mut self) {
-        self.shared.live.store(None);
+        self.wiring.link.store(None);
         self.relist_at = None;
         if let Some(attempt) = self.attempt.take() {
             // Dropping the attempt ends the child that it may have started.
@@ -303,10 +302,10 @@ impl Driver {
         if let Some(relisting) = self.relisting.take() {
             relisting.abort();
         }
-        if let Some(connection) = self.connection.take() {
-            connection.close().await;
+        if let Some(link) = self.link.take() {
+            link.close().await;
         }
-        self.shared.own.close_all().await;
+        self.wiring.own.close_all().await;
     }
 
     fn publish(&mut self) {
@@ -320,7 +319,7 @@ impl Driver {
             // Shown, and never started: nobody has to wait for it.
             State::Stopped
         };
-        if *self.shared.state.borrow() != state {
+        if *self.wiring.state.borrow() != state {
             self.log(&state);
         }
         let server = Server::new(
@@ -328,14 +327,13 @@ impl Driver {
             self.spec.endpoint.transport(),
             self.rules.clone(),
             state.clone(),
-            self.reviewed.listing.clone(),
+            self.review.listing.clone(),
         )
-        .with_instructions(self.reviewed.instructions.clone())
+        .with_instructions(self.review.instructions.clone())
         .with_names(self.spec.endpoint.names());
         self.tell_misnamed(server.misnamed());
-        let context = &self.shared.context;
-        context.registry.publish(context.claim, server);
-        self.shared.state.send_replace(state);
+        self.wiring.publisher.publish(server);
+        self.wiring.state.send_replace(state);
     }
 
     fn tell_misnamed(&mut self, misnamed: Vec<Misnamed>) {
@@ -350,18 +348,18 @@ impl Driver {
     }
 
     fn is_eager(&self) -> bool {
-        self.spec.keeping.start == Start::Eager
+        self.spec.connection.start == Start::Eager
     }
 
     fn settings(&self) -> Arc<Settings> {
-        self.shared.context.settings.load_full()
+        self.wiring.settings.load_full()
     }
 
     fn log(&self, state: &State) {
         let server = &self.spec.name;
         match state {
             State::Ready => {
-                tracing::info!(%server, tools = self.reviewed.listing.tools().len(), "connected")
+                tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
             }
             State::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
             State::Idle | State::Connecting | State::Stopped => {}
@@ -381,9 +379,9 @@ async fn finished<T>(task: &mut Option<JoinHandle<Result<T, String>>>) -> Result
     }
 }
 
-async fn lost(connection: &mut Option<Kept>) -> String {
-    match connection {
-        Some(connection) => connection.lost().await,
+async fn lost(link: &mut Option<ServerLink>) -> String {
+    match link {
+        Some(link) => link.lost().await,
         None => std::future::pending().await,
     }
 }

@@ -18,32 +18,34 @@ use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-pub(super) use list::Publisher;
-
+use crate::catalogs::Publisher;
+use crate::spec::{Endpoint, ServerSpec};
+use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
-use crate::upstream::endpoint::{Endpoint, ServerSpec};
 use crate::upstream::own::list::Keeper;
-use crate::upstream::server_side::{ASKABLE, ClientSide};
+use crate::upstream::server_side::{CLIENT_QUESTIONS, ClientQuestion, ClientSide};
 use crate::{Settings, limits};
 
 pub(super) struct OwnConnections {
+    server: Arc<str>,
     endpoint: Endpoint,
     sharing: Sharing,
     stderr: StderrTail,
     settings: Arc<ArcSwap<Settings>>,
     publisher: Publisher,
-    by_session: Mutex<HashMap<Arc<str>, Arc<Own>>>,
+    reviewer: Reviewer,
+    by_session: Mutex<HashMap<Arc<str>, Arc<OwnConnection>>>,
 }
 
-pub(super) struct Own {
+pub(super) struct OwnConnection {
     pub(super) side: Arc<ClientSide>,
-    opened: OnceCell<Opened>,
+    opened: OnceCell<OpenConnection>,
     /// When it could not be opened, and why.
     failed: OnceLock<(Instant, String)>,
     last_used: Mutex<Instant>,
 }
 
-struct Opened {
+struct OpenConnection {
     connection: Connection,
     /// Keeps its list up to date as long as the connection is kept.
     _keeping: AbortOnDropHandle<()>,
@@ -55,13 +57,16 @@ impl OwnConnections {
         stderr: StderrTail,
         settings: Arc<ArcSwap<Settings>>,
         publisher: Publisher,
+        reviewer: Reviewer,
     ) -> OwnConnections {
         OwnConnections {
+            server: spec.name.clone(),
             endpoint: spec.endpoint.clone(),
-            sharing: spec.keeping.sharing,
+            sharing: spec.connection.sharing,
             stderr,
             settings,
             publisher,
+            reviewer,
             by_session: Mutex::default(),
         }
     }
@@ -75,7 +80,7 @@ impl OwnConnections {
         &self,
         session: Option<&Arc<str>>,
         ctx: &CallContext,
-    ) -> Result<Option<Arc<Own>>, ProviderError> {
+    ) -> Result<Option<Arc<OwnConnection>>, ProviderError> {
         let (Some(session), Some(capabilities)) = (session, self.wanted(ctx)) else {
             return Ok(None);
         };
@@ -94,10 +99,10 @@ impl OwnConnections {
     async fn attempt(
         &self,
         session: &Arc<str>,
-        own: &Own,
+        own: &OwnConnection,
         capabilities: Raw,
         ctx: &CallContext,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenConnection, String> {
         if let Some((_, reason)) = own.failed.get() {
             return Err(reason.clone());
         }
@@ -115,7 +120,7 @@ impl OwnConnections {
         side: Arc<ClientSide>,
         capabilities: Raw,
         timeout: Duration,
-    ) -> Result<Opened, String> {
+    ) -> Result<OpenConnection, String> {
         let opening = Opening {
             endpoint: &self.endpoint,
             service: side.clone(),
@@ -125,7 +130,9 @@ impl OwnConnections {
         };
         let (connection, tools) = opening.open_and_list().await?;
         let keeper = Keeper {
+            server: self.server.clone(),
             publisher: self.publisher.clone(),
+            reviewer: self.reviewer.clone(),
             session: session.clone(),
             side,
             lister: connection.lister(),
@@ -133,7 +140,7 @@ impl OwnConnections {
         };
         keeper.publish(tools).await;
         let keeping = AbortOnDropHandle::new(tokio::spawn(keeper.keep()));
-        Ok(Opened { connection, _keeping: keeping })
+        Ok(OpenConnection { connection, _keeping: keeping })
     }
 
     /// The capabilities to declare on a connection of the client's own; none: the shared one does.
@@ -148,7 +155,7 @@ impl OwnConnections {
         }
     }
 
-    fn entry(&self, session: &Arc<str>) -> Result<Arc<Own>, ProviderError> {
+    fn entry(&self, session: &Arc<str>) -> Result<Arc<OwnConnection>, ProviderError> {
         let mut by_session = self.lock();
         // One that ended since is opened anew, as the shared one would be.
         by_session.retain(|_, own| !own.is_spent());
@@ -160,7 +167,7 @@ impl OwnConnections {
             return Err(ProviderError::Unavailable(message));
         }
         let own = by_session.entry(session.clone()).or_insert_with(|| {
-            Arc::new(Own {
+            Arc::new(OwnConnection {
                 side: Arc::default(),
                 opened: OnceCell::new(),
                 failed: OnceLock::new(),
@@ -179,27 +186,27 @@ impl OwnConnections {
 
     /// Closes what nobody used for a while.
     pub(super) async fn sweep(&self) {
-        let idle: Vec<Arc<Own>> = {
+        let idle: Vec<Arc<OwnConnection>> = {
             let mut by_session = self.lock();
             let (idle, used) = by_session.drain().partition(|(_, own)| own.is_idle());
             *by_session = used;
-            let idle: HashMap<Arc<str>, Arc<Own>> = idle;
+            let idle: HashMap<Arc<str>, Arc<OwnConnection>> = idle;
             idle.into_values().collect()
         };
         close(idle).await;
     }
 
     pub(super) async fn close_all(&self) {
-        let all: Vec<Arc<Own>> = self.lock().drain().map(|(_, own)| own).collect();
+        let all: Vec<Arc<OwnConnection>> = self.lock().drain().map(|(_, own)| own).collect();
         close(all).await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<Own>>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Arc<str>, Arc<OwnConnection>>> {
         self.by_session.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Own {
+impl OwnConnection {
     pub(super) fn peer(&self) -> Result<mcp::Peer, ProviderError> {
         let opened = self.opened.get();
         opened
@@ -223,7 +230,7 @@ impl Own {
 /// What the client declared that a server may ask of it.
 fn declared(ctx: &CallContext) -> Members<'static> {
     let mut declared = Members::default();
-    for (name, _) in ASKABLE {
+    for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
         let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
         if let Some(json) = capability {
             declared.set(name, json);
@@ -233,7 +240,7 @@ fn declared(ctx: &CallContext) -> Members<'static> {
 }
 
 /// Ends each connection that is no longer used by a call; one that is ends with that call.
-async fn close(owns: impl IntoIterator<Item = Arc<Own>>) {
+async fn close(owns: impl IntoIterator<Item = Arc<OwnConnection>>) {
     for own in owns {
         if let Some(own) = Arc::into_inner(own)
             && let Some(opened) = own.opened.into_inner()

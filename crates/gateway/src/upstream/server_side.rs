@@ -10,16 +10,20 @@ use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Incoming, Peer, RequestError, Service};
 use provider::{AskClient, CallContext};
-use tokio::sync::{Notify, mpsc};
+use tokio::sync::Notify;
 
 use crate::limits;
-use crate::upstream::driver::Command;
 
-/// What a server asks of clients: each is a capability that a client declares.
-pub(super) const ASKABLE: [(&str, &str); 3] = [
-    ("sampling", "sampling/createMessage"),
-    ("elicitation", "elicitation/create"),
-    ("roots", "roots/list"),
+/// A request that a server makes of clients which declare the capability for it.
+pub(super) struct ClientQuestion {
+    pub(super) capability: &'static str,
+    method: &'static str,
+}
+
+pub(super) const CLIENT_QUESTIONS: [ClientQuestion; 3] = [
+    ClientQuestion { capability: "sampling", method: "sampling/createMessage" },
+    ClientQuestion { capability: "elicitation", method: "elicitation/create" },
+    ClientQuestion { capability: "roots", method: "roots/list" },
 ];
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
@@ -29,8 +33,10 @@ const OTHERS_CHANGED: [&str; 2] =
     ["notifications/prompts/list_changed", "notifications/resources/list_changed"];
 
 /// The gate's end of the shared connection.
+#[derive(Default)]
 pub(super) struct SharedSide {
-    pub(super) commands: mpsc::WeakSender<Command>,
+    /// The server has told that something which it lists has changed.
+    pub(super) list_changed: Notify,
 }
 
 impl Service for SharedSide {
@@ -44,11 +50,8 @@ impl Service for SharedSide {
 
     fn notification(&self, notification: Notification, _peer: Peer) {
         let method = notification.method.as_str();
-        if (method == LIST_CHANGED || OTHERS_CHANGED.contains(&method))
-            && let Some(commands) = self.commands.upgrade()
-        {
-            // A full queue already holds a list change that has not been looked at.
-            let _ = commands.try_send(Command::ListChanged);
+        if method == LIST_CHANGED || OTHERS_CHANGED.contains(&method) {
+            self.list_changed.notify_one();
         }
     }
 }
@@ -63,13 +66,13 @@ fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
 /// The gate's end of a client's own connection.
 #[derive(Default)]
 pub(super) struct ClientSide {
-    known: Mutex<Known>,
+    known: Mutex<ClientState>,
     /// The server has told that its tools are others now.
     pub(super) list_changed: Notify,
 }
 
 #[derive(Default)]
-struct Known {
+struct ClientState {
     /// The client's calls that run now, the latest last.
     running: Vec<CallContext>,
     /// The client itself: a server may ask as soon as it was greeted, and after the last call.
@@ -86,17 +89,17 @@ impl ClientSide {
     }
 
     /// Questions are asked within this call until the guard is dropped.
-    pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> Running {
+    pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> RunningCall {
         self.lock().running.push(ctx.clone());
-        Running { side: self.clone(), ctx: ctx.clone() }
+        RunningCall { side: self.clone(), ctx: ctx.clone() }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Known> {
+    fn lock(&self) -> MutexGuard<'_, ClientState> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
-        if ASKABLE.iter().all(|(_, method)| *method != request.method) {
+        if CLIENT_QUESTIONS.iter().all(|question| question.method != request.method) {
             return own_answer(&request);
         }
         let (latest, client) = {
@@ -127,12 +130,12 @@ fn unanswered(error: RequestError) -> ErrorObject {
     }
 }
 
-pub(super) struct Running {
+pub(super) struct RunningCall {
     side: Arc<ClientSide>,
     ctx: CallContext,
 }
 
-impl Drop for Running {
+impl Drop for RunningCall {
     fn drop(&mut self) {
         let running = &mut self.side.lock().running;
         let ours = running.iter().rposition(|ctx| match (&ctx.ask_client, &self.ctx.ask_client) {

@@ -11,14 +11,14 @@ use futures_util::future::BoxFuture;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use url::Url;
 
-use super::failure::Failure;
-use super::outbound::{ContentType, Events, Wire, read_body};
+use super::failure::HttpFailure;
+use super::outbound::{ContentType, EventReader, Outbound, read_body};
 use super::pool::Response as HttpResponse;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Frame, Message, Request, Response};
-use crate::peer::{Closed, Outbox, Peer, RequestError, Route, Service, Trace, WeakPeer};
+use crate::peer::{ConnectionClosed, Outbox, Peer, RequestError, Route, Service, Trace, WeakPeer};
 use crate::version::Version;
 
 /// Where a server is, and what to say to be let in. The values are treated as secrets.
@@ -53,7 +53,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
         value.set_sensitive(true);
         headers.append(name, value);
     }
-    let wire = Arc::new(Wire::new(url, headers).map_err(ConnectError::Client)?);
+    let wire = Arc::new(Outbound::new(url, headers).map_err(ConnectError::Client)?);
     let outbox = Arc::new(PostOutbox {
         wire: wire.clone(),
         peer: OnceLock::new(),
@@ -71,7 +71,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
 }
 
 struct PostOutbox {
-    wire: Arc<Wire>,
+    wire: Arc<Outbound>,
     peer: OnceLock<WeakPeer>,
     /// What the peer agreed on, for the goodbye after it is gone.
     version: Arc<OnceLock<Version>>,
@@ -79,7 +79,7 @@ struct PostOutbox {
 }
 
 impl Outbox for PostOutbox {
-    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let peer = self.peer()?;
             match message {
@@ -103,7 +103,7 @@ impl Outbox for PostOutbox {
         message: Message,
         route: Route,
         trace: &'a Trace,
-    ) -> BoxFuture<'a, Result<(), Closed>> {
+    ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
         match message {
             Message::Request(request) => {
                 async move { self.ask(&self.peer()?, request, Some(trace)).await }.boxed()
@@ -112,15 +112,15 @@ impl Outbox for PostOutbox {
         }
     }
 
-    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move { self.tell(&self.peer()?, batch_line(responses)).await }.boxed()
     }
 }
 
 impl PostOutbox {
-    fn peer(&self) -> Result<Peer, Closed> {
+    fn peer(&self) -> Result<Peer, ConnectionClosed> {
         let peer = self.peer.get().and_then(WeakPeer::upgrade);
-        peer.ok_or_else(|| Closed("nobody uses the connection any more".to_owned()))
+        peer.ok_or_else(|| ConnectionClosed("nobody uses the connection any more".to_owned()))
     }
 
     fn version(&self, peer: &Peer) -> Option<Version> {
@@ -134,7 +134,7 @@ impl PostOutbox {
         peer: &Peer,
         request: Request,
         trace: Option<&Trace>,
-    ) -> Result<(), Closed> {
+    ) -> Result<(), ConnectionClosed> {
         let id = request.id.clone();
         let Err(failure) = self.exchange(peer, request, trace).await else {
             return Ok(());
@@ -152,7 +152,7 @@ impl PostOutbox {
         peer: &Peer,
         request: Request,
         trace: Option<&Trace>,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HttpFailure> {
         let id = request.id.clone();
         let opens_session = request.method == "initialize";
         let line = Message::from(request).to_line();
@@ -176,19 +176,19 @@ impl PostOutbox {
         peer: &Peer,
         mut response: HttpResponse,
         id: &Id,
-    ) -> Result<(), Failure> {
+    ) -> Result<(), HttpFailure> {
         let weak = peer.downgrade();
-        let mut place = Place::default();
+        let mut place = StreamPosition::default();
         let mut resumes = 0;
         loop {
             let seen = place.events;
             let ended = take_events(&weak, response, Some(id), &mut place).await;
-            if matches!(ended, Ok(Ended::Answered)) {
+            if matches!(ended, Ok(StreamEnd::Answered)) {
                 return Ok(());
             }
             resumes = if place.events > seen { 0 } else { resumes + 1 };
             if place.last_id.is_none() || resumes > limits::HTTP_RESUMES_MAX {
-                return Err(ended.err().unwrap_or(Failure::NoResponse));
+                return Err(ended.err().unwrap_or(HttpFailure::NoResponse));
             }
             tokio::time::sleep(place.retry).await;
             response = self.wire.get(self.version(peer), place.last_id.as_deref()).await?;
@@ -196,14 +196,14 @@ impl PostOutbox {
     }
 
     /// Notifications and answers of ours: taken by the server, or lost.
-    async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), Closed> {
+    async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), ConnectionClosed> {
         let post = self.wire.post(line, self.version(peer), None);
         let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
-        match taken.unwrap_or(Err(Failure::Timeout)) {
+        match taken.unwrap_or(Err(HttpFailure::Timeout)) {
             Ok(_) => Ok(()),
             Err(failure) => {
                 close_if_session_ended(peer, &failure);
-                Err(Closed(failure.to_string()))
+                Err(ConnectionClosed(failure.to_string()))
             }
         }
     }
@@ -226,33 +226,33 @@ impl PostOutbox {
     }
 }
 
-fn close_if_session_ended(peer: &Peer, failure: &Failure) {
-    if matches!(failure, Failure::SessionEnded) {
+fn close_if_session_ended(peer: &Peer, failure: &HttpFailure) {
+    if matches!(failure, HttpFailure::SessionEnded) {
         peer.close(&failure.to_string());
     }
 }
 
 /// How far a stream was read.
-struct Place {
+struct StreamPosition {
     last_id: Option<String>,
     retry: Duration,
     events: u64,
 }
 
-impl Default for Place {
+impl Default for StreamPosition {
     fn default() -> Self {
-        Place { last_id: None, retry: limits::HTTP_LISTEN_RETRY, events: 0 }
+        StreamPosition { last_id: None, retry: limits::HTTP_LISTEN_RETRY, events: 0 }
     }
 }
 
-enum Ended {
+enum StreamEnd {
     Answered,
     ByServer,
 }
 
 /// Again and again, until the server says that it has no such stream.
-async fn listen(wire: &Wire, peer: &WeakPeer, version: Option<Version>) -> Failure {
-    let mut place = Place::default();
+async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> HttpFailure {
+    let mut place = StreamPosition::default();
     loop {
         match wire.get(version, place.last_id.as_deref()).await {
             Ok(response) => {
@@ -272,9 +272,9 @@ async fn take_events(
     peer: &WeakPeer,
     response: HttpResponse,
     waiting: Option<&Id>,
-    place: &mut Place,
-) -> Result<Ended, Failure> {
-    let mut events = Events::new(response);
+    place: &mut StreamPosition,
+) -> Result<StreamEnd, HttpFailure> {
+    let mut events = EventReader::new(response);
     while let Some(event) = events.next().await? {
         place.events += 1;
         if event.id.is_some() {
@@ -288,34 +288,34 @@ async fn take_events(
             continue;
         }
         let Some(peer) = peer.upgrade() else {
-            return Ok(Ended::ByServer);
+            return Ok(StreamEnd::ByServer);
         };
         match Frame::parse(event.data.as_bytes()) {
             Ok(frame) => {
                 if receive(&peer, frame, waiting) {
-                    return Ok(Ended::Answered);
+                    return Ok(StreamEnd::Answered);
                 }
             }
             Err(bad) => tracing::debug!(error = %bad.error, "an event that is no message"),
         }
     }
-    Ok(Ended::ByServer)
+    Ok(StreamEnd::ByServer)
 }
 
-fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), Failure> {
+fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {
     match Frame::parse(body) {
         // Some servers cannot name the request that they refuse.
         Ok(Frame::Single(Message::Response(Response { id: None, outcome: Err(error) }))) => {
-            Err(Failure::Refused(error))
+            Err(HttpFailure::Refused(error))
         }
         Ok(frame) => {
             if receive(peer, frame, Some(id)) {
                 Ok(())
             } else {
-                Err(Failure::NoResponse)
+                Err(HttpFailure::NoResponse)
             }
         }
-        Err(bad) => Err(Failure::BadAnswer(bad.error.message)),
+        Err(bad) => Err(HttpFailure::BadAnswer(bad.error.message)),
     }
 }
 

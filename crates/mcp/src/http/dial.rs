@@ -22,10 +22,10 @@ use url::Url;
 
 use crate::limits;
 
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
+pub(super) trait ByteStream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> ByteStream for T {}
 
-pub(super) type Fault = Box<dyn Error + Send + Sync>;
+pub(super) type DialFault = Box<dyn Error + Send + Sync>;
 
 pub(super) struct Dial {
     server: Uri,
@@ -59,12 +59,12 @@ impl Dial {
         Some(proxy.basic_auth())
     }
 
-    pub(super) async fn open(&self) -> Result<Box<dyn Stream>, Fault> {
+    pub(super) async fn open(&self) -> Result<Box<dyn ByteStream>, DialFault> {
         let opening = tokio::time::timeout(limits::HTTP_CONNECT_TIMEOUT, self.connect());
         opening.await.unwrap_or_else(|_| Err("no connection in time".into()))
     }
 
-    async fn connect(&self) -> Result<Box<dyn Stream>, Fault> {
+    async fn connect(&self) -> Result<Box<dyn ByteStream>, DialFault> {
         let stream = match &self.proxy {
             Some(proxy) => self.through(proxy).await?,
             None => tcp(self.server.clone()).await?,
@@ -75,7 +75,7 @@ impl Dial {
         }
     }
 
-    async fn through(&self, proxy: &Intercept) -> Result<Box<dyn Stream>, Fault> {
+    async fn through(&self, proxy: &Intercept) -> Result<Box<dyn ByteStream>, DialFault> {
         let stream = tcp(proxy.uri().clone()).await?;
         let stream = match proxy.uri().scheme_str() {
             Some("http") => stream,
@@ -98,7 +98,7 @@ impl Tls {
         Ok(Tls { config: tls_config()?, name })
     }
 
-    async fn wrap(&self, stream: Box<dyn Stream>) -> Result<Box<dyn Stream>, Fault> {
+    async fn wrap(&self, stream: Box<dyn ByteStream>) -> Result<Box<dyn ByteStream>, DialFault> {
         let connector = TlsConnector::from(self.config.clone());
         Ok(Box::new(connector.connect(self.name.clone(), stream).await?))
     }
@@ -122,7 +122,7 @@ fn tls_config() -> Result<Arc<ClientConfig>, String> {
     CONFIG.get_or_init(|| make().map_err(|error| error.to_string())).clone()
 }
 
-async fn tcp(server: Uri) -> Result<Box<dyn Stream>, Fault> {
+async fn tcp(server: Uri) -> Result<Box<dyn ByteStream>, DialFault> {
     let mut connector = HttpConnector::new();
     connector.enforce_http(false);
     connector.set_nodelay(true);
@@ -131,10 +131,10 @@ async fn tcp(server: Uri) -> Result<Box<dyn Stream>, Fault> {
 
 /// Asks a proxy to pass bytes on to the server.
 async fn tunnel(
-    stream: Box<dyn Stream>,
+    stream: Box<dyn ByteStream>,
     server: &Uri,
     authorization: Option<&HeaderValue>,
-) -> Result<Box<dyn Stream>, Fault> {
+) -> Result<Box<dyn ByteStream>, DialFault> {
     let host = server.host().unwrap_or_default();
     let target = format!("{host}:{}", server.port_u16().unwrap_or(443));
     let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await?;

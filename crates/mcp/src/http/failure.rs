@@ -8,10 +8,10 @@ use serde_json::json;
 
 use crate::error::{ErrorObject, INTERNAL_ERROR};
 use crate::limits;
-use crate::peer::Closed;
+use crate::peer::ConnectionClosed;
 
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Failure {
+pub(super) enum HttpFailure {
     #[error("cannot reach {host}: {cause}")]
     Unreachable { host: String, cause: String },
     #[error("the server's answer broke off: {0}")]
@@ -36,44 +36,44 @@ pub(super) enum Failure {
     Refused(ErrorObject),
 }
 
-impl Failure {
+impl HttpFailure {
     pub(super) fn broken_off(error: &hyper::Error) -> Self {
-        Failure::BrokenOff(root_cause(error))
+        HttpFailure::BrokenOff(root_cause(error))
     }
 
     /// Whether it makes no sense to try the same again.
     pub(super) fn is_final(&self) -> bool {
         match self {
-            Failure::Unreachable { .. }
-            | Failure::BrokenOff(_)
-            | Failure::Timeout
-            | Failure::TooLong
-            | Failure::BadAnswer(_)
-            | Failure::NoResponse => false,
-            Failure::Status { status, .. } => !status.is_server_error(),
-            Failure::Redirect(_)
-            | Failure::SessionEnded
-            | Failure::MediaType(_)
-            | Failure::Refused(_) => true,
+            HttpFailure::Unreachable { .. }
+            | HttpFailure::BrokenOff(_)
+            | HttpFailure::Timeout
+            | HttpFailure::TooLong
+            | HttpFailure::BadAnswer(_)
+            | HttpFailure::NoResponse => false,
+            HttpFailure::Status { status, .. } => !status.is_server_error(),
+            HttpFailure::Redirect(_)
+            | HttpFailure::SessionEnded
+            | HttpFailure::MediaType(_)
+            | HttpFailure::Refused(_) => true,
         }
     }
 
     /// A server that answered is alive: its refusal concerns one request. The rest is a connection
     /// that failed.
-    pub(super) fn into_refusal(self) -> Result<ErrorObject, Closed> {
+    pub(super) fn into_refusal(self) -> Result<ErrorObject, ConnectionClosed> {
         match self {
-            Failure::Refused(error) => Ok(error),
+            HttpFailure::Refused(error) => Ok(error),
             // For a missing authorisation our own words: they are what the operator must act on.
-            Failure::Status { status, error: Some(error) }
+            HttpFailure::Status { status, error: Some(error) }
                 if status != StatusCode::UNAUTHORIZED =>
             {
                 Ok(error)
             }
-            Failure::Status { status, .. } => {
+            HttpFailure::Status { status, .. } => {
                 Ok(ErrorObject::new(INTERNAL_ERROR, status_text(status))
                     .with_data(&json!({"httpStatus": status.as_u16()})))
             }
-            other => Err(Closed(other.to_string())),
+            other => Err(ConnectionClosed(other.to_string())),
         }
     }
 }

@@ -9,7 +9,7 @@ use http::header::{ACCEPT, CONTENT_TYPE};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
-use super::failure::Failure;
+use super::failure::HttpFailure;
 use super::pool::Response;
 use super::target::Target;
 use super::{
@@ -24,18 +24,18 @@ use crate::version::Version;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-pub(super) struct Wire {
+pub(super) struct Outbound {
     target: Target,
     /// Those of a POST once the session is agreed on, which most messages come after.
     settled: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
 }
 
-impl Wire {
+impl Outbound {
     /// `headers` are sent with every request.
     pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
         let target = Target::new(url, headers)?;
-        Ok(Wire { target, settled: OnceLock::new(), session: OnceLock::new() })
+        Ok(Outbound { target, settled: OnceLock::new(), session: OnceLock::new() })
     }
 
     /// Gives the response once its status says that the message was taken.
@@ -44,7 +44,7 @@ impl Wire {
         body: Vec<u8>,
         version: Option<Version>,
         trace: Option<&Trace>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, HttpFailure> {
         let mut headers = match version {
             Some(_) => self.settled.get_or_init(|| self.post_headers(version)).clone(),
             None => self.post_headers(None),
@@ -67,7 +67,7 @@ impl Wire {
         &self,
         version: Option<Version>,
         last_event_id: Option<&str>,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, HttpFailure> {
         let mut headers = self.headers(version);
         headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
@@ -112,19 +112,19 @@ impl Wire {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, Failure> {
+    ) -> Result<Response, HttpFailure> {
         let sent = self.target.send(method, headers, body).await;
         let response = sent.map_err(|cause| {
             let host = self.target.host().to_owned();
-            Failure::Unreachable { host, cause }
+            HttpFailure::Unreachable { host, cause }
         })?;
         match response.status() {
             status if status.is_success() => Ok(response),
             status if status.is_redirection() => {
-                Err(Failure::Redirect(self.target.elsewhere(&response)))
+                Err(HttpFailure::Redirect(self.target.elsewhere(&response)))
             }
-            StatusCode::NOT_FOUND if self.session.get().is_some() => Err(Failure::SessionEnded),
-            status => Err(Failure::Status { status, error: read_error(response).await }),
+            StatusCode::NOT_FOUND if self.session.get().is_some() => Err(HttpFailure::SessionEnded),
+            status => Err(HttpFailure::Status { status, error: read_error(response).await }),
         }
     }
 }
@@ -158,8 +158,8 @@ impl ContentType {
     }
 
     /// For whoever has no use for it.
-    pub(super) fn into_failure(self) -> Failure {
-        Failure::MediaType(match self {
+    pub(super) fn into_failure(self) -> HttpFailure {
+        HttpFailure::MediaType(match self {
             ContentType::Json => JSON.to_owned(),
             ContentType::Events => EVENT_STREAM.to_owned(),
             ContentType::Other(kind) => kind,
@@ -167,12 +167,15 @@ impl ContentType {
     }
 }
 
-pub(super) async fn read_body(mut response: Response, size_max: usize) -> Result<Bytes, Failure> {
+pub(super) async fn read_body(
+    mut response: Response,
+    size_max: usize,
+) -> Result<Bytes, HttpFailure> {
     let mut body = Bytes::new();
     let mut rest = BytesMut::new();
-    while let Some(chunk) = response.chunk().await.map_err(|e| Failure::broken_off(&e))? {
+    while let Some(chunk) = response.chunk().await.map_err(|e| HttpFailure::broken_off(&e))? {
         if body.len() + rest.len() + chunk.len() > size_max {
-            return Err(Failure::TooLong);
+            return Err(HttpFailure::TooLong);
         }
         // Most answers come in one piece, which need not be copied.
         if body.is_empty() { body = chunk } else { rest.extend_from_slice(&chunk) }
@@ -193,29 +196,29 @@ async fn read_error(response: Response) -> Option<ErrorObject> {
 }
 
 /// The events of a response as they come.
-pub(super) struct Events {
+pub(super) struct EventReader {
     response: Response,
     parser: sse::Parser,
     ready: VecDeque<Event>,
 }
 
-impl Events {
+impl EventReader {
     pub(super) fn new(response: Response) -> Self {
         let parser = sse::Parser::new(limits::FRAME_BYTES_MAX);
-        Events { response, parser, ready: VecDeque::new() }
+        EventReader { response, parser, ready: VecDeque::new() }
     }
 
     /// `None` where the server ended the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, Failure> {
+    pub(super) async fn next(&mut self) -> Result<Option<Event>, HttpFailure> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));
             }
-            let chunk = self.response.chunk().await.map_err(|e| Failure::broken_off(&e))?;
+            let chunk = self.response.chunk().await.map_err(|e| HttpFailure::broken_off(&e))?;
             let Some(chunk) = chunk else {
                 return Ok(None);
             };
-            self.ready.extend(self.parser.push(&chunk).map_err(|_| Failure::TooLong)?);
+            self.ready.extend(self.parser.push(&chunk).map_err(|_| HttpFailure::TooLong)?);
         }
     }
 }

@@ -17,30 +17,30 @@ use hyper::client::conn::http1::{Connection, SendRequest, handshake};
 use hyper_util::rt::TokioIo;
 use tokio::time::Instant;
 
-use super::dial::{Dial, Fault, Stream};
+use super::dial::{ByteStream, Dial, DialFault};
 use crate::limits;
 use crate::peer::lock;
 
 pub(super) struct Pool {
     pub(super) dial: Dial,
-    idle: Mutex<Idle>,
+    idle: Mutex<IdleLinks>,
 }
 
 #[derive(Default)]
-struct Idle {
+struct IdleLinks {
     /// The latest last, which is the first to be used again.
-    links: Vec<(Box<Link>, Instant)>,
+    links: Vec<(Box<PooledLink>, Instant)>,
     /// Whether a task waits to close those that stay unused.
     is_swept: bool,
 }
 
-type Message = Request<Full<Bytes>>;
-type Wire = Connection<TokioIo<Box<dyn Stream>>, Full<Bytes>>;
+type HttpRequest = Request<Full<Bytes>>;
+type HttpConnection = Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>;
 
-struct Link {
+struct PooledLink {
     sender: SendRequest<Full<Bytes>>,
     /// Absent once it has ended.
-    connection: Option<Wire>,
+    connection: Option<HttpConnection>,
 }
 
 impl Pool {
@@ -50,7 +50,10 @@ impl Pool {
 
     /// Sends a message. A kept connection that turns out dead before it has taken the message is
     /// replaced; what was sent is never sent again.
-    pub(super) async fn send(self: &Arc<Self>, mut message: Message) -> Result<Response, Fault> {
+    pub(super) async fn send(
+        self: &Arc<Self>,
+        mut message: HttpRequest,
+    ) -> Result<Response, DialFault> {
         while let Some(mut link) = self.take() {
             match link.exchange(message).await {
                 Ok(response) => return Ok(self.response(response, link)),
@@ -61,12 +64,12 @@ impl Pool {
             }
         }
         let (sender, connection) = handshake(TokioIo::new(self.dial.open().await?)).await?;
-        let mut link = Box::new(Link { sender, connection: Some(connection) });
+        let mut link = Box::new(PooledLink { sender, connection: Some(connection) });
         let response = link.exchange(message).await.map_err(TrySendError::into_error)?;
         Ok(self.response(response, link))
     }
 
-    fn take(&self) -> Option<Box<Link>> {
+    fn take(&self) -> Option<Box<PooledLink>> {
         loop {
             let (mut link, since) = lock(&self.idle).links.pop()?;
             if since.elapsed() < limits::HTTP_POOL_IDLE && link.is_ready() {
@@ -78,13 +81,13 @@ impl Pool {
     fn response(
         self: &Arc<Self>,
         response: hyper::Response<Incoming>,
-        link: Box<Link>,
+        link: Box<PooledLink>,
     ) -> Response {
         let (head, body) = response.into_parts();
         Response { head, body, has_ended: false, link: Some(link), pool: self.clone() }
     }
 
-    fn keep(self: &Arc<Self>, link: Box<Link>) {
+    fn keep(self: &Arc<Self>, link: Box<PooledLink>) {
         let mut idle = lock(&self.idle);
         if link.connection.is_none() || idle.links.len() >= limits::HTTP_POOL_CONNECTIONS_MAX {
             return;
@@ -117,7 +120,7 @@ async fn sweep(pool: Weak<Pool>) {
     }
 }
 
-impl Link {
+impl PooledLink {
     /// Whether it still stands and has finished what it was last asked.
     fn is_ready(&mut self) -> bool {
         self.advance(&mut unheard());
@@ -126,8 +129,8 @@ impl Link {
 
     async fn exchange(
         &mut self,
-        message: Message,
-    ) -> Result<hyper::Response<Incoming>, TrySendError<Message>> {
+        message: HttpRequest,
+    ) -> Result<hyper::Response<Incoming>, TrySendError<HttpRequest>> {
         let mut sending = pin!(self.sender.try_send_request(message));
         poll_fn(|cx| {
             advance(&mut self.connection, cx);
@@ -160,7 +163,7 @@ pub struct Response {
     head: Parts,
     body: Incoming,
     has_ended: bool,
-    link: Option<Box<Link>>,
+    link: Option<Box<PooledLink>>,
     pool: Arc<Pool>,
 }
 

@@ -15,8 +15,8 @@ use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use tokio::time::Instant;
 
 use super::refusal::{Refusal, json_response};
-use super::session::Session;
-use super::streams::Takes;
+use super::session::HttpSession;
+use super::streams::AnswerForm;
 use super::{SESSION_ID, inbound};
 use crate::id::Id;
 use crate::limits;
@@ -26,12 +26,12 @@ use crate::peer::{Service, lock};
 /// The sessions of one listener. Clones are handles to the same ones.
 #[derive(Clone, Default)]
 pub struct Sessions {
-    shared: Arc<Shared>,
+    shared: Arc<SessionTable>,
 }
 
 #[derive(Default)]
-struct Shared {
-    by_id: Mutex<HashMap<String, Arc<Session>>>,
+struct SessionTable {
+    by_id: Mutex<HashMap<String, Arc<HttpSession>>>,
     is_closing: AtomicBool,
 }
 
@@ -61,7 +61,7 @@ impl Sessions {
     /// [`limits::DRAIN`] to finish. Answers of clients still come in meanwhile.
     pub async fn close_all(&self, reason: &str) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
-        let sessions: Vec<Arc<Session>> = lock(&self.shared.by_id).values().cloned().collect();
+        let sessions: Vec<Arc<HttpSession>> = lock(&self.shared.by_id).values().cloned().collect();
         for session in &sessions {
             session.end_standing(reason);
         }
@@ -105,7 +105,7 @@ impl Sessions {
 
     async fn post_to(
         &self,
-        session: &Session,
+        session: &HttpSession,
         frame: Frame,
         headers: &HeaderMap,
     ) -> Result<Response, Refusal> {
@@ -113,9 +113,9 @@ impl Sessions {
             Frame::Single(Message::Request(request)) => {
                 self.refuse_while_closing().map_err(|r| r.of(Some(request.id.clone())))?;
                 let takes = if inbound::takes_events(headers) {
-                    Takes::Everything
+                    AnswerForm::Everything
                 } else {
-                    Takes::AnswerOnly
+                    AnswerForm::AnswerOnly
                 };
                 session.answer(request, takes, inbound::trace(headers)).await
             }
@@ -175,20 +175,20 @@ impl Sessions {
         &self,
         owner: &str,
         open: impl FnOnce() -> Arc<dyn Service>,
-    ) -> Result<Opening<'_>, Refusal> {
+    ) -> Result<SessionOpening<'_>, Refusal> {
         let id = random_id().map_err(|_| Refusal::overloaded("no randomness for a session"))?;
         self.sweep();
         // Refused before a service is made where possible; looked at again where it counts.
         self.refuse_more(self.len())?;
-        let session = Arc::new(Session::new(owner, open()));
+        let session = Arc::new(HttpSession::new(owner, open()));
         let mut by_id = lock(&self.shared.by_id);
         self.refuse_more(by_id.len())?;
         by_id.insert(id.clone(), session.clone());
-        Ok(Opening { sessions: self, id, session, is_kept: false })
+        Ok(SessionOpening { sessions: self, id, session, is_kept: false })
     }
 
     /// The service may end its session too, by closing the peer.
-    fn forget_when_closed(&self, opening: &Opening<'_>) {
+    fn forget_when_closed(&self, opening: &SessionOpening<'_>) {
         let (shared, id) = (Arc::downgrade(&self.shared), opening.id.clone());
         let closing = opening.session.peer.closing();
         tokio::spawn(async move {
@@ -215,13 +215,13 @@ impl Sessions {
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    fn of_headers(&self, headers: &HeaderMap, owner: &str) -> Result<Arc<Session>, Refusal> {
+    fn of_headers(&self, headers: &HeaderMap, owner: &str) -> Result<Arc<HttpSession>, Refusal> {
         inbound::check_version(headers)?;
         let id = inbound::session_id(headers)?.ok_or_else(Refusal::no_session)?;
         self.find(id, owner)
     }
 
-    fn find(&self, id: &str, owner: &str) -> Result<Arc<Session>, Refusal> {
+    fn find(&self, id: &str, owner: &str) -> Result<Arc<HttpSession>, Refusal> {
         let found = lock(&self.shared.by_id).get(id).cloned();
         let session = found
             .filter(|session| session.belongs_to(owner))
@@ -244,7 +244,7 @@ impl Sessions {
     /// New sessions pay for the old ones, so that no task has to watch them.
     fn sweep(&self) {
         let now = Instant::now();
-        let idle: Vec<Arc<Session>> = lock(&self.shared.by_id)
+        let idle: Vec<Arc<HttpSession>> = lock(&self.shared.by_id)
             .extract_if(|_, session| session.is_idle(now))
             .map(|(_, session)| session)
             .collect();
@@ -274,14 +274,14 @@ impl Sessions {
 const IDLE: &str = "nobody used the session for too long";
 
 /// A session whose `initialize` runs: gone again if that fails or the client does not wait for it.
-struct Opening<'a> {
+struct SessionOpening<'a> {
     sessions: &'a Sessions,
     id: String,
-    session: Arc<Session>,
+    session: Arc<HttpSession>,
     is_kept: bool,
 }
 
-impl Drop for Opening<'_> {
+impl Drop for SessionOpening<'_> {
     fn drop(&mut self) {
         if !self.is_kept {
             self.sessions.remove(&self.id, "initialize failed");

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::EVENT_STREAM;
 use super::refusal::{Refusal, json_bytes, json_response};
-use super::streams::{self, Answers, Rejected, Streams, Takes};
+use super::streams::{self, AnswerForm, Answers, PostRejection, Streams};
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
@@ -23,16 +23,16 @@ use crate::message::{self, BadFrame, Message, Request};
 use crate::peer::{Peer, Service, Trace};
 use crate::sse;
 
-pub(super) struct Session {
+pub(super) struct HttpSession {
     owner: String,
     pub(super) peer: Peer,
     streams: Arc<Streams>,
 }
 
-impl Session {
+impl HttpSession {
     pub(super) fn new(owner: &str, service: Arc<dyn Service>) -> Self {
         let streams = Arc::new(Streams::new());
-        Session { owner: owner.to_owned(), peer: Peer::new(streams.clone(), service), streams }
+        HttpSession { owner: owner.to_owned(), peer: Peer::new(streams.clone(), service), streams }
     }
 
     pub(super) fn belongs_to(&self, owner: &str) -> bool {
@@ -68,7 +68,7 @@ impl Session {
     pub(super) async fn answer(
         &self,
         request: Request,
-        takes: Takes,
+        takes: AnswerForm,
         trace: Option<Box<Trace>>,
     ) -> Result<Response, Refusal> {
         let id = request.id.clone();
@@ -82,7 +82,7 @@ impl Session {
                 return Ok(whole_response(answers.waiting(), answer));
             }
             message = answers.next() => Some(message),
-            () = tokio::time::sleep(limits::HTTP_STREAM_AFTER), if takes == Takes::Everything => None,
+            () = tokio::time::sleep(limits::HTTP_STREAM_AFTER), if takes == AnswerForm::Everything => None,
         };
         drop(running);
         Ok(match first {
@@ -93,7 +93,7 @@ impl Session {
 
     /// The answer alone, for those who must look at it first.
     pub(super) async fn ask(&self, request: Request) -> Result<message::Response, Refusal> {
-        Ok(self.run(request, Takes::AnswerOnly, None)?.last().await)
+        Ok(self.run(request, AnswerForm::AnswerOnly, None)?.last().await)
     }
 
     /// The requests of a batch run side by side; their answers leave as one array.
@@ -107,7 +107,7 @@ impl Session {
         for part in batch {
             match part {
                 Ok(Message::Request(request)) => {
-                    match self.run(request, Takes::AnswerOnly, trace.clone()) {
+                    match self.run(request, AnswerForm::AnswerOnly, trace.clone()) {
                         Ok(answer) => running.push(answer.last()),
                         Err(refusal) => answers.push(refusal.into_message()),
                     }
@@ -127,7 +127,7 @@ impl Session {
     fn run(
         &self,
         request: Request,
-        takes: Takes,
+        takes: AnswerForm,
         trace: Option<Box<Trace>>,
     ) -> Result<Answers, Refusal> {
         let answers = self.register(&request.id, takes)?;
@@ -135,16 +135,16 @@ impl Session {
         Ok(answers)
     }
 
-    fn register(&self, id: &Id, takes: Takes) -> Result<Answers, Refusal> {
+    fn register(&self, id: &Id, takes: AnswerForm) -> Result<Answers, Refusal> {
         self.streams.register(id, takes).map_err(|rejected| refuse(rejected, id.clone()))
     }
 }
 
 /// Answered here: what the peer says of an id in use would reach the request that uses it.
-fn refuse(rejected: Rejected, id: Id) -> Refusal {
+fn refuse(rejected: PostRejection, id: Id) -> Refusal {
     match rejected {
-        Rejected::IdInUse => Refusal::bad_request(format!("id {id} is in use")).of(Some(id)),
-        Rejected::Ended => Refusal::unknown_session().of(Some(id)),
+        PostRejection::IdInUse => Refusal::bad_request(format!("id {id} is in use")).of(Some(id)),
+        PostRejection::Ended => Refusal::unknown_session().of(Some(id)),
     }
 }
 

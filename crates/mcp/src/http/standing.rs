@@ -10,10 +10,10 @@ use tokio::time::Instant;
 
 use crate::limits;
 use crate::message::Message;
-use crate::peer::{Closed, lock};
+use crate::peer::{ConnectionClosed, lock};
 
 #[derive(Default)]
-pub(super) struct Standing {
+pub(super) struct StandingStream {
     state: Mutex<State>,
     changed: Notify,
 }
@@ -28,11 +28,11 @@ struct State {
     ended: Option<String>,
 }
 
-impl Standing {
-    pub(super) fn push(&self, message: Message) -> Result<(), Closed> {
+impl StandingStream {
+    pub(super) fn push(&self, message: Message) -> Result<(), ConnectionClosed> {
         let mut state = lock(&self.state);
         if let Some(reason) = &state.ended {
-            return Err(Closed(reason.clone()));
+            return Err(ConnectionClosed(reason.clone()));
         }
         let bound = if state.is_open {
             limits::OUTBOX_MESSAGES_MAX
@@ -79,7 +79,7 @@ impl Standing {
 }
 
 struct Reader {
-    standing: Arc<Standing>,
+    standing: Arc<StandingStream>,
     number: u64,
 }
 
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
     use crate::message::Notification;
 
-    fn push(standing: &Standing, method: usize) {
+    fn push(standing: &StandingStream, method: usize) {
         let notification = Notification { method: method.to_string(), params: None };
         standing.push(notification.into()).unwrap();
     }
@@ -136,7 +136,7 @@ mod tests {
 
     #[tokio::test]
     async fn without_a_stream_the_oldest_messages_leave_first() {
-        let standing = Arc::new(Standing::default());
+        let standing = Arc::new(StandingStream::default());
         for number in 0..limits::HTTP_BACKLOG_MESSAGES_MAX + 2 {
             push(&standing, number);
         }
@@ -146,7 +146,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_newer_stream_takes_over_and_the_end_comes_after_the_queue() {
-        let standing = Arc::new(Standing::default());
+        let standing = Arc::new(StandingStream::default());
         let mut older = Box::pin(standing.clone().open());
         assert!(older.next().now_or_never().is_none());
         let mut newer = Box::pin(standing.clone().open());

@@ -12,19 +12,19 @@ use tokio::sync::mpsc::error::SendTimeoutError;
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Instant;
 
-use super::standing::Standing;
+use super::standing::StandingStream;
 use crate::error::{ErrorObject, OVERLOADED};
 use crate::id::Id;
 use crate::limits;
 use crate::message::{Message, Response};
-use crate::peer::{Closed, Outbox, Route, lock};
+use crate::peer::{ConnectionClosed, Outbox, Route, lock};
 
 /// An HTTP client waits for an answer even to what it cancelled; the code is that of LSP.
 const REQUEST_CANCELLED: i64 = -32800;
 
 pub(super) struct Streams {
     posts: Mutex<Posts>,
-    pub(super) standing: Arc<Standing>,
+    pub(super) standing: Arc<StandingStream>,
 }
 
 struct Posts {
@@ -35,40 +35,40 @@ struct Posts {
 }
 
 struct Post {
-    way: Way,
-    takes: Takes,
+    way: AnswerQueue,
+    takes: AnswerForm,
 }
 
 /// Most requests are answered right where they came in, with nothing before the answer: the queue
 /// to their POST is made for the first message that needs one.
-enum Way {
+enum AnswerQueue {
     Unused(oneshot::Sender<mpsc::Receiver<Message>>),
     Open(mpsc::Sender<Message>),
 }
 
-impl Way {
+impl AnswerQueue {
     fn open(self) -> mpsc::Sender<Message> {
         match self {
-            Way::Unused(reader) => {
+            AnswerQueue::Unused(reader) => {
                 let (sender, receiver) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
                 // Without a reader the queue is closed, which its sender notices.
                 let _ = reader.send(receiver);
                 sender
             }
-            Way::Open(sender) => sender,
+            AnswerQueue::Open(sender) => sender,
         }
     }
 }
 
 /// What a POST may be answered with.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum AnswerForm {
     Everything,
     AnswerOnly,
 }
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Rejected {
+pub(super) enum PostRejection {
     IdInUse,
     Ended,
 }
@@ -80,17 +80,17 @@ impl Streams {
     }
 
     /// Announces a request. What belongs to it comes out of the answers.
-    pub(super) fn register(&self, id: &Id, takes: Takes) -> Result<Answers, Rejected> {
+    pub(super) fn register(&self, id: &Id, takes: AnswerForm) -> Result<Answers, PostRejection> {
         let mut posts = lock(&self.posts);
         posts.used = Instant::now();
         if posts.ended {
-            return Err(Rejected::Ended);
+            return Err(PostRejection::Ended);
         }
         if posts.open.contains_key(id) {
-            return Err(Rejected::IdInUse);
+            return Err(PostRejection::IdInUse);
         }
         let (sender, reader) = oneshot::channel();
-        posts.open.insert(id.clone(), Post { way: Way::Unused(sender), takes });
+        posts.open.insert(id.clone(), Post { way: AnswerQueue::Unused(sender), takes });
         Ok(Answers { id: id.clone(), reader: Some(reader), queue: None })
     }
 
@@ -120,7 +120,7 @@ impl Streams {
         self.standing.end(reason);
     }
 
-    async fn send_within(&self, id: &Id, message: Message) -> Result<(), Closed> {
+    async fn send_within(&self, id: &Id, message: Message) -> Result<(), ConnectionClosed> {
         let Some(sender) = self.sender_for(id, &message) else {
             return undeliverable(&message);
         };
@@ -129,7 +129,7 @@ impl Streams {
             Err(SendTimeoutError::Closed(message)) => undeliverable(&message),
             Err(SendTimeoutError::Timeout(message)) => {
                 if let Some(post) = lock(&self.posts).open.get_mut(id) {
-                    post.takes = Takes::AnswerOnly;
+                    post.takes = AnswerForm::AnswerOnly;
                 }
                 undeliverable(&message)
             }
@@ -148,11 +148,11 @@ impl Streams {
                 let post = posts.open.remove(id)?;
                 let takes = post.takes;
                 let (way, sender) = match takes {
-                    Takes::Everything => {
+                    AnswerForm::Everything => {
                         let sender = post.way.open();
-                        (Way::Open(sender.clone()), Some(sender))
+                        (AnswerQueue::Open(sender.clone()), Some(sender))
                     }
-                    Takes::AnswerOnly => (post.way, None),
+                    AnswerForm::AnswerOnly => (post.way, None),
                 };
                 posts.open.insert(id.clone(), Post { way, takes });
                 sender
@@ -162,17 +162,17 @@ impl Streams {
 }
 
 /// A request that the client cannot see must fail at once; the rest is simply lost on it.
-fn undeliverable(message: &Message) -> Result<(), Closed> {
+fn undeliverable(message: &Message) -> Result<(), ConnectionClosed> {
     match message {
         Message::Request(_) => {
-            Err(Closed("the client does not listen within this request".to_owned()))
+            Err(ConnectionClosed("the client does not listen within this request".to_owned()))
         }
         Message::Notification(_) | Message::Response(_) => Ok(()),
     }
 }
 
 impl Outbox for Streams {
-    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             match route {
                 Route::Standing => self.standing.push(message),
@@ -183,7 +183,7 @@ impl Outbox for Streams {
     }
 
     /// Batches arrive here as single requests, and their POST puts the answers together.
-    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), Closed>> {
+    fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             for response in responses {
                 if let Some(id) = response.id.clone() {
@@ -287,19 +287,22 @@ mod tests {
     #[tokio::test]
     async fn an_id_is_in_use_until_its_answer_even_without_a_client() {
         let streams = Streams::new();
-        drop(streams.register(&1.into(), Takes::Everything).ok());
-        assert_eq!(streams.register(&1.into(), Takes::Everything).err(), Some(Rejected::IdInUse));
-        assert!(streams.register(&"1".into(), Takes::Everything).is_ok(), "another id");
+        drop(streams.register(&1.into(), AnswerForm::Everything).ok());
+        assert_eq!(
+            streams.register(&1.into(), AnswerForm::Everything).err(),
+            Some(PostRejection::IdInUse)
+        );
+        assert!(streams.register(&"1".into(), AnswerForm::Everything).is_ok(), "another id");
         assert!(streams.send(note(), within(1)).await.is_ok());
         assert!(streams.send(ask(), within(1)).await.is_err());
         assert!(streams.send(answer(1), within(1)).await.is_ok());
-        assert!(streams.register(&1.into(), Takes::Everything).is_ok());
+        assert!(streams.register(&1.into(), AnswerForm::Everything).is_ok());
     }
 
     #[tokio::test]
     async fn a_post_that_takes_no_events_gets_its_answer_alone() {
         let streams = Streams::new();
-        let mut answers = streams.register(&1.into(), Takes::AnswerOnly).unwrap();
+        let mut answers = streams.register(&1.into(), AnswerForm::AnswerOnly).unwrap();
         assert!(streams.send(note(), within(1)).await.is_ok());
         assert!(streams.send(ask(), within(1)).await.is_err());
         assert!(streams.send(answer(1), within(1)).await.is_ok());
@@ -309,7 +312,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_client_that_stops_reading_holds_nobody_up_for_ever() {
         let streams = Streams::new();
-        let _unread = streams.register(&1.into(), Takes::Everything).unwrap();
+        let _unread = streams.register(&1.into(), AnswerForm::Everything).unwrap();
         for _ in 0..limits::OUTBOX_MESSAGES_MAX {
             streams.send(note(), within(1)).await.unwrap();
         }
@@ -323,11 +326,14 @@ mod tests {
     #[tokio::test]
     async fn the_end_answers_what_still_runs() {
         let streams = Streams::new();
-        let answers = streams.register(&1.into(), Takes::Everything).unwrap();
+        let answers = streams.register(&1.into(), AnswerForm::Everything).unwrap();
         assert_eq!(streams.idle_since(), None);
         streams.end("over");
         assert!(answers.last().await.outcome.is_err());
-        assert_eq!(streams.register(&2.into(), Takes::Everything).err(), Some(Rejected::Ended));
+        assert_eq!(
+            streams.register(&2.into(), AnswerForm::Everything).err(),
+            Some(PostRejection::Ended)
+        );
         assert!(streams.send(note(), Route::Standing).await.is_err());
     }
 }

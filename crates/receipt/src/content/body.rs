@@ -1,11 +1,12 @@
 //! The signed part of a receipt. It may be stored before it is signed, also by a process that
 //! then dies, and signed from the stored text by the next one.
 
-use super::write::{HEAD, TAIL};
 use crate::canonical::{self, write_text};
-use crate::json;
+use crate::content::parts::{Position, Receipt};
+use crate::content::write::{self, HEAD, TAIL};
 use crate::key::{SigningKey, to_multibase};
-use crate::{Hash, verify};
+use crate::proof::{PROOF_TYPE, PURPOSE};
+use crate::{Hash, json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Body {
@@ -17,8 +18,15 @@ pub struct Body {
 #[error("not the unsigned text of a receipt of ours")]
 pub struct BodyError;
 
+impl Receipt<'_> {
+    /// The canonical text at this place of a chain, which is what gets signed and hashed.
+    pub fn body(&self, position: &Position<'_>) -> Body {
+        Body::new(write::receipt(self, position))
+    }
+}
+
 impl Body {
-    pub(super) fn new(text: String) -> Body {
+    fn new(text: String) -> Body {
         let hash = Hash::of(text.as_bytes());
         Body { text, hash }
     }
@@ -54,11 +62,11 @@ impl Body {
         out.push_str(r#","proof":{"created":"#);
         write_text(&mut out, created_at);
         out.push_str(r#","proofPurpose":""#);
-        out.push_str(verify::PURPOSE);
+        out.push_str(PURPOSE);
         out.push_str(r#"","proofValue":""#);
         out.push_str(&proof_value);
         out.push_str(r#"","type":""#);
-        out.push_str(verify::PROOF_TYPE);
+        out.push_str(PROOF_TYPE);
         out.push_str(r#"","verificationMethod":"#);
         write_text(&mut out, key.verification_method());
         out.push('}');

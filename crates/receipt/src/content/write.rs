@@ -1,9 +1,11 @@
 //! The canonical text of a receipt, written straight in the order of its names: `Value` and
 //! sorting would cost ten times as much. A property test keeps it equal to the general way.
 
-use super::{Action, Issuer, Outcome, PeerCredential, Position, Principal, Receipt};
 use crate::Hash;
 use crate::canonical::{write_integer, write_text};
+use crate::content::parts::{
+    Action, Issuer, Outcome, PeerCredential, Position, Principal, Receipt,
+};
 
 pub(super) const HEAD: &str = r#"{"@context":["https://www.w3.org/ns/credentials/v2","https://agentreceipts.ai/context/v2"],"credentialSubject":{"#;
 /// What follows the place of the proof.
@@ -13,7 +15,7 @@ pub(super) const TAIL: &str =
 pub(super) fn receipt(receipt: &Receipt<'_>, position: &Position<'_>) -> String {
     let mut out = String::with_capacity(2048);
     out.push_str(HEAD);
-    let mut subject = Members::new(&mut out);
+    let mut subject = MemberWriter::new(&mut out);
     action(subject.member("action"), &receipt.action);
     chain(subject.member("chain"), position);
     subject.text_if("correlation_id", receipt.correlation_id);
@@ -34,9 +36,9 @@ pub(super) fn receipt(receipt: &Receipt<'_>, position: &Position<'_>) -> String 
 
 fn action(out: &mut String, action: &Action<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     if let Some(count) = action.drop_count {
-        Members::object(members.member("emitter_metadata"), |part| {
+        MemberWriter::object(members.member("emitter_metadata"), |part| {
             part.integer("drop_count", count.into());
         });
     }
@@ -48,7 +50,7 @@ fn action(out: &mut String, action: &Action<'_>) {
     }
     members.word("risk_level", action.risk.as_str());
     if let Some(target) = &action.target {
-        Members::object(members.member("target"), |part| {
+        MemberWriter::object(members.member("target"), |part| {
             part.text_if("resource", target.resource);
             part.text("system", target.system);
         });
@@ -66,7 +68,7 @@ fn action_id(out: &mut String, id: &str) {
 
 fn peer_credential(out: &mut String, peer: &PeerCredential<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     members.text_if("exe_path", peer.exe_path);
     members.integer_if("gid", peer.gid);
     members.integer("pid", peer.pid.into());
@@ -77,7 +79,7 @@ fn peer_credential(out: &mut String, peer: &PeerCredential<'_>) {
 
 fn chain(out: &mut String, position: &Position<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     members.text("chain_id", position.chain_id);
     match position.previous {
         Some(hash) => members.hash_if("previous_receipt_hash", Some(hash)),
@@ -94,7 +96,7 @@ fn chain(out: &mut String, position: &Position<'_>) {
 
 fn outcome(out: &mut String, outcome: &Outcome<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     members.text_if("error", outcome.error);
     members.hash_if("response_hash", outcome.response_hash);
     members.word("status", outcome.status.as_str());
@@ -103,7 +105,7 @@ fn outcome(out: &mut String, outcome: &Outcome<'_>) {
 
 fn principal(out: &mut String, principal: &Principal<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     members.text("id", principal.id);
     if let Some(kind) = principal.kind {
         members.word("type", kind.as_str());
@@ -113,12 +115,12 @@ fn principal(out: &mut String, principal: &Principal<'_>) {
 
 fn issuer(out: &mut String, issuer: &Issuer<'_>) {
     out.push('{');
-    let mut members = Members::new(out);
+    let mut members = MemberWriter::new(out);
     members.text("id", issuer.id);
     members.text_if("model", issuer.model);
     members.text_if("name", issuer.name);
     if let Some(operator) = &issuer.operator {
-        Members::object(members.member("operator"), |part| {
+        MemberWriter::object(members.member("operator"), |part| {
             part.text("id", operator.id);
             part.text("name", operator.name);
         });
@@ -131,19 +133,19 @@ fn issuer(out: &mut String, issuer: &Issuer<'_>) {
 }
 
 /// Writes the members of one object; the caller names them in canonical order.
-struct Members<'a> {
+struct MemberWriter<'a> {
     out: &'a mut String,
     first: bool,
 }
 
-impl<'a> Members<'a> {
-    fn new(out: &'a mut String) -> Members<'a> {
-        Members { out, first: true }
+impl<'a> MemberWriter<'a> {
+    fn new(out: &'a mut String) -> MemberWriter<'a> {
+        MemberWriter { out, first: true }
     }
 
-    fn object(out: &'a mut String, write: impl FnOnce(&mut Members<'_>)) {
+    fn object(out: &'a mut String, write: impl FnOnce(&mut MemberWriter<'_>)) {
         out.push('{');
-        write(&mut Members::new(out));
+        write(&mut MemberWriter::new(out));
         out.push('}');
     }
 

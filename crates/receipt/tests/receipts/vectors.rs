@@ -3,7 +3,7 @@
 use receipt::canonical::{self, Digest};
 use receipt::chain::{self, ChainStatus, Expected};
 use receipt::rotation::Rotation;
-use receipt::verify::{self, Signed};
+use receipt::verify::{self, SignedReceipt};
 use receipt::{Hash, PublicKey, SigningKey, did};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -206,7 +206,7 @@ fn examples_of_the_specification_are_well_formed() {
         "v0-2-terminal-chain-receipt-3",
     ] {
         let text = vector_text(&format!("spec/examples/{name}.json"));
-        Signed::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        SignedReceipt::parse(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
     }
 }
 

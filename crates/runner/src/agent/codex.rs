@@ -3,9 +3,11 @@
 
 use serde_json::{Value, json};
 
-use super::launch::{ARGUMENT_BYTES_MAX, Launch, Mode, Wanted, path_text, words};
-use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Provider, SERVER_NAME, toml};
+use crate::agent::error::AgentError;
+use crate::agent::launch::{ARGUMENT_BYTES_MAX, Launch, LaunchInput, LaunchMode, path_text, words};
+use crate::agent::program::{Provider, SERVER_NAME};
+use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
+use crate::agent::toml;
 
 pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-check"];
 pub(super) const ISOLATING: &[&str] =
@@ -59,16 +61,16 @@ pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
     Ok(catalogue.to_string().into_bytes())
 }
 
-pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
-    let request = wanted.request;
+pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
+    let request = input.request;
     // A step's folder is chosen by its author; whether it is a repository does not matter.
     let mut args = words(["exec", "--json", "--skip-git-repo-check"]);
     let mut files = Vec::new();
     for setting in request.config.iter().flat_map(toml::overrides) {
         args.extend(words(["-c", &setting]));
     }
-    if wanted.mode == Mode::Isolated {
-        let catalogue = wanted.private("models.json");
+    if input.mode == LaunchMode::Isolated {
+        let catalogue = input.private("models.json");
         args.extend(words(["--sandbox", "read-only", "--ephemeral"]));
         args.extend(words(["--ignore-user-config", "--ignore-rules"]));
         for feature in FEATURES {
@@ -82,18 +84,18 @@ pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
         ] {
             args.extend(words(["-c", &setting]));
         }
-        files.push((catalogue, wanted.installed.catalogue().to_vec()));
+        files.push((catalogue, input.installed.catalogue().to_vec()));
     }
-    if wanted.mode != Mode::Plain {
-        for setting in toml::overrides(&server(wanted)?) {
+    if input.mode != LaunchMode::Plain {
+        for setting in toml::overrides(&server(input)?) {
             args.extend(words(["-c", &setting]));
         }
     }
     if let Some(model) = &request.model {
         args.extend(words(["--model", model]));
     }
-    let mut prompt = wanted.prompt.clone();
-    match &wanted.system_prompt {
+    let mut prompt = input.prompt.clone();
+    match &input.system_prompt {
         Some(system) if system.len() > ARGUMENT_BYTES_MAX => {
             prompt = format!("{system}\n\n{prompt}")
         }
@@ -105,55 +107,56 @@ pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
     }
     args.extend(request.args.iter().cloned());
     args.push("-".to_owned());
-    Ok(Launch { args, files, stdin: Some(prompt.into_bytes()), ..Launch::of(wanted) })
+    Ok(Launch { args, files, stdin: Some(prompt.into_bytes()), ..Launch::of(input) })
 }
 
-fn server(wanted: &Wanted) -> Result<Value, AgentError> {
-    let server = &wanted.request.server;
+fn server(input: &LaunchInput) -> Result<Value, AgentError> {
+    let server = &input.request.server;
     Ok(json!({"mcp_servers": {SERVER_NAME: {
         "command": path_text(&server.program)?,
         "args": server.args,
         "required": true,
         "default_tools_approval_mode": "approve",
-        "tool_timeout_sec": wanted.request.call_timeout.as_secs().max(1),
+        "tool_timeout_sec": input.request.call_timeout.as_secs().max(1),
     }}}))
 }
 
 /// One event of `--json`.
-pub(super) fn line(event: &Value, seen: &mut Collected) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     match text(&event["type"]) {
-        "item.started" | "item.completed" | "item.updated" => item(event, seen),
+        "item.started" | "item.completed" | "item.updated" => item(event, report),
         "turn.completed" => {
             let usage = &event["usage"];
-            seen.tokens(Tokens::of(count(&usage["input_tokens"]), count(&usage["output_tokens"])));
-            seen.finished();
+            report
+                .tokens(Tokens::of(count(&usage["input_tokens"]), count(&usage["output_tokens"])));
+            report.finished();
             Vec::new()
         }
-        "turn.failed" => seen.failed(text(&event["error"]["message"])),
-        "error" => seen.error(text(&event["message"])),
+        "turn.failed" => report.failed(text(&event["error"]["message"])),
+        "error" => report.error(text(&event["message"])),
         _ => Vec::new(),
     }
 }
 
-fn item(event: &Value, seen: &mut Collected) -> Vec<Event> {
+fn item(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     let item = &event["item"];
     let id = text(&item["id"]);
     match text(&item["type"]) {
         "agent_message" if event["type"] == "item.completed" => {
-            seen.text_of_its_own(text(&item["text"]))
+            report.text_of_its_own(text(&item["text"]))
         }
-        "error" => seen.warning(text(&item["message"])),
+        "error" => report.warning(text(&item["message"])),
         "agent_message" | "reasoning" | "todo_list" => Vec::new(),
         "mcp_tool_call" => {
             let name = format!("{}.{}", text(&item["server"]), text(&item["tool"]));
             let inert = READERS.contains(&name.as_str());
-            if inert { Vec::new() } else { seen.call(Provider::Codex, id, &name) }
+            if inert { Vec::new() } else { report.call(Provider::Codex, id, &name) }
         }
         // All else is something that the program did by itself.
         other => {
-            let mut events = seen.call(Provider::Codex, id, other);
+            let mut events = report.call(Provider::Codex, id, other);
             if item["status"] == "declined" {
-                events.extend(seen.refused(id));
+                events.extend(report.refused(id));
             }
             events
         }

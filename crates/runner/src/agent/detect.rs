@@ -12,7 +12,11 @@ use rustix::process::{Pid, Signal, kill_process_group};
 use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
-use super::{AgentError, Isolation, Provider, claude, codex, gemini, opencode};
+use crate::agent::error::AgentError;
+use crate::agent::installed::Installed;
+use crate::agent::isolation::Isolation;
+use crate::agent::program::Provider;
+use crate::agent::{claude, codex, gemini, opencode};
 
 /// Programs that run on node take seconds to start on a busy machine.
 const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
@@ -25,17 +29,6 @@ const WORDS_BYTES_MAX: usize = 1000;
 
 /// The first OpenCode whose permissions and variables were measured to isolate.
 const OPENCODE_ISOLATING: [u64; 3] = [1, 18, 0];
-
-/// A program that was found and has answered.
-#[derive(Clone, Debug)]
-pub struct Installed {
-    provider: Provider,
-    program: PathBuf,
-    version: String,
-    isolation: Isolation,
-    /// Codex's models without tools of their own.
-    catalogue: Vec<u8>,
-}
 
 /// Where a program is looked for, and how it is asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -74,35 +67,6 @@ impl Installed {
             Err(reason) => (Isolation::Coexistence { reason }, Vec::new()),
         };
         Ok(Installed { provider, program, version, isolation, catalogue })
-    }
-
-    pub fn provider(&self) -> Provider {
-        self.provider
-    }
-
-    pub fn program(&self) -> &Path {
-        &self.program
-    }
-
-    pub fn version(&self) -> &str {
-        &self.version
-    }
-
-    /// Whether this program can be left without tools of its own.
-    pub fn isolation(&self) -> &Isolation {
-        &self.isolation
-    }
-
-    pub(super) fn catalogue(&self) -> &[u8] {
-        &self.catalogue
-    }
-
-    /// For tests of what is made of a program: nothing is asked.
-    #[cfg(test)]
-    pub(super) fn imagined(provider: Provider, isolation: Isolation) -> Installed {
-        let program = PathBuf::from("/opt").join(provider.as_str());
-        let catalogue = b"{\"models\":[]}".to_vec();
-        Installed { provider, program, version: "1.2.3".to_owned(), isolation, catalogue }
     }
 }
 
@@ -251,12 +215,12 @@ fn is_script(path: &Path) -> bool {
     read.is_ok() && &start == b"#!"
 }
 
-struct Answer {
+struct ProgramAnswer {
     stdout: Vec<u8>,
     stderr: Vec<u8>,
 }
 
-impl Answer {
+impl ProgramAnswer {
     /// Some programs print their help on stderr.
     fn text(&self) -> String {
         let stdout = String::from_utf8_lossy(&self.stdout);
@@ -272,7 +236,7 @@ struct Asker<'a> {
 
 impl Asker<'_> {
     /// Runs it with a question, in a group of its own that does not outlive the answer.
-    async fn ask(&self, question: &[&str]) -> Result<Answer, AgentError> {
+    async fn ask(&self, question: &[&str]) -> Result<ProgramAnswer, AgentError> {
         let program = self.program.to_owned();
         let mut child = match self.command(question).spawn() {
             Ok(child) => child,
@@ -280,7 +244,7 @@ impl Asker<'_> {
                 return Err(AgentError::NotRunnable { program, cause: error.to_string() });
             }
         };
-        let group = Group(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
+        let group = QuestionGroup(child.id().and_then(|id| Pid::from_raw(id.cast_signed())));
         let answered = tokio::time::timeout(QUESTION_TIMEOUT, answer(&mut child)).await;
         drop(group);
         let question = question.join(" ");
@@ -325,10 +289,10 @@ impl Asker<'_> {
     }
 }
 
-async fn answer(child: &mut Child) -> std::io::Result<(std::process::ExitStatus, Answer)> {
+async fn answer(child: &mut Child) -> std::io::Result<(std::process::ExitStatus, ProgramAnswer)> {
     let (stdout, stderr) = (child.stdout.take(), child.stderr.take());
     let (stdout, stderr, status) = tokio::join!(read(stdout), read(stderr), child.wait());
-    Ok((status?, Answer { stdout: stdout?, stderr: stderr? }))
+    Ok((status?, ProgramAnswer { stdout: stdout?, stderr: stderr? }))
 }
 
 /// To the end or the bound, past which the rest is thrown away.
@@ -342,9 +306,9 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>
 }
 
 /// Ends what is left of a group.
-struct Group(Option<Pid>);
+struct QuestionGroup(Option<Pid>);
 
-impl Drop for Group {
+impl Drop for QuestionGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
             // It may be gone already: that is what was wanted.

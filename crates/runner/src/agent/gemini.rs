@@ -4,11 +4,13 @@
 use std::path::PathBuf;
 
 use serde_json::{Map, Value, json};
+use workflow::ProgramRules;
 
-use super::launch::{Launch, Mode, Wanted, path_text, words};
-use super::person::GeminiFolder;
-use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Provider, SERVER_NAME, guard};
+use crate::agent::error::AgentError;
+use crate::agent::launch::{Launch, LaunchInput, LaunchMode, Symlink, path_text, words};
+use crate::agent::person::GeminiFolder;
+use crate::agent::program::{Provider, SERVER_NAME};
+use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
 
 pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
@@ -44,26 +46,26 @@ decision = "allow"
 priority = 950
 "#;
 
-pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, AgentError> {
-    let request = wanted.request;
+pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launch, AgentError> {
+    let request = input.request;
     let mut args = words(["--output-format", "stream-json"]);
-    let mut launch = Launch { stdin: Some(stdin(wanted)), ..Launch::of(wanted) };
+    let mut launch = Launch { stdin: Some(stdin(input)), ..Launch::of(input) };
     // Its child would not get our signals.
     launch.env.push(("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned()));
-    if wanted.mode == Mode::Isolated {
-        let policy = wanted.private("policy.toml");
+    if input.mode == LaunchMode::Isolated {
+        let policy = input.private("policy.toml");
         args.extend(["--policy".to_owned(), path_text(&policy)?]);
         args.extend(words(["--allowed-mcp-server-names", SERVER_NAME, "--extensions", "none"]));
         launch.files.push((policy, POLICY.as_bytes().to_vec()));
         // In a sandbox of its own it could not start our server.
         launch.env.push(("GEMINI_SANDBOX".to_owned(), "false".to_owned()));
-        let steers =
-            |name: &str| name.starts_with("GEMINI_CLI_") && !guard::GEMINI_FREE.contains(&name);
-        launch.env_remove = wanted.person.names(steers);
+        let rules = ProgramRules::of(workflow::Provider::Gemini);
+        let steers = |name: &str| name.starts_with("GEMINI_CLI_") && !rules.free.contains(&name);
+        launch.env_remove = input.person.names(steers);
     }
-    if wanted.mode != Mode::Plain {
+    if input.mode != LaunchMode::Plain {
         args.push("--skip-trust".to_owned());
-        home(wanted, folder, &mut launch)?;
+        home(input, folder, &mut launch)?;
     }
     if let Some(model) = &request.model {
         args.extend(words(["--model", model]));
@@ -74,23 +76,25 @@ pub(super) fn launch(wanted: &Wanted, folder: &GeminiFolder) -> Result<Launch, A
 }
 
 /// Gemini has no flag for a system prompt: without a home of its own the step says it first.
-fn stdin(wanted: &Wanted) -> Vec<u8> {
-    match (&wanted.system_prompt, wanted.mode) {
-        (Some(system), Mode::Plain) => format!("{system}\n\n{}", wanted.prompt).into_bytes(),
-        (Some(_), Mode::Isolated | Mode::Beside) | (None, _) => wanted.prompt.clone().into_bytes(),
+fn stdin(input: &LaunchInput) -> Vec<u8> {
+    match (&input.system_prompt, input.mode) {
+        (Some(system), LaunchMode::Plain) => format!("{system}\n\n{}", input.prompt).into_bytes(),
+        (Some(_), LaunchMode::Isolated | LaunchMode::Beside) | (None, _) => {
+            input.prompt.clone().into_bytes()
+        }
     }
 }
 
-fn home(wanted: &Wanted, folder: &GeminiFolder, launch: &mut Launch) -> Result<(), AgentError> {
-    let home = wanted.private("gemini-home");
+fn home(input: &LaunchInput, folder: &GeminiFolder, launch: &mut Launch) -> Result<(), AgentError> {
+    let home = input.private("gemini-home");
     let inside = |name: &str| home.join(".gemini").join(name);
     launch.env.push(("GEMINI_CLI_HOME".to_owned(), path_text(&home)?));
-    let settings = settings(wanted, folder)?.to_string().into_bytes();
+    let settings = settings(input, folder)?.to_string().into_bytes();
     launch.files.push((inside("settings.json"), settings));
-    if let Some(memory) = memory(wanted, folder) {
+    if let Some(memory) = memory(input, folder) {
         launch.files.push((inside("GEMINI.md"), memory.into_bytes()));
     }
-    if wanted.mode == Mode::Isolated {
+    if input.mode == LaunchMode::Isolated {
         // It takes variables from the first such file that it finds from where it starts upwards:
         // this one ends the search, also where there is nothing to put into it.
         let env = folder.env.as_deref().map(login_lines).unwrap_or_default();
@@ -98,35 +102,35 @@ fn home(wanted: &Wanted, folder: &GeminiFolder, launch: &mut Launch) -> Result<(
     }
     let written: Vec<PathBuf> = launch.files.iter().map(|(path, _)| path.clone()).collect();
     for name in &folder.entries {
-        let carried = match wanted.mode {
-            Mode::Isolated => LOGIN.contains(&name.as_str()),
+        let carried = match input.mode {
+            LaunchMode::Isolated => LOGIN.contains(&name.as_str()),
             // What it makes up while it runs belongs to the step.
-            Mode::Beside | Mode::Plain => !matches!(name.as_str(), "tmp" | "history"),
+            LaunchMode::Beside | LaunchMode::Plain => !matches!(name.as_str(), "tmp" | "history"),
         };
         if carried && !written.contains(&inside(name)) {
-            launch.links.push((inside(name), folder.path.join(name)));
+            launch.links.push(Symlink { path: inside(name), target: folder.path.join(name) });
         }
     }
     Ok(())
 }
 
-fn settings(wanted: &Wanted, folder: &GeminiFolder) -> Result<Value, AgentError> {
+fn settings(input: &LaunchInput, folder: &GeminiFolder) -> Result<Value, AgentError> {
     let person = folder.settings.as_ref().and_then(Value::as_object);
-    let mut settings = match (wanted.mode, person) {
-        (Mode::Beside | Mode::Plain, Some(person)) => person.clone(),
-        (Mode::Isolated, Some(person)) => login_settings(person),
-        (Mode::Beside | Mode::Plain | Mode::Isolated, None) => Map::new(),
+    let mut settings = match (input.mode, person) {
+        (LaunchMode::Beside | LaunchMode::Plain, Some(person)) => person.clone(),
+        (LaunchMode::Isolated, Some(person)) => login_settings(person),
+        (LaunchMode::Beside | LaunchMode::Plain | LaunchMode::Isolated, None) => Map::new(),
     };
-    choose_key(wanted, folder, &mut settings);
-    let server = &wanted.request.server;
+    choose_key(input, folder, &mut settings);
+    let server = &input.request.server;
     let ours = json!({
         "command": path_text(&server.program)?,
         "args": server.args,
         "trust": true,
-        "timeout": wanted.request.call_timeout.as_millis() as u64,
+        "timeout": input.request.call_timeout.as_millis() as u64,
     });
     member(&mut settings, "mcpServers").insert(SERVER_NAME.to_owned(), ours);
-    if wanted.mode == Mode::Isolated {
+    if input.mode == LaunchMode::Isolated {
         // Nor from a plain `.env` above it.
         member(&mut settings, "advanced").insert("ignoreLocalEnv".to_owned(), json!(true));
     }
@@ -142,9 +146,9 @@ fn login_settings(person: &Map<String, Value>) -> Map<String, Value> {
 
 /// With a key and another endpoint, and no choice of the person's, Gemini would take a way to sign
 /// in that it then refuses.
-fn choose_key(wanted: &Wanted, folder: &GeminiFolder, settings: &mut Map<String, Value>) {
+fn choose_key(input: &LaunchInput, folder: &GeminiFolder, settings: &mut Map<String, Value>) {
     let in_file = |name: &str| folder.env.as_deref().is_some_and(|env| has_variable(env, name));
-    let has = |name: &str| wanted.var(name).is_some() || in_file(name);
+    let has = |name: &str| input.var(name).is_some() || in_file(name);
     let others = ["GOOGLE_GENAI_USE_GCA", "GOOGLE_GENAI_USE_VERTEXAI"];
     if !has("GEMINI_API_KEY") || others.into_iter().any(has) {
         return;
@@ -162,9 +166,9 @@ fn member<'a>(object: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<Str
     value.as_object_mut().expect("it was made one")
 }
 
-fn memory(wanted: &Wanted, folder: &GeminiFolder) -> Option<String> {
-    match (&wanted.system_prompt, &folder.memory, wanted.mode) {
-        (Some(ours), Some(person), Mode::Beside) => Some(format!("{person}\n\n{ours}\n")),
+fn memory(input: &LaunchInput, folder: &GeminiFolder) -> Option<String> {
+    match (&input.system_prompt, &folder.memory, input.mode) {
+        (Some(ours), Some(person), LaunchMode::Beside) => Some(format!("{person}\n\n{ours}\n")),
         (Some(ours), _, _) => Some(ours.clone()),
         (None, _, _) => None,
     }
@@ -185,33 +189,33 @@ fn has_variable(env: &str, name: &str) -> bool {
 }
 
 /// One event of `--output-format stream-json`.
-pub(super) fn line(event: &Value, seen: &mut Collected) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     match text(&event["type"]) {
-        "init" => seen.model(text(&event["model"])),
-        "message" if event["role"] == "assistant" => seen.text(text(&event["content"])),
+        "init" => report.model(text(&event["model"])),
+        "message" if event["role"] == "assistant" => report.text(text(&event["content"])),
         "tool_use" => {
-            seen.call(Provider::Gemini, text(&event["tool_id"]), text(&event["tool_name"]))
+            report.call(Provider::Gemini, text(&event["tool_id"]), text(&event["tool_name"]))
         }
         "tool_result" => match text(&event["error"]["type"]) {
-            "tool_not_registered" | "policy_violation" => seen.refused(text(&event["tool_id"])),
+            "tool_not_registered" | "policy_violation" => report.refused(text(&event["tool_id"])),
             _ => Vec::new(),
         },
-        "error" if event["severity"] != "warning" => seen.error(text(&event["message"])),
-        "result" => result(event, seen),
+        "error" if event["severity"] != "warning" => report.error(text(&event["message"])),
+        "result" => result(event, report),
         _ => Vec::new(),
     }
 }
 
-fn result(event: &Value, seen: &mut Collected) -> Vec<Event> {
+fn result(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     let stats = &event["stats"];
-    seen.tokens(Tokens {
+    report.tokens(Tokens {
         input: count(&stats["input_tokens"]),
         output: count(&stats["output_tokens"]),
         total: count(&stats["total_tokens"]),
     });
     if event["status"] != "success" {
-        return seen.failed(text(&event["error"]["message"]));
+        return report.failed(text(&event["error"]["message"]));
     }
-    seen.finished();
+    report.finished();
     Vec::new()
 }

@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use super::Provider;
+use crate::agent::program::Provider;
 
 /// Where the program starts, in the step's private folder.
 const FOLDER: &str = "start";

@@ -5,171 +5,12 @@
 use std::path::Path;
 
 use serde_json::Value;
+use workflow::ProgramRules;
 
-use super::launch::Mode;
-use super::{AgentError, Provider, Request};
-
-/// What each program may be told, by kind.
-struct Allowed {
-    /// Flags that stand alone.
-    switches: &'static [&'static str],
-    /// Flags with one value behind them.
-    valued: &'static [&'static str],
-    /// Those among them whose value names files, separated by commas.
-    paths: &'static [&'static str],
-    /// How the variables begin that steer the program itself.
-    governed: &'static [&'static str],
-    /// Those among them that steer something else.
-    free: &'static [&'static str],
-    /// First words of config paths.
-    config: &'static [&'static str],
-}
-
-/// They put foreign code into the program.
-const LOADERS: [&str; 7] = [
-    "LD_PRELOAD",
-    "LD_AUDIT",
-    "LD_LIBRARY_PATH",
-    "DYLD_INSERT_LIBRARIES",
-    "NODE_OPTIONS",
-    "NODE_PATH",
-    "BUN_OPTIONS",
-];
-
-const CLAUDE: Allowed = Allowed {
-    switches: &[
-        "--bare",
-        "--debug",
-        "--disable-slash-commands",
-        "--exclude-dynamic-system-prompt-sections",
-        "--include-partial-messages",
-        "--no-chrome",
-        "--no-session-persistence",
-        "--restricted",
-        "--safe-mode",
-        "--verbose",
-    ],
-    valued: &[
-        "--add-dir",
-        "--append-system-prompt",
-        "--autocompact",
-        "--betas",
-        "--effort",
-        "--fallback-model",
-        "--json-schema",
-        "--max-budget-usd",
-        "--max-turns",
-        "--model",
-        "--name",
-        "--session-id",
-        "--system-prompt",
-        "--system-prompt-snapshot",
-        "-n",
-    ],
-    paths: &["--add-dir", "--system-prompt-snapshot"],
-    governed: &["CLAUDE", "MCP_TOOL_TIMEOUT", "ENABLE_TOOL_SEARCH"],
-    free: &[
-        "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
-        "CLAUDE_CODE_CLIENT_CERT",
-        "CLAUDE_CODE_CLIENT_KEY",
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
-        "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
-        "CLAUDE_CODE_OAUTH_TOKEN",
-        "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
-        "CLAUDE_CODE_SKIP_VERTEX_AUTH",
-        "CLAUDE_CODE_SUBAGENT_MODEL",
-        "CLAUDE_CODE_USE_BEDROCK",
-        "CLAUDE_CODE_USE_FOUNDRY",
-        "CLAUDE_CODE_USE_VERTEX",
-        "CLAUDE_CONFIG_DIR",
-    ],
-    config: &[],
-};
-
-const GEMINI: Allowed = Allowed {
-    switches: &["--debug", "--screen-reader", "-d"],
-    valued: &["--include-directories", "--model", "--session-id", "-m"],
-    paths: &["--include-directories"],
-    governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
-    free: GEMINI_FREE,
-    config: &[],
-};
-
-const CODEX: Allowed = Allowed {
-    switches: &["--oss", "--strict-config"],
-    valued: &["--color", "--image", "--local-provider", "--model", "--output-schema", "-i", "-m"],
-    paths: &["--image", "--output-schema", "-i"],
-    governed: &["CODEX_"],
-    free: &["CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME"],
-    config: &[
-        "analytics",
-        "chatgpt_base_url",
-        "cli_auth_credentials_store",
-        "forced_login_method",
-        "hide_agent_reasoning",
-        "model",
-        "model_auto_compact_token_limit",
-        "model_context_window",
-        "model_provider",
-        "model_providers",
-        "model_reasoning_effort",
-        "model_reasoning_summary",
-        "model_supports_reasoning_summaries",
-        "model_verbosity",
-        "openai_base_url",
-        "oss_provider",
-        "personality",
-        "preferred_auth_method",
-        "service_tier",
-        "show_raw_agent_reasoning",
-    ],
-};
-
-const OPENCODE: Allowed = Allowed {
-    switches: &["--print-logs", "--thinking"],
-    valued: &["--log-level", "--model", "--title", "--variant", "-m"],
-    paths: &[],
-    governed: &["OPENCODE_", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"],
-    free: OPENCODE_FREE,
-    config: &[
-        "$schema",
-        "autoupdate",
-        "compaction",
-        "disabled_providers",
-        "enabled_providers",
-        "logLevel",
-        "model",
-        "provider",
-        "share",
-        "small_model",
-        "snapshot",
-        "username",
-    ],
-};
-
-/// The person's own variables of Gemini that stay: logins and headers.
-pub(super) const GEMINI_FREE: &[&str] =
-    &["GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC"];
-
-/// The person's own variables of OpenCode that stay: logins and logs.
-pub(super) const OPENCODE_FREE: &[&str] = &[
-    "OPENCODE_API_KEY",
-    "OPENCODE_AUTH_CONTENT",
-    "OPENCODE_CONSOLE_TOKEN",
-    "OPENCODE_LOG_LEVEL",
-    "OPENCODE_MODELS_PATH",
-    "OPENCODE_MODELS_URL",
-    "OPENCODE_PRINT_LOGS",
-];
-
-fn allowed(provider: Provider) -> &'static Allowed {
-    match provider {
-        Provider::Claude => &CLAUDE,
-        Provider::Gemini => &GEMINI,
-        Provider::Codex => &CODEX,
-        Provider::OpenCode => &OPENCODE,
-    }
-}
+use crate::agent::error::AgentError;
+use crate::agent::launch::LaunchMode;
+use crate::agent::program::Provider;
+use crate::agent::request::Request;
 
 /// What holds in every mode.
 pub(super) fn check(provider: Provider, request: &Request) -> Result<(), AgentError> {
@@ -200,13 +41,13 @@ pub(super) fn check(provider: Provider, request: &Request) -> Result<(), AgentEr
 
 /// What holds where isolation is wanted: every fault at once.
 pub(super) fn check_isolated(provider: Provider, request: &Request) -> Result<(), AgentError> {
-    let rules = allowed(provider);
+    let rules = ProgramRules::of(provider.into());
     let mut faults = args_faults(rules, &request.args);
     faults.extend(
         request
             .env
             .iter()
-            .filter(|(name, _)| is_governed(rules, name))
+            .filter(|(name, _)| rules.governs(name))
             .map(|(name, _)| format!("options.env: {name} steers the program's own tools")),
     );
     for key in request.config.iter().filter_map(Value::as_object).flat_map(|config| config.keys()) {
@@ -219,10 +60,10 @@ pub(super) fn check_isolated(provider: Provider, request: &Request) -> Result<()
 
 /// The request with files in its arguments named from the root: an isolated program starts in
 /// another folder.
-pub(super) fn rooted(provider: Provider, request: &Request, mode: Mode) -> Request {
+pub(super) fn rooted(provider: Provider, request: &Request, mode: LaunchMode) -> Request {
     let mut request = request.clone();
-    if mode == Mode::Isolated {
-        let rules = allowed(provider);
+    if mode == LaunchMode::Isolated {
+        let rules = ProgramRules::of(provider.into());
         let takes_paths = |flag: &str| rules.paths.contains(&flag);
         let mut is_path = false;
         for arg in &mut request.args {
@@ -244,12 +85,7 @@ fn absolute(root: &Path, files: &str) -> String {
     files.collect::<Vec<_>>().join(",")
 }
 
-fn is_governed(rules: &Allowed, name: &str) -> bool {
-    let steers = rules.governed.iter().any(|begin| name.starts_with(begin));
-    LOADERS.contains(&name) || (steers && !rules.free.contains(&name))
-}
-
-fn args_faults(rules: &Allowed, args: &[String]) -> Vec<String> {
+fn args_faults(rules: &ProgramRules, args: &[String]) -> Vec<String> {
     let mut faults = Vec::new();
     let mut args = args.iter();
     while let Some(arg) = args.next() {
@@ -277,13 +113,14 @@ fn args_faults(rules: &Allowed, args: &[String]) -> Vec<String> {
 }
 
 /// Codex takes settings on its command line as well; they are held to the same list.
-fn is_config_flag(rules: &Allowed, flag: &str) -> bool {
+fn is_config_flag(rules: &ProgramRules, flag: &str) -> bool {
     matches!(flag, "-c" | "--config") && rules.valued.contains(&"--local-provider")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::agent::{claude, codex, gemini, opencode};
 
     #[test]
     fn only_flags_that_are_known_to_be_harmless_pass() {
@@ -321,7 +158,7 @@ mod tests {
             (Provider::OpenCode, "--no-pure", 1),
         ] {
             let words: Vec<String> = args.split(' ').map(str::to_owned).collect();
-            let found = args_faults(allowed(provider), &words);
+            let found = args_faults(ProgramRules::of(provider.into()), &words);
             assert_eq!(found.len(), faults, "{provider:?} {args}: {found:?}");
         }
     }
@@ -346,7 +183,25 @@ mod tests {
             (Provider::OpenCode, "XDG_CONFIG_HOME", true),
             (Provider::OpenCode, "LD_PRELOAD", true),
         ] {
-            assert_eq!(is_governed(allowed(provider), name), refused, "{provider:?} {name}");
+            let rules = ProgramRules::of(provider.into());
+            assert_eq!(rules.governs(name), refused, "{provider:?} {name}");
+        }
+    }
+
+    #[test]
+    fn what_isolation_sets_is_its_own() {
+        for (provider, isolating) in [
+            (Provider::Claude, claude::ISOLATING),
+            (Provider::Gemini, gemini::ISOLATING),
+            (Provider::Codex, codex::ISOLATING),
+            (Provider::OpenCode, opencode::ISOLATING),
+        ] {
+            let rules = ProgramRules::of(provider.into());
+            for flag in isolating {
+                assert!(rules.owned_flags.contains(flag), "{provider:?} {flag}");
+                assert!(!rules.switches.contains(flag), "{provider:?} {flag}");
+                assert!(!rules.valued.contains(flag), "{provider:?} {flag}");
+            }
         }
     }
 }

@@ -2,10 +2,12 @@
 //! is touched.
 
 use serde_json::{Map, Value, json};
+use workflow::ProgramRules;
 
-use super::launch::{Launch, Mode, Wanted, path_text, words};
-use super::stream::{Collected, Event, Tokens, count, text};
-use super::{AgentError, Provider, SERVER_NAME, guard};
+use crate::agent::error::AgentError;
+use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text, words};
+use crate::agent::program::{Provider, SERVER_NAME};
+use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
 
 pub(super) const NEEDED: &[&str] = &["--format", "--model"];
 pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
@@ -21,20 +23,20 @@ const DISABLED: [&str; 5] = [
     "OPENCODE_DISABLE_LSP_DOWNLOAD",
 ];
 
-pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
-    let request = wanted.request;
-    let mut launch = Launch { args: words(["run", "--format", "json"]), ..Launch::of(wanted) };
-    let mut config = config(wanted)?;
-    if let Some(system) = &wanted.system_prompt {
-        let path = wanted.private("system.md");
+pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
+    let request = input.request;
+    let mut launch = Launch { args: words(["run", "--format", "json"]), ..Launch::of(input) };
+    let mut config = config(input)?;
+    if let Some(system) = &input.system_prompt {
+        let path = input.private("system.md");
         let instructions = config.entry("instructions").or_insert_with(|| json!([]));
         if let Some(list) = instructions.as_array_mut() {
             list.push(json!(path_text(&path)?));
         }
         launch.files.push((path, system.clone().into_bytes()));
     }
-    if wanted.mode == Mode::Isolated {
-        isolate(wanted, &mut launch)?;
+    if input.mode == LaunchMode::Isolated {
+        isolate(input, &mut launch)?;
     }
     if !config.is_empty() {
         launch.env.push((CONFIG.to_owned(), Value::Object(config).to_string()));
@@ -48,53 +50,53 @@ pub(super) fn launch(wanted: &Wanted) -> Result<Launch, AgentError> {
 
 /// The config home alone is not enough: a `.opencode` in the home is read as well, so the step gets
 /// an empty one, and an agent of its own that nobody else can have loosened.
-fn isolate(wanted: &Wanted, launch: &mut Launch) -> Result<(), AgentError> {
+fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
     launch.args.extend(words(["--pure", "--agent", SERVER_NAME]));
     for (name, folder) in
         [("XDG_CONFIG_HOME", "opencode-config"), ("OPENCODE_TEST_HOME", "opencode-home")]
     {
-        let folder = wanted.private(folder);
+        let folder = input.private(folder);
         launch.env.push((name.to_owned(), path_text(&folder)?));
         launch.folders.push(folder);
     }
     // Programs that begin at the same moment would get into each other's way in the person's own.
-    let database = path_text(&wanted.private("opencode.db"))?;
+    let database = path_text(&input.private("opencode.db"))?;
     launch.env.push(("OPENCODE_DB".to_owned(), database));
     launch.env.extend(DISABLED.map(|name| (name.to_owned(), "1".to_owned())));
-    let steers =
-        |name: &str| name.starts_with("OPENCODE_") && !guard::OPENCODE_FREE.contains(&name);
-    launch.env_remove = wanted.person.names(steers);
+    let rules = ProgramRules::of(workflow::Provider::OpenCode);
+    let steers = |name: &str| name.starts_with("OPENCODE_") && !rules.free.contains(&name);
+    launch.env_remove = input.person.names(steers);
     Ok(())
 }
 
 /// Ours over what the step asks for; where the person's own config stays, over that too.
-fn config(wanted: &Wanted) -> Result<Map<String, Value>, AgentError> {
+fn config(input: &LaunchInput) -> Result<Map<String, Value>, AgentError> {
     let mut config = Value::Object(Map::new());
-    if wanted.mode != Mode::Isolated
-        && let Some(text) = wanted.var(CONFIG)
+    if input.mode != LaunchMode::Isolated
+        && let Some(text) = input.var(CONFIG)
     {
         let person = serde_json::from_str(text)
             .map_err(|error| AgentError::BadOption(format!("{CONFIG} is not JSON: {error}")))?;
         lay_over(&mut config, person);
     }
-    if let Some(asked) = &wanted.request.config {
+    if let Some(asked) = &input.request.config {
         lay_over(&mut config, asked.clone());
     }
-    if wanted.mode != Mode::Plain {
-        lay_over(&mut config, ours(wanted)?);
+    if input.mode != LaunchMode::Plain {
+        lay_over(&mut config, ours(input)?);
     }
     Ok(config.as_object().cloned().unwrap_or_default())
 }
 
-fn ours(wanted: &Wanted) -> Result<Value, AgentError> {
-    let server = &wanted.request.server;
+fn ours(input: &LaunchInput) -> Result<Value, AgentError> {
+    let server = &input.request.server;
     let mut command = vec![path_text(&server.program)?];
     command.extend(server.args.iter().cloned());
-    let timeout_ms = wanted.request.call_timeout.as_millis() as u64;
+    let timeout_ms = input.request.call_timeout.as_millis() as u64;
     let mut ours = json!({"mcp": {SERVER_NAME: {
         "type": "local", "command": command, "enabled": true, "timeout": timeout_ms,
     }}});
-    if wanted.mode == Mode::Isolated {
+    if input.mode == LaunchMode::Isolated {
         let permission = json!({"*": "deny", format!("{SERVER_NAME}_*"): "allow"});
         ours["permission"] = permission.clone();
         ours["agent"] = json!({SERVER_NAME: {"mode": "primary", "permission": permission}});
@@ -115,46 +117,46 @@ fn lay_over(under: &mut Value, over: Value) {
 }
 
 /// One event of `--format json`.
-pub(super) fn line(event: &Value, seen: &mut Collected) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     let part = &event["part"];
     match text(&event["type"]) {
         "step_start" => {
-            seen.text_begins();
+            report.text_begins();
             Vec::new()
         }
-        "text" => seen.text(text(&part["text"])),
-        "tool_use" => tool_use(part, seen),
-        "step_finish" => step_finish(part, seen),
+        "text" => report.text(text(&part["text"])),
+        "tool_use" => tool_use(part, report),
+        "step_finish" => step_finish(part, report),
         "error" => {
             let error = &event["error"];
             let words =
                 [text(&error["data"]["message"]), text(&error["message"]), text(&error["name"])];
             let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or("it failed");
-            seen.failed(words)
+            report.failed(words)
         }
         _ => Vec::new(),
     }
 }
 
-fn tool_use(part: &Value, seen: &mut Collected) -> Vec<Event> {
+fn tool_use(part: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     let id = text(&part["callID"]);
-    let mut events = seen.call(Provider::OpenCode, id, text(&part["tool"]));
+    let mut events = report.call(Provider::OpenCode, id, text(&part["tool"]));
     let error = text(&part["state"]["error"]);
     if error.contains("unavailable tool") || error.contains("a rule which prevents") {
-        events.extend(seen.refused(id));
+        events.extend(report.refused(id));
     }
     events
 }
 
-fn step_finish(part: &Value, seen: &mut Collected) -> Vec<Event> {
+fn step_finish(part: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     let tokens = &part["tokens"];
     let cached = count(&tokens["cache"]["read"]) + count(&tokens["cache"]["write"]);
     let input = count(&tokens["input"]) + cached;
     let output = count(&tokens["output"]) + count(&tokens["reasoning"]);
-    seen.add_tokens(Tokens::of(input, output));
-    seen.add_cost(part["cost"].as_f64());
+    report.add_tokens(Tokens::of(input, output));
+    report.add_cost(part["cost"].as_f64());
     if part["reason"] != "tool-calls" {
-        seen.finished();
+        report.finished();
     }
     Vec::new()
 }

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use super::AgentError;
+use crate::agent::error::AgentError;
 
 /// Settings and memory files of people are far smaller.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;

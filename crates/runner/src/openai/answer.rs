@@ -19,21 +19,21 @@ const CALLS_MAX: usize = 128;
 
 /// What a model said.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub(super) struct Answer {
+pub(super) struct ModelAnswer {
     pub(super) text: String,
     /// Said in the place of a text.
     pub(super) refusal: String,
     /// Some servers want it back with the calls that it led to.
     pub(super) reasoning: String,
     /// In the order in which they are to be answered.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<ModelCall>,
     pub(super) finish: Option<String>,
     pub(super) usage: Option<Usage>,
     pub(super) model: Option<String>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct ModelCall {
     /// Empty where the server gave none.
     pub(super) id: String,
     pub(super) name: String,
@@ -50,7 +50,7 @@ pub(super) struct Usage {
 
 /// Why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(super) enum Fault {
+pub(super) enum AnswerFault {
     #[error("its answer has over {0} bytes in one piece")]
     LongPiece(usize),
     #[error("its answer has over {0} bytes")]
@@ -72,7 +72,7 @@ pub(super) struct Assembly {
     form: Form,
     bytes: usize,
     content_bytes: usize,
-    answer: Answer,
+    answer: ModelAnswer,
     has_choices: bool,
     is_done: bool,
 }
@@ -91,7 +91,7 @@ impl Assembly {
             form: Form::Unknown,
             bytes: 0,
             content_bytes: 0,
-            answer: Answer::default(),
+            answer: ModelAnswer::default(),
             has_choices: false,
             is_done: false,
         }
@@ -107,7 +107,7 @@ impl Assembly {
         self.is_done || self.answer.finish.is_some()
     }
 
-    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), Fault> {
+    pub(super) fn push(&mut self, mut bytes: &[u8]) -> Result<(), AnswerFault> {
         self.bytes += bytes.len();
         if let Form::Unknown = self.form {
             bytes = bytes.trim_ascii_start();
@@ -120,24 +120,24 @@ impl Assembly {
         let events = match &mut self.form {
             Form::Unknown => return Ok(()),
             Form::Object(whole) if whole.len() + bytes.len() > EVENT_BYTES_MAX => {
-                return Err(Fault::LongPiece(EVENT_BYTES_MAX));
+                return Err(AnswerFault::LongPiece(EVENT_BYTES_MAX));
             }
             Form::Object(whole) => {
                 whole.extend_from_slice(bytes);
                 return Ok(());
             }
             Form::Events(_) if self.bytes > STREAM_BYTES_MAX => {
-                return Err(Fault::Long(STREAM_BYTES_MAX));
+                return Err(AnswerFault::Long(STREAM_BYTES_MAX));
             }
             Form::Events(parser) => {
-                parser.push(bytes).map_err(|_| Fault::LongPiece(EVENT_BYTES_MAX))?
+                parser.push(bytes).map_err(|_| AnswerFault::LongPiece(EVENT_BYTES_MAX))?
             }
         };
         events.iter().try_for_each(|event| self.event(&event.data))
     }
 
     /// What it all came to, once the server has ended its answer.
-    pub(super) fn end(mut self) -> Result<Answer, Fault> {
+    pub(super) fn end(mut self) -> Result<ModelAnswer, AnswerFault> {
         if let Form::Events(parser) = &mut self.form {
             // The last event may lack its empty line.
             let last = parser.push(b"\n\n").unwrap_or_default();
@@ -149,19 +149,19 @@ impl Assembly {
             self.is_done = true;
         }
         if self.has_choices && !self.is_finished() {
-            return Err(Fault::Unfinished);
+            return Err(AnswerFault::Unfinished);
         }
         if !self.has_choices {
-            return Err(Fault::Nothing);
+            return Err(AnswerFault::Nothing);
         }
-        let Answer { calls, .. } = &mut self.answer;
+        let ModelAnswer { calls, .. } = &mut self.answer;
         calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());
         // Those without an index stay behind the ones that they came after.
         calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
         Ok(self.answer)
     }
 
-    fn event(&mut self, data: &str) -> Result<(), Fault> {
+    fn event(&mut self, data: &str) -> Result<(), AnswerFault> {
         let data = data.trim();
         if self.is_done || !data.starts_with('{') {
             // Signs of life of all kinds; nothing of an answer can be in them.
@@ -174,7 +174,7 @@ impl Assembly {
     }
 
     /// A piece of the answer, or all of it.
-    fn object(&mut self, object: &Value) -> Result<(), Fault> {
+    fn object(&mut self, object: &Value) -> Result<(), AnswerFault> {
         if let Some(fault) = reported(object) {
             return Err(fault);
         }
@@ -193,7 +193,7 @@ impl Assembly {
         Ok(())
     }
 
-    fn choice(&mut self, choice: &Value) -> Result<(), Fault> {
+    fn choice(&mut self, choice: &Value) -> Result<(), AnswerFault> {
         let said = match &choice["delta"] {
             delta @ Value::Object(_) => delta,
             _ => &choice["message"],
@@ -218,7 +218,7 @@ impl Assembly {
         Ok(())
     }
 
-    fn call(&mut self, piece: &Value) -> Result<(), Fault> {
+    fn call(&mut self, piece: &Value) -> Result<(), AnswerFault> {
         let function = &piece["function"];
         let (id, name) = (string(&piece["id"]), string(&function["name"]));
         let arguments = match &function["arguments"] {
@@ -233,9 +233,9 @@ impl Assembly {
         let place = place_of(calls, index, id, name).unwrap_or(calls.len());
         if place == calls.len() {
             if place == CALLS_MAX {
-                return Err(Fault::ManyCalls);
+                return Err(AnswerFault::ManyCalls);
             }
-            calls.push(Call { index, ..Call::default() });
+            calls.push(ModelCall { index, ..ModelCall::default() });
         }
         let call = &mut calls[place];
         // From the first that has them: some servers repeat them in every piece.
@@ -249,10 +249,10 @@ impl Assembly {
         Ok(())
     }
 
-    fn count(&mut self, more_bytes: usize) -> Result<(), Fault> {
+    fn count(&mut self, more_bytes: usize) -> Result<(), AnswerFault> {
         self.content_bytes += more_bytes;
         if self.content_bytes > CONTENT_BYTES_MAX {
-            Err(Fault::Long(CONTENT_BYTES_MAX))
+            Err(AnswerFault::Long(CONTENT_BYTES_MAX))
         } else {
             Ok(())
         }
@@ -260,7 +260,7 @@ impl Assembly {
 }
 
 /// Which call a piece belongs to; none: it begins a new one.
-fn place_of(calls: &[Call], index: Option<u64>, id: &str, name: &str) -> Option<usize> {
+fn place_of(calls: &[ModelCall], index: Option<u64>, id: &str, name: &str) -> Option<usize> {
     let place = match index {
         Some(_) => calls.iter().rposition(|call| call.index == index)?,
         None if !id.is_empty() => return calls.iter().rposition(|call| call.id == id),
@@ -275,7 +275,7 @@ fn place_of(calls: &[Call], index: Option<u64>, id: &str, name: &str) -> Option<
 }
 
 /// An error that stands in the place of an answer, or in the midst of one.
-fn reported(object: &Value) -> Option<Fault> {
+fn reported(object: &Value) -> Option<AnswerFault> {
     let error = match &object["error"] {
         Value::Null if object["object"] == "error" => object,
         Value::Null => return None,
@@ -284,7 +284,7 @@ fn reported(object: &Value) -> Option<Fault> {
     let status = [&error["code"], &error["status"]].iter().find_map(|code| code.as_u64());
     let status = status.and_then(|code| u16::try_from(code).ok());
     let message = message(object).unwrap_or_else(|| "an error without words".to_owned());
-    Some(Fault::Reported { status, message })
+    Some(AnswerFault::Reported { status, message })
 }
 
 /// The words of an error, wherever the server puts them.
@@ -315,8 +315,8 @@ fn filled(value: &Value) -> Option<&str> {
     value.as_str().filter(|text| !text.is_empty())
 }
 
-fn rubbish(error: serde_json::Error) -> Fault {
-    Fault::Rubbish(error.to_string())
+fn rubbish(error: serde_json::Error) -> AnswerFault {
+    AnswerFault::Rubbish(error.to_string())
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ const WAIT_MAX: Duration = Duration::from_secs(30);
 
 /// Whether it makes sense to ask again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Again {
+pub(super) enum RetryAdvice {
     Never,
     Later,
     /// The server says when.
@@ -21,12 +21,12 @@ pub(super) enum Again {
 }
 
 /// Of an answer with this status. `retry_after` is the header of that name.
-pub(super) fn of_status(status: u16, retry_after: Option<&str>, now: Timestamp) -> Again {
+pub(super) fn of_status(status: u16, retry_after: Option<&str>, now: Timestamp) -> RetryAdvice {
     match status {
-        408 | 429 | 500..=599 => {
-            retry_after.and_then(|value| wait_of(value, now)).map_or(Again::Later, Again::After)
-        }
-        _ => Again::Never,
+        408 | 429 | 500..=599 => retry_after
+            .and_then(|value| wait_of(value, now))
+            .map_or(RetryAdvice::Later, RetryAdvice::After),
+        _ => RetryAdvice::Never,
     }
 }
 
@@ -42,17 +42,17 @@ fn wait_of(value: &str, now: Timestamp) -> Option<Duration> {
 
 /// How long to wait before the attempt after this one; none: it was the last. `random` keeps steps
 /// that failed together from asking together.
-pub(super) fn wait(again: Again, attempt: u32, random: u32) -> Option<Duration> {
+pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Duration> {
     if attempt >= ATTEMPTS_MAX {
         return None;
     }
     let doubled = FIRST_WAIT.saturating_mul(1 << attempt.saturating_sub(1).min(16)).min(WAIT_MAX);
     let share = f64::from(random) / f64::from(u32::MAX);
     match again {
-        Again::Never => None,
-        Again::Later => Some(doubled.mul_f64(0.5 + share / 2.0)),
+        RetryAdvice::Never => None,
+        RetryAdvice::Later => Some(doubled.mul_f64(0.5 + share / 2.0)),
         // Not before it, and not all at once behind it.
-        Again::After(wait) => Some(wait.saturating_add(FIRST_WAIT.mul_f64(share / 5.0))),
+        RetryAdvice::After(wait) => Some(wait.saturating_add(FIRST_WAIT.mul_f64(share / 5.0))),
     }
 }
 
@@ -60,27 +60,27 @@ pub(super) fn wait(again: Again, attempt: u32, random: u32) -> Option<Duration> 
 mod tests {
     use super::*;
 
-    fn after(seconds: u64) -> Again {
-        Again::After(Duration::from_secs(seconds))
+    fn after(seconds: u64) -> RetryAdvice {
+        RetryAdvice::After(Duration::from_secs(seconds))
     }
 
     #[test]
     fn a_server_says_when_to_come_back() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         for (status, header, expected) in [
-            (401, None, Again::Never),
-            (400, Some("1"), Again::Never),
-            (404, None, Again::Never),
-            (408, None, Again::Later),
-            (429, None, Again::Later),
+            (401, None, RetryAdvice::Never),
+            (400, Some("1"), RetryAdvice::Never),
+            (404, None, RetryAdvice::Never),
+            (408, None, RetryAdvice::Later),
+            (429, None, RetryAdvice::Later),
             (429, Some("7"), after(7)),
             (429, Some(" 0 "), after(0)),
             (503, Some("Sun, 15 Nov 2026 12:00:09 GMT"), after(9)),
             (503, Some("Sun, 15 Nov 2026 11:59:00 GMT"), after(0)),
-            (500, Some("soon"), Again::Later),
-            (500, Some("-3"), Again::Later),
-            (429, Some("99999999999999999999999"), Again::Later),
-            (599, None, Again::Later),
+            (500, Some("soon"), RetryAdvice::Later),
+            (500, Some("-3"), RetryAdvice::Later),
+            (429, Some("99999999999999999999999"), RetryAdvice::Later),
+            (599, None, RetryAdvice::Later),
         ] {
             assert_eq!(of_status(status, header, now), expected, "{status} {header:?}");
         }
@@ -89,13 +89,13 @@ mod tests {
     #[test]
     fn waits_grow_and_come_to_an_end() {
         let ms = |again, attempt, random| wait(again, attempt, random).map(|it| it.as_millis());
-        assert_eq!(ms(Again::Later, 1, 0), Some(250));
-        assert_eq!(ms(Again::Later, 1, u32::MAX), Some(500));
-        assert_eq!(ms(Again::Later, 3, u32::MAX), Some(2_000));
-        assert_eq!(ms(Again::Later, ATTEMPTS_MAX, 0), None);
-        assert_eq!(ms(Again::Never, 1, 0), None);
+        assert_eq!(ms(RetryAdvice::Later, 1, 0), Some(250));
+        assert_eq!(ms(RetryAdvice::Later, 1, u32::MAX), Some(500));
+        assert_eq!(ms(RetryAdvice::Later, 3, u32::MAX), Some(2_000));
+        assert_eq!(ms(RetryAdvice::Later, ATTEMPTS_MAX, 0), None);
+        assert_eq!(ms(RetryAdvice::Never, 1, 0), None);
         assert_eq!(ms(after(7), 1, 0), Some(7_000));
         assert_eq!(ms(after(7), 1, u32::MAX), Some(7_100));
-        assert!(wait(Again::After(Duration::MAX), 1, 9).is_some());
+        assert!(wait(RetryAdvice::After(Duration::MAX), 1, 9).is_some());
     }
 }

@@ -12,9 +12,9 @@ use mcp::http::target::Target;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
-use super::answer::{self, Answer, Assembly, Fault};
-use super::retry::{self, Again};
-use super::settings::{Settings, Usage};
+use super::answer::{self, AnswerFault, Assembly, ModelAnswer};
+use super::retry::{self, RetryAdvice};
+use super::settings::{Settings, UsageReport};
 
 /// How long a server may say nothing at all. A model that reads much on a small machine, or that
 /// answers in one piece, takes minutes to its first byte; the step's own time bounds the rest.
@@ -33,49 +33,51 @@ const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const WORDS_CHARS_MAX: usize = 300;
 
-pub(super) struct Server<'a> {
+pub(super) struct ModelServer<'a> {
     settings: &'a Settings,
     target: Target,
     headers: HeaderMap,
-    usage: Usage,
+    usage: UsageReport,
 }
 
 /// Why a request has no answer.
-struct Failed {
+struct RequestFailure {
     words: String,
     /// The server's own words, the key not yet taken out of them.
     said: String,
-    again: Again,
+    again: RetryAdvice,
     status: Option<StatusCode>,
 }
 
-impl Failed {
-    fn new(words: impl Into<String>, again: Again) -> Failed {
-        Failed { words: words.into(), said: String::new(), again, status: None }
+impl RequestFailure {
+    fn new(words: impl Into<String>, again: RetryAdvice) -> RequestFailure {
+        RequestFailure { words: words.into(), said: String::new(), again, status: None }
     }
 }
 
-impl From<Fault> for Failed {
-    fn from(fault: Fault) -> Failed {
+impl From<AnswerFault> for RequestFailure {
+    fn from(fault: AnswerFault) -> RequestFailure {
         let again = match &fault {
-            Fault::LongPiece(_) | Fault::Long(_) | Fault::ManyCalls | Fault::Nothing => {
-                Again::Never
-            }
-            Fault::Rubbish(_) | Fault::Unfinished => Again::Later,
-            Fault::Reported { status, .. } => status
-                .map_or(Again::Never, |status| retry::of_status(status, None, Timestamp::now())),
+            AnswerFault::LongPiece(_)
+            | AnswerFault::Long(_)
+            | AnswerFault::ManyCalls
+            | AnswerFault::Nothing => RetryAdvice::Never,
+            AnswerFault::Rubbish(_) | AnswerFault::Unfinished => RetryAdvice::Later,
+            AnswerFault::Reported { status, .. } => status.map_or(RetryAdvice::Never, |status| {
+                retry::of_status(status, None, Timestamp::now())
+            }),
         };
         match fault {
-            Fault::Reported { message, .. } => {
-                Failed { said: message, ..Failed::new("it failed", again) }
+            AnswerFault::Reported { message, .. } => {
+                RequestFailure { said: message, ..RequestFailure::new("it failed", again) }
             }
-            other => Failed::new(other.to_string(), again),
+            other => RequestFailure::new(other.to_string(), again),
         }
     }
 }
 
-impl<'a> Server<'a> {
-    pub(super) fn new(settings: &'a Settings) -> Result<Server<'a>, String> {
+impl<'a> ModelServer<'a> {
+    pub(super) fn new(settings: &'a Settings) -> Result<ModelServer<'a>, String> {
         let target = Target::new(settings.url.clone(), HeaderMap::new())?;
         let mut headers = target.headers().clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -85,7 +87,7 @@ impl<'a> Server<'a> {
         if let Some(authorization) = settings.key.header()? {
             headers.insert(AUTHORIZATION, authorization);
         }
-        Ok(Server { settings, target, headers, usage: Usage::Wanted })
+        Ok(ModelServer { settings, target, headers, usage: UsageReport::Wanted })
     }
 
     /// Asks until there is an answer, or no sense in asking again. The step ends at `deadline`.
@@ -94,7 +96,7 @@ impl<'a> Server<'a> {
         messages: &[String],
         tools: &[String],
         deadline: Instant,
-    ) -> Result<Answer, String> {
+    ) -> Result<ModelAnswer, String> {
         let mut attempt = 1;
         loop {
             let body = self.settings.body(messages, tools, self.usage);
@@ -102,8 +104,8 @@ impl<'a> Server<'a> {
                 Ok(answer) => return Ok(self.cleared(answer)),
                 Err(failed) => failed,
             };
-            if self.usage == Usage::Wanted && refuses_usage(&failed) {
-                self.usage = Usage::NotAsked;
+            if self.usage == UsageReport::Wanted && refuses_usage(&failed) {
+                self.usage = UsageReport::NotAsked;
                 continue;
             }
             let words = self.words(&failed);
@@ -127,7 +129,7 @@ impl<'a> Server<'a> {
     }
 
     /// What people are told. The key is taken out before anything is cut: half of it is too much.
-    fn words(&self, failed: &Failed) -> String {
+    fn words(&self, failed: &RequestFailure) -> String {
         let key = &self.settings.key;
         let words = key.clear(&failed.words);
         let words = format!("the model's server at {}: {words}", self.target.host());
@@ -138,7 +140,7 @@ impl<'a> Server<'a> {
     }
 
     /// An answer with the key in it would carry it into outputs and records.
-    fn cleared(&self, mut answer: Answer) -> Answer {
+    fn cleared(&self, mut answer: ModelAnswer) -> ModelAnswer {
         let key = &self.settings.key;
         for text in [&mut answer.text, &mut answer.refusal, &mut answer.reasoning] {
             key.clear_said(text);
@@ -152,15 +154,16 @@ impl<'a> Server<'a> {
         answer
     }
 
-    async fn once(&self, body: String) -> Result<Answer, Failed> {
+    async fn once(&self, body: String) -> Result<ModelAnswer, RequestFailure> {
         if body.len() > REQUEST_BYTES_MAX {
             let words = format!("what was said has {} bytes by now, which is too much", body.len());
-            return Err(Failed::new(words, Again::Never));
+            return Err(RequestFailure::new(words, RetryAdvice::Never));
         }
         let sending = self.target.send(Method::POST, self.headers.clone(), Bytes::from(body));
         let sent = timeout(SILENCE_MAX, sending).await.map_err(|_| silent())?;
-        let response =
-            sent.map_err(|cause| Failed::new(format!("it gave no answer: {cause}"), Again::Later))?;
+        let response = sent.map_err(|cause| {
+            RequestFailure::new(format!("it gave no answer: {cause}"), RetryAdvice::Later)
+        })?;
         match response.status() {
             status if status.is_success() => read(response).await,
             status if status.is_redirection() => {
@@ -169,13 +172,13 @@ impl<'a> Server<'a> {
                      with them: use the new address",
                     self.target.elsewhere(&response)
                 );
-                Err(Failed::new(words, Again::Never))
+                Err(RequestFailure::new(words, RetryAdvice::Never))
             }
             status => Err(self.refused(status, response).await),
         }
     }
 
-    async fn refused(&self, status: StatusCode, response: Response) -> Failed {
+    async fn refused(&self, status: StatusCode, response: Response) -> RequestFailure {
         let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let mut again = retry::of_status(status.as_u16(), header, Timestamp::now());
         let body = error_body(response).await;
@@ -184,7 +187,7 @@ impl<'a> Server<'a> {
         if [&error["error"]["code"], &error["error"]["type"]]
             .contains(&&"insufficient_quota".into())
         {
-            again = Again::Never;
+            again = RetryAdvice::Never;
         }
         let said = answer::message(&error).unwrap_or_else(|| match body.trim_start() {
             page if page.starts_with('<') => String::new(),
@@ -203,18 +206,18 @@ impl<'a> Server<'a> {
             }
             status => format!("it answered HTTP {status}"),
         };
-        Failed { words, said, again, status: Some(status) }
+        RequestFailure { words, said, again, status: Some(status) }
     }
 }
 
 /// Whether the server would answer if it were not asked for what a stream costs.
-fn refuses_usage(failed: &Failed) -> bool {
+fn refuses_usage(failed: &RequestFailure) -> bool {
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
     failed.status.is_some_and(|status| refused.contains(&status))
         && (failed.said.contains("stream_options") || failed.said.contains("include_usage"))
 }
 
-async fn read(mut response: Response) -> Result<Answer, Failed> {
+async fn read(mut response: Response) -> Result<ModelAnswer, RequestFailure> {
     let mut assembly = Assembly::new();
     loop {
         let patience = if assembly.is_finished() { LAST_WORDS_MAX } else { SILENCE_MAX };
@@ -223,7 +226,7 @@ async fn read(mut response: Response) -> Result<Answer, Failed> {
             Ok(Ok(None)) => break,
             // What was still to come is not needed.
             Ok(Err(_)) | Err(_) if assembly.is_finished() => break,
-            Ok(Err(_)) => return Err(Fault::Unfinished.into()),
+            Ok(Err(_)) => return Err(AnswerFault::Unfinished.into()),
             Err(_) => return Err(silent()),
         }
         if assembly.is_done() {
@@ -234,9 +237,9 @@ async fn read(mut response: Response) -> Result<Answer, Failed> {
     Ok(assembly.end()?)
 }
 
-fn silent() -> Failed {
+fn silent() -> RequestFailure {
     let words = format!("it said nothing for {} s", SILENCE_MAX.as_secs());
-    Failed::new(words, Again::Later)
+    RequestFailure::new(words, RetryAdvice::Later)
 }
 
 /// As much of it as is needed, and as comes in time.
@@ -282,7 +285,7 @@ mod tests {
     async fn a_server_that_says_nothing_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let settings = settings(format!("http://{}", listener.local_addr().unwrap()));
-        let mut server = Server::new(&settings).unwrap();
+        let mut server = ModelServer::new(&settings).unwrap();
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(60 * 60);
         let fault = server.ask(&[], &[], deadline).await.unwrap_err();
@@ -295,7 +298,7 @@ mod tests {
     #[tokio::test]
     async fn what_is_too_much_to_say_is_not_said() {
         let settings = settings("http://127.0.0.1:1".to_owned());
-        let mut server = Server::new(&settings).unwrap();
+        let mut server = ModelServer::new(&settings).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
         let much = "x".repeat(REQUEST_BYTES_MAX);
         let fault = server.ask(&[much], &[], deadline).await.unwrap_err();
@@ -309,10 +312,11 @@ mod tests {
         let base_url = base_url.map(str::to_owned);
         let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
         let settings = Settings::new(&options, &[("OPENAI_API_KEY".into(), key.into())]).unwrap();
-        let server = Server::new(&settings).unwrap();
+        let server = ModelServer::new(&settings).unwrap();
         for before in 0..WORDS_CHARS_MAX {
             let said = format!("{}{key}", "x".repeat(before));
-            let words = server.words(&Failed { said, ..Failed::new("no", Again::Never) });
+            let words = server
+                .words(&RequestFailure { said, ..RequestFailure::new("no", RetryAdvice::Never) });
             assert!(!words.contains("zeb"), "{words}");
         }
     }

@@ -84,7 +84,7 @@ impl Settings {
     }
 
     /// The body of a request. The parts are JSON texts already.
-    pub(super) fn body(&self, messages: &[String], tools: &[String], usage: Usage) -> String {
+    pub(super) fn body(&self, messages: &[String], tools: &[String], usage: UsageReport) -> String {
         let mut body = Members::default();
         body.set("model", quote(&self.model));
         body.set("messages", format!("[{}]", messages.join(",")));
@@ -102,7 +102,7 @@ impl Settings {
         }
         if self.stream {
             body.set("stream", "true");
-            if usage == Usage::Wanted {
+            if usage == UsageReport::Wanted {
                 body.set("stream_options", r#"{"include_usage":true}"#);
             }
         }
@@ -112,7 +112,7 @@ impl Settings {
 
 /// Whether a stream is to tell what it cost; a few servers refuse to be asked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Usage {
+pub(super) enum UsageReport {
     Wanted,
     NotAsked,
 }
@@ -238,15 +238,15 @@ mod tests {
             settings.body(&["{\"role\":\"user\"}".to_owned()], tools, usage)
         };
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"stream":true}"#;
-        assert_eq!(body(&options, &[], Usage::NotAsked), expected);
+        assert_eq!(body(&options, &[], UsageReport::NotAsked), expected);
         options.stream = Some(false);
         options.temperature = Some(0.5);
         options.top_p = Some(1.0);
         options.max_completion_tokens = Some(9);
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"tools":[{}],"tool_choice":"auto","temperature":0.5,"top_p":1.0,"max_completion_tokens":9}"#;
-        assert_eq!(body(&options, &["{}".to_owned()], Usage::Wanted), expected);
+        assert_eq!(body(&options, &["{}".to_owned()], UsageReport::Wanted), expected);
         options.stream = None;
-        let body = body(&options, &[], Usage::Wanted);
+        let body = body(&options, &[], UsageReport::Wanted);
         assert!(body.ends_with(r#""stream":true,"stream_options":{"include_usage":true}}"#));
     }
 }

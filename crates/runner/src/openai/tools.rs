@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use serde_json::{Value, json};
 use tokio::io::DuplexStream;
 
-use super::answer::Call;
+use super::answer::ModelCall;
 
 /// What the gate knows us as.
 const CLIENT: &str = "openai_compatible";
@@ -28,7 +28,7 @@ const CALLS_AT_ONCE_MAX: usize = 8;
 const SHOWN_CHARS_MAX: usize = 200;
 
 #[derive(Default)]
-pub(super) struct Tools {
+pub(super) struct ModelTools {
     gate: Option<Peer>,
     /// Each as a request holds it.
     pub(super) definitions: Vec<String>,
@@ -37,11 +37,11 @@ pub(super) struct Tools {
     patience: Duration,
 }
 
-impl Tools {
+impl ModelTools {
     /// Asks the gate which there are.
-    pub(super) async fn open(gate: DuplexStream, patience: Duration) -> Result<Tools, String> {
+    pub(super) async fn open(gate: DuplexStream, patience: Duration) -> Result<ModelTools, String> {
         let (reader, writer) = tokio::io::split(gate);
-        let gate = lines::connect(reader, writer, Arc::new(Nothing));
+        let gate = lines::connect(reader, writer, Arc::new(NoService));
         let info = json!({"name": CLIENT, "version": env!("CARGO_PKG_VERSION")});
         let nothing = raw("{}".to_owned());
         let welcome = handshake::initialize(&gate, &info, &nothing, patience).await;
@@ -50,11 +50,11 @@ impl Tools {
         let listed = listed.map_err(|error| format!("the step's gate: {error}"))?;
         let listed: Vec<(String, String)> = listed.iter().filter_map(|it| function(it)).collect();
         let (names, definitions) = listed.into_iter().unzip();
-        Ok(Tools { gate: Some(gate), definitions, names, patience })
+        Ok(ModelTools { gate: Some(gate), definitions, names, patience })
     }
 
     /// Makes the calls of one turn; gives what each is answered, in their order.
-    pub(super) async fn answer(&self, calls: &[Call]) -> Vec<String> {
+    pub(super) async fn answer(&self, calls: &[ModelCall]) -> Vec<String> {
         let running: Vec<BoxFuture<'_, String>> =
             calls.iter().map(|call| self.call(call).boxed()).collect();
         stream::iter(running).buffered(CALLS_AT_ONCE_MAX).collect().await
@@ -62,7 +62,7 @@ impl Tools {
 
     /// What cannot be called is told to the model, which may know better next time. Nothing was
     /// done then, and nothing is recorded: the log tells of it.
-    async fn call(&self, call: &Call) -> String {
+    async fn call(&self, call: &ModelCall) -> String {
         match self.request(call) {
             Ok(ask) => self.made(ask).await,
             Err(fault) => {
@@ -72,7 +72,7 @@ impl Tools {
         }
     }
 
-    fn request(&self, call: &Call) -> Result<Ask, String> {
+    fn request(&self, call: &ModelCall) -> Result<Ask, String> {
         if call.name.is_empty() {
             return Err(format!("the call names no tool; there are {}", self.names()));
         }
@@ -103,7 +103,7 @@ impl Tools {
     }
 }
 
-impl Drop for Tools {
+impl Drop for ModelTools {
     fn drop(&mut self) {
         if let Some(gate) = &self.gate {
             gate.close("the conversation is over");
@@ -175,9 +175,9 @@ fn error(words: &str) -> String {
 }
 
 /// The gate asks us nothing: we declare no capability.
-struct Nothing;
+struct NoService;
 
-impl Service for Nothing {
+impl Service for NoService {
     fn request(
         &self,
         request: Request,

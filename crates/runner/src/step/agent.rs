@@ -8,16 +8,15 @@ use std::time::Duration;
 use domain::Code;
 use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
-use workflow::{Demand, Provider as Named, Proxy, ResolvedAgent};
-use workflow::{Outcome, Status};
+use workflow::{Demand, Outcome, Proxy, ResolvedAgent, Status};
 
-use super::{Attempt, Failure, Work};
 use crate::agent::{
-    AgentError, Failed, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report, Request,
-    Search, Server, Stream, Tools, prepare,
+    AgentError, AgentFailure, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report,
+    Request, Search, Server, Stream, Tools, prepare,
 };
-use crate::gate::{Plugged, StepGate, Wanted};
-use crate::process::{self, How, Start};
+use crate::gate::{GateRequest, PluginGrant, StepGate};
+use crate::process::{self, ProcessEnd, ProcessStart};
+use crate::step::attempt::{Attempt, Failure, Work};
 
 /// Lines of stderr that a failure quotes.
 const QUOTED_LINES_MAX: usize = 5;
@@ -46,12 +45,12 @@ impl Work<'_> {
         };
         let (proxy, demand) = attempt.asked();
         let tools = tools(&proxy);
-        let wanted = attempt.wanted(agent, proxy, self.trace.clone())?;
-        let dir = wanted.root.clone();
-        let gate = self.open(wanted).await?;
+        let gate_request = attempt.gate_request(agent, proxy, self.trace.clone())?;
+        let work = gate_request.root.clone();
+        let gate = self.open(gate_request).await?;
         let installed = attempt.installed(provider, agent).await?;
         let (program, args) = gate.server();
-        let folders = (dir, gate.private().to_owned());
+        let folders = StepFolders { work, private: gate.private().to_owned() };
         let server = Server { program, args };
         let request = request(agent, server, tools, folders, gate.call_timeout());
         let launch = prepare(&installed, &request, &attempt.around.person).map_err(failed)?;
@@ -66,17 +65,18 @@ impl Work<'_> {
             Failure::new(Code::AgentFailed, format!("cannot write the step's files: {error}"))
         })?;
         let ran = attempt.listen(provider, &launch).await?;
-        self.judge((provider, tools), &*gate, ran).await
+        self.judge(provider, tools, &*gate, ran).await
     }
 
     /// What the agent's work came to. Its own word counts, and what the gate saw of it.
     async fn judge(
         &mut self,
-        (provider, tools): (Provider, Tools),
+        provider: Provider,
+        tools: Tools,
         gate: &dyn StepGate,
-        ran: Ran,
+        ran: ProgramRun,
     ) -> Result<Outcome, Failure> {
-        let (report, cause) = match ran.ended {
+        let (report, cause) = match ran.report {
             Ok(report) => (report, None),
             Err(failed) => (*failed.report, Some(failed.cause.to_string())),
         };
@@ -116,17 +116,17 @@ impl Work<'_> {
 
 impl Attempt {
     /// The gate of a step with an agent.
-    pub(super) fn wanted(
+    pub(super) fn gate_request(
         &self,
         agent: &ResolvedAgent,
         proxy: Proxy,
         trace: TraceContext,
-    ) -> Result<Wanted, Failure> {
-        Ok(Wanted {
+    ) -> Result<GateRequest, Failure> {
+        Ok(GateRequest {
             agent: self.identity(agent.provider.name()),
             root: self.dir(agent.dir.as_deref())?,
             builtins: tools(&proxy) == Tools::Only,
-            plugins: if proxy.enable { Plugged::of(&proxy.plugin_tools) } else { Vec::new() },
+            plugins: if proxy.enable { PluginGrant::of(&proxy.plugin_tools) } else { Vec::new() },
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
             withheld: Vec::new(),
@@ -164,8 +164,8 @@ impl Attempt {
     }
 
     /// Runs the agent's program to its end.
-    async fn listen(&self, provider: Provider, launch: &Launch) -> Result<Ran, Failure> {
-        let start = Start {
+    async fn listen(&self, provider: Provider, launch: &Launch) -> Result<ProgramRun, Failure> {
+        let start = ProcessStart {
             program: &launch.program,
             args: &launch.args,
             env: environment(&self.around.env, launch),
@@ -177,35 +177,35 @@ impl Attempt {
         let mut stream = Stream::new(provider);
         let within = self.within();
         let running = process::run(start, within, &self.cancel, |line| drop(stream.line(line)));
-        let ended = running.await.map_err(|error| {
+        let exit = running.await.map_err(|error| {
             let program = launch.program.display();
             Failure::new(Code::AgentFailed, format!("cannot start '{program}': {error}"))
         })?;
-        match ended.how {
-            How::Cancelled => Err(Failure::cancelled()),
-            How::TimedOut => Err(Failure::timed_out(within)),
-            How::Exited(status) => {
-                Ok(Ran { code: status.code(), stderr: ended.stderr, ended: stream.end() })
+        match exit.end {
+            ProcessEnd::Cancelled => Err(Failure::cancelled()),
+            ProcessEnd::TimedOut => Err(Failure::timed_out(within)),
+            ProcessEnd::Exited(status) => {
+                Ok(ProgramRun { code: status.code(), stderr: exit.stderr, report: stream.end() })
             }
         }
     }
 }
 
 /// How the program ended.
-struct Ran {
+struct ProgramRun {
     code: Option<i32>,
     stderr: String,
-    ended: Result<Report, Failed>,
+    report: Result<Report, AgentFailure>,
 }
 
 /// The program that is to be started; none: the model is spoken to by ourselves.
-fn program(provider: Named) -> Option<Provider> {
+fn program(provider: workflow::Provider) -> Option<Provider> {
     match provider {
-        Named::Claude => Some(Provider::Claude),
-        Named::Gemini => Some(Provider::Gemini),
-        Named::Codex => Some(Provider::Codex),
-        Named::OpenCode => Some(Provider::OpenCode),
-        Named::OpenAiCompatible => None,
+        workflow::Provider::Claude => Some(Provider::Claude),
+        workflow::Provider::Gemini => Some(Provider::Gemini),
+        workflow::Provider::Codex => Some(Provider::Codex),
+        workflow::Provider::OpenCode => Some(Provider::OpenCode),
+        workflow::Provider::OpenAiCompatible => None,
     }
 }
 
@@ -233,12 +233,20 @@ pub(super) fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
     }
 }
 
-/// What is asked of an agent's program; `dir` is where it works, `private` where its files lie.
+/// The folders of a step.
+pub struct StepFolders {
+    /// The folder in which the tools work.
+    pub work: PathBuf,
+    /// The folder for the files of the agent's program.
+    pub private: PathBuf,
+}
+
+/// Builds the request for an agent's program.
 pub fn request(
     agent: &ResolvedAgent,
     server: Server,
     tools: Tools,
-    (dir, private): (PathBuf, PathBuf),
+    folders: StepFolders,
     call_timeout: Duration,
 ) -> Request {
     let options = &agent.options;
@@ -249,8 +257,8 @@ pub fn request(
         args: options.args.clone(),
         env: options.env.clone(),
         config: options.config.clone().map(serde_json::Value::Object),
-        dir,
-        private,
+        dir: folders.work,
+        private: folders.private,
         server,
         tools,
         call_timeout,

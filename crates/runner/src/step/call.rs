@@ -8,8 +8,8 @@ use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface};
 use serde_json::Value;
 
-use super::{Failure, Work};
 use crate::gate::StepGate;
+use crate::step::attempt::{Failure, Work};
 
 impl Work<'_> {
     /// The result object of the call, whatever it says.

@@ -5,11 +5,11 @@ use std::time::Duration;
 
 use domain::Code;
 use serde_json::{Value, json};
-use tools::builtin::{COMMAND_META, Command};
+use tools::builtin::{COMMAND_META, CommandResult};
 use workflow::{Outcome, Status};
 
-use super::{Failure, Work};
-use crate::gate::Wanted;
+use crate::gate::GateRequest;
+use crate::step::attempt::{Failure, Work};
 
 /// What the call may take beyond the command's own time: to end it, and to record that.
 const MARGIN: Duration = Duration::from_secs(10);
@@ -24,7 +24,7 @@ impl Work<'_> {
         dir: Option<&str>,
     ) -> Result<Outcome, Failure> {
         let within = self.attempt.within();
-        let wanted = Wanted {
+        let request = GateRequest {
             agent: self.attempt.identity(SHELL),
             root: self.attempt.dir(dir)?,
             builtins: true,
@@ -35,7 +35,7 @@ impl Work<'_> {
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),
         };
-        let gate = self.open(wanted).await?;
+        let gate = self.open(request).await?;
         // A call is made in whole seconds.
         let seconds = within.as_secs().max(1);
         let arguments = json!({"command": command, "timeout_seconds": seconds});
@@ -46,7 +46,8 @@ impl Work<'_> {
 
 fn outcome(result: &Value, within: Duration) -> Result<Outcome, Failure> {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
-    let Ok(command) = serde_json::from_value::<Command>(result["_meta"][COMMAND_META].clone())
+    let Ok(command) =
+        serde_json::from_value::<CommandResult>(result["_meta"][COMMAND_META].clone())
     else {
         return Err(Failure::new(Code::UpstreamError, text));
     };

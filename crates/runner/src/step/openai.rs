@@ -5,10 +5,11 @@ use domain::Code;
 use tokio::time::Instant;
 use workflow::{Outcome, ResolvedAgent, Status};
 
-use super::{Failure, Work};
 use crate::agent::{Isolation, Tools};
-use crate::gate::Wanted;
-use crate::openai::{self, Settings, Spent, Task};
+use crate::gate::GateRequest;
+use crate::openai::{self, ConversationCost, Settings, Task};
+use crate::step::agent::{isolation, tools};
+use crate::step::attempt::{Failure, Work};
 
 impl Work<'_> {
     pub(super) async fn converse(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
@@ -19,12 +20,12 @@ impl Work<'_> {
         let settings = Settings::new(&agent.options, &attempt.around.env)
             .map_err(|faults| Failure::new(Code::InvalidArguments, faults))?;
         let (proxy, _) = attempt.asked();
-        let tools = super::tools(&proxy);
-        let wanted = attempt.wanted(agent, proxy, self.trace.clone())?;
+        let tools = tools(&proxy);
+        let request = attempt.gate_request(agent, proxy, self.trace.clone())?;
         // The model would hear the key from the first command that prints its environment.
-        let wanted = Wanted { withheld: vec![openai::KEY_VARIABLE.to_owned()], ..wanted };
-        let gate = self.open(wanted).await?;
-        self.record.isolation = Some(super::isolation(tools, &Isolation::Full).to_owned());
+        let request = GateRequest { withheld: vec![openai::KEY_VARIABLE.to_owned()], ..request };
+        let gate = self.open(request).await?;
+        self.record.isolation = Some(isolation(tools, &Isolation::Full).to_owned());
         self.record.model = Some(settings.model.clone());
         if let Some(warning) = settings.warning() {
             tracing::warn!(step = attempt.state, "{warning}");
@@ -37,7 +38,7 @@ impl Work<'_> {
             gate: (tools != Tools::None).then(|| gate.connect()),
             deadline: Instant::now() + within,
         };
-        let mut spent = Spent::default();
+        let mut spent = ConversationCost::default();
         let made = tokio::select! {
             made = tokio::time::timeout(within, openai::converse(task, &mut spent)) => match made {
                 Ok(Ok(text)) => Ok(text),

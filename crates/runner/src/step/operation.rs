@@ -7,9 +7,9 @@ use domain::Code;
 use serde_json::{Map, Value};
 use workflow::{Outcome, Status};
 
-use super::call::text;
-use super::{Failure, Work};
-use crate::gate::{Plugged, Wanted};
+use crate::gate::{GateRequest, PluginGrant};
+use crate::step::attempt::{Failure, Work};
+use crate::step::call::text;
 
 /// Part of who calls, in the place where an agent's provider stands.
 const OPERATION: &str = "operation";
@@ -17,24 +17,25 @@ const OPERATION: &str = "operation";
 impl Work<'_> {
     pub(super) async fn operation(
         &mut self,
-        (plugin, operation): (&str, &str),
+        plugin: &str,
+        operation: &str,
         inputs: &Map<String, Value>,
         dir: Option<&str>,
     ) -> Result<Outcome, Failure> {
         let root: PathBuf = self.attempt.dir(dir)?;
         let within = self.attempt.within();
-        let wanted = Wanted {
+        let request = GateRequest {
             agent: self.attempt.identity(OPERATION),
             root,
             builtins: false,
             servers: Vec::new(),
-            plugins: vec![Plugged::one(plugin, operation)],
+            plugins: vec![PluginGrant::one(plugin, operation)],
             patience: Duration::ZERO,
             withheld: Vec::new(),
             trace: self.trace.clone(),
             cancel: self.attempt.cancel.clone(),
         };
-        let gate = self.open(wanted).await?;
+        let gate = self.open(request).await?;
         let tool = gate.operation(plugin, operation);
         let inputs = Value::Object(inputs.clone());
         let result = self.call(&*gate, tool, &inputs, within).await?;

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use runner::agent::{
-    Event, Failed, Installed, Launch, Person, Provider, Report, Request, Search, Server, Stream,
-    Tools, prepare,
+    AgentFailure, Event, Installed, Launch, Person, Provider, Report, Request, Search, Server,
+    Stream, Tools, prepare,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -40,7 +40,7 @@ pub(crate) struct Outcome {
     /// The arguments of the calls that reached our server's Read.
     pub(crate) calls: Vec<Value>,
     pub(crate) events: Vec<Event>,
-    pub(crate) report: Result<Report, Failed>,
+    pub(crate) report: Result<Report, AgentFailure>,
     pub(crate) left_in_workspace: Vec<String>,
     stdout: String,
     stderr: String,

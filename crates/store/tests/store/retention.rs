@@ -102,7 +102,7 @@ async fn old_chains_are_exported_and_leave_with_a_receipt() {
     assert!(check.valid && check.length == 4, "{check:?}");
     let expired: &Value = &present.receipts[0]["issuer"]["runtime"]["expired_chain"];
     assert_eq!((&expired["chain_id"], &expired["sequence"]), (&gone.id.clone().into(), &4.into()));
-    let last = receipt::verify::Signed::parse(text.lines().last().unwrap()).unwrap();
+    let last = receipt::verify::SignedReceipt::parse(text.lines().last().unwrap()).unwrap();
     assert_eq!(expired["hash"], last.hash.to_string());
     assert_eq!(present.receipts[0]["issuer"]["id"], PublicKey::did(&key));
 }

@@ -233,7 +233,7 @@ fn receipts(db: &Connection) -> BTreeMap<String, Vec<String>> {
             let column: Option<String> = row.get(column).unwrap();
             assert_eq!(column.as_deref(), value.as_str(), "{text}");
         }
-        let signed = receipt::verify::Signed::parse(&text).unwrap();
+        let signed = receipt::verify::SignedReceipt::parse(&text).unwrap();
         assert_eq!(row.get::<_, String>(10).unwrap(), signed.hash.to_string());
         let chain = chains.entry(row.get(0).unwrap()).or_default();
         chain.push(text);

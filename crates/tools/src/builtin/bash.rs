@@ -19,20 +19,20 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{self, Child};
 use tokio::task::JoinHandle;
 
-use super::Answer;
+use super::answer::ToolAnswer;
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::limits;
 use super::root::Folder;
 
 /// What is to be run.
-pub(super) struct Asked {
+pub(super) struct BashRequest {
     command: String,
     timeout: Duration,
 }
 
-impl Asked {
-    pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<Asked> {
+impl BashRequest {
+    pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<BashRequest> {
         let command = arguments.text(&["command"])?;
         if command.contains('\0') {
             return Err(Fault::said("a command cannot hold a NUL character"));
@@ -45,7 +45,7 @@ impl Asked {
                 return Err(Fault::said(words));
             }
         };
-        Ok(Asked { command: command.to_owned(), timeout })
+        Ok(BashRequest { command: command.to_owned(), timeout })
     }
 }
 
@@ -54,7 +54,7 @@ pub const COMMAND_META: &str = "countersign/command";
 
 /// What became of a command. Both texts are parts of the result's, by bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Command {
+pub struct CommandResult {
     /// None where it did not end by itself.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
@@ -63,46 +63,48 @@ pub struct Command {
 }
 
 /// How a command ended.
-enum End {
+enum CommandEnd {
     Exited(ExitStatus),
     TimedOut,
     Cancelled,
 }
 
 pub(super) async fn run(
-    asked: Asked,
+    request: BashRequest,
     cwd: &Folder,
     (supervisor, withheld): (Option<&Path>, &[String]),
     ctx: &CallContext,
-) -> Result<Answer> {
-    let within = asked.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
-    let mut shell = shell(&asked.command, supervisor);
+) -> Result<ToolAnswer> {
+    let within = request.timeout.min(ctx.remaining().saturating_sub(limits::BASH_MARGIN));
+    let mut shell = shell(&request.command, supervisor);
     for name in withheld {
         shell.env_remove(name);
     }
-    let mut running = Running::start(shell, cwd, supervisor.is_some())?;
+    let mut running = RunningCommand::start(shell, cwd, supervisor.is_some())?;
     let end = tokio::select! {
         status = running.child.wait() => match status {
-            Ok(status) => End::Exited(status),
+            Ok(status) => CommandEnd::Exited(status),
             Err(error) => return Err(Fault::said(format!("the command was lost: {error}"))),
         },
-        () = tokio::time::sleep(within) => End::TimedOut,
-        () = ctx.cancel.cancelled() => End::Cancelled,
+        () = tokio::time::sleep(within) => CommandEnd::TimedOut,
+        () = ctx.cancel.cancelled() => CommandEnd::Cancelled,
     };
-    let (stdout, stderr) = running.end().await;
+    let CommandText { stdout, stderr } = running.end().await;
     let (word, exit_code) = match end {
-        End::Cancelled => return Err(Fault::Cancelled),
-        End::TimedOut => (format!("killed: not done after {:.0} s", within.as_secs_f32()), None),
-        End::Exited(status) => (words(status), status.code()),
+        CommandEnd::Cancelled => return Err(Fault::Cancelled),
+        CommandEnd::TimedOut => {
+            (format!("killed: not done after {:.0} s", within.as_secs_f32()), None)
+        }
+        CommandEnd::Exited(status) => (words(status), status.code()),
     };
     let mut text = stdout;
     let stdout = 0..text.len();
     let stderr = append(&mut text, "[stderr]\n", &stderr);
     append(&mut text, "", &format!("[{word}]"));
-    let timed_out = matches!(end, End::TimedOut);
-    let command = Command { exit_code, timed_out, stdout, stderr };
+    let timed_out = matches!(end, CommandEnd::TimedOut);
+    let command = CommandResult { exit_code, timed_out, stdout, stderr };
     let meta = Some(json!({COMMAND_META: command}));
-    Ok(Answer { is_error: exit_code != Some(0), meta, ..Answer::text(text) })
+    Ok(ToolAnswer { is_error: exit_code != Some(0), meta, ..ToolAnswer::text(text) })
 }
 
 /// Adds a part under its title, unless it is empty; gives where it stands.
@@ -141,22 +143,32 @@ fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
 }
 
 /// A command with its group. Dropping it ends the group.
-struct Running {
+struct RunningCommand {
     child: Child,
     group: Group,
     /// How long a supervisor may take to end all of it; without one, the group is killed at once.
     patience: Duration,
-    stdout: Collected,
-    stderr: Collected,
+    stdout: CollectedOutput,
+    stderr: CollectedOutput,
 }
 
-struct Collected {
-    output: Arc<Mutex<Output>>,
+/// The output of a command.
+struct CommandText {
+    stdout: String,
+    stderr: String,
+}
+
+struct CollectedOutput {
+    output: Arc<Mutex<CommandOutput>>,
     reading: JoinHandle<()>,
 }
 
-impl Running {
-    fn start(mut shell: process::Command, cwd: &Folder, supervised: bool) -> Result<Running> {
+impl RunningCommand {
+    fn start(
+        mut shell: process::Command,
+        cwd: &Folder,
+        supervised: bool,
+    ) -> Result<RunningCommand> {
         shell.current_dir(&cwd.path);
         // They may hold the gate's keys.
         for (name, _) in std::env::vars_os() {
@@ -173,36 +185,36 @@ impl Running {
         let stderr = child.stderr.take().expect("stderr is piped");
         let group = Group::led_by(&child, supervised);
         let patience = if supervised { CHILD_GRACE + CHILD_LAST_STEP } else { Duration::ZERO };
-        Ok(Running {
+        Ok(RunningCommand {
             child,
             group,
             patience,
-            stdout: Collected::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
-            stderr: Collected::start(stderr, limits::BASH_STDERR_BYTES_MAX),
+            stdout: CollectedOutput::start(stdout, limits::BASH_STDOUT_BYTES_MAX),
+            stderr: CollectedOutput::start(stderr, limits::BASH_STDERR_BYTES_MAX),
         })
     }
 
     /// Kills what is left, and gives what was written.
-    async fn end(mut self) -> (String, String) {
+    async fn end(mut self) -> CommandText {
         self.group.end(&mut self.child, self.patience).await;
         let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
         let stdout = self.stdout.text(until).await;
-        (stdout, self.stderr.text(until).await)
+        CommandText { stdout, stderr: self.stderr.text(until).await }
     }
 }
 
-impl Drop for Running {
+impl Drop for RunningCommand {
     fn drop(&mut self) {
         self.stdout.reading.abort();
         self.stderr.reading.abort();
     }
 }
 
-impl Collected {
-    fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> Collected {
-        let output = Arc::new(Mutex::new(Output::new(bytes_max)));
+impl CollectedOutput {
+    fn start(pipe: impl AsyncRead + Unpin + Send + 'static, bytes_max: usize) -> CollectedOutput {
+        let output = Arc::new(Mutex::new(CommandOutput::new(bytes_max)));
         let reading = tokio::spawn(collect(pipe, output.clone()));
-        Collected { output, reading }
+        CollectedOutput { output, reading }
     }
 
     async fn text(&mut self, until: tokio::time::Instant) -> String {
@@ -211,7 +223,7 @@ impl Collected {
     }
 }
 
-async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
+async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<CommandOutput>>) {
     let mut chunk = vec![0; 16 * 1024];
     while let Ok(read @ 1..) = pipe.read(&mut chunk).await {
         output.lock().unwrap_or_else(PoisonError::into_inner).add(&chunk[..read]);
@@ -219,16 +231,21 @@ async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<Output>>) {
 }
 
 /// The beginning and the end of what a command wrote.
-struct Output {
+struct CommandOutput {
     head: Vec<u8>,
     tail: std::collections::VecDeque<u8>,
     half: usize,
     left_out: u64,
 }
 
-impl Output {
-    fn new(bytes_max: usize) -> Output {
-        Output { head: Vec::new(), tail: Default::default(), half: bytes_max / 2, left_out: 0 }
+impl CommandOutput {
+    fn new(bytes_max: usize) -> CommandOutput {
+        CommandOutput {
+            head: Vec::new(),
+            tail: Default::default(),
+            half: bytes_max / 2,
+            left_out: 0,
+        }
     }
 
     fn add(&mut self, bytes: &[u8]) {
@@ -252,7 +269,7 @@ impl Output {
 
 #[cfg(test)]
 mod tests {
-    use super::Output;
+    use super::CommandOutput;
 
     #[test]
     fn output_keeps_its_beginning_and_its_end() {
@@ -262,7 +279,7 @@ mod tests {
             (vec!["abcd", "efgh", "i"], "abcd\n[… 1 bytes left out …]\nfghi"),
             (vec!["abcdefghijkl"], "abcd\n[… 4 bytes left out …]\nijkl"),
         ] {
-            let mut output = Output::new(8);
+            let mut output = CommandOutput::new(8);
             parts.iter().for_each(|part| output.add(part.as_bytes()));
             assert_eq!(output.text(), expected, "{parts:?}");
         }

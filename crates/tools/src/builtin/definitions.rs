@@ -3,17 +3,17 @@
 
 use serde_json::{Value, json};
 
-use super::Tool;
+use super::tool::BuiltinTool;
 
 /// `seconds_max` is the longest that a command may be given.
-pub(super) fn definition(tool: Tool, seconds_max: u64) -> Value {
+pub(super) fn definition(tool: BuiltinTool, seconds_max: u64) -> Value {
     match tool {
-        Tool::Read => read(),
-        Tool::Write => write(),
-        Tool::Edit => edit(),
-        Tool::Bash => bash(seconds_max),
-        Tool::Glob => glob(),
-        Tool::Grep => grep(),
+        BuiltinTool::Read => read(),
+        BuiltinTool::Write => write(),
+        BuiltinTool::Edit => edit(),
+        BuiltinTool::Bash => bash(seconds_max),
+        BuiltinTool::Glob => glob(),
+        BuiltinTool::Grep => grep(),
     }
 }
 

@@ -12,24 +12,24 @@ use rustix::io::Errno;
 
 use super::fault::{Fault, Result};
 use super::limits;
-use super::root::{Folder, Place, Root, missing};
+use super::root::{Destination, Folder, Root, missing};
 
 /// A regular file, open for reading, and where it was found.
-pub(super) struct Opened {
+pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
     pub(super) bytes: u64,
 }
 
-pub(super) fn open(root: &Root, path: &str) -> Result<Opened> {
+pub(super) fn open(root: &Root, path: &str) -> Result<OpenFile> {
     match root.find(path)? {
-        Place::Folder(folder) => Err(Fault::is_folder(&folder.path)),
-        Place::Missing(folder, names) => Err(missing(&folder, &names)),
-        Place::File(folder, name) => open_in(&folder, &name),
+        Destination::Folder(folder) => Err(Fault::is_folder(&folder.path)),
+        Destination::Missing(folder, names) => Err(missing(&folder, &names)),
+        Destination::File(folder, name) => open_in(&folder, &name),
     }
 }
 
-pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<Opened> {
+pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<OpenFile> {
     let path = folder.path.join(name);
     // A pipe without a writer must not hold the thread.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
@@ -45,15 +45,15 @@ pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<Opened> {
     if !found.is_file() {
         return Err(Fault::said(format!("'{}' is no regular file", path.display())));
     }
-    Ok(Opened { file, path, bytes: found.len() })
+    Ok(OpenFile { file, path, bytes: found.len() })
 }
 
 /// Puts a whole file in place of what is there, making the folders above it.
 pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> {
     match root.find(path)? {
-        Place::Folder(folder) => Err(Fault::is_folder(&folder.path)),
-        Place::File(folder, name) => replace(root, &folder, &name, content),
-        Place::Missing(folder, names) => {
+        Destination::Folder(folder) => Err(Fault::is_folder(&folder.path)),
+        Destination::File(folder, name) => replace(root, &folder, &name, content),
+        Destination::Missing(folder, names) => {
             let (name, above) = names.split_last().expect("something is missing");
             let folder = make_all(root, folder, above)?;
             replace(root, &folder, name, content)

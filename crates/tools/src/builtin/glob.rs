@@ -3,18 +3,19 @@
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, statat};
 
+use super::answer::{ToolAnswer, text_block};
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::limits::{GLOB_FOUND_MAX, GLOB_PATHS_MAX};
 use super::root::Root;
 use super::stop::Stop;
-use super::tree::{Ignoring, Next, Tree};
-use super::{Answer, text_block};
+use super::tree::{IgnoreFiles, Tree, WalkStep};
 
-pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<ToolAnswer> {
     let pattern = arguments.text(&["pattern"])?;
     let matcher = matcher(below(root, pattern)?)?;
-    let ignoring = if arguments.flag("no_ignore")? { Ignoring::Off } else { Ignoring::Honoured };
+    let ignoring =
+        if arguments.flag("no_ignore")? { IgnoreFiles::Off } else { IgnoreFiles::Honoured };
     let start = root.find_folder(arguments.optional_text(&["cwd", "path"])?)?;
     let mut tree = Tree::new(root, stop, ignoring);
     let mut found = Vec::new();
@@ -26,7 +27,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
             let shown = root.shown(&path).display().to_string();
             found.push((seen.st_mtime, seen.st_mtime_nsec, shown));
         }
-        Ok(if found.len() < GLOB_FOUND_MAX { Next::More } else { Next::Enough })
+        Ok(if found.len() < GLOB_FOUND_MAX { WalkStep::More } else { WalkStep::Enough })
     })?;
     found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then_with(|| a.2.cmp(&b.2)));
     let all = found.len();
@@ -41,7 +42,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
         )));
     }
     content.extend(tree.notes.text().map(|notes| text_block(&notes)));
-    Ok(Answer::of(content))
+    Ok(ToolAnswer::of(content))
 }
 
 /// An agent may put the root's own path in front.

@@ -6,30 +6,30 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
+use super::answer::{ToolAnswer, text_block};
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
-use super::file::{self, Opened};
+use super::file::{self, OpenFile};
 use super::limits::{SNIFFED_BYTES, TEXT_BYTES_MAX};
 use super::root::Root;
 use super::stop::{Stop, Stoppable};
-use super::{Answer, text_block};
 
 /// Which lines are wanted.
-struct Lines {
+struct LineRange {
     offset: u64,
     limit: u64,
 }
 
 /// What was read of them.
 #[derive(Default)]
-struct Page {
+struct TextPage {
     bytes: Vec<u8>,
     lines: u64,
-    end: End,
+    end: PageEnd,
 }
 
 #[derive(Default, PartialEq)]
-enum End {
+enum PageEnd {
     /// Nothing more is there.
     #[default]
     File,
@@ -41,8 +41,8 @@ enum End {
     LongLine,
 }
 
-pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<Answer> {
-    let lines = Lines {
+pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result<ToolAnswer> {
+    let lines = LineRange {
         offset: arguments.count("offset")?.unwrap_or(0),
         limit: arguments.count("limit")?.unwrap_or(u64::MAX),
     };
@@ -71,13 +71,13 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     Ok(answer(page, &lines))
 }
 
-fn answer(page: Page, lines: &Lines) -> Answer {
+fn answer(page: TextPage, lines: &LineRange) -> ToolAnswer {
     let next = lines.offset + page.lines;
     let note = match page.end {
-        End::File => None,
-        End::Limit => Some(format!("there is more: go on with offset {next}")),
-        End::Full => Some(format!("cut at 5 MiB: go on with offset {next}")),
-        End::LongLine => Some(format!(
+        PageEnd::File => None,
+        PageEnd::Limit => Some(format!("there is more: go on with offset {next}")),
+        PageEnd::Full => Some(format!("cut at 5 MiB: go on with offset {next}")),
+        PageEnd::LongLine => Some(format!(
             "line {} is longer than 5 MiB and was cut: go on behind it with offset {next}",
             next - 1
         )),
@@ -91,22 +91,22 @@ fn answer(page: Page, lines: &Lines) -> Answer {
     if !is_exact {
         content.push(text_block("[not all of it is UTF-8: what is not is shown as \u{fffd}]"));
     }
-    Answer::of(content)
+    ToolAnswer::of(content)
 }
 
 /// The wanted lines, and how many there were up to their end.
-fn page(mut reader: impl BufRead, lines: &Lines) -> std::io::Result<(Page, u64)> {
+fn page(mut reader: impl BufRead, lines: &LineRange) -> std::io::Result<(TextPage, u64)> {
     let mut passed = 0;
     while passed < lines.offset && skip_line(&mut reader)? {
         passed += 1;
     }
-    let mut page = Page::default();
+    let mut page = TextPage::default();
     if passed < lines.offset {
         return Ok((page, passed));
     }
     while !reader.fill_buf()?.is_empty() {
         if page.lines == lines.limit {
-            page.end = End::Limit;
+            page.end = PageEnd::Limit;
             break;
         }
         let before = page.bytes.len();
@@ -117,11 +117,11 @@ fn page(mut reader: impl BufRead, lines: &Lines) -> std::io::Result<(Page, u64)>
             skip_line(&mut reader)?;
             page.lines += 1;
             page.bytes.truncate(whole_characters(&page.bytes));
-            page.end = End::LongLine;
+            page.end = PageEnd::LongLine;
             break;
         } else {
             page.bytes.truncate(before);
-            page.end = End::Full;
+            page.end = PageEnd::Full;
             break;
         }
     }
@@ -194,7 +194,7 @@ fn image(head: &[u8]) -> Option<&'static str> {
     }
 }
 
-fn image_answer(mut opened: Opened, mut bytes: Vec<u8>, kind: &str) -> Result<Answer> {
+fn image_answer(mut opened: OpenFile, mut bytes: Vec<u8>, kind: &str) -> Result<ToolAnswer> {
     let room = (TEXT_BYTES_MAX + 1 - bytes.len()) as u64;
     let read = (&mut opened.file).take(room).read_to_end(&mut bytes);
     read.map_err(|error| Fault::io(&opened.path, &error))?;
@@ -203,5 +203,5 @@ fn image_answer(mut opened: Opened, mut bytes: Vec<u8>, kind: &str) -> Result<An
         return Err(Fault::said(format!("'{path}' is an image of more than 5 MiB")));
     }
     let block: Value = json!({"type": "image", "data": STANDARD.encode(bytes), "mimeType": kind});
-    Ok(Answer::of(vec![block]))
+    Ok(ToolAnswer::of(vec![block]))
 }

@@ -13,7 +13,8 @@ use rustix::fs::{AtFlags, CWD, Mode, OFlags, Stat, fstat, openat, readlinkat, st
 use rustix::io::Errno;
 
 use super::fault::{Fault, Result};
-use super::{OffLimits, limits};
+use super::limits;
+use super::off_limits::OffLimits;
 
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
@@ -35,7 +36,7 @@ pub(super) struct Folder {
 }
 
 /// Where a path ends.
-pub(super) enum Place {
+pub(super) enum Destination {
     Folder(Folder),
     /// Something in a folder that is no folder and was no link when it was looked at.
     File(Folder, OsString),
@@ -43,12 +44,16 @@ pub(super) enum Place {
     Missing(Folder, Vec<OsString>),
 }
 
-/// Identity of a directory.
-type Id = (u64, u64);
+/// Identity of a file or folder, whatever its name.
+#[derive(Clone, Copy, PartialEq, Eq)]
+struct FileId {
+    device: u64,
+    inode: u64,
+}
 
 /// The refused folders of one walk.
-pub(super) struct Refused {
-    ids: Vec<Id>,
+pub(super) struct RefusedFolders {
+    ids: Vec<FileId>,
     paths: Vec<PathBuf>,
 }
 
@@ -75,11 +80,11 @@ impl Root {
     }
 
     /// Looked up for each walk: a home may come to be after the root was opened.
-    pub(super) fn refused(&self) -> Refused {
+    pub(super) fn refused(&self) -> RefusedFolders {
         let folders = &self.off_limits.folders;
         let ids = folders.iter().filter_map(|path| stat(path).ok()).map(|it| id(&it));
         let canonical = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
-        Refused { ids: ids.collect(), paths: folders.iter().map(canonical).collect() }
+        RefusedFolders { ids: ids.collect(), paths: folders.iter().map(canonical).collect() }
     }
 
     /// Refuses to change a file that is off limits. It is known by device and inode, whatever name
@@ -108,7 +113,7 @@ impl Root {
     }
 
     /// Where a path leads, links included.
-    pub(super) fn find(&self, path: &str) -> Result<Place> {
+    pub(super) fn find(&self, path: &str) -> Result<Destination> {
         for _ in 0..limits::ATTEMPTS_MAX {
             if let Some(place) = Walk::new(self, path)?.run()? {
                 return Ok(place);
@@ -119,9 +124,11 @@ impl Root {
 
     pub(super) fn find_folder(&self, path: Option<&str>) -> Result<Folder> {
         match self.find(path.unwrap_or("."))? {
-            Place::Folder(folder) => Ok(folder),
-            Place::File(folder, name) => Err(Fault::system(&folder.path.join(name), Errno::NOTDIR)),
-            Place::Missing(folder, names) => Err(missing(&folder, &names)),
+            Destination::Folder(folder) => Ok(folder),
+            Destination::File(folder, name) => {
+                Err(Fault::system(&folder.path.join(name), Errno::NOTDIR))
+            }
+            Destination::Missing(folder, names) => Err(missing(&folder, &names)),
         }
     }
 
@@ -148,7 +155,7 @@ impl Root {
     }
 }
 
-impl Refused {
+impl RefusedFolders {
     pub(super) fn has(&self, folder: &Folder) -> bool {
         fstat(&*folder.fd).map_or(true, |found| self.ids.contains(&id(&found)))
     }
@@ -163,7 +170,7 @@ impl Refused {
 struct Walk<'a> {
     root: &'a Root,
     asked: &'a str,
-    refused: Refused,
+    refused: RefusedFolders,
     /// From the anchor down to where the walk is; `..` goes back up here, not on the disk.
     held: Vec<Folder>,
     /// What is still to be walked, the next one last.
@@ -184,7 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     /// None where something changed under the walk, which is then begun anew.
-    fn run(mut self) -> Result<Option<Place>> {
+    fn run(mut self) -> Result<Option<Destination>> {
         while let Some(name) = self.ahead.pop() {
             if name == ".." {
                 if self.held.len() == 1 && self.root.anchor.path != Path::new("/") {
@@ -201,7 +208,7 @@ impl<'a> Walk<'a> {
                     Ok(target) => self.follow(&target)?,
                     // No link: a file, if it is the last.
                     Err(Errno::INVAL) if self.ahead.is_empty() => {
-                        return Ok(Some(Place::File(self.here().clone(), name)));
+                        return Ok(Some(Destination::File(self.here().clone(), name)));
                     }
                     Err(Errno::INVAL) => return Err(self.fault(&name, Errno::NOTDIR)),
                     Err(Errno::NOENT) => return Ok(None),
@@ -210,7 +217,7 @@ impl<'a> Walk<'a> {
                 Err(error) => return Err(self.fault(&name, error)),
             }
         }
-        Ok(Some(Place::Folder(self.here().clone())))
+        Ok(Some(Destination::Folder(self.here().clone())))
     }
 
     fn follow(&mut self, target: &Path) -> Result<()> {
@@ -228,7 +235,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    fn missing(mut self, name: OsString) -> Result<Place> {
+    fn missing(mut self, name: OsString) -> Result<Destination> {
         let here = self.here().clone();
         self.ahead.push(name);
         self.ahead.reverse();
@@ -239,7 +246,7 @@ impl<'a> Walk<'a> {
         if self.refused.names(&path) {
             return Err(Fault::refused(self.asked));
         }
-        Ok(Place::Missing(here, self.ahead))
+        Ok(Destination::Missing(here, self.ahead))
     }
 
     fn fault(&self, name: &OsStr, error: Errno) -> Fault {
@@ -289,8 +296,8 @@ impl Folder {
 }
 
 #[allow(clippy::unnecessary_cast, reason = "the types differ between systems")]
-fn id(found: &Stat) -> Id {
-    (found.st_dev as u64, found.st_ino as u64)
+fn id(found: &Stat) -> FileId {
+    FileId { device: found.st_dev as u64, inode: found.st_ino as u64 }
 }
 
 /// The names on a path; the roots of it and `.` say nothing.

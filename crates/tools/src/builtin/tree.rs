@@ -12,7 +12,7 @@ use rustix::fs::{AtFlags, Dir, FileType, statat};
 use super::fault::{Fault, Result};
 use super::file;
 use super::limits::{DEPTH_MAX, IGNORE_FILE_BYTES_MAX, NOTED_MAX};
-use super::root::{Folder, Refused, Root};
+use super::root::{Folder, RefusedFolders, Root};
 use super::stop::Stop;
 
 /// Read in each folder; what stands in the later one wins.
@@ -20,7 +20,7 @@ const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
 /// Whether ignore files have a say.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Ignoring {
+pub(super) enum IgnoreFiles {
     Honoured,
     Off,
 }
@@ -28,8 +28,8 @@ pub(super) enum Ignoring {
 pub(super) struct Tree<'a> {
     pub(super) root: &'a Root,
     pub(super) stop: &'a Stop,
-    ignoring: Ignoring,
-    refused: Refused,
+    ignoring: IgnoreFiles,
+    refused: RefusedFolders,
     rules: Vec<Gitignore>,
     /// What could not be read, for people.
     pub(super) notes: Notes,
@@ -43,13 +43,13 @@ pub(super) struct Notes {
 
 /// Whether the walk is to go on.
 #[derive(PartialEq, Eq)]
-pub(super) enum Next {
+pub(super) enum WalkStep {
     More,
     Enough,
 }
 
 impl<'a> Tree<'a> {
-    pub(super) fn new(root: &'a Root, stop: &'a Stop, ignoring: Ignoring) -> Tree<'a> {
+    pub(super) fn new(root: &'a Root, stop: &'a Stop, ignoring: IgnoreFiles) -> Tree<'a> {
         let (rules, notes) = (Vec::new(), Notes::default());
         Tree { root, stop, ignoring, refused: root.refused(), rules, notes }
     }
@@ -58,7 +58,7 @@ impl<'a> Tree<'a> {
     pub(super) fn walk(
         &mut self,
         folder: &Folder,
-        visit: &mut dyn FnMut(&Folder, OsString) -> Result<Next>,
+        visit: &mut dyn FnMut(&Folder, OsString) -> Result<WalkStep>,
     ) -> Result<()> {
         self.learn_above(folder);
         self.folder(folder, 0, visit).map(|_| ())
@@ -68,20 +68,20 @@ impl<'a> Tree<'a> {
         &mut self,
         folder: &Folder,
         depth: usize,
-        visit: &mut dyn FnMut(&Folder, OsString) -> Result<Next>,
-    ) -> Result<Next> {
+        visit: &mut dyn FnMut(&Folder, OsString) -> Result<WalkStep>,
+    ) -> Result<WalkStep> {
         self.stop.check()?;
         if depth > DEPTH_MAX {
             self.notes.add(format!("{}: too deep", self.root.shown(&folder.path).display()));
-            return Ok(Next::More);
+            return Ok(WalkStep::More);
         }
         let known = self.rules.len();
         let entries = self.entries(folder);
         self.learn_listed(folder, &entries);
-        let mut next = Next::More;
+        let mut next = WalkStep::More;
         for (name, kind) in entries {
             let is_folder = kind == FileType::Directory;
-            if next == Next::Enough || self.is_ignored(folder, &name, is_folder) {
+            if next == WalkStep::Enough || self.is_ignored(folder, &name, is_folder) {
                 continue;
             }
             match kind {
@@ -132,7 +132,7 @@ impl<'a> Tree<'a> {
     }
 
     fn is_ignored(&self, folder: &Folder, name: &OsStr, is_folder: bool) -> bool {
-        if self.ignoring == Ignoring::Off {
+        if self.ignoring == IgnoreFiles::Off {
             return false;
         }
         if name == ".git" {
@@ -169,7 +169,7 @@ impl<'a> Tree<'a> {
     }
 
     fn learn(&mut self, folder: &Folder, name: &OsStr) {
-        if self.ignoring == Ignoring::Off {
+        if self.ignoring == IgnoreFiles::Off {
             return;
         }
         let Ok(opened) = file::open_in(folder, name) else { return };

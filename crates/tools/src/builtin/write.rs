@@ -2,21 +2,21 @@
 
 use std::io::Read;
 
-use super::Answer;
+use super::answer::ToolAnswer;
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
 use super::file;
 use super::limits::{DIFF_LINES_MAX, EDIT_BYTES_MAX, PLACES_MAX};
-use super::root::{Place, Root, missing};
+use super::root::{Destination, Root, missing};
 
-pub(super) fn write(root: &Root, arguments: &Arguments<'_>) -> Result<Answer> {
+pub(super) fn write(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer> {
     let (path, content) = (arguments.path()?, arguments.text(&["content"])?);
     let written = file::write(root, path, content.as_bytes())?;
     let shown = root.shown(&written).display();
-    Ok(Answer::text(format!("OK: {} bytes written to {shown}", content.len())))
+    Ok(ToolAnswer::text(format!("OK: {} bytes written to {shown}", content.len())))
 }
 
-pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<Answer> {
+pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer> {
     let old = arguments.text(&["old", "old_string"])?;
     let new = arguments.text(&["new", "new_string"])?;
     if old.is_empty() {
@@ -26,9 +26,9 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<Answer> {
         return Err(Fault::said("'old' and 'new' are the same: nothing to do"));
     }
     let (folder, name) = match root.find(arguments.path()?)? {
-        Place::File(folder, name) => (folder, name),
-        Place::Folder(folder) => return Err(Fault::is_folder(&folder.path)),
-        Place::Missing(folder, names) => return Err(missing(&folder, &names)),
+        Destination::File(folder, name) => (folder, name),
+        Destination::Folder(folder) => return Err(Fault::is_folder(&folder.path)),
+        Destination::Missing(folder, names) => return Err(missing(&folder, &names)),
     };
     let mut opened = file::open_in(&folder, &name)?;
     if opened.bytes > EDIT_BYTES_MAX {
@@ -46,7 +46,7 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<Answer> {
     let times = places.len();
     let line = line_of(&bytes, places[0]);
     let word = if times == 1 { "replacement" } else { "replacements" };
-    Ok(Answer::text(format!("OK: {times} {word} in {shown}\n{}", diff(line, old, new))))
+    Ok(ToolAnswer::text(format!("OK: {times} {word} in {shown}\n{}", diff(line, old, new))))
 }
 
 fn check(places: &[usize], bytes: &[u8], shown: &str, replace_all: bool) -> Result<()> {

@@ -3,9 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
-use std::path::PathBuf;
 use std::sync::Arc;
-use std::time::Duration;
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -13,7 +11,9 @@ use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::Members;
 use plugin_sdk::protocol::{ExecuteRequest, OperationSchema};
-use provider::{Call, CallContext, Connected, Connector, ProviderError, Reply, ToolProvider};
+use provider::{
+    Call, CallContext, Connector, ProviderConnection, ProviderError, Reply, ToolProvider,
+};
 use tokio::sync::{mpsc, watch};
 use tokio::task::JoinSet;
 use tokio::time::Instant;
@@ -21,60 +21,49 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 use tonic::{Code, Status};
 
-use super::find::Found;
+use super::find::FoundPlugin;
 use super::host::Host;
-use super::process::{Running, explained, seconds};
-use super::schema::{self, Tool};
+use super::process::{PluginProcess, explained, seconds};
+use super::schema::{self, PluginTool};
+use super::start::StartOptions;
 use super::{limits, reply};
 
 /// A plugin that can be started, as often as needed.
 pub struct Plugin {
-    found: Found,
-    start: Start,
-}
-
-/// How a plugin is started, and what of it is offered.
-#[derive(Clone, Debug)]
-pub struct Start {
-    /// The program that runs it as `supervise -- …`, so that it ends with the gate.
-    pub supervisor: Option<PathBuf>,
-    /// Where its private folder is made. Made if it is not there.
-    pub folder: PathBuf,
-    /// Where it runs; by default where the gate does.
-    pub cwd: Option<PathBuf>,
-    /// The operations that become tools; `None` is all of them.
-    pub expose: Option<BTreeSet<String>>,
-    /// From the start until its operations are known.
-    pub timeout: Duration,
+    found: FoundPlugin,
+    start: StartOptions,
 }
 
 impl Plugin {
     /// Whoever makes one has seen to it that it may be started: that it is the person's own, or
-    /// that its [`Found::identity`] was approved.
-    pub fn new(found: Found, start: Start) -> Plugin {
+    /// that its [`FoundPlugin::identity`] was approved.
+    pub fn new(found: FoundPlugin, start: StartOptions) -> Plugin {
         Plugin { found, start }
     }
 
-    pub fn found(&self) -> &Found {
+    pub fn found(&self) -> &FoundPlugin {
         &self.found
     }
 
     /// Starts it and asks what it can do.
-    async fn open(&self, said: &StderrTail) -> Result<(Session, Vec<OperationSchema>), String> {
+    async fn open(
+        &self,
+        said: &StderrTail,
+    ) -> Result<(PluginSession, Vec<OperationSchema>), String> {
         let name: Arc<str> = self.found.name.as_str().into();
         let fault = |reason: String| format!("plugin '{name}': {reason}");
         if let Some(reason) = &self.found.fault {
             return Err(fault(reason.clone()));
         }
         let heard = heard(&name, said);
-        let started = Running::start(&self.found, &self.start, heard).await;
+        let started = PluginProcess::start(&self.found, &self.start, heard).await;
         let mut running = started.map_err(fault)?;
         let greeted = tokio::time::timeout(self.start.timeout, self.greet(&mut running)).await;
         let greeted = greeted.unwrap_or_else(|_| {
             Err(format!("it was not ready after {}", seconds(self.start.timeout)))
         });
         match greeted {
-            Ok((host, operations)) => Ok((Session::keep(name, running, host), operations)),
+            Ok((host, operations)) => Ok((PluginSession::keep(name, running, host), operations)),
             Err(reason) => {
                 let reason = running.explained(reason).await;
                 running.end().await;
@@ -83,7 +72,10 @@ impl Plugin {
         }
     }
 
-    async fn greet(&self, running: &mut Running) -> Result<(Host, Vec<OperationSchema>), String> {
+    async fn greet(
+        &self,
+        running: &mut PluginProcess,
+    ) -> Result<(Host, Vec<OperationSchema>), String> {
         let address = running.address().await?;
         let host = Host::connect(&address).await?;
         host.check().await?;
@@ -111,12 +103,14 @@ impl Connector for Plugin {
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn Connected>, String>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
         async move {
             let (session, operations) = self.open(said).await?;
             let expose = self.start.expose.as_ref();
             match schema::tools(&self.found.name, &operations, expose) {
-                Ok(tools) => Ok(Arc::new(Provider { session, tools }) as Arc<dyn Connected>),
+                Ok(tools) => {
+                    Ok(Arc::new(PluginProvider { session, tools }) as Arc<dyn ProviderConnection>)
+                }
                 Err(reason) => {
                     session.close().await;
                     Err(reason)
@@ -135,7 +129,7 @@ pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
 }
 
 /// A started plugin. Dropping it ends the process, in the background.
-struct Session {
+struct PluginSession {
     name: Arc<str>,
     host: Host,
     /// Why it is gone.
@@ -148,8 +142,8 @@ struct Session {
     keeper: TaskTracker,
 }
 
-impl Session {
-    fn keep(name: Arc<str>, running: Running, host: Host) -> Session {
+impl PluginSession {
+    fn keep(name: Arc<str>, running: PluginProcess, host: Host) -> PluginSession {
         let (tell, gone) = watch::channel(None);
         let (give_up, given_up) = mpsc::channel(1);
         let end = CancellationToken::new();
@@ -157,7 +151,7 @@ impl Session {
         keeper.spawn(keep(running, host.clone(), end.clone(), given_up, tell));
         keeper.close();
         let _ended_by_drop = end.clone().drop_guard();
-        Session { name, host, gone, give_up, end, _ended_by_drop, keeper }
+        PluginSession { name, host, gone, give_up, end, _ended_by_drop, keeper }
     }
 
     async fn gone(&self) -> String {
@@ -190,13 +184,13 @@ impl Session {
 
 /// Owns the process until its end, whoever brings it about.
 async fn keep(
-    running: Running,
+    running: PluginProcess,
     host: Host,
     end: CancellationToken,
     mut given_up: mpsc::Receiver<String>,
     tell: watch::Sender<Option<String>>,
 ) {
-    let Running { mut process, stdout, stdin, folder, heard } = running;
+    let PluginProcess { mut process, stdout, stdin, folder, heard } = running;
     let mut listening = JoinSet::new();
     let printed = heard.clone();
     listening.spawn(async move { printed.keep(stdout).await });
@@ -220,12 +214,12 @@ async fn keep(
 }
 
 /// The tools of a started plugin.
-struct Provider {
-    session: Session,
-    tools: Vec<Tool>,
+struct PluginProvider {
+    session: PluginSession,
+    tools: Vec<PluginTool>,
 }
 
-impl Provider {
+impl PluginProvider {
     async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.tool.tool) else {
             return Ok(reply::failed(&format!("there is no tool '{}' here", call.tool.tool)));
@@ -281,7 +275,7 @@ fn inputs(call: &Call) -> BTreeMap<String, Vec<u8>> {
     members.iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
 }
 
-impl ToolProvider for Provider {
+impl ToolProvider for PluginProvider {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         async { Ok(self.tools.iter().map(|tool| tool.definition.clone()).collect()) }.boxed()
     }
@@ -299,7 +293,7 @@ impl ToolProvider for Provider {
     }
 }
 
-impl Connected for Provider {
+impl ProviderConnection for PluginProvider {
     fn lost(&self) -> BoxFuture<'_, String> {
         self.session.gone().boxed()
     }

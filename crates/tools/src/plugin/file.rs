@@ -12,8 +12,13 @@ use super::limits;
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// The bytes of a small file and their digest.
-pub(super) fn read_text(path: &Path) -> Result<(String, String), String> {
+/// A small file, and the digest of its bytes.
+pub(super) struct TextFile {
+    pub(super) text: String,
+    pub(super) sha256: String,
+}
+
+pub(super) fn read_text(path: &Path) -> Result<TextFile, String> {
     let file = open(path, limits::YAML_BYTES_MAX)?;
     let mut bytes = Vec::new();
     let read = file.take(limits::YAML_BYTES_MAX + 1).read_to_end(&mut bytes);
@@ -21,9 +26,9 @@ pub(super) fn read_text(path: &Path) -> Result<(String, String), String> {
     if bytes.len() as u64 > limits::YAML_BYTES_MAX {
         return Err(fault(path, "too large"));
     }
-    let digest = hex(&Sha256::digest(&bytes));
+    let sha256 = hex(&Sha256::digest(&bytes));
     let text = String::from_utf8(bytes).map_err(|_| fault(path, "not UTF-8"))?;
-    Ok((text, digest))
+    Ok(TextFile { text, sha256 })
 }
 
 /// The digest of an executable.

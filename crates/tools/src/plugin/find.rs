@@ -47,7 +47,7 @@ pub enum Origin {
 
 /// A plugin, or what looks like one.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Found {
+pub struct FoundPlugin {
     /// From the manifest; the folder's where there is none to be read.
     pub name: String,
     pub version: String,
@@ -72,7 +72,7 @@ pub struct Found {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
     /// Those in use and those in their shadow; a name's first is the one in use.
-    pub plugins: Vec<Found>,
+    pub plugins: Vec<FoundPlugin>,
     /// What is wrong and belongs to no plugin.
     pub faults: Vec<String>,
 }
@@ -114,7 +114,7 @@ impl Places {
     }
 }
 
-impl Found {
+impl FoundPlugin {
     /// What an approval is bound to: it ends with any change of the executable's place or bytes, or
     /// of the manifest.
     pub fn identity(&self) -> String {
@@ -137,7 +137,7 @@ impl Found {
 pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
     let mut findings = Findings::default();
     let declared = declared(places, &mut findings.faults);
-    let search = Search { configured, declared: &declared };
+    let search = PluginSearch { configured, declared: &declared };
     for plugin in configured {
         if let Some(path) = &plugin.path {
             findings.add(search.named(&plugin.name, Path::new(path), Origin::Own));
@@ -164,11 +164,12 @@ pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
 }
 
 impl Findings {
-    fn add(&mut self, mut found: Found) {
+    fn add(&mut self, mut found: FoundPlugin) {
         let first = self.plugins.iter().find(|known| known.name == found.name);
         found.shadowed_by = first.map(|first| first.folder.clone());
         // Named twice, it is still one.
-        let is_same = |known: &Found| known.folder == found.folder && known.name == found.name;
+        let is_same =
+            |known: &FoundPlugin| known.folder == found.folder && known.name == found.name;
         if !self.plugins.iter().any(is_same) {
             self.plugins.push(found);
         }
@@ -193,8 +194,8 @@ fn declared(places: &Places, faults: &mut Vec<String>) -> Vec<Declaration> {
         if path.symlink_metadata().is_err() {
             continue;
         }
-        let read = file::read_text(&path).and_then(|(text, _)| {
-            let read = manifest::declarations(&text);
+        let read = file::read_text(&path).and_then(|file| {
+            let read = manifest::declarations(&file.text);
             read.map_err(|fault| format!("{}: {fault}", path.display()))
         });
         match read {
@@ -209,12 +210,12 @@ fn declared(places: &Places, faults: &mut Vec<String>) -> Vec<Declaration> {
     all
 }
 
-struct Search<'a> {
+struct PluginSearch<'a> {
     configured: &'a [config::Plugin],
     declared: &'a [Declaration],
 }
 
-impl Search<'_> {
+impl PluginSearch<'_> {
     fn folder(&self, folder: &Path, origin: Origin, findings: &mut Findings) {
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
@@ -231,10 +232,10 @@ impl Search<'_> {
     }
 
     /// A plugin whose folder, or whose executable, somebody named.
-    fn named(&self, name: &str, path: &Path, origin: Origin) -> Found {
+    fn named(&self, name: &str, path: &Path, origin: Origin) -> FoundPlugin {
         let found = if !path.is_absolute() {
             let fault = format!("the path '{}' must be absolute", path.display());
-            Found { fault: Some(fault), ..self.empty(path, origin) }
+            FoundPlugin { fault: Some(fault), ..self.empty(path, origin) }
         } else if path.is_dir() {
             self.look(path, None, origin)
         } else {
@@ -243,14 +244,14 @@ impl Search<'_> {
         };
         if found.fault.is_none() && found.name != name {
             let fault = format!("its manifest calls it '{}', not '{name}'", found.name);
-            return Found { name: name.to_owned(), fault: Some(fault), ..found };
+            return FoundPlugin { name: name.to_owned(), fault: Some(fault), ..found };
         }
-        Found { name: name.to_owned(), ..found }
+        FoundPlugin { name: name.to_owned(), ..found }
     }
 
-    fn empty(&self, folder: &Path, origin: Origin) -> Found {
+    fn empty(&self, folder: &Path, origin: Origin) -> FoundPlugin {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        Found {
+        FoundPlugin {
             name,
             version: String::new(),
             description: String::new(),
@@ -266,24 +267,24 @@ impl Search<'_> {
         }
     }
 
-    fn look(&self, folder: &Path, executable: Option<&Path>, origin: Origin) -> Found {
+    fn look(&self, folder: &Path, executable: Option<&Path>, origin: Origin) -> FoundPlugin {
         let mut found = self.empty(folder, origin);
         let looked = self.look_into(&mut found, executable);
         found.fault = looked.err();
         found
     }
 
-    fn look_into(&self, found: &mut Found, executable: Option<&Path>) -> Result<(), String> {
+    fn look_into(&self, found: &mut FoundPlugin, executable: Option<&Path>) -> Result<(), String> {
         let given = found.folder.clone();
         let resolve = |path: &Path| {
             path.canonicalize().map_err(|error| format!("{}: {error}", path.display()))
         };
         found.folder = resolve(&given)?;
         let path = found.folder.join(MANIFEST);
-        let (text, digest) = file::read_text(&path)?;
+        let file = file::read_text(&path)?;
         let manifest =
-            Manifest::parse(&text).map_err(|fault| format!("{}: {fault}", path.display()))?;
-        found.manifest_sha256 = digest;
+            Manifest::parse(&file.text).map_err(|fault| format!("{}: {fault}", path.display()))?;
+        found.manifest_sha256 = file.sha256;
         found.name.clone_from(&manifest.name);
         found.version.clone_from(&manifest.version);
         found.description.clone_from(&manifest.description);

@@ -19,14 +19,14 @@ pub(super) struct Manifest {
 /// What the manifest says of one member of the config.
 #[derive(Clone, Debug, PartialEq)]
 struct Field {
-    kind: Option<Kind>,
+    kind: Option<FieldKind>,
     is_required: bool,
     default: Option<Value>,
     allowed: Vec<Value>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Kind {
+enum FieldKind {
     String,
     Integer,
     Boolean,
@@ -103,9 +103,9 @@ impl Field {
             return Ok(Field { kind: None, is_required: false, default, allowed: Vec::new() });
         }
         let kind = match node.get("type").and_then(Node::text) {
-            Some("string") => Kind::String,
-            Some("integer") => Kind::Integer,
-            Some("boolean") => Kind::Boolean,
+            Some("string") => FieldKind::String,
+            Some("integer") => FieldKind::Integer,
+            Some("boolean") => FieldKind::Boolean,
             other => {
                 let other = other.unwrap_or_default();
                 return Err(format!("type '{other}' is none of string, integer, boolean"));
@@ -140,14 +140,14 @@ impl Field {
     fn fits(&self, value: &Value) -> Result<(), String> {
         let is_of_kind = match self.kind {
             None => true,
-            Some(Kind::String) => value.is_string(),
-            Some(Kind::Integer) => value.is_i64() || value.is_u64(),
-            Some(Kind::Boolean) => value.is_boolean(),
+            Some(FieldKind::String) => value.is_string(),
+            Some(FieldKind::Integer) => value.is_i64() || value.is_u64(),
+            Some(FieldKind::Boolean) => value.is_boolean(),
         };
         match (is_of_kind, self.kind) {
-            (false, Some(Kind::String)) => Err("must be a text".to_owned()),
-            (false, Some(Kind::Integer)) => Err("must be a whole number".to_owned()),
-            (false, Some(Kind::Boolean) | None) => Err("must be true or false".to_owned()),
+            (false, Some(FieldKind::String)) => Err("must be a text".to_owned()),
+            (false, Some(FieldKind::Integer)) => Err("must be a whole number".to_owned()),
+            (false, Some(FieldKind::Boolean) | None) => Err("must be true or false".to_owned()),
             (true, _) if self.allowed.is_empty() || self.allowed.contains(value) => Ok(()),
             (true, _) => {
                 let allowed = self.allowed.iter().map(Value::to_string).collect::<Vec<_>>();

@@ -15,15 +15,15 @@ use plugin_sdk::handshake::{
 use tokio::io::BufReader;
 use tokio::process::{ChildStdin, ChildStdout};
 
-use super::connection::Start;
-use super::find::Found;
+use super::find::FoundPlugin;
 use super::private::Private;
+use super::start::StartOptions;
 use super::{file, limits};
 
 /// Lines that are told of a plugin that failed.
 const LAST_LINES: usize = 3;
 
-pub(super) struct Running {
+pub(super) struct PluginProcess {
     pub(super) process: Process,
     /// What it still prints.
     pub(super) stdout: BufReader<ChildStdout>,
@@ -33,15 +33,15 @@ pub(super) struct Running {
     pub(super) heard: StderrTail,
 }
 
-impl Running {
+impl PluginProcess {
     /// Starts the executable. Where somebody approved it, what runs is a copy that nobody else can
     /// reach, whose bytes are those that were approved: what lies in the project may change at any
     /// moment, also between the look at it and the start.
     pub(super) async fn start(
-        found: &Found,
-        start: &Start,
+        found: &FoundPlugin,
+        start: &StartOptions,
         heard: StderrTail,
-    ) -> Result<Running, String> {
+    ) -> Result<PluginProcess, String> {
         let (found, within) = (found.clone(), start.folder.clone());
         let prepared = tokio::task::spawn_blocking(move || prepare(&found, &within)).await;
         let (folder, program) = prepared.map_err(|error| error.to_string())??;
@@ -52,7 +52,7 @@ impl Running {
             match child::spawn(&spec, &heard) {
                 Ok((process, stdout, stdin)) => {
                     let stdout = BufReader::new(stdout);
-                    return Ok(Running { process, stdout, stdin, folder, heard });
+                    return Ok(PluginProcess { process, stdout, stdin, folder, heard });
                 }
                 // A child that another thread was just starting has the new copy open still.
                 Err(error) if error.is_busy() && attempts < limits::BUSY_ATTEMPTS_MAX => {
@@ -131,7 +131,7 @@ pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason:
 }
 
 /// Its folder, and what to start.
-fn prepare(found: &Found, within: &Path) -> Result<(Private, PathBuf), String> {
+fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), String> {
     let folder = Private::make(within)?;
     if !found.is_bound() {
         return Ok((folder, found.executable.clone()));
@@ -145,7 +145,7 @@ fn prepare(found: &Found, within: &Path) -> Result<(Private, PathBuf), String> {
     Ok((folder, copy))
 }
 
-fn spec(program: &Path, folder: &Path, start: &Start) -> Spec {
+fn spec(program: &Path, folder: &Path, start: &StartOptions) -> Spec {
     let program = program.to_string_lossy().into_owned();
     let (command, args) = match &start.supervisor {
         Some(supervisor) => {

@@ -24,20 +24,20 @@ struct ToolResult<'a> {
 #[derive(Serialize)]
 struct Text<'a> {
     r#type: &'static str,
-    text: Words<'a>,
+    text: ResultText<'a>,
 }
 
 #[derive(Clone, Copy)]
-enum Words<'a> {
+enum ResultText<'a> {
     Plain(&'a str),
     Json(&'a Data<'a>),
 }
 
-impl Serialize for Words<'_> {
+impl Serialize for ResultText<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         match self {
-            Words::Plain(text) => serializer.serialize_str(text),
-            Words::Json(data) => serializer.collect_str(data),
+            ResultText::Plain(text) => serializer.serialize_str(text),
+            ResultText::Json(data) => serializer.collect_str(data),
         }
     }
 }
@@ -73,13 +73,13 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
         let reason = [answer.error.as_str(), answer.output.as_str()];
         let reason = reason.into_iter().find(|text| !text.is_empty());
         let reason = reason.unwrap_or("the operation failed, and the plugin did not say why");
-        texts.push(Words::Plain(reason));
+        texts.push(ResultText::Plain(reason));
     }
     match &data {
-        Some(data) => texts.push(Words::Json(data)),
+        Some(data) => texts.push(ResultText::Json(data)),
         // An error needs no empty line behind it; a success without a word is still an answer.
         None if !is_error || !(answer.error.is_empty() || answer.output.is_empty()) => {
-            texts.push(Words::Plain(&answer.output));
+            texts.push(ResultText::Plain(&answer.output));
         }
         None => {}
     }
@@ -88,10 +88,10 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
 
 /// A result that says what went wrong.
 pub(super) fn failed(reason: &str) -> Reply {
-    written(&[Words::Plain(reason)], None, true)
+    written(&[ResultText::Plain(reason)], None, true)
 }
 
-fn written(texts: &[Words<'_>], data: Option<&Data<'_>>, is_error: bool) -> Reply {
+fn written(texts: &[ResultText<'_>], data: Option<&Data<'_>>, is_error: bool) -> Reply {
     let content = texts.iter().map(|&text| Text { r#type: "text", text }).collect();
     let result = ToolResult { content, structured_content: data, is_error };
     Reply { result: to_raw(&result) }

@@ -15,7 +15,7 @@ const NEAR_MAX: usize = 3;
 
 /// An operation that is offered.
 #[derive(Clone, Debug)]
-pub(super) struct Tool {
+pub(super) struct PluginTool {
     pub(super) name: String,
     pub(super) operation: String,
     pub(super) definition: Raw,
@@ -26,7 +26,7 @@ pub(super) fn tools(
     plugin: &str,
     operations: &[OperationSchema],
     wanted: Option<&BTreeSet<String>>,
-) -> Result<Vec<Tool>, String> {
+) -> Result<Vec<PluginTool>, String> {
     if operations.len() > limits::OPERATIONS_MAX {
         let (count, most) = (operations.len(), limits::OPERATIONS_MAX);
         return Err(format!("plugin '{plugin}' has {count} operations, the most is {most}"));
@@ -46,7 +46,7 @@ pub(super) fn tools(
     operations.iter().filter(is_wanted).map(|operation| tool(plugin, operation)).collect()
 }
 
-pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<Tool, String> {
+pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<PluginTool, String> {
     let place = format!("plugin '{plugin}', operation '{}'", operation.name);
     let name = format!("{plugin}_{}", operation.name);
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -65,7 +65,7 @@ pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<Tool, St
         "inputSchema": input_schema(operation, &place)?,
     });
     let (operation, definition) = (operation.name.clone(), to_raw(&definition));
-    Ok(Tool { name, operation, definition })
+    Ok(PluginTool { name, operation, definition })
 }
 
 /// The operation's own words, and what its answer has.

@@ -4,7 +4,7 @@ use std::os::unix::fs::PermissionsExt;
 
 use serde_json::{Value, json};
 use testkit::run::is_long;
-use tools::builtin::Allowed;
+use tools::builtin::Permissions;
 
 use crate::rig::Rig;
 
@@ -192,7 +192,7 @@ async fn only_what_is_allowed_is_listed_and_runs() {
         (false, true, "Read Bash Glob Grep"),
         (true, true, "Read Write Edit Bash Glob Grep"),
     ] {
-        let rig = Rig::with(Allowed { write, shell, allow_outside: false });
+        let rig = Rig::with(Permissions { write, shell, allow_outside: false });
         let definitions = rig.workspace.definitions();
         let tools: Vec<Value> =
             definitions.iter().map(|raw| serde_json::from_str(raw.get()).unwrap()).collect();

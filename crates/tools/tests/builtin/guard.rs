@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use rustix::fs::{CWD, RenameFlags, renameat_with};
 use serde_json::json;
 use testkit::run::is_long;
-use tools::builtin::{Allowed, OffLimits, Workspace};
+use tools::builtin::{OffLimits, Permissions, Workspace};
 
 use crate::rig::{ALL, Rig};
 
@@ -119,7 +119,7 @@ async fn a_home_that_is_still_to_be_made_is_refused_too() {
 /// Whoever can write the configuration can allow themselves anything.
 #[tokio::test]
 async fn countersigns_own_files_are_changed_by_no_name() {
-    let rig = Rig::with(Allowed { allow_outside: true, ..ALL });
+    let rig = Rig::with(Permissions { allow_outside: true, ..ALL });
     let program = rig.root.parent().unwrap().join("program");
     std::fs::write(&program, "shell: false").unwrap();
     rig.put("own/config.json", "shell: false");
@@ -169,7 +169,7 @@ async fn where_own_files_cannot_be_told_nothing_is_changed() {
 
 #[tokio::test]
 async fn outside_can_be_allowed_but_never_the_home() {
-    let rig = Rig::with(Allowed { allow_outside: true, ..ALL });
+    let rig = Rig::with(Permissions { allow_outside: true, ..ALL });
     let outside = rig.root.with_file_name("outside");
     std::fs::write(&outside, "outside").unwrap();
     rig.put("in", "inside");

@@ -9,9 +9,9 @@ use domain::json::Object;
 use domain::tool::ToolName;
 use provider::{Call, CallContext, Declared, ProviderError, Surface, ToolProvider};
 use serde_json::Value;
-use tools::builtin::{Allowed, OffLimits, Workspace};
+use tools::builtin::{OffLimits, Permissions, Workspace};
 
-pub(crate) const ALL: Allowed = Allowed { write: true, shell: true, allow_outside: false };
+pub(crate) const ALL: Permissions = Permissions { write: true, shell: true, allow_outside: false };
 
 pub(crate) struct Rig {
     /// The root is a folder in it, so that there is an outside.
@@ -51,7 +51,7 @@ impl Rig {
         Rig::with(ALL)
     }
 
-    pub(crate) fn with(allowed: Allowed) -> Rig {
+    pub(crate) fn with(allowed: Permissions) -> Rig {
         let around = tempfile::tempdir().unwrap();
         let root = around.path().canonicalize().unwrap().join("inside");
         std::fs::create_dir(&root).unwrap();

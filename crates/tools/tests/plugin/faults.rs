@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use provider::{CallContext, ProviderError};
 use serde_json::json;
-use tools::plugin::Start;
+use tools::plugin::StartOptions;
 
 use crate::rig::{Rig, gone};
 
@@ -12,7 +12,7 @@ use crate::rig::{Rig, gone};
 const FAULTY: [&str; 9] =
     ["ok", "die", "hang", "freeze", "huge", "garbage", "refuse", "print", "fork"];
 
-async fn refusal(rig: &Rig, name: &str, start: Start) -> String {
+async fn refusal(rig: &Rig, name: &str, start: StartOptions) -> String {
     match rig.connect(name, start).await {
         Ok(_) => panic!("'{name}' was connected"),
         Err(reason) => reason,
@@ -56,7 +56,7 @@ async fn a_plugin_that_does_not_greet_is_told_and_leaves_nothing() {
 async fn a_plugin_that_says_nothing_is_not_waited_for() {
     let rig = Rig::new();
     rig.script("slow", "echo $$ > pid\nwhile :; do sleep 1; done");
-    let start = Start { timeout: Duration::from_millis(800), ..rig.start() };
+    let start = StartOptions { timeout: Duration::from_millis(800), ..rig.start() };
     let refused = refusal(&rig, "slow", start).await;
     assert!(refused.contains("it was not ready after 1 s"), "{refused}");
     gone(std::fs::read_to_string(rig.project.join("pid")).unwrap().trim()).await;

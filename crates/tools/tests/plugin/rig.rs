@@ -10,9 +10,11 @@ use domain::config;
 use domain::json::Object;
 use domain::tool::ToolName;
 use mcp::child::StderrTail;
-use provider::{Call, CallContext, Connected, Connector, Declared, ProviderError, Surface};
+use provider::{
+    Call, CallContext, Connector, Declared, ProviderConnection, ProviderError, Surface,
+};
 use serde_json::Value;
-use tools::plugin::{Findings, Found, Places, Plugin, Start, Variables, find};
+use tools::plugin::{Findings, FoundPlugin, Places, Plugin, StartOptions, Variables, find};
 
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -35,7 +37,7 @@ pub(crate) struct Said {
 
 /// A started plugin, with what it says beside its answers.
 pub(crate) struct Started {
-    pub(crate) connected: Arc<dyn Connected>,
+    pub(crate) connected: Arc<dyn ProviderConnection>,
     pub(crate) said: StderrTail,
 }
 
@@ -63,7 +65,7 @@ impl Rig {
         find(&Places::new(&self.variables(), &self.project), &self.configured)
     }
 
-    pub(crate) fn found(&self, name: &str) -> Found {
+    pub(crate) fn found(&self, name: &str) -> FoundPlugin {
         let findings = self.find();
         let found = findings.plugins.into_iter().find(|found| found.name == name);
         found.unwrap_or_else(|| panic!("there is no '{name}': {:?}", findings.faults))
@@ -91,8 +93,8 @@ impl Rig {
         self.around.path().canonicalize().unwrap().join("s")
     }
 
-    pub(crate) fn start(&self) -> Start {
-        Start {
+    pub(crate) fn start(&self) -> StartOptions {
+        StartOptions {
             supervisor: None,
             folder: self.sockets(),
             cwd: Some(self.project.clone()),
@@ -101,16 +103,16 @@ impl Rig {
         }
     }
 
-    pub(crate) fn exposing(&self, operations: &[&str]) -> Start {
+    pub(crate) fn exposing(&self, operations: &[&str]) -> StartOptions {
         let expose = operations.iter().map(|name| (*name).to_owned()).collect();
-        Start { expose: Some(expose), ..self.start() }
+        StartOptions { expose: Some(expose), ..self.start() }
     }
 
-    pub(crate) fn plugin(&self, name: &str, start: Start) -> Plugin {
+    pub(crate) fn plugin(&self, name: &str, start: StartOptions) -> Plugin {
         Plugin::new(self.found(name), start)
     }
 
-    pub(crate) async fn connect(&self, name: &str, start: Start) -> Result<Started, String> {
+    pub(crate) async fn connect(&self, name: &str, start: StartOptions) -> Result<Started, String> {
         let said = StderrTail::default();
         let connected = self.plugin(name, start).connect(&said).await?;
         Ok(Started { connected, said })

@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
-use runner::agent::{self, Installed, Launch, Person, Provider, Search, prepare};
+use runner::agent::{self, Installed, Launch, Person, Provider, Search, Symlink, prepare};
 use runner::openai::Settings;
-use runner::step;
+use runner::step::{self, StepFolders};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tools::builtin::Workspace;
@@ -127,6 +127,12 @@ struct PlannedLink {
     to: PathBuf,
 }
 
+impl From<Symlink> for PlannedLink {
+    fn from(link: Symlink) -> PlannedLink {
+        PlannedLink { path: link.path, to: link.target }
+    }
+}
+
 /// A step as it would be run first. What depends on earlier steps cannot be known.
 async fn step_of(machine: &Machine, state: &State, private: &Path) -> PlannedStep {
     let step = PlannedStep {
@@ -184,7 +190,7 @@ async fn launch(
         agent,
         agent::Server { program, args },
         step::tools(proxy),
-        (dir.clone(), private.to_owned()),
+        StepFolders { work: dir.clone(), private: private.to_owned() },
         Workspace::CALL_TIMEOUT,
     );
     let launch = prepare(&installed, &request, &Person::new(std::env::vars_os()));
@@ -211,7 +217,7 @@ fn launched(step: PlannedStep, launch: Launch, dir: PathBuf) -> PlannedStep {
         env: Some(env.collect()),
         env_removed: Some(launch.env_remove),
         files: Some(launch.files.into_iter().map(file).collect()),
-        links: Some(launch.links.into_iter().map(|(path, to)| PlannedLink { path, to }).collect()),
+        links: Some(launch.links.into_iter().map(PlannedLink::from).collect()),
         stdin_bytes: Some(launch.stdin.map(|bytes| bytes.len())),
         isolation: Some(isolation),
         ..step

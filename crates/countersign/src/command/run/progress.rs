@@ -6,7 +6,7 @@ use std::io::{IsTerminal, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use runner::run::Calls;
+use runner::surroundings::CallCount;
 use store::run::{RunEnd, RunRecord, StepRecord, StepStatus};
 use tokio::task::AbortHandle;
 
@@ -30,7 +30,7 @@ type UnderWay = BTreeMap<u32, Working>;
 struct Working {
     name: String,
     since: Instant,
-    calls: Option<Calls>,
+    calls: Option<CallCount>,
 }
 
 impl Progress {
@@ -71,7 +71,7 @@ impl Progress {
         self.change(|under_way| drop(under_way.insert(step.number, working)));
     }
 
-    pub(super) fn step_at_work(&self, step: &StepRecord, calls: Calls) {
+    pub(super) fn step_at_work(&self, step: &StepRecord, calls: CallCount) {
         self.change(|under_way| {
             if let Some(working) = under_way.get_mut(&step.number) {
                 working.calls = Some(calls);

@@ -4,7 +4,7 @@
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runner::run::{Calls, Watch};
+use runner::surroundings::{CallCount, Watch};
 use serde::Serialize;
 use store::run::{RunEnd, RunRecord, StepRecord, StepStatus};
 use store::{Store, StoreError};
@@ -79,7 +79,7 @@ impl Watch for Inner {
         self.write(move |store| store.state().begin_step(&step));
     }
 
-    fn step_at_work(&self, step: &StepRecord, calls: Calls) {
+    fn step_at_work(&self, step: &StepRecord, calls: CallCount) {
         self.progress.step_at_work(step, calls);
     }
 

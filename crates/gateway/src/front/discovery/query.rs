@@ -12,7 +12,8 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::{parameters, reply};
+use crate::front::discovery::parameters::parameters;
+use crate::front::reply;
 use crate::limits;
 
 const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, call_tool_write for \
@@ -20,7 +21,7 @@ const USAGE_INSTRUCTIONS: &str = "Use call_tool_read for read-only operations, c
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Retrieve {
+struct RetrieveParameters {
     query: String,
     #[serde(default)]
     limit: Option<serde_json::Value>,
@@ -37,13 +38,13 @@ struct Retrieve {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Detail {
+enum DetailLevel {
     Full,
     Compact,
 }
 
 /// An answer to `retrieve_tools`, and whether it was asked for locked tools too.
-pub(super) struct Retrieved {
+pub(super) struct RetrievedTools {
     pub(super) document: Raw,
     pub(super) with_locked: bool,
 }
@@ -53,8 +54,8 @@ pub(super) fn retrieve(
     caller: &Caller,
     arguments: &RawValue,
     limit_default: u32,
-) -> Result<Retrieved, Refusal> {
-    let retrieve: Retrieve = parameters(arguments)?;
+) -> Result<RetrievedTools, Refusal> {
+    let retrieve: RetrieveParameters = parameters(arguments)?;
     let limit = check_limit(retrieve.limit.as_ref(), limit_default)?;
     let detail = check_detail(retrieve.detail.as_deref())?;
     let filter = Filter {
@@ -80,7 +81,7 @@ pub(super) fn retrieve(
         }
     }
     let document = reply::document(&answer.write_text());
-    Ok(Retrieved { document, with_locked: retrieve.include_disabled })
+    Ok(RetrievedTools { document, with_locked: retrieve.include_disabled })
 }
 
 /// The locked tools that fit, and once for each reason who can lift the lock.
@@ -131,10 +132,10 @@ fn check_limit(given: Option<&serde_json::Value>, default: u32) -> Result<usize,
     }
 }
 
-fn check_detail(given: Option<&str>) -> Result<Detail, Refusal> {
+fn check_detail(given: Option<&str>) -> Result<DetailLevel, Refusal> {
     match given {
-        None | Some("full") => Ok(Detail::Full),
-        Some("compact") => Ok(Detail::Compact),
+        None | Some("full") => Ok(DetailLevel::Full),
+        Some("compact") => Ok(DetailLevel::Compact),
         Some(other) => Err(Refusal::invalid_arguments(format!(
             "detail must be full or compact, got '{other}'"
         ))
@@ -143,22 +144,22 @@ fn check_detail(given: Option<&str>) -> Result<Detail, Refusal> {
 }
 
 /// One result; what the server wrote is copied, not read and printed again.
-fn entry(hit: &Hit<'_>, detail: Detail) -> String {
+fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     let tool = hit.tool;
     let mut entry = Members::default();
     entry.set("name", full_name(&hit.server.name, tool));
     match detail {
-        Detail::Full => {
+        DetailLevel::Full => {
             entry.set("description", tool.description_json().unwrap_or("\"\""));
             entry.set("inputSchema", tool.input_schema_json().unwrap_or("{}"));
         }
-        Detail::Compact => {
+        DetailLevel::Compact => {
             entry.set("description", quote(&signature::first_sentence(&tool.description())));
             entry.set("signature", quote(&signature::of(tool.input_schema_json())));
         }
     }
     entry.set("score", format!("{:.2}", hit.score));
-    if detail == Detail::Full {
+    if detail == DetailLevel::Full {
         // A compact answer leaves out what its name says already.
         entry.set("server", quote(&hit.server.name));
     }

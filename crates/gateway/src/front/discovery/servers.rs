@@ -13,7 +13,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use serde_json::value::RawValue;
 
-use crate::front::discovery::{parameters, reply};
+use crate::front::discovery::parameters::parameters;
+use crate::front::reply;
 
 pub(super) fn answer(
     catalog: &Catalog,

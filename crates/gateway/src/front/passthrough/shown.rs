@@ -6,22 +6,22 @@ use domain::catalog::Version;
 use tokio::sync::Notify;
 
 #[derive(Default)]
-pub(super) struct Shown {
-    last: Mutex<Last>,
+pub(super) struct ShownVersion {
+    last: Mutex<LastListing>,
     listed: Notify,
 }
 
 #[derive(Default)]
-struct Last {
+struct LastListing {
     version: Option<Version>,
     /// Lists that are being made: what they will show is no news.
     pending: usize,
 }
 
 /// A list that is being made.
-pub(super) struct Pending<'a>(&'a Shown);
+pub(super) struct Pending<'a>(&'a ShownVersion);
 
-impl Shown {
+impl ShownVersion {
     pub(super) fn begin(&self) -> Pending<'_> {
         self.lock().pending += 1;
         Pending(self)
@@ -51,7 +51,7 @@ impl Shown {
         self.listed.notified().await;
     }
 
-    fn lock(&self) -> MutexGuard<'_, Last> {
+    fn lock(&self) -> MutexGuard<'_, LastListing> {
         self.last.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

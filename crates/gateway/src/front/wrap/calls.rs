@@ -1,7 +1,6 @@
 //! Calls on their way to the wrapped server: through the pipeline, and then as the bytes that came.
 
-use std::collections::HashMap;
-use std::sync::{Arc, Mutex, OnceLock, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::Bytes;
 use domain::Code;
@@ -14,58 +13,20 @@ use mcp::message::{BadFrame, Raw, Request, Response};
 use mcp::object::Members;
 use mcp::{ErrorObject, Id};
 use provider::{
-    Call, CallContext, Declared, Gate, Kept, Outcome, ProviderError, Reply, Surface, ToolProvider,
+    Call, CallContext, Declared, Gate, Outcome, ProviderError, RecordState, Reply, Surface,
+    ToolProvider,
 };
 use serde_json::value::RawValue;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::{Relay, lock};
-use crate::front::discovery::reply;
+use crate::front::reply;
 use crate::front::tool_request::ToolRequest;
-use crate::limits::{WRAP_CALL_MAX, WRAP_CALLS_MAX};
-use crate::span::{self, Requested, UpstreamSpan};
-
-/// Calls by the id that the client gave them.
-#[derive(Default)]
-pub(super) struct Calls(Mutex<HashMap<Id, Running>>);
-
-struct Running {
-    cancel: CancellationToken,
-    answer: oneshot::Sender<Result<Raw, ErrorObject>>,
-    /// The answer as it came.
-    line: Arc<OnceLock<Bytes>>,
-}
-
-/// What the provider needs to know of a call that the pipeline hands it.
-struct Sent {
-    line: Bytes,
-    answer: oneshot::Receiver<Result<Raw, ErrorObject>>,
-}
-
-impl Calls {
-    /// Takes the answer to a call, which leaves when it has been recorded; any other comes back.
-    pub(super) fn answer(
-        &self,
-        id: &Id,
-        outcome: Result<Raw, ErrorObject>,
-        line: Bytes,
-    ) -> Option<Bytes> {
-        let Some(running) = lock(&self.0).remove(id) else {
-            return Some(line);
-        };
-        let _ = running.line.set(line);
-        // The call may have been cancelled: then nobody waits any more.
-        let _ = running.answer.send(outcome);
-        None
-    }
-
-    /// The server is gone; every call that waits for it has failed.
-    pub(super) fn end_all(&self) {
-        lock(&self.0).clear();
-    }
-}
+use crate::front::wrap::in_flight::{CallInFlight, ForwardedCall};
+use crate::front::wrap::relay::Relay;
+use crate::limits::WRAP_CALL_MAX;
+use crate::span::{self, RequestOrigin, UpstreamSpan};
 
 impl Relay {
     pub(super) fn start_call(
@@ -75,29 +36,19 @@ impl Relay {
     ) -> Result<(), BadFrame> {
         let (answer, answered) = oneshot::channel();
         let (cancel, raw_answer) = (CancellationToken::new(), Arc::new(OnceLock::new()));
-        {
-            let mut calls = lock(&self.calls.0);
-            let refuse = |message: &str| {
-                let error = ErrorObject::new(INVALID_REQUEST, message);
-                Err(BadFrame { id: Some(request.id.clone()), error })
-            };
-            if calls.contains_key(&request.id) {
-                return refuse("a call with this id is still running");
-            }
-            if calls.len() >= WRAP_CALLS_MAX {
-                return refuse("too many calls are running");
-            }
-            let running = Running { cancel: cancel.clone(), answer, line: raw_answer.clone() };
-            calls.insert(request.id.clone(), running);
-        }
+        let in_flight = CallInFlight { cancel: cancel.clone(), answer, line: raw_answer.clone() };
+        self.calls.insert(&request.id, in_flight).map_err(|message| BadFrame {
+            id: Some(request.id.clone()),
+            error: ErrorObject::new(INVALID_REQUEST, message),
+        })?;
         let relay = self.clone();
-        let sent = Sent { line, answer: answered };
+        let forwarded = ForwardedCall { line, answer: answered };
         self.running.spawn(async move {
             let id = request.id.clone();
-            if let Some(line) = relay.call(request, sent, cancel, &raw_answer).await {
+            if let Some(line) = relay.call(request, forwarded, cancel, &raw_answer).await {
                 relay.send_client(line).await;
             }
-            lock(&relay.calls.0).remove(&id);
+            relay.calls.remove(&id);
         });
         Ok(())
     }
@@ -107,10 +58,8 @@ impl Relay {
         let members = params.and_then(|params| Members::parse(params).ok());
         let id = members.as_ref().and_then(|members| members.get("requestId"));
         let id = id.and_then(|id| serde_json::from_str::<Id>(id).ok());
-        if let Some(running) =
-            id.and_then(|id| lock(&self.calls.0).get(&id).map(|r| r.cancel.clone()))
-        {
-            running.cancel();
+        if let Some(id) = id {
+            self.calls.cancel(&id);
         }
     }
 
@@ -118,7 +67,7 @@ impl Relay {
     async fn call(
         &self,
         request: Request,
-        sent: Sent,
+        forwarded: ForwardedCall,
         cancel: CancellationToken,
         raw_answer: &OnceLock<Bytes>,
     ) -> Option<Bytes> {
@@ -128,9 +77,11 @@ impl Relay {
             Err(error) => return Some(line(id, Err(error))),
         };
         let unknown = format!("unknown tool: {}", prepared.call.tool.tool);
-        let outcome = self.make(prepared, sent, cancel).await;
+        let outcome = self.make(prepared, forwarded, cancel).await;
         let answer = match outcome {
-            Outcome::Replied { ref warnings, kept: Kept::Committed, .. } if warnings.is_empty() => {
+            Outcome::Replied { ref warnings, kept: RecordState::Committed, .. }
+                if warnings.is_empty() =>
+            {
                 return raw_answer.get().cloned();
             }
             Outcome::Failed { error: ProviderError::Protocol(_), .. } => {
@@ -145,7 +96,7 @@ impl Relay {
         Some(line(id, answer))
     }
 
-    async fn prepare(&self, request: &Request) -> Result<Prepared, ErrorObject> {
+    async fn prepare(&self, request: &Request) -> Result<PreparedCall, ErrorObject> {
         let parsed = ToolRequest::parse(request)?;
         let arguments = Object::parse(parsed.arguments.get()).map_err(|error| {
             ErrorObject::invalid_params(format!("arguments are not valid JSON: {error}"))
@@ -166,14 +117,19 @@ impl Relay {
             declared: Declared::Nothing,
             other: parsed.other.clone(),
         };
-        Ok(Prepared { call, parsed })
+        Ok(PreparedCall { call, parsed })
     }
 
-    async fn make(&self, prepared: Prepared, sent: Sent, cancel: CancellationToken) -> Outcome {
-        let Prepared { call, parsed } = prepared;
+    async fn make(
+        &self,
+        prepared: PreparedCall,
+        forwarded: ForwardedCall,
+        cancel: CancellationToken,
+    ) -> Outcome {
+        let PreparedCall { call, parsed } = prepared;
         let request_id = call.request_id.as_deref().unwrap_or_default();
         let requested =
-            Requested { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
+            RequestOrigin { surface: Surface::Wrap, session: Some(&self.session), id: &request_id };
         let mut span = self.gateway.request_span(&requested, parsed.trace(None));
         let ctx = CallContext {
             deadline: Instant::now() + WRAP_CALL_MAX,
@@ -184,9 +140,9 @@ impl Relay {
             trace: span.trace().clone(),
         };
         let id = call.id.clone();
-        lock(&self.sent.0).insert(id.clone(), sent);
+        self.handover.put(id.clone(), forwarded);
         let outcome = self.gateway.call(call, &ctx).await;
-        lock(&self.sent.0).remove(&id);
+        self.handover.take(&id);
         if let Outcome::Failed { error: ProviderError::Protocol(error), .. } = &outcome {
             span.failed(error);
         }
@@ -194,14 +150,10 @@ impl Relay {
     }
 }
 
-struct Prepared {
+struct PreparedCall {
     call: Call,
     parsed: ToolRequest,
 }
-
-/// Calls that the pipeline has not handed over yet, by their id in the records.
-#[derive(Default)]
-pub(super) struct Handover(Mutex<HashMap<String, Sent>>);
 
 fn line(id: Id, outcome: Result<Raw, ErrorObject>) -> Bytes {
     mcp::message::Message::from(Response { id: Some(id), outcome }).to_line().into()
@@ -222,13 +174,13 @@ fn with_meta(line: Bytes, meta: Option<Raw>) -> Bytes {
 
 /// The wrapped server, as the pipeline sees it.
 pub(super) fn provider(relay: &Arc<Relay>) -> Arc<dyn ToolProvider> {
-    Arc::new(Server(Arc::downgrade(relay)))
+    Arc::new(WrappedProvider(Arc::downgrade(relay)))
 }
 
 /// The relay belongs to the conversation; the registry must not keep it.
-struct Server(Weak<Relay>);
+struct WrappedProvider(Weak<Relay>);
 
-impl ToolProvider for Server {
+impl ToolProvider for WrappedProvider {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
         // It publishes what it hears.
         async { Ok(Vec::new()) }.boxed()
@@ -242,7 +194,8 @@ impl ToolProvider for Server {
         async move {
             let gone = || ProviderError::Unavailable("the server has ended".to_owned());
             let relay = self.0.upgrade().ok_or_else(gone)?;
-            let Sent { line, answer } = lock(&relay.sent.0).remove(&call.id).ok_or_else(gone)?;
+            let forwarded = relay.handover.take(&call.id).ok_or_else(gone)?;
+            let ForwardedCall { line, answer } = forwarded;
             let tracer = relay.gateway.tracer();
             let span = UpstreamSpan::start(tracer, &relay.name, "stdio", &ctx.trace);
             let meta = span::meta(&call.other, &span.trace(&ctx.trace));

@@ -2,7 +2,7 @@
 //! its client.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use domain::catalog::{Listing, Server};
@@ -16,25 +16,23 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::sync::watch;
 
-use super::lock;
 use crate::Gateway;
+use crate::catalogs::Publisher;
 use crate::limits::{FIRST_CONNECT_WAIT, WRAP_LISTS_WAITING_MAX, WRAP_PAGES_MAX};
-use crate::registry::Claim;
 
 /// Requests of ours are known by it; no client makes such ids.
 const OURS: &str = "countersign-list-";
 
 pub(super) struct Listings {
-    gateway: Gateway,
+    publisher: Publisher,
     name: Arc<str>,
     rules: Arc<ServerRules>,
-    claim: Claim,
-    state: Mutex<Listed>,
+    state: Mutex<ListState>,
     known: watch::Sender<bool>,
 }
 
 #[derive(Default)]
-struct Listed {
+struct ListState {
     /// The client's own requests for a list.
     clients: HashSet<Id>,
     /// Counts our lists; an answer to an older one is passed over.
@@ -53,12 +51,10 @@ struct Page {
 
 impl Listings {
     pub(super) fn new(gateway: &Gateway, name: &Arc<str>, rules: Arc<ServerRules>) -> Listings {
-        let claim = gateway.shared.registry.claim(name);
         let listings = Listings {
-            gateway: gateway.clone(),
+            publisher: gateway.shared.catalogs.publisher(name),
             name: name.clone(),
             rules,
-            claim,
             state: Mutex::default(),
             known: watch::Sender::new(false),
         };
@@ -68,7 +64,7 @@ impl Listings {
 
     /// The next answer to this id is a list.
     pub(super) fn expect_clients(&self, id: Id) {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if state.clients.len() < WRAP_LISTS_WAITING_MAX {
             state.clients.insert(id);
         }
@@ -77,7 +73,7 @@ impl Listings {
     /// A whole list that the client was given tells the same as one of ours. The answer is the list
     /// that it may see, where the operator has locked some of it.
     pub(super) fn take_clients(&self, id: &Id, result: &Raw) -> Option<Raw> {
-        if !lock(&self.state).clients.remove(id) {
+        if !self.lock().clients.remove(id) {
             return None;
         }
         let Page { tools, next_cursor } = serde_json::from_str(result.get()).ok()?;
@@ -112,7 +108,7 @@ impl Listings {
 
     /// A request for the first page of the list.
     pub(super) fn ask(&self) -> Bytes {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         state.round += 1;
         state.page = 0;
         state.definitions.clear();
@@ -121,7 +117,7 @@ impl Listings {
 
     /// An answer to a request of ours, and the request for the next page.
     pub(super) fn take_ours(&self, id: &Id, outcome: Result<Raw, ErrorObject>) -> Option<Bytes> {
-        let mut state = lock(&self.state);
+        let mut state = self.lock();
         if *id != own_id(&state) {
             return None;
         }
@@ -144,23 +140,27 @@ impl Listings {
         let _ = tokio::time::timeout(FIRST_CONNECT_WAIT, known.wait_for(|known| *known)).await;
     }
 
+    fn lock(&self) -> MutexGuard<'_, ListState> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn publish(&self, state: State, definitions: Vec<Raw>) {
         let is_known = state == State::Ready;
         let source = Source::Mcp(self.name.clone());
         let listing = Arc::new(Listing::new(&source, definitions));
         let server = Server::new(self.name.clone(), "stdio", self.rules.clone(), state, listing);
-        self.gateway.shared.registry.publish(self.claim, server);
+        self.publisher.publish(server);
         if is_known {
             self.known.send_replace(true);
         }
     }
 }
 
-fn own_id(state: &Listed) -> Id {
+fn own_id(state: &ListState) -> Id {
     Id::Text(format!("{OURS}{}-{}", state.round, state.page).into())
 }
 
-fn request(state: &Listed, cursor: Option<&str>) -> Bytes {
+fn request(state: &ListState, cursor: Option<&str>) -> Bytes {
     let params = cursor.map(|cursor| to_raw(&json!({"cursor": cursor})));
     let request = Request { id: own_id(state), method: "tools/list".to_owned(), params };
     Message::Request(request).to_line().into()

@@ -1,6 +1,7 @@
 //! What the real programs printed, against the scripted model, and lines that nobody printed.
 
 use super::*;
+use crate::agent::report::{Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX};
 
 const CLAUDE: &str = include_str!("../fixtures/claude.jsonl");
 const CLAUDE_FAILS: &str = include_str!("../fixtures/claude-fails.jsonl");
@@ -12,7 +13,7 @@ const CODEX_NATIVE: &str = include_str!("../fixtures/codex-native.jsonl");
 const OPENCODE: &str = include_str!("../fixtures/opencode.jsonl");
 const OPENCODE_FAILS: &str = include_str!("../fixtures/opencode-fails.jsonl");
 
-fn read(provider: Provider, output: &str) -> (Vec<Event>, Result<Report, Failed>) {
+fn read(provider: Provider, output: &str) -> (Vec<Event>, Result<Report, AgentFailure>) {
     let mut stream = Stream::new(provider);
     let events = output.lines().flat_map(|line| stream.line(line)).collect();
     (events, stream.end())

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::*;
 
-fn assembled(chunks: &[&[u8]]) -> Result<Answer, Fault> {
+fn assembled(chunks: &[&[u8]]) -> Result<ModelAnswer, AnswerFault> {
     let mut assembly = Assembly::new();
     for chunk in chunks {
         assembly.push(chunk)?;
@@ -16,7 +16,7 @@ fn assembled(chunks: &[&[u8]]) -> Result<Answer, Fault> {
     assembly.end()
 }
 
-fn of(text: &str) -> Result<Answer, Fault> {
+fn of(text: &str) -> Result<ModelAnswer, AnswerFault> {
     assembled(&[text.as_bytes()])
 }
 
@@ -218,7 +218,7 @@ fn calls_are_told_apart_however_a_server_marks_them() {
 #[test]
 fn what_a_server_may_send_else() {
     let done = "data: [DONE]\n\n";
-    let text = |answer: Result<Answer, Fault>| answer.map(|answer| answer.text);
+    let text = |answer: Result<ModelAnswer, AnswerFault>| answer.map(|answer| answer.text);
     let one = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}";
     // No [DONE], no empty line at the end, no line end at all; text after the end.
     for stream in [format!("{one}\n\n"), format!("{one}\n"), one.to_owned()] {
@@ -228,7 +228,7 @@ fn what_a_server_may_send_else() {
     // [DONE] and no reason.
     let bare = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     assert_eq!(text(of(&format!("{bare}{done}"))).unwrap(), "hi");
-    assert_eq!(text(of(bare)), Err(Fault::Unfinished));
+    assert_eq!(text(of(bare)), Err(AnswerFault::Unfinished));
     // Other choices are not ours.
     let other = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\n";
     assert_eq!(text(of(&format!("{other}{done}"))).unwrap(), "yes");
@@ -243,20 +243,20 @@ fn what_a_server_may_send_else() {
     let answer = of(&refusal.to_string()).unwrap();
     assert_eq!((answer.refusal.as_str(), answer.reasoning.as_str()), ("I cannot", "hm"));
     for (nothing, fault) in [
-        ("", Fault::Nothing),
-        ("\n\n", Fault::Nothing),
-        (done, Fault::Nothing),
-        (": only a comment\n\n", Fault::Nothing),
-        ("<html>not here</html>", Fault::Nothing),
-        ("{}", Fault::Nothing),
-        ("{\"choices\":[]}", Fault::Nothing),
-        ("{\"choices\":{}}", Fault::Nothing),
-        ("data: {\"type\":\"ping\"}\n\n", Fault::Nothing),
+        ("", AnswerFault::Nothing),
+        ("\n\n", AnswerFault::Nothing),
+        (done, AnswerFault::Nothing),
+        (": only a comment\n\n", AnswerFault::Nothing),
+        ("<html>not here</html>", AnswerFault::Nothing),
+        ("{}", AnswerFault::Nothing),
+        ("{\"choices\":[]}", AnswerFault::Nothing),
+        ("{\"choices\":{}}", AnswerFault::Nothing),
+        ("data: {\"type\":\"ping\"}\n\n", AnswerFault::Nothing),
     ] {
         assert_eq!(of(nothing), Err(fault), "{nothing:?}");
     }
     for rubbish in ["{\"choices\": [", "data: {\"half\": [1, \n\n", "data: {\u{0}}\n\n"] {
-        assert!(matches!(of(rubbish), Err(Fault::Rubbish(_))), "{rubbish:?}");
+        assert!(matches!(of(rubbish), Err(AnswerFault::Rubbish(_))), "{rubbish:?}");
     }
 }
 
@@ -269,7 +269,7 @@ fn errors_in_the_place_of_an_answer_are_told() {
         (json!({"object": "error", "message": "no", "code": 400}), Some(400), "no"),
         (json!({"error": {}}), None, "an error without words"),
     ] {
-        let fault = Fault::Reported { status, message: message.to_owned() };
+        let fault = AnswerFault::Reported { status, message: message.to_owned() };
         assert_eq!(of(&body.to_string()), Err(fault.clone()));
         let begun = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
         assert_eq!(of(&format!("{begun}data: {body}\n\n")), Err(fault));
@@ -284,20 +284,20 @@ fn every_part_has_its_bound() {
     for start in [b"data: ".as_slice(), b"{\"a\": \"", b": "] {
         let mut assembly = Assembly::new();
         assembly.push(start).unwrap();
-        assert_eq!(assembly.push(&endless), Err(Fault::LongPiece(EVENT_BYTES_MAX)));
+        assert_eq!(assembly.push(&endless), Err(AnswerFault::LongPiece(EVENT_BYTES_MAX)));
     }
     let piece = json!({"choices": [{"delta": {"content": "x".repeat(1024 * 1024)}}]});
     let piece = format!("data: {piece}\n\n");
     let mut assembly = Assembly::new();
     let pushed = (0..9).try_for_each(|_| assembly.push(piece.as_bytes()));
-    assert_eq!(pushed, Err(Fault::Long(CONTENT_BYTES_MAX)));
+    assert_eq!(pushed, Err(AnswerFault::Long(CONTENT_BYTES_MAX)));
     let mut assembly = Assembly::new();
     assembly.push(b": alive\n\n").unwrap();
     assembly.bytes = STREAM_BYTES_MAX;
-    assert_eq!(assembly.push(b":"), Err(Fault::Long(STREAM_BYTES_MAX)));
+    assert_eq!(assembly.push(b":"), Err(AnswerFault::Long(STREAM_BYTES_MAX)));
     let many: Vec<Value> = (0..=CALLS_MAX)
         .map(|index| json!({"tool_calls": [{"index": index, "function": {"name": "f"}}]}))
         .collect();
-    assert_eq!(of(&stream(&many, "tool_calls")), Err(Fault::ManyCalls));
+    assert_eq!(of(&stream(&many, "tool_calls")), Err(AnswerFault::ManyCalls));
     assert_eq!(of(&stream(&many[1..], "tool_calls")).unwrap().calls.len(), CALLS_MAX);
 }

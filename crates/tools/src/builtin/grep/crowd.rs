@@ -7,10 +7,10 @@ use std::path::Path;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Mutex, PoisonError};
 
-use super::{Desk, Found, Printed, Search};
+use super::search::{Desk, FileMatches, GrepSearch, Printout};
 use crate::builtin::fault::Result;
 use crate::builtin::root::Folder;
-use crate::builtin::tree::{Next, Notes, Tree};
+use crate::builtin::tree::{Notes, Tree, WalkStep};
 
 /// More threads wait for the same disk.
 const THREADS_MAX: usize = 4;
@@ -31,14 +31,14 @@ struct Batch {
     names: Vec<OsString>,
 }
 
-type Searched = (usize, Result<Found>);
+type BatchResult = (usize, Result<FileMatches>);
 
 pub(super) fn search(
-    search: &Search<'_>,
+    search: &GrepSearch<'_>,
     tree: &mut Tree<'_>,
     start: &Folder,
     wanted: Option<&dyn Fn(&Path) -> bool>,
-) -> Result<Printed> {
+) -> Result<Printout> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from).min(THREADS_MAX);
     let (to_search, batches) = channel();
     let (to_print, searched) = channel();
@@ -60,12 +60,12 @@ pub(super) fn search(
             sent: 0,
             printed_batches: 0,
             waiting: BTreeMap::new(),
-            printed: Printed::default(),
+            printed: Printout::default(),
             notes: Notes::default(),
         };
         let walked = tree.walk(start, &mut |folder, name| {
             if wanted.is_some_and(|wanted| !wanted(&folder.path.join(&name))) {
-                return Ok(Next::More);
+                return Ok(WalkStep::More);
             }
             gathering.file(folder, name)
         });
@@ -77,7 +77,7 @@ pub(super) fn search(
 }
 
 /// Searches until there is nothing more, or nobody who wants it.
-fn work(search: &Search<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender<Searched>) {
+fn work(search: &GrepSearch<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender<BatchResult>) {
     let mut desk = search.desk();
     loop {
         let next = batches.lock().unwrap_or_else(PoisonError::into_inner).recv();
@@ -89,8 +89,8 @@ fn work(search: &Search<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender
 }
 
 impl Batch {
-    fn searched(self, search: &Search<'_>, desk: &mut Desk) -> Searched {
-        let mut found = Found::default();
+    fn searched(self, search: &GrepSearch<'_>, desk: &mut Desk) -> BatchResult {
+        let mut found = FileMatches::default();
         let searched = self.names.iter().try_for_each(|name| {
             if found.printed.is_full {
                 Ok(())
@@ -104,24 +104,24 @@ impl Batch {
 
 /// The side of the thread that walks.
 struct Gathering<'a> {
-    search: &'a Search<'a>,
+    search: &'a GrepSearch<'a>,
     desk: Desk,
     to_search: Sender<Batch>,
     batches: &'a Mutex<Receiver<Batch>>,
-    searched: Receiver<Searched>,
+    searched: Receiver<BatchResult>,
     start_others: &'a mut dyn FnMut(),
     /// What is not handed over yet.
     batch: Option<Batch>,
     sent: usize,
     printed_batches: usize,
-    /// Searched before an earlier one.
-    waiting: BTreeMap<usize, Result<Found>>,
-    printed: Printed,
+    /// BatchResult before an earlier one.
+    waiting: BTreeMap<usize, Result<FileMatches>>,
+    printed: Printout,
     notes: Notes,
 }
 
 impl Gathering<'_> {
-    fn file(&mut self, folder: &Folder, name: OsString) -> Result<Next> {
+    fn file(&mut self, folder: &Folder, name: OsString) -> Result<WalkStep> {
         if self.batch.as_ref().is_some_and(|batch| batch.folder.path != folder.path) {
             self.send()?;
         }
@@ -134,7 +134,7 @@ impl Gathering<'_> {
         if batch.names.len() == BATCH_FILES {
             self.send()?;
         }
-        Ok(if self.printed.is_full { Next::Enough } else { Next::More })
+        Ok(if self.printed.is_full { WalkStep::Enough } else { WalkStep::More })
     }
 
     fn send(&mut self) -> Result<()> {
@@ -171,7 +171,7 @@ impl Gathering<'_> {
         self.waiting.extend(searched);
         self.waiting.extend(self.searched.try_iter());
         while let Some(found) = self.waiting.remove(&self.printed_batches) {
-            let Found { printed, notes } = found?;
+            let FileMatches { printed, notes } = found?;
             self.printed_batches += 1;
             self.notes.append(notes);
             if !self.printed.is_full {

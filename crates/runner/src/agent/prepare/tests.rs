@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::agent::Server;
+use crate::agent::launch::{ARGUMENT_BYTES_MAX, words};
 
 fn request(tools: Tools) -> Request {
     Request {
@@ -259,7 +260,7 @@ fn gemini(home: &Path, tools: Tools) -> Launch {
 }
 
 fn linked(launch: &Launch) -> Vec<&str> {
-    launch.links.iter().map(|(link, _)| link.file_name().unwrap().to_str().unwrap()).collect()
+    launch.links.iter().map(|link| link.path.file_name().unwrap().to_str().unwrap()).collect()
 }
 
 #[test]
@@ -278,7 +279,7 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
         })
     );
     assert_eq!(linked(&launch), ["google_accounts.json", "installation_id", "oauth_creds.json"]);
-    assert_eq!(launch.links[2].1, home.path().join(".gemini/oauth_creds.json"));
+    assert_eq!(launch.links[2].target, home.path().join(".gemini/oauth_creds.json"));
     assert_eq!(text_file(&launch, "/private/gemini-home/.gemini/GEMINI.md"), "Ours.");
     let env = text_file(&launch, "/private/start/.gemini/.env");
     assert_eq!(env, "export GEMINI_API_KEY=k\nGOOGLE_CLOUD_PROJECT = p\n");

@@ -3,7 +3,7 @@
 use domain::Refusal;
 use mcp::message::{Raw, to_raw};
 use mcp::object::{Members, quote};
-use provider::{Kept, Outcome};
+use provider::{Outcome, RecordState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -22,7 +22,7 @@ pub(super) fn document(json: &str) -> Raw {
 }
 
 /// A refusal as an error result: words for the model, members for programs.
-pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
+pub(super) fn refusal(refusal: &Refusal) -> Raw {
     to_raw(&json!({
         "content": [{"type": "text", "text": refusal.message}],
         "structuredContent": refusal.to_json(),
@@ -31,9 +31,11 @@ pub(in crate::front) fn refusal(refusal: &Refusal) -> Raw {
 }
 
 /// What became of a call, as the result that the agent gets.
-pub(in crate::front) fn outcome(outcome: Outcome) -> Raw {
+pub(super) fn outcome(outcome: Outcome) -> Raw {
     match outcome {
-        Outcome::Replied { reply, warnings, kept: Kept::Committed } if warnings.is_empty() => {
+        Outcome::Replied { reply, warnings, kept: RecordState::Committed }
+            if warnings.is_empty() =>
+        {
             reply.result
         }
         Outcome::Replied { reply, warnings, kept } => noted(&reply.result, &warnings, kept),
@@ -43,7 +45,7 @@ pub(in crate::front) fn outcome(outcome: Outcome) -> Raw {
 
 /// What the gate has to say goes into `_meta`, beside whatever the server put there; the content
 /// stays the server's.
-fn noted(result: &Raw, warnings: &[String], kept: Kept) -> Raw {
+fn noted(result: &Raw, warnings: &[String], kept: RecordState) -> Raw {
     let rewrite = || {
         let mut members = Members::parse(result).ok()?;
         let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
@@ -51,7 +53,7 @@ fn noted(result: &Raw, warnings: &[String], kept: Kept) -> Raw {
         if !warnings.is_empty() {
             meta.set("countersign/warnings", to_raw(&warnings).get().to_owned());
         }
-        if kept == Kept::Queued {
+        if kept == RecordState::Queued {
             meta.set("countersign/ledger", quote("queued"));
         }
         members.set("_meta", meta.write().get().to_owned());
@@ -70,8 +72,8 @@ mod tests {
     fn notes_join_the_meta_that_is_there() {
         let result = raw(r#"{"content":[],"_meta":{"x":1.0},"n":1E2}"#.to_owned());
         let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/warnings":["w"]},"n":1E2}"#;
-        assert_eq!(noted(&result, &["w".to_owned()], Kept::Committed).get(), expected);
+        assert_eq!(noted(&result, &["w".to_owned()], RecordState::Committed).get(), expected);
         let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/ledger":"queued"},"n":1E2}"#;
-        assert_eq!(noted(&result, &[], Kept::Queued).get(), expected);
+        assert_eq!(noted(&result, &[], RecordState::Queued).get(), expected);
     }
 }

@@ -12,11 +12,19 @@ use domain::catalog::Listing;
 #[derive(Default)]
 pub(super) struct OwnLists {
     /// Sessions that have a list of their own; most have none.
-    by_session: RwLock<HashMap<Arc<str>, Arc<Mutex<SeenBy>>>>,
+    by_session: RwLock<ViewsBySession>,
+}
+
+type ViewsBySession = HashMap<Arc<str>, Arc<Mutex<SessionView>>>;
+
+/// The list that one session has of a server.
+pub(crate) struct SessionListing {
+    pub(crate) session: Arc<str>,
+    pub(crate) listing: Arc<Listing>,
 }
 
 #[derive(Default)]
-struct SeenBy {
+struct SessionView {
     by_server: HashMap<Arc<str>, Arc<Listing>>,
     /// The shared catalog that it was made of, and what became of it.
     made: Option<(Weak<Catalog>, Arc<Catalog>)>,
@@ -24,16 +32,15 @@ struct SeenBy {
 
 impl OwnLists {
     pub(super) fn catalog(&self, shared: Arc<Catalog>, session: &str) -> Arc<Catalog> {
-        let seen = self.read().get(session).cloned();
-        match seen {
-            Some(seen) => lock(&seen).catalog(shared),
+        match self.view(session) {
+            Some(view) => lock(&view).catalog(shared),
             None => shared,
         }
     }
 
     pub(super) fn put(&self, session: &Arc<str>, server: &Arc<str>, listing: Arc<Listing>) {
-        let seen = self.write().entry(session.clone()).or_default().clone();
-        lock(&seen).put(server, listing);
+        let view = self.write().entry(session.clone()).or_default().clone();
+        lock(&view).put(server, listing);
     }
 
     /// Only where there is a list already: the session may have ended since it was asked for.
@@ -41,36 +48,46 @@ impl OwnLists {
         self.replace_if(session, server, listing, |_| true);
     }
 
-    pub(super) fn replace_if(
+    /// Only where the list is still the one that it was.
+    pub(super) fn replace_same(
+        &self,
+        server: &Arc<str>,
+        before: &SessionListing,
+        listing: Arc<Listing>,
+    ) {
+        let is_same = |known: &Arc<Listing>| Arc::ptr_eq(known, &before.listing);
+        self.replace_if(&before.session, server, listing, is_same);
+    }
+
+    fn replace_if(
         &self,
         session: &str,
         server: &Arc<str>,
         listing: Arc<Listing>,
         fits: impl FnOnce(&Arc<Listing>) -> bool,
     ) {
-        let seen = self.read().get(session).cloned();
-        if let Some(seen) = seen {
-            let mut seen = lock(&seen);
-            if seen.by_server.get(server).is_some_and(fits) {
-                seen.put(server, listing);
+        if let Some(view) = self.view(session) {
+            let mut view = lock(&view);
+            if view.by_server.get(server).is_some_and(fits) {
+                view.put(server, listing);
             }
         }
     }
 
-    /// With the sessions that have them.
-    pub(super) fn of_server(&self, server: &str) -> Vec<(Arc<str>, Arc<Listing>)> {
-        let sessions = self.read();
-        let lists = sessions.iter().filter_map(|(session, seen)| {
-            Some((session.clone(), lock(seen).by_server.get(server)?.clone()))
+    pub(super) fn of_server(&self, server: &str) -> Vec<SessionListing> {
+        let views = self.read();
+        let lists = views.iter().filter_map(|(session, view)| {
+            let listing = lock(view).by_server.get(server)?.clone();
+            Some(SessionListing { session: session.clone(), listing })
         });
         lists.collect()
     }
 
     pub(super) fn forget_server(&self, server: &str) {
-        for seen in self.read().values() {
-            let mut seen = lock(seen);
-            seen.by_server.remove(server);
-            seen.made = None;
+        for view in self.read().values() {
+            let mut view = lock(view);
+            view.by_server.remove(server);
+            view.made = None;
         }
     }
 
@@ -78,16 +95,20 @@ impl OwnLists {
         self.write().remove(session);
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, HashMap<Arc<str>, Arc<Mutex<SeenBy>>>> {
+    fn view(&self, session: &str) -> Option<Arc<Mutex<SessionView>>> {
+        self.read().get(session).cloned()
+    }
+
+    fn read(&self) -> RwLockReadGuard<'_, ViewsBySession> {
         self.by_session.read().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn write(&self) -> RwLockWriteGuard<'_, HashMap<Arc<str>, Arc<Mutex<SeenBy>>>> {
+    fn write(&self) -> RwLockWriteGuard<'_, ViewsBySession> {
         self.by_session.write().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl SeenBy {
+impl SessionView {
     fn put(&mut self, server: &Arc<str>, listing: Arc<Listing>) {
         self.by_server.insert(server.clone(), listing);
         self.made = None;
@@ -114,8 +135,8 @@ impl SeenBy {
     }
 }
 
-fn lock(seen: &Mutex<SeenBy>) -> MutexGuard<'_, SeenBy> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
+fn lock(view: &Mutex<SessionView>) -> MutexGuard<'_, SessionView> {
+    view.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -3,7 +3,6 @@
 use std::fmt::Display;
 use std::future::Future;
 use std::panic::AssertUnwindSafe;
-use std::process::ExitCode;
 use std::sync::Arc;
 
 use futures_util::FutureExt;
@@ -11,14 +10,19 @@ use futures_util::future::BoxFuture;
 use serde_json::{Map, Value};
 
 use crate::protocol::{InputSchema, OperationSchema, OutputSchema};
-use crate::service;
 
 /// A plugin under construction; [`Plugin::run`] serves it.
 pub struct Plugin {
     pub(crate) name: String,
     pub(crate) version: String,
     pub(crate) description: String,
-    pub(crate) operations: Vec<(OperationSchema, Handler)>,
+    pub(crate) operations: Vec<OfferedOperation>,
+}
+
+/// An operation with what performs it.
+pub(crate) struct OfferedOperation {
+    pub(crate) schema: OperationSchema,
+    pub(crate) handler: Handler,
 }
 
 /// An operation's schema.
@@ -86,13 +90,8 @@ impl Plugin {
             }
             .boxed()
         });
-        self.operations.push((operation.0, handler));
+        self.operations.push(OfferedOperation { schema: operation.0, handler });
         self
-    }
-
-    /// Serves until the host says that it is enough. The only thing that `main` has to do.
-    pub fn run(self) -> ExitCode {
-        service::run(self)
     }
 }
 
@@ -203,7 +202,7 @@ mod tests {
 
     fn run(plugin: &Plugin, inputs: &Value) -> Result<Answer, String> {
         let inputs = inputs.as_object().cloned().unwrap_or_default();
-        let (_, handler) = &plugin.operations[0];
+        let handler = &plugin.operations[0].handler;
         let running = handler(Request { inputs, ..Request::default() });
         running.now_or_never().expect("it does not wait")
     }

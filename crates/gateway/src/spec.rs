@@ -1,4 +1,4 @@
-//! Where a server is, and how its connection is to be kept.
+//! A server to connect to: where it is, who brought it in, and how its connection is to be kept.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use store::StoreError;
 use store::state::{ServerState, State};
 
 /// Makes a fresh server for each connection.
-pub type Embedded = Arc<dyn Fn() -> Server + Send + Sync>;
+pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
 
 /// A server to connect to.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ pub struct ServerSpec {
     pub name: Arc<str>,
     pub rules: ServerRules,
     pub endpoint: Endpoint,
-    pub keeping: Keeping,
+    pub connection: ConnectionOptions,
     pub trust: Trust,
 }
 
@@ -38,25 +38,31 @@ pub struct Trust {
     pub origin: Origin,
     /// What an approval of the server is bound to.
     pub identity: String,
-    /// Files by path and SHA-256. A person who trusts all of them as they are has approved the
-    /// server too.
-    pub files: Vec<(String, String)>,
+    /// A person who trusts all of these files as they are has approved the server too.
+    pub files: Vec<FileDigest>,
     pub auto_approve: AutoApprove,
+}
+
+/// A file as it was read: trust in it ends when it changes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileDigest {
+    pub path: String,
+    pub sha256: String,
 }
 
 /// A command to run, a URL to call, a server inside this process, or a plugin.
 #[derive(Clone)]
 pub enum Endpoint {
-    Stdio(Command),
+    Stdio(ChildCommand),
     Http { url: Template, headers: Vec<(String, Template)> },
     Sse,
-    Embedded(Embedded),
-    Plugin(Plugin),
+    Embedded(MakeServer),
+    Plugin(PluginSpec),
 }
 
 /// What is no MCP server, and is started and kept like one.
 #[derive(Clone)]
-pub struct Plugin {
+pub struct PluginSpec {
     pub connector: Arc<dyn Connector>,
     /// All that it was made from: two plugins of the same text are alike.
     pub made_from: String,
@@ -65,7 +71,7 @@ pub struct Plugin {
 }
 
 #[derive(Clone, PartialEq)]
-pub struct Command {
+pub struct ChildCommand {
     pub command: String,
     pub args: Vec<Template>,
     pub env: Vec<(String, Template)>,
@@ -75,15 +81,15 @@ pub struct Command {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Keeping {
+pub struct ConnectionOptions {
     pub start: Start,
     pub sharing: Sharing,
     pub max_concurrent: Option<NonZeroU32>,
 }
 
-impl Default for Keeping {
+impl Default for ConnectionOptions {
     fn default() -> Self {
-        Keeping { start: Start::Eager, sharing: Sharing::Auto, max_concurrent: None }
+        ConnectionOptions { start: Start::Eager, sharing: Sharing::Auto, max_concurrent: None }
     }
 }
 
@@ -99,7 +105,7 @@ impl ServerSpec {
                 ..ServerRules::default()
             },
             endpoint: Endpoint::configured(&server.transport, supervisor),
-            keeping: Keeping {
+            connection: ConnectionOptions {
                 start: server.start,
                 sharing: server.sharing,
                 max_concurrent: server.max_concurrent,
@@ -114,12 +120,12 @@ impl ServerSpec {
     }
 
     /// A server inside this process.
-    pub fn embedded(name: &str, make: Embedded) -> ServerSpec {
+    pub fn embedded(name: &str, make: MakeServer) -> ServerSpec {
         ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
             endpoint: Endpoint::Embedded(make),
-            keeping: Keeping::default(),
+            connection: ConnectionOptions::default(),
             trust: Trust {
                 origin: Origin::Own,
                 identity: String::new(),
@@ -130,12 +136,15 @@ impl ServerSpec {
     }
 
     /// A plugin. All clients share what was started.
-    pub fn plugin(name: &str, plugin: Plugin, trust: Trust) -> ServerSpec {
+    pub fn plugin(name: &str, plugin: PluginSpec, trust: Trust) -> ServerSpec {
         ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
             endpoint: Endpoint::Plugin(plugin),
-            keeping: Keeping { sharing: Sharing::Shared, ..Keeping::default() },
+            connection: ConnectionOptions {
+                sharing: Sharing::Shared,
+                ..ConnectionOptions::default()
+            },
             trust,
         }
     }
@@ -187,7 +196,7 @@ impl ServerSpec {
         // A server that is not started has no connection to keep.
         self.endpoint == other.endpoint
             && self.trust.origin == other.trust.origin
-            && self.keeping == other.keeping
+            && self.connection == other.connection
             && self.may_start() == other.may_start()
     }
 }
@@ -195,7 +204,7 @@ impl ServerSpec {
 impl Trust {
     /// Whether a person trusts all of the files as they are; without any, nobody was asked.
     pub fn trusts_files(&self, state: &State) -> Result<bool, StoreError> {
-        for (path, sha256) in &self.files {
+        for FileDigest { path, sha256 } in &self.files {
             if state.trusted_file(path)?.as_ref() != Some(sha256) {
                 return Ok(false);
             }
@@ -229,7 +238,7 @@ impl PartialEq for Endpoint {
 impl Endpoint {
     fn configured(transport: &Transport, supervisor: Option<&Path>) -> Endpoint {
         match transport {
-            Transport::Stdio { command, args, env, cwd } => Endpoint::Stdio(Command {
+            Transport::Stdio { command, args, env, cwd } => Endpoint::Stdio(ChildCommand {
                 command: command.clone(),
                 args: args.clone(),
                 env: env.clone(),
@@ -265,9 +274,9 @@ impl Endpoint {
     }
 }
 
-impl Command {
+impl ChildCommand {
     /// What to start, or in one sentence why that cannot be done.
-    pub(super) fn child_spec(&self) -> Result<child::Spec, String> {
+    pub(crate) fn child_spec(&self) -> Result<child::Spec, String> {
         if let Some(cwd) = &self.cwd
             && !cwd.is_dir()
         {
@@ -301,7 +310,7 @@ impl Command {
 }
 
 /// `${env:NAME}` is read when the connection is made, from this process's environment.
-pub(super) fn expand(template: &Template) -> Result<String, MissingVariable> {
+pub(crate) fn expand(template: &Template) -> Result<String, MissingVariable> {
     template.expand(&|name| std::env::var(name).ok())
 }
 

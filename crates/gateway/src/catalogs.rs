@@ -1,0 +1,173 @@
+//! The catalog that is published, and the one that a single session sees. A server's newest
+//! publisher alone speaks for its name.
+
+mod own_lists;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use arc_swap::ArcSwap;
+use domain::catalog::{Listing, Server};
+use domain::{Caller, Catalog};
+use mcp::message::Raw;
+use tokio::sync::watch;
+
+use crate::catalogs::own_lists::OwnLists;
+pub(crate) use crate::catalogs::own_lists::SessionListing;
+
+/// A catalog that has stood for so long gets its search index; one that is searched sooner gets it
+/// then.
+const PREPARE_AFTER: Duration = Duration::from_millis(20);
+
+pub(crate) struct Catalogs {
+    shared: ArcSwap<Catalog>,
+    own_lists: OwnLists,
+    /// The current publisher of each server; locked while a new snapshot is made, so that none is
+    /// lost.
+    claims: Mutex<Claims>,
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct Claims {
+    last: Claim,
+    by_name: HashMap<Arc<str>, Claim>,
+}
+
+/// The right to publish a server. A newer claim on the same name ends it.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Claim(u64);
+
+/// Publishes one server, as long as no other publisher was made for its name. Clones are the same.
+#[derive(Clone)]
+pub(crate) struct Publisher {
+    catalogs: Arc<Catalogs>,
+    server: Arc<str>,
+    claim: Claim,
+}
+
+impl Default for Catalogs {
+    fn default() -> Self {
+        Catalogs {
+            shared: ArcSwap::default(),
+            own_lists: OwnLists::default(),
+            claims: Mutex::default(),
+            changes: watch::Sender::new(0),
+        }
+    }
+}
+
+impl Catalogs {
+    pub(crate) fn shared(&self) -> Arc<Catalog> {
+        self.shared.load_full()
+    }
+
+    /// The catalog that a session sees; without one, the shared catalog.
+    pub(crate) fn of(&self, session: Option<&str>) -> Arc<Catalog> {
+        match session {
+            Some(session) => self.own_lists.catalog(self.shared(), session),
+            None => self.shared(),
+        }
+    }
+
+    /// Tells that the catalog has changed, for all or for some session.
+    pub(crate) fn changes(&self) -> watch::Receiver<u64> {
+        self.changes.subscribe()
+    }
+
+    /// Claims a server's name: whoever published it before no longer can.
+    pub(crate) fn publisher(self: &Arc<Self>, server: &Arc<str>) -> Publisher {
+        let mut claims = self.claims();
+        claims.last.0 += 1;
+        let claim = claims.last;
+        claims.by_name.insert(server.clone(), claim);
+        self.own_lists.forget_server(server);
+        Publisher { catalogs: self.clone(), server: server.clone(), claim }
+    }
+
+    /// Takes a server out, and the right to publish it away.
+    pub(crate) fn withdraw(&self, server: &str) {
+        let mut claims = self.claims();
+        claims.by_name.remove(server);
+        self.own_lists.forget_server(server);
+        self.replace(self.shared.load().without(server));
+    }
+
+    pub(crate) fn end_session(&self, session: &str) {
+        self.own_lists.end_session(session);
+    }
+
+    fn replace(&self, catalog: Catalog) {
+        let catalog = Arc::new(catalog);
+        let snapshot = Arc::downgrade(&catalog);
+        self.shared.store(catalog);
+        self.changed();
+        // Not for a snapshot that was soon replaced, as each one is while many servers start; and off
+        // the async threads.
+        tokio::spawn(async move {
+            tokio::time::sleep(PREPARE_AFTER).await;
+            tokio::task::spawn_blocking(move || {
+                snapshot.upgrade().map(|catalog| catalog.prepare(&Caller::admin()))
+            });
+        });
+    }
+
+    fn changed(&self) {
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn claims(&self) -> MutexGuard<'_, Claims> {
+        self.claims.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Publisher {
+    pub(crate) fn publish(&self, server: Server) {
+        self.if_claimed(|catalogs| catalogs.replace(catalogs.shared.load().with(server)));
+    }
+
+    /// Puts what a session's own connection listed in place of what the server lists for all.
+    pub(crate) fn publish_own(&self, session: &Arc<str>, listing: Arc<Listing>) {
+        self.if_claimed(|catalogs| {
+            catalogs.own_lists.put(session, &self.server, listing);
+            catalogs.changed();
+        });
+    }
+
+    /// The same for a list that was published before; a session that has ended gets none.
+    pub(crate) fn update_own(&self, session: &str, listing: Arc<Listing>) {
+        self.if_claimed(|catalogs| {
+            catalogs.own_lists.replace(session, &self.server, listing);
+            catalogs.changed();
+        });
+    }
+
+    /// Puts a list that was reviewed again in place of what it was, unless a newer one has come.
+    pub(crate) fn review_own(&self, before: &SessionListing, listing: Arc<Listing>) {
+        self.if_claimed(|catalogs| {
+            catalogs.own_lists.replace_same(&self.server, before, listing);
+            catalogs.changed();
+        });
+    }
+
+    /// The lists that single sessions have of the server.
+    pub(crate) fn own_lists(&self) -> Vec<SessionListing> {
+        self.catalogs.own_lists.of_server(&self.server)
+    }
+
+    /// A list of exactly these tools that is published already, to all or to this session.
+    pub(crate) fn published(&self, session: &str, tools: &[Raw]) -> Option<Arc<Listing>> {
+        let catalogs = [self.catalogs.shared(), self.catalogs.of(Some(session))];
+        let mut listings =
+            catalogs.iter().filter_map(|catalog| Some(&catalog.server(&self.server)?.listing));
+        listings.find(|listing| listing.is_of(tools)).cloned()
+    }
+
+    fn if_claimed(&self, publish: impl FnOnce(&Catalogs)) {
+        let claims = self.catalogs.claims();
+        if claims.by_name.get(&self.server) == Some(&self.claim) {
+            publish(&self.catalogs);
+        }
+    }
+}

@@ -1,0 +1,238 @@
+//! The messages between a wrapped server and its client: which of them pass as they are, and which
+//! are calls or lists that the gate must know of.
+
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+
+use bytes::Bytes;
+use domain::Caller;
+use domain::policy::ServerRules;
+use mcp::error::INVALID_REQUEST;
+use mcp::lines::{Line, LineReader};
+use mcp::message::{BadFrame, Frame, Message, Request, Response};
+use serde::Deserialize;
+use tokio::io::AsyncRead;
+use tokio::sync::mpsc;
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+
+use crate::Gateway;
+use crate::front::wrap::in_flight::{CallsInFlight, Handover};
+use crate::front::wrap::listing::Listings;
+
+/// A server to be wrapped.
+pub struct WrappedServer {
+    pub name: Arc<str>,
+    pub rules: Arc<ServerRules>,
+    pub caller: Arc<Caller>,
+}
+
+/// What stands between the two.
+pub(super) struct Relay {
+    pub(super) gateway: Gateway,
+    pub(super) name: Arc<str>,
+    pub(super) caller: Arc<Caller>,
+    pub(super) session: Arc<str>,
+    pub(super) client: OnceLock<Arc<str>>,
+    to_client: Outlet,
+    to_server: Outlet,
+    pub(super) calls: CallsInFlight,
+    pub(super) handover: Handover,
+    pub(super) listings: Listings,
+    pub(super) running: TaskTracker,
+    pub(super) server_ended: CancellationToken,
+}
+
+impl Relay {
+    pub(super) fn new(
+        gateway: &Gateway,
+        server: WrappedServer,
+        to_client: mpsc::Sender<Bytes>,
+        to_server: mpsc::Sender<Bytes>,
+    ) -> Relay {
+        let listings = Listings::new(gateway, &server.name, server.rules);
+        Relay {
+            gateway: gateway.clone(),
+            name: server.name,
+            caller: server.caller,
+            session: uuid::Uuid::now_v7().to_string().into(),
+            client: OnceLock::new(),
+            to_client: Outlet::new(to_client),
+            to_server: Outlet::new(to_server),
+            calls: CallsInFlight::default(),
+            handover: Handover::default(),
+            listings,
+            running: TaskTracker::new(),
+            server_ended: CancellationToken::new(),
+        }
+    }
+
+    pub(super) async fn read_client(self: Arc<Self>, reader: impl AsyncRead + Unpin) {
+        let mut reader = LineReader::new(reader);
+        while let Ok(Some(line)) = reader.next().await {
+            let refused = match line {
+                Line::Whole(line) => self.from_client(trimmed(line.freeze())).await,
+                Line::TooLong => Err(BadFrame::new(INVALID_REQUEST, "the message is too long")),
+            };
+            if let Err(bad) = refused {
+                self.answer(bad.into_response()).await;
+            }
+        }
+    }
+
+    /// A message that two readers could take for different ones does not pass.
+    async fn from_client(self: &Arc<Self>, line: Bytes) -> Result<(), BadFrame> {
+        if line.is_empty() {
+            return Ok(());
+        }
+        match Frame::parse(&line)? {
+            Frame::Single(Message::Request(request)) => self.request(request, line).await?,
+            Frame::Single(Message::Notification(notification)) => {
+                self.send_server(line).await;
+                match notification.method.as_str() {
+                    "notifications/initialized" => self.list().await,
+                    "notifications/cancelled" => self.cancel(notification.params.as_deref()),
+                    _ => {}
+                }
+            }
+            Frame::Single(Message::Response(_)) => self.send_server(line).await,
+            Frame::Batch(_) => {
+                return Err(BadFrame::new(INVALID_REQUEST, "batches are not passed on"));
+            }
+        }
+        Ok(())
+    }
+
+    async fn request(self: &Arc<Self>, request: Request, line: Bytes) -> Result<(), BadFrame> {
+        match request.method.as_str() {
+            "tools/call" => return self.start_call(request, line),
+            "tools/list" => self.listings.expect_clients(request.id),
+            "initialize" => self.note_client(&request),
+            _ => {}
+        }
+        self.send_server(line).await;
+        Ok(())
+    }
+
+    pub(super) async fn read_server(self: Arc<Self>, reader: impl AsyncRead + Unpin) {
+        let mut reader = LineReader::new(reader);
+        while let Ok(Some(line)) = reader.next().await {
+            match line {
+                Line::Whole(line) => self.from_server(trimmed(line.freeze())).await,
+                Line::TooLong => tracing::warn!(server = %self.name, "a message was too long"),
+            }
+        }
+        self.calls.end_all();
+        self.server_ended.cancel();
+    }
+
+    async fn from_server(self: &Arc<Self>, line: Bytes) {
+        match Frame::parse(&line) {
+            Ok(Frame::Single(Message::Response(response))) => self.response(response, line).await,
+            Ok(Frame::Single(Message::Notification(notification))) => {
+                let changed = notification.method == "notifications/tools/list_changed";
+                self.send_client(line).await;
+                if changed {
+                    self.list().await;
+                }
+            }
+            // Requests to the client, and whatever else a server may print.
+            Ok(Frame::Single(Message::Request(_)) | Frame::Batch(_)) | Err(_) => {
+                self.send_client(line).await;
+            }
+        }
+    }
+
+    async fn response(self: &Arc<Self>, response: Response, line: Bytes) {
+        let Some(id) = &response.id else {
+            return self.send_client(line).await;
+        };
+        if self.listings.is_ours(id) {
+            if let Some(next) = self.listings.take_ours(id, response.outcome) {
+                self.send_server(next).await;
+            }
+            return;
+        }
+        if let Ok(result) = &response.outcome
+            && let Some(shown) = self.listings.take_clients(id, result)
+        {
+            return self.answer(Response { id: response.id, outcome: Ok(shown) }).await;
+        }
+        if let Some(line) = self.calls.answer(id, response.outcome, line) {
+            self.send_client(line).await;
+        }
+    }
+
+    /// Asks the server for its tools, so that calls can be judged by what it says of them.
+    async fn list(&self) {
+        let request = self.listings.ask();
+        self.send_server(request).await;
+    }
+
+    fn note_client(&self, request: &Request) {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Params {
+            client_info: ClientInfo,
+        }
+        #[derive(Deserialize)]
+        struct ClientInfo {
+            name: String,
+        }
+        let params = request.params.as_deref();
+        let params = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok());
+        if let Some(params) = params {
+            let _ = self.client.set(params.client_info.name.into());
+        }
+    }
+
+    async fn answer(&self, response: Response) {
+        self.send_client(Message::from(response).to_line().into()).await;
+    }
+
+    pub(super) async fn send_client(&self, line: Bytes) {
+        self.to_client.send(line).await;
+    }
+
+    pub(super) async fn send_server(&self, line: Bytes) {
+        self.to_server.send(line).await;
+    }
+
+    pub(super) fn close_server(&self) {
+        self.to_server.close();
+    }
+
+    pub(super) fn close_client(&self) {
+        self.to_client.close();
+    }
+}
+
+/// The lines that go to one side.
+struct Outlet(Mutex<Option<mpsc::Sender<Bytes>>>);
+
+impl Outlet {
+    fn new(lines: mpsc::Sender<Bytes>) -> Outlet {
+        Outlet(Mutex::new(Some(lines)))
+    }
+
+    /// Nobody is told where the other side is gone: its end is noticed by its reader.
+    async fn send(&self, line: Bytes) {
+        let lines = self.lock().clone();
+        if let Some(lines) = lines {
+            let _ = lines.send(line).await;
+        }
+    }
+
+    /// Nothing more may be sent.
+    fn close(&self) {
+        self.lock().take();
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<mpsc::Sender<Bytes>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn trimmed(line: Bytes) -> Bytes {
+    let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'));
+    line.slice(..end.map_or(0, |end| end + 1))
+}

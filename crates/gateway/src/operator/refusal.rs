@@ -1,0 +1,12 @@
+//! Refusals of decisions.
+
+use domain::{Code, Refusal};
+use store::StoreError;
+
+pub(super) fn conflict(message: impl Into<String>) -> Refusal {
+    Refusal::new(Code::Conflict, message)
+}
+
+pub(super) fn unavailable(error: &StoreError) -> Refusal {
+    Refusal::new(error.code(), error.to_string())
+}

@@ -1,0 +1,143 @@
+//! The link to a server that is up: a connection that speaks MCP, or a plugin that was started. The
+//! driver treats both alike.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mcp::child::StderrTail;
+use mcp::handshake::Welcome;
+use mcp::message::{Raw, raw};
+use mcp::peer::{Peer, Service};
+use provider::ProviderConnection;
+
+use crate::spec::{Endpoint, PluginSpec};
+use crate::trust::ItemList;
+use crate::upstream::connection::{Connection, Lister, Opening};
+
+/// Owned by the driver, who closes it.
+pub(super) enum ServerLink {
+    Server(Connection),
+    Plugin(Arc<dyn ProviderConnection>),
+}
+
+/// Everything that a server lists.
+pub(super) struct ServerLists {
+    pub(super) tools: Vec<Raw>,
+    /// The lists beside the tools.
+    pub(super) others: Vec<ItemList>,
+}
+
+/// Makes calls on a link, as long as it is up.
+pub(crate) enum LinkHandle {
+    Server { peer: Peer, welcome: Arc<Welcome> },
+    Plugin(Arc<dyn ProviderConnection>),
+}
+
+impl ServerLink {
+    /// Opens and lists, or says in one sentence why not.
+    pub(super) async fn open(
+        endpoint: &Endpoint,
+        service: Arc<dyn Service>,
+        stderr: &StderrTail,
+        timeout: Duration,
+    ) -> Result<(ServerLink, ServerLists), String> {
+        if let Endpoint::Plugin(plugin) = endpoint {
+            return open_plugin(plugin, stderr, timeout).await;
+        }
+        let capabilities = raw("{}".to_owned());
+        let opening = Opening { endpoint, service, capabilities, stderr, timeout };
+        let (connection, tools) = opening.open_and_list().await?;
+        let others = connection.lister().others(timeout).await;
+        Ok((ServerLink::Server(connection), ServerLists { tools, others }))
+    }
+
+    pub(super) fn handle(&self) -> LinkHandle {
+        match self {
+            ServerLink::Server(connection) => LinkHandle::Server {
+                peer: connection.peer.clone(),
+                welcome: connection.welcome.clone(),
+            },
+            ServerLink::Plugin(plugin) => LinkHandle::Plugin(plugin.clone()),
+        }
+    }
+
+    pub(super) fn instructions(&self) -> Option<String> {
+        match self {
+            ServerLink::Server(connection) => connection.welcome.instructions.clone(),
+            ServerLink::Plugin(_) => None,
+        }
+    }
+
+    /// Waits until it is gone, and says why.
+    pub(super) async fn lost(&mut self) -> String {
+        match self {
+            ServerLink::Server(connection) => connection.lost().await,
+            ServerLink::Plugin(plugin) => plugin.lost().await,
+        }
+    }
+
+    pub(super) async fn reason(&mut self, reason: String) -> String {
+        match self {
+            ServerLink::Server(connection) => connection.reason(reason).await,
+            ServerLink::Plugin(_) => reason,
+        }
+    }
+
+    pub(super) async fn close(self) {
+        match self {
+            ServerLink::Server(connection) => connection.close().await,
+            ServerLink::Plugin(plugin) => plugin.close().await,
+        }
+    }
+}
+
+impl LinkHandle {
+    /// Lists again.
+    pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, String> {
+        match self {
+            LinkHandle::Server { peer, welcome } => {
+                let lister = Lister { peer: peer.clone(), welcome: welcome.clone() };
+                let tools = lister.tools(timeout).await?;
+                Ok(ServerLists { tools, others: lister.others(timeout).await })
+            }
+            LinkHandle::Plugin(plugin) => {
+                let tools = tools_of(&**plugin, timeout).await?;
+                Ok(ServerLists { tools, others: Vec::new() })
+            }
+        }
+    }
+}
+
+async fn open_plugin(
+    plugin: &PluginSpec,
+    stderr: &StderrTail,
+    timeout: Duration,
+) -> Result<(ServerLink, ServerLists), String> {
+    let opening = async {
+        let plugin = plugin.connector.connect(stderr).await?;
+        match plugin.tools().await {
+            Ok(tools) => {
+                let lists = ServerLists { tools, others: Vec::new() };
+                Ok((ServerLink::Plugin(plugin), lists))
+            }
+            Err(error) => {
+                plugin.close().await;
+                Err(error.to_string())
+            }
+        }
+    };
+    // Whoever is given up on is ended by being dropped.
+    let opened = tokio::time::timeout(timeout, opening).await;
+    opened.unwrap_or_else(|_| Err(late(timeout)))
+}
+
+async fn tools_of(plugin: &dyn ProviderConnection, timeout: Duration) -> Result<Vec<Raw>, String> {
+    match tokio::time::timeout(timeout, plugin.tools()).await {
+        Ok(listed) => listed.map_err(|error| error.to_string()),
+        Err(_) => Err(late(timeout)),
+    }
+}
+
+fn late(timeout: Duration) -> String {
+    format!("it was not ready within {timeout:?}")
+}

@@ -1,0 +1,135 @@
+//! The parts of a receipt, and its place in a chain.
+
+use crate::rotation::Rotation;
+use crate::{Hash, RiskLevel, Runtime};
+
+#[derive(Clone, Debug, PartialEq)]
+pub struct Receipt<'a> {
+    /// A UUID in lower case.
+    pub id: &'a str,
+    pub issuer: Issuer<'a>,
+    /// RFC 3339, as every time in a receipt.
+    pub issued_at: &'a str,
+    pub principal: Principal<'a>,
+    pub action: Action<'a>,
+    pub outcome: Outcome<'a>,
+    pub correlation_id: Option<&'a str>,
+    pub rotation: Option<Rotation>,
+}
+
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Issuer<'a> {
+    pub id: &'a str,
+    pub name: Option<&'a str>,
+    pub operator: Option<Operator<'a>>,
+    pub model: Option<&'a str>,
+    pub session_id: Option<&'a str>,
+    pub runtime: Runtime<'a>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Operator<'a> {
+    pub id: &'a str,
+    pub name: &'a str,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Principal<'a> {
+    pub id: &'a str,
+    pub kind: Option<PrincipalKind>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PrincipalKind {
+    Human,
+    Organization,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Action<'a> {
+    /// A UUID in lower case; the receipt writes `act_` before it.
+    pub id: &'a str,
+    /// From the taxonomy; `unknown` needs a target.
+    pub action_type: &'a str,
+    pub risk: RiskLevel,
+    pub target: Option<Target<'a>>,
+    pub parameters_hash: Option<Hash>,
+    pub peer: Option<PeerCredential<'a>>,
+    pub drop_count: Option<u32>,
+    pub timestamp: &'a str,
+    pub idempotency_key: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Target<'a> {
+    pub system: &'a str,
+    pub resource: Option<&'a str>,
+}
+
+/// Who was at the other end of a socket, as the operating system said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PeerCredential<'a> {
+    pub platform: &'a str,
+    pub pid: i32,
+    pub uid: Option<u32>,
+    pub gid: Option<u32>,
+    pub exe_path: Option<&'a str>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outcome<'a> {
+    pub status: Status,
+    pub error: Option<&'a str>,
+    pub response_hash: Option<Hash>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Status {
+    Success,
+    Failure,
+    Pending,
+}
+
+/// A place in a chain. The first has the sequence 1 and nothing before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Position<'a> {
+    pub chain_id: &'a str,
+    pub sequence: u64,
+    pub previous: Option<Hash>,
+    pub termination: Option<Termination>,
+}
+
+/// How a chain ended, on its last receipt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Termination {
+    Complete,
+    Interrupted,
+}
+
+impl Status {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Status::Success => "success",
+            Status::Failure => "failure",
+            Status::Pending => "pending",
+        }
+    }
+}
+
+impl PrincipalKind {
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            PrincipalKind::Human => "HumanPrincipal",
+            PrincipalKind::Organization => "OrganizationPrincipal",
+        }
+    }
+}
+
+impl Termination {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Termination::Complete => "complete",
+            Termination::Interrupted => "interrupted",
+        }
+    }
+}

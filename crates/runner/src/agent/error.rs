@@ -1,0 +1,52 @@
+//! Errors in starting an agent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use domain::Code;
+
+use crate::agent::program::Provider;
+
+/// Reasons why an agent cannot be started as asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    #[error("no program '{program}' on PATH: install it, or name it in options.command")]
+    Missing { program: String },
+    #[error("{} cannot be run: {cause}", .program.display())]
+    NotRunnable { program: PathBuf, cause: String },
+    #[error("{} did not answer {question} within {} s", .program.display(), .after.as_secs())]
+    Hangs { program: PathBuf, question: String, after: Duration },
+    #[error("{} failed on {question}: {words}", .program.display())]
+    Crashes { program: PathBuf, question: String, words: String },
+    #[error("{} {version} is too old: it has no {}", .program.display(), .lacks.join(", "))]
+    TooOld { program: PathBuf, version: String, lacks: Vec<String> },
+    /// All of them at once.
+    #[error("options would undo the isolation of {provider}: {faults}", provider = .provider.as_str(), faults = .faults.join("; "))]
+    LoosensIsolation { provider: Provider, faults: Vec<String> },
+    #[error("{0}")]
+    BadOption(String),
+    #[error("the prompt is empty")]
+    EmptyPrompt,
+    #[error("the prompt has {size} {unit}, and {provider} takes {max}: put the text into a file", provider = .provider.as_str())]
+    PromptTooLarge { provider: Provider, size: usize, max: usize, unit: &'static str },
+    #[error("{} cannot be read: {cause}", .path.display())]
+    Unreadable { path: PathBuf, cause: String },
+}
+
+impl AgentError {
+    /// The stable code of the fault.
+    pub fn code(&self) -> Code {
+        match self {
+            AgentError::Missing { .. }
+            | AgentError::NotRunnable { .. }
+            | AgentError::Hangs { .. }
+            | AgentError::Crashes { .. }
+            | AgentError::TooOld { .. }
+            | AgentError::Unreadable { .. } => Code::AgentFailed,
+            AgentError::LoosensIsolation { .. } => Code::WorkflowIsolation,
+            AgentError::BadOption(_)
+            | AgentError::EmptyPrompt
+            | AgentError::PromptTooLarge { .. } => Code::InvalidArguments,
+        }
+    }
+}

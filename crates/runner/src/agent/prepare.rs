@@ -1,0 +1,114 @@
+//! From what a step asks to what is started. Touches the disk in one place, Gemini's folder
+//! (`person`).
+
+use std::path::Path;
+
+use crate::agent::error::AgentError;
+use crate::agent::installed::Installed;
+use crate::agent::isolation::{COEXISTENCE_LINE, Isolation};
+use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text};
+use crate::agent::person::{GeminiFolder, Person};
+use crate::agent::program::{PromptSize, Provider};
+use crate::agent::request::{Request, Tools};
+use crate::agent::{claude, codex, gemini, ground, guard, opencode};
+
+/// Prepares the launch for a request. The program inherits the environment of `person`.
+pub fn prepare(
+    installed: &Installed,
+    request: &Request,
+    person: &Person,
+) -> Result<Launch, AgentError> {
+    let provider = installed.provider();
+    guard::check(provider, request)?;
+    let (mode, isolation) = mode(installed, request.tools);
+    if mode == LaunchMode::Isolated {
+        guard::check_isolated(provider, request)?;
+    }
+    let prompt = prompt(provider, request, mode)?;
+    let request = &guard::rooted(provider, request, mode);
+    let system_prompt = system_prompt(request, &isolation);
+    let input = LaunchInput { installed, request, person, mode, prompt, system_prompt };
+    let mut launch = match provider {
+        Provider::Claude => claude::launch(&input),
+        Provider::Gemini => gemini::launch(&input, &gemini_folder(&input)?),
+        Provider::Codex => codex::launch(&input),
+        Provider::OpenCode => opencode::launch(&input),
+    }?;
+    if mode == LaunchMode::Isolated {
+        // Neither the program nor a git that it runs looks any further up.
+        launch.folders.push(ground::boundary(&request.private));
+        let ceiling = path_text(&request.private)?;
+        launch.env.push(("GIT_CEILING_DIRECTORIES".to_owned(), ceiling));
+    }
+    check_size(provider, &launch)?;
+    launch.isolation = isolation;
+    launch.env_remove.extend(person.names(|name| name.starts_with("COUNTERSIGN_")));
+    // What was asked for comes first: a variable of ours is not to be changed.
+    let mut env = request.env.clone();
+    env.append(&mut launch.env);
+    launch.env = env;
+    Ok(launch)
+}
+
+fn mode(installed: &Installed, tools: Tools) -> (LaunchMode, Isolation) {
+    match (tools, installed.isolation()) {
+        (Tools::None, _) => (LaunchMode::Plain, Isolation::Full),
+        (Tools::Beside, _) => (LaunchMode::Beside, Isolation::Full),
+        (Tools::Only, Isolation::Full) => (LaunchMode::Isolated, Isolation::Full),
+        (Tools::Only, coexistence @ Isolation::Coexistence { .. }) => {
+            (LaunchMode::Beside, coexistence.clone())
+        }
+    }
+}
+
+/// In an isolated step a prompt is words and nothing else. Claude and Gemini would run one that
+/// begins with a slash as a command, which it does not do here, and Gemini would read files at each
+/// `@` (Claude is told not to by a variable).
+fn prompt(provider: Provider, request: &Request, mode: LaunchMode) -> Result<String, AgentError> {
+    if request.prompt.trim().is_empty() {
+        return Err(AgentError::EmptyPrompt);
+    }
+    if mode != LaunchMode::Isolated {
+        return Ok(request.prompt.clone());
+    }
+    let prompt = ground::introduced(provider, &request.dir, &request.prompt);
+    Ok(match provider {
+        Provider::Gemini => prompt.replace('@', "\\@"),
+        Provider::Claude | Provider::Codex | Provider::OpenCode => prompt,
+    })
+}
+
+/// Checks the length of stdin, which holds the system prompt too where there is no other way.
+fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
+    let said = String::from_utf8_lossy(launch.stdin.as_deref().unwrap_or_default());
+    let PromptSize { size, max, unit } = provider.prompt_size(&said);
+    if size > max {
+        return Err(AgentError::PromptTooLarge { provider, size, max, unit });
+    }
+    Ok(())
+}
+
+/// Reads the person's own Gemini folder, where the step gets a home of its own.
+fn gemini_folder(input: &LaunchInput) -> Result<GeminiFolder, AgentError> {
+    let home = input.var("GEMINI_CLI_HOME").or_else(|| input.var("HOME"));
+    match home {
+        Some(home) if input.mode != LaunchMode::Plain => {
+            GeminiFolder::read(&Path::new(home).join(".gemini"))
+        }
+        Some(_) | None => Ok(GeminiFolder::default()),
+    }
+}
+
+fn system_prompt(request: &Request, isolation: &Isolation) -> Option<String> {
+    let asked = request.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
+    match (isolation, asked) {
+        (Isolation::Full, asked) => asked.map(str::to_owned),
+        (Isolation::Coexistence { .. }, None) => Some(COEXISTENCE_LINE.to_owned()),
+        (Isolation::Coexistence { .. }, Some(asked)) => {
+            Some(format!("{asked}\n\n{COEXISTENCE_LINE}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

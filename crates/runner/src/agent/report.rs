@@ -1,0 +1,246 @@
+//! The report on an agent's work: text, tokens, cost, faults, and the calls of tools that are not
+//! ours.
+
+use std::collections::HashSet;
+
+use serde_json::Value;
+
+use crate::agent::program::Provider;
+
+/// Of the final text this much is kept.
+pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
+
+/// Calls of native tools that are kept one by one; one is enough to fail a step.
+pub(super) const NATIVE_CALLS_MAX: usize = 100;
+
+pub(super) const ERRORS_MAX: usize = 20;
+pub(super) const ERROR_BYTES_MAX: usize = 4 * 1024;
+
+/// Something worth telling while the agent works.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    Model(String),
+    Text(String),
+    /// One of our tools was called.
+    Called {
+        id: String,
+        tool: String,
+    },
+    /// A tool of the program itself was called.
+    Native {
+        id: String,
+        name: String,
+    },
+    /// The program refused that call: nothing happened.
+    Refused {
+        id: String,
+    },
+    Error(String),
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    pub input: u64,
+    pub output: u64,
+    pub total: u64,
+}
+
+impl Tokens {
+    pub(super) fn of(input: u64, output: u64) -> Tokens {
+        Tokens { input, output, total: input.saturating_add(output) }
+    }
+}
+
+/// A call of a tool that is not ours.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NativeCall {
+    pub id: String,
+    pub name: String,
+    /// The program does not have the tool, or may not use it: the model's call came to nothing.
+    pub refused: bool,
+}
+
+/// What came of an agent's work.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Report {
+    /// The model's last words.
+    pub text: String,
+    /// Whether some of them are missing, for their length.
+    pub text_cut: bool,
+    pub tokens: Option<Tokens>,
+    pub cost_usd: Option<f64>,
+    pub model: Option<String>,
+    pub native: Vec<NativeCall>,
+    pub errors: Vec<String>,
+}
+
+/// Why the work did not come to its end.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    #[error("the agent failed: {0}")]
+    Reported(String),
+    #[error("the agent ended without a result")]
+    Unfinished,
+}
+
+/// Work that failed, and what there was of it.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+#[error("{cause}")]
+pub struct AgentFailure {
+    pub cause: Cause,
+    pub report: Box<Report>,
+}
+
+/// The report under construction, which each program's reader fills in.
+#[derive(Debug, Default)]
+pub(super) struct ReportBuilder {
+    report: Report,
+    /// The program's own word on how it ended. A failure stays one.
+    outcome: Option<Result<(), String>>,
+    /// Set when the next piece of text begins the last words anew.
+    anew: bool,
+    /// Calls that were told of already; some programs tell of each more than once.
+    told: HashSet<String>,
+}
+
+impl ReportBuilder {
+    /// Finishes the report, or says why the work failed.
+    pub(super) fn finish(self) -> Result<Report, AgentFailure> {
+        let ReportBuilder { report, outcome, .. } = self;
+        let cause = match outcome {
+            Some(Ok(())) => return Ok(report),
+            Some(Err(words)) => Cause::Reported(words),
+            None => match report.errors.last() {
+                Some(words) => Cause::Reported(words.clone()),
+                None => Cause::Unfinished,
+            },
+        };
+        Err(AgentFailure { cause, report: Box::new(report) })
+    }
+
+    pub(super) fn model(&mut self, name: &str) -> Vec<Event> {
+        if name.is_empty() {
+            return Vec::new();
+        }
+        self.report.model = Some(name.to_owned());
+        vec![Event::Model(name.to_owned())]
+    }
+
+    /// What follows is a new answer.
+    pub(super) fn text_begins(&mut self) {
+        self.anew = true;
+    }
+
+    /// A piece of an answer.
+    pub(super) fn text(&mut self, piece: &str) -> Vec<Event> {
+        if piece.is_empty() {
+            return Vec::new();
+        }
+        if std::mem::take(&mut self.anew) {
+            self.report.text.clear();
+            self.report.text_cut = false;
+        }
+        let room = TEXT_BYTES_MAX - self.report.text.len();
+        let kept = cut(piece, room);
+        self.report.text_cut |= kept.len() < piece.len();
+        self.report.text.push_str(kept);
+        vec![Event::Text(piece.to_owned())]
+    }
+
+    /// A whole answer.
+    pub(super) fn text_of_its_own(&mut self, text: &str) -> Vec<Event> {
+        self.text_begins();
+        self.text(text)
+    }
+
+    /// The last words as the program itself sums them up; nobody is told again.
+    pub(super) fn final_text(&mut self, text: &str) {
+        self.text_of_its_own(text);
+    }
+
+    pub(super) fn call(&mut self, provider: Provider, id: &str, name: &str) -> Vec<Event> {
+        self.text_begins();
+        if self.told.len() < NATIVE_CALLS_MAX * 100 && !self.told.insert(id.to_owned()) {
+            return Vec::new();
+        }
+        let (id, name) = (id.to_owned(), name.to_owned());
+        if provider.names_ours(&name) {
+            return vec![Event::Called { id, tool: name }];
+        }
+        if self.report.native.len() < NATIVE_CALLS_MAX {
+            let call = NativeCall { id: id.clone(), name: name.clone(), refused: false };
+            self.report.native.push(call);
+        }
+        vec![Event::Native { id, name }]
+    }
+
+    pub(super) fn refused(&mut self, id: &str) -> Vec<Event> {
+        let mut events = Vec::new();
+        for call in self.report.native.iter_mut().filter(|call| call.id == id && !call.refused) {
+            call.refused = true;
+            events.push(Event::Refused { id: id.to_owned() });
+        }
+        events
+    }
+
+    pub(super) fn tokens(&mut self, tokens: Tokens) {
+        self.report.tokens = Some(tokens);
+    }
+
+    pub(super) fn add_tokens(&mut self, more: Tokens) {
+        let sum = self.report.tokens.get_or_insert_default();
+        sum.input = sum.input.saturating_add(more.input);
+        sum.output = sum.output.saturating_add(more.output);
+        sum.total = sum.total.saturating_add(more.total);
+    }
+
+    pub(super) fn cost(&mut self, cost_usd: Option<f64>) {
+        self.report.cost_usd = cost_usd;
+    }
+
+    pub(super) fn add_cost(&mut self, cost_usd: Option<f64>) {
+        if let Some(more) = cost_usd {
+            *self.report.cost_usd.get_or_insert(0.0) += more;
+        }
+    }
+
+    pub(super) fn finished(&mut self) {
+        self.outcome.get_or_insert(Ok(()));
+    }
+
+    /// The program says that the work has failed.
+    pub(super) fn failed(&mut self, words: &str) -> Vec<Event> {
+        let words = if words.is_empty() { "it failed" } else { cut(words, ERROR_BYTES_MAX) };
+        self.outcome = Some(Err(words.to_owned()));
+        self.error(words)
+    }
+
+    /// Something went wrong; the work may go on.
+    pub(super) fn error(&mut self, words: &str) -> Vec<Event> {
+        if self.report.errors.len() < ERRORS_MAX {
+            self.report.errors.push(cut(words, ERROR_BYTES_MAX).to_owned());
+        }
+        vec![Event::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
+    }
+
+    /// Something to be told, and no reason to fail.
+    pub(super) fn warning(&mut self, words: &str) -> Vec<Event> {
+        vec![Event::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
+    }
+}
+
+pub(super) fn text(value: &Value) -> &str {
+    value.as_str().unwrap_or_default()
+}
+
+pub(super) fn count(value: &Value) -> u64 {
+    value.as_u64().unwrap_or(0)
+}
+
+fn cut(text: &str, bytes_max: usize) -> &str {
+    let mut end = text.len().min(bytes_max);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    &text[..end]
+}

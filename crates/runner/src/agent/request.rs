@@ -1,0 +1,46 @@
+//! A step's request to an agent.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde_json::Value;
+
+/// The tools that a step's agent gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Tools {
+    /// The program's own, as the person has set it up: `mcp_proxy` is off.
+    None,
+    /// Ours alone: `intercept_builtins`.
+    Only,
+    /// Ours beside the program's own.
+    Beside,
+}
+
+/// The command with which the agent starts our server.
+#[derive(Clone, Debug)]
+pub struct Server {
+    pub program: PathBuf,
+    pub args: Vec<String>,
+}
+
+/// A step's request to an agent. It may hold keys, so it is never shown.
+#[derive(Clone)]
+pub struct Request {
+    pub prompt: String,
+    pub system_prompt: Option<String>,
+    pub model: Option<String>,
+    /// Added to the program's arguments.
+    pub args: Vec<String>,
+    /// Added to the program's environment.
+    pub env: Vec<(String, String)>,
+    /// Of the program's own config, laid under ours. Codex and OpenCode only.
+    pub config: Option<Value>,
+    /// The folder in which the tools work, and the program too unless it is isolated.
+    pub dir: PathBuf,
+    /// The step's own folder, 0700, which is there already.
+    pub private: PathBuf,
+    pub server: Server,
+    pub tools: Tools,
+    /// The time that the program must wait for one tool call.
+    pub call_timeout: Duration,
+}

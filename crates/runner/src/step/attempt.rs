@@ -1,0 +1,155 @@
+//! One attempt at a step: its gate is opened, the work is done, and everything is closed again,
+//! however it ends.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use domain::Code;
+use provider::TraceContext;
+use store::run::StepRecord;
+use tokio_util::sync::CancellationToken;
+use workflow::{Fault, Outcome, Resolved, Status, Workflow};
+
+use crate::gate::{GateRequest, StepGate};
+use crate::surroundings::Surroundings;
+
+/// How long an attempt may take where its state does not say.
+const TIMEOUT: Duration = Duration::from_secs(60 * 60);
+
+/// What is kept of a step's output in the record of its run.
+const KEPT_BYTES_MAX: usize = 16 * 1024;
+
+/// One attempt at a state.
+pub(crate) struct Attempt {
+    pub(crate) around: Arc<Surroundings>,
+    pub(crate) workflow: Arc<Workflow>,
+    pub(crate) state: String,
+    pub(crate) resolved: Result<Resolved, Fault>,
+    pub(crate) cancel: CancellationToken,
+}
+
+/// The outcome of an attempt, and the number of calls it made.
+pub(crate) struct AttemptResult {
+    pub(crate) outcome: Outcome,
+    pub(crate) calls: u64,
+}
+
+/// Why an attempt did not succeed, beside what there is of its outcome.
+pub(super) struct Failure {
+    pub(super) code: Code,
+    pub(super) message: String,
+    pub(super) outcome: Box<Outcome>,
+}
+
+impl Failure {
+    pub(super) fn new(code: Code, message: impl Into<String>) -> Failure {
+        let outcome = Box::new(Outcome::new(Status::Failure));
+        Failure { code, message: message.into(), outcome }
+    }
+
+    /// It did not fail: somebody wanted it to end.
+    pub(super) fn cancelled() -> Failure {
+        Failure::new(Code::Cancelled, "the step was cancelled")
+            .with(Outcome::new(Status::Cancelled))
+    }
+
+    pub(super) fn timed_out(within: Duration) -> Failure {
+        let message = format!("the step was not done within {}", words(within));
+        Failure::new(Code::Timeout, message).with(Outcome::new(Status::TimedOut))
+    }
+
+    pub(super) fn with(self, outcome: Outcome) -> Failure {
+        Failure { outcome: Box::new(outcome), ..self }
+    }
+}
+
+fn words(duration: Duration) -> String {
+    match duration.as_secs() {
+        0 => format!("{} ms", duration.as_millis()),
+        seconds if seconds % 60 == 0 => format!("{} min", seconds / 60),
+        seconds => format!("{seconds} s"),
+    }
+}
+
+impl Attempt {
+    /// Fills in what the record is to say.
+    pub(crate) async fn make(&self, record: &mut StepRecord, trace: TraceContext) -> AttemptResult {
+        let mut work = Work { attempt: self, record, trace, gate: None };
+        let made = match &self.resolved {
+            Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
+            Ok(Resolved::Command { command, dir }) => work.command(command, dir.as_deref()).await,
+            Ok(Resolved::Agent(agent)) => work.agent(agent).await,
+            Ok(Resolved::Operation { plugin, operation, inputs, dir }) => {
+                work.operation(plugin, operation, inputs, dir.as_deref()).await
+            }
+        };
+        let calls = work.close().await;
+        let outcome = made.unwrap_or_else(|failure| {
+            record.error_code = Some(failure.code.as_str().to_owned());
+            record.error = Some(failure.message.clone());
+            let mut outcome = *failure.outcome;
+            if outcome.stderr.is_empty() {
+                outcome.stderr = failure.message;
+            }
+            outcome
+        });
+        if !outcome.output.is_empty() {
+            let end = outcome.output.floor_char_boundary(KEPT_BYTES_MAX);
+            record.output = Some(outcome.output[..end].to_owned());
+        }
+        AttemptResult { outcome, calls }
+    }
+
+    pub(super) fn within(&self) -> Duration {
+        self.workflow.state(&self.state).and_then(|state| state.timeout).unwrap_or(TIMEOUT)
+    }
+
+    pub(super) fn dir(&self, dir: Option<&str>) -> Result<PathBuf, Failure> {
+        let dir = self.around.dir.join(dir.unwrap_or("."));
+        dir.canonicalize().map_err(|error| {
+            let message = format!("cannot use the folder '{}': {error}", dir.display());
+            Failure::new(Code::AgentFailed, message)
+        })
+    }
+
+    /// Who calls, in the records.
+    pub(super) fn identity(&self, provider: &str) -> String {
+        format!("{}/{}/{provider}", self.workflow.name, self.state)
+    }
+}
+
+/// An attempt that is being made.
+pub(super) struct Work<'a> {
+    pub(super) attempt: &'a Attempt,
+    pub(super) record: &'a mut StepRecord,
+    /// The span that the work belongs under.
+    pub(super) trace: TraceContext,
+    gate: Option<Arc<dyn StepGate>>,
+}
+
+impl Work<'_> {
+    pub(super) async fn open(
+        &mut self,
+        request: GateRequest,
+    ) -> Result<Arc<dyn StepGate>, Failure> {
+        let around = &self.attempt.around;
+        let gate = around.gates.open(request).await.map_err(|refusal| match refusal.code {
+            Code::Cancelled => Failure::cancelled(),
+            code => Failure::new(code, refusal.message),
+        })?;
+        self.gate = Some(gate.clone());
+        let counted = gate.clone();
+        around.watch.step_at_work(self.record, Arc::new(move || counted.calls()));
+        Ok(gate)
+    }
+
+    /// Closes the gate, where one was opened; gives how many calls were made.
+    async fn close(self) -> u64 {
+        let Some(gate) = self.gate else { return 0 };
+        let calls = gate.calls();
+        self.record.sessions.extend(gate.sessions());
+        gate.close().await;
+        calls
+    }
+}

@@ -1,0 +1,42 @@
+//! The surroundings of a run, which its caller provides.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use provider::Tracer;
+use store::run::{RunEnd, RunRecord, StepRecord};
+
+use crate::agent::Person;
+use crate::gate::Gates;
+
+/// The services and settings that a run uses.
+pub struct Surroundings {
+    pub gates: Arc<dyn Gates>,
+    pub watch: Arc<dyn Watch>,
+    pub tracer: Option<Arc<dyn Tracer>>,
+    /// Our own program, which stands between us and each agent.
+    pub supervisor: Option<PathBuf>,
+    /// The folder to which steps' folders are relative.
+    pub dir: PathBuf,
+    /// The person's environment, which agents inherit.
+    pub env: Vec<(OsString, OsString)>,
+    pub person: Person,
+}
+
+/// Is told how a run goes.
+pub trait Watch: Send + Sync {
+    fn run_began(&self, run: &RunRecord);
+
+    fn run_ended(&self, run: &RunRecord, end: &RunEnd);
+
+    fn step_began(&self, step: &StepRecord);
+
+    /// A step has its gate now: `calls` tells how many were made so far.
+    fn step_at_work(&self, step: &StepRecord, calls: CallCount);
+
+    fn step_ended(&self, step: &StepRecord, calls: u64);
+}
+
+/// Tells how many calls a step has made so far.
+pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;

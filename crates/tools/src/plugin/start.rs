@@ -1,0 +1,20 @@
+//! Options for starting a plugin.
+
+use std::collections::BTreeSet;
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Options for starting a plugin and offering its operations.
+#[derive(Clone, Debug)]
+pub struct StartOptions {
+    /// The program that runs it as `supervise -- …`, so that it ends with the gate.
+    pub supervisor: Option<PathBuf>,
+    /// The parent of its private folder. Made if it is not there.
+    pub folder: PathBuf,
+    /// The folder it runs in; by default the gate's.
+    pub cwd: Option<PathBuf>,
+    /// The operations that become tools; `None` is all of them.
+    pub expose: Option<BTreeSet<String>>,
+    /// From the start until its operations are known.
+    pub timeout: Duration,
+}

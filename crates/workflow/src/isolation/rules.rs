@@ -1,0 +1,254 @@
+//! The flags, variables and settings of each agent program, by what they do to its isolation. The
+//! one list: a workflow is checked against it when it is read, a step again when it is started.
+
+use crate::plan::Provider;
+
+/// The parts of a program's interface that isolation owns, and those that leave it alone.
+pub struct ProgramRules {
+    /// Arguments that take tools away, allow them, or say where settings come from. A step that
+    /// requires isolation sets none of them.
+    pub owned_flags: &'static [&'static str],
+    /// Variables that do the same; one that ends with `*` is the beginning of several.
+    pub owned_variables: &'static [&'static str],
+    /// Harmless flags that stand alone.
+    pub switches: &'static [&'static str],
+    /// Harmless flags with one value behind them.
+    pub valued: &'static [&'static str],
+    /// Those among them whose value names files, separated by commas.
+    pub paths: &'static [&'static str],
+    /// Prefixes of the variables that steer the program itself.
+    pub governed: &'static [&'static str],
+    /// Those among them that steer something else, such as logins: the person's own stay.
+    pub free: &'static [&'static str],
+    /// First words of harmless config paths.
+    pub config: &'static [&'static str],
+}
+
+impl ProgramRules {
+    pub fn of(provider: Provider) -> &'static ProgramRules {
+        match provider {
+            Provider::Claude => &CLAUDE,
+            Provider::Gemini => &GEMINI,
+            Provider::Codex => &CODEX,
+            Provider::OpenCode => &OPENCODE,
+            Provider::OpenAiCompatible => &NO_PROGRAM,
+        }
+    }
+
+    /// Tells whether a variable steers the program's own tools or loads code into it. A step may
+    /// not set such a variable for an isolated program.
+    pub fn governs(&self, variable: &str) -> bool {
+        let steers = self.governed.iter().any(|begin| variable.starts_with(begin));
+        LOADERS.contains(&variable) || (steers && !self.free.contains(&variable))
+    }
+
+    /// Tells whether a variable belongs to the isolation that a step requires.
+    pub(super) fn owns_variable(&self, variable: &str) -> bool {
+        let mut owned = self.owned_variables.iter().chain(&OWNED_BY_ALL);
+        owned.any(|pattern| match pattern.strip_suffix('*') {
+            Some(start) => variable.starts_with(start),
+            None => variable == *pattern,
+        })
+    }
+}
+
+/// They put foreign code into the program.
+const LOADERS: [&str; 7] = [
+    "LD_PRELOAD",
+    "LD_AUDIT",
+    "LD_LIBRARY_PATH",
+    "DYLD_INSERT_LIBRARIES",
+    "NODE_OPTIONS",
+    "NODE_PATH",
+    "BUN_OPTIONS",
+];
+
+/// Variables that change which program runs, or what runs inside of it, for every program.
+const OWNED_BY_ALL: [&str; 7] =
+    ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
+
+const CLAUDE: ProgramRules = ProgramRules {
+    owned_flags: &[
+        "--add-dir",
+        "--agents",
+        "--allow-dangerously-skip-permissions",
+        "--allowed-tools",
+        "--allowedTools",
+        "--chrome",
+        "--dangerously-skip-permissions",
+        "--disallowed-tools",
+        "--disallowedTools",
+        "--ide",
+        "--mcp-config",
+        "--permission-mode",
+        "--permission-prompt-tool",
+        "--plugin-dir",
+        "--setting-sources",
+        "--settings",
+        "--strict-mcp-config",
+        "--tools",
+    ],
+    owned_variables: &["CLAUDE_CONFIG_DIR", "CLAUDE_CODE_*"],
+    switches: &[
+        "--bare",
+        "--debug",
+        "--disable-slash-commands",
+        "--exclude-dynamic-system-prompt-sections",
+        "--include-partial-messages",
+        "--no-chrome",
+        "--no-session-persistence",
+        "--restricted",
+        "--safe-mode",
+        "--verbose",
+    ],
+    valued: &[
+        "--add-dir",
+        "--append-system-prompt",
+        "--autocompact",
+        "--betas",
+        "--effort",
+        "--fallback-model",
+        "--json-schema",
+        "--max-budget-usd",
+        "--max-turns",
+        "--model",
+        "--name",
+        "--session-id",
+        "--system-prompt",
+        "--system-prompt-snapshot",
+        "-n",
+    ],
+    paths: &["--add-dir", "--system-prompt-snapshot"],
+    governed: &["CLAUDE", "MCP_TOOL_TIMEOUT", "ENABLE_TOOL_SEARCH"],
+    free: &[
+        "CLAUDE_CODE_API_KEY_HELPER_TTL_MS",
+        "CLAUDE_CODE_CLIENT_CERT",
+        "CLAUDE_CODE_CLIENT_KEY",
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+        "CLAUDE_CODE_MAX_OUTPUT_TOKENS",
+        "CLAUDE_CODE_OAUTH_TOKEN",
+        "CLAUDE_CODE_SKIP_BEDROCK_AUTH",
+        "CLAUDE_CODE_SKIP_VERTEX_AUTH",
+        "CLAUDE_CODE_SUBAGENT_MODEL",
+        "CLAUDE_CODE_USE_BEDROCK",
+        "CLAUDE_CODE_USE_FOUNDRY",
+        "CLAUDE_CODE_USE_VERTEX",
+        "CLAUDE_CONFIG_DIR",
+    ],
+    config: &[],
+};
+
+const GEMINI: ProgramRules = ProgramRules {
+    owned_flags: &[
+        "--admin-policy",
+        "--allowed-mcp-server-names",
+        "--allowed-tools",
+        "--approval-mode",
+        "--extensions",
+        "--policy",
+        "--skip-trust",
+        "--yolo",
+        "-e",
+        "-y",
+    ],
+    owned_variables: &["GEMINI_CLI_*", "GEMINI_SANDBOX"],
+    switches: &["--debug", "--screen-reader", "-d"],
+    valued: &["--include-directories", "--model", "--session-id", "-m"],
+    paths: &["--include-directories"],
+    governed: &["GEMINI_CLI_", "GEMINI_SANDBOX"],
+    free: &["GEMINI_CLI_CUSTOM_HEADERS", "GEMINI_CLI_SURFACE", "GEMINI_CLI_USE_COMPUTE_ADC"],
+    config: &[],
+};
+
+const CODEX: ProgramRules = ProgramRules {
+    owned_flags: &[
+        "--ask-for-approval",
+        "--config",
+        "--dangerously-bypass-approvals-and-sandbox",
+        "--disable",
+        "--enable",
+        "--ephemeral",
+        "--full-auto",
+        "--ignore-rules",
+        "--ignore-user-config",
+        "--profile",
+        "--sandbox",
+        "--search",
+        "--yolo",
+        "-a",
+        "-c",
+        "-p",
+        "-s",
+    ],
+    owned_variables: &["CODEX_*"],
+    switches: &["--oss", "--strict-config"],
+    valued: &["--color", "--image", "--local-provider", "--model", "--output-schema", "-i", "-m"],
+    paths: &["--image", "--output-schema", "-i"],
+    governed: &["CODEX_"],
+    free: &["CODEX_API_KEY", "CODEX_CA_CERTIFICATE", "CODEX_HOME"],
+    config: &[
+        "analytics",
+        "chatgpt_base_url",
+        "cli_auth_credentials_store",
+        "forced_login_method",
+        "hide_agent_reasoning",
+        "model",
+        "model_auto_compact_token_limit",
+        "model_context_window",
+        "model_provider",
+        "model_providers",
+        "model_reasoning_effort",
+        "model_reasoning_summary",
+        "model_supports_reasoning_summaries",
+        "model_verbosity",
+        "openai_base_url",
+        "oss_provider",
+        "personality",
+        "preferred_auth_method",
+        "service_tier",
+        "show_raw_agent_reasoning",
+    ],
+};
+
+const OPENCODE: ProgramRules = ProgramRules {
+    owned_flags: &["--agent", "--attach", "--dangerously-skip-permissions", "--pure"],
+    owned_variables: &["OPENCODE_*", "XDG_CONFIG_HOME"],
+    switches: &["--print-logs", "--thinking"],
+    valued: &["--log-level", "--model", "--title", "--variant", "-m"],
+    paths: &[],
+    governed: &["OPENCODE_", "XDG_CONFIG_HOME", "XDG_CONFIG_DIRS"],
+    free: &[
+        "OPENCODE_API_KEY",
+        "OPENCODE_AUTH_CONTENT",
+        "OPENCODE_CONSOLE_TOKEN",
+        "OPENCODE_LOG_LEVEL",
+        "OPENCODE_MODELS_PATH",
+        "OPENCODE_MODELS_URL",
+        "OPENCODE_PRINT_LOGS",
+    ],
+    config: &[
+        "$schema",
+        "autoupdate",
+        "compaction",
+        "disabled_providers",
+        "enabled_providers",
+        "logLevel",
+        "model",
+        "provider",
+        "share",
+        "small_model",
+        "snapshot",
+        "username",
+    ],
+};
+
+const NO_PROGRAM: ProgramRules = ProgramRules {
+    owned_flags: &[],
+    owned_variables: &[],
+    switches: &[],
+    valued: &[],
+    paths: &[],
+    governed: &[],
+    free: &[],
+    config: &[],
+};
