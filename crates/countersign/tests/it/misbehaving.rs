@@ -7,11 +7,10 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
-
-use crate::gate::{
-    Gate, accepting_new, eventually, eventually_within, program, run, scripted, scripted_upstream,
-    stdout,
-};
+use testkit::gate::Gate;
+use testkit::program::{program, run, stdout};
+use testkit::upstream::{accepting_new, scripted, scripted_upstream};
+use testkit::wait::{eventually, eventually_within};
 
 /// A server that is down is told at once: far less than any timeout.
 const FAST: Duration = Duration::from_secs(2);
@@ -95,17 +94,10 @@ const CHANGES: &str = r#"if [ -e "$DIR/changed" ]; then TOOLS="$DIR/after.json";
 echo '[{"name": "after"}]' > "$DIR/after.json"
 : > "$DIR/changed"; exec "$SERVER" "$TOOLS""#;
 
-/// The outcome of a call through the gate: its code, or `ok`.
-pub(crate) async fn call(client: &Client, name: &str) -> String {
-    let arguments = json!({"name": name, "intent": {"operation_type": "write"}});
-    let result = client.call("call_tool_write", arguments).await;
-    result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok").to_owned()
-}
-
-/// The same, and it must not take long.
+/// Makes a call that must not take long, and returns its code.
 async fn fails_fast(client: &Client, name: &str) -> String {
     let began = Instant::now();
-    let code = call(client, name).await;
+    let code = client.code_of("write", name).await;
     assert!(began.elapsed() < FAST, "{name}: {:?}", began.elapsed());
     code
 }
@@ -184,18 +176,19 @@ async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
         ("closes:t", "ok"),
         ("closes:close", "UPSTREAM_UNAVAILABLE"),
     ] {
-        assert_eq!(call(&client, tool).await, code, "{tool}");
+        assert_eq!(client.code_of("write", tool).await, code, "{tool}");
     }
     let hangs = in_state(&client, "hangs", "error").await;
     assert_eq!(fails_fast(&client, "hangs:t").await, "UPSTREAM_UNAVAILABLE");
     assert!(hangs["error"].as_str().unwrap().contains("no answer within 8 s"), "{hangs}");
 
     // The one that came back with another list has that list.
-    eventually(|| async { (call(&client, "changes:after").await == "ok").then_some(()) }).await;
-    assert_eq!(call(&client, "changes:before").await, "TOOL_NOT_FOUND");
+    eventually(|| async { (client.code_of("write", "changes:after").await == "ok").then_some(()) })
+        .await;
+    assert_eq!(client.code_of("write", "changes:before").await, "TOOL_NOT_FOUND");
     // So do the ones that died or closed: they were started again.
     for tool in ["dies:t", "closes:t"] {
-        eventually(|| async { (call(&client, tool).await == "ok").then_some(()) }).await;
+        eventually(|| async { (client.code_of("write", tool).await == "ok").then_some(()) }).await;
     }
     for name in ["good", "noisy", "floods", "stubborn", "wrong_ids"] {
         assert_eq!(server(&client, name).await["state"], "ready", "{name}");
@@ -218,7 +211,7 @@ async fn the_reason_is_shown_to_people_and_to_agents() {
     };
     let gate = Gate::start(servers, json!({"connect_timeout": "4s"})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "dies:die").await, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "dies:die").await, "UPSTREAM_UNAVAILABLE");
     let reason = "exit status: 7); it said: dies is out of order";
     eventually(|| async {
         let entry = in_state(&client, "dies", "error").await;
@@ -252,13 +245,13 @@ async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
     let servers = |dir: &Path| json!({"s": shell(dir, "s", &json!([{"name": "t"}]), flood)});
     let gate = Gate::start(servers, json!({"connect_timeout": "60s"})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "s:t").await, "ok");
+    assert_eq!(client.code_of("write", "s:t").await, "ok");
     let before = memory_kb(gate.pid());
     std::fs::write(gate.dir.path().join("go"), "").unwrap();
     gate.cli(&["upstream", "restart", "s"]).await;
     let logs = async || stdout(&gate.cli(&["upstream", "logs", "s", "--lines", "5000"]).await);
     eventually(|| async { logs().await.trim_end().ends_with("0100000").then_some(()) }).await;
-    eventually(|| async { (call(&client, "s:t").await == "ok").then_some(()) }).await;
+    eventually(|| async { (client.code_of("write", "s:t").await == "ok").then_some(()) }).await;
     let grown = memory_kb(gate.pid()).saturating_sub(before);
     assert!(grown < 16 * 1024, "the gate grew by {grown} kB");
     let logs = logs().await;
@@ -279,8 +272,8 @@ async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
     };
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "s:noise").await, "ok");
-    assert_eq!(call(&client, "s:noise").await, "ok");
+    assert_eq!(client.code_of("write", "s:noise").await, "ok");
+    assert_eq!(client.code_of("write", "s:noise").await, "ok");
 }
 
 #[tokio::test]
@@ -292,7 +285,7 @@ async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
     assert_eq!(fails_fast(&client, "s:die").await, "UPSTREAM_UNAVAILABLE");
-    eventually(|| async { (call(&client, "s:t").await == "ok").then_some(()) }).await;
+    eventually(|| async { (client.code_of("write", "s:t").await == "ok").then_some(()) }).await;
     let orphans = std::fs::read_to_string(gate.dir.path().join("orphans")).unwrap();
     let first = orphans.lines().next().unwrap().split(' ');
     let first: Vec<Pid> = first.map(|pid| Pid::from_raw(pid.parse().unwrap()).unwrap()).collect();
@@ -321,8 +314,8 @@ async fn nothing_is_left_after(signal: Signal) {
     };
     let gate = Gate::start(servers, json!({"shutdown_timeout": "1s"})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "stubborn:t").await, "ok");
-    assert_eq!(call(&client, "good:t").await, "ok");
+    assert_eq!(client.code_of("write", "stubborn:t").await, "ok");
+    assert_eq!(client.code_of("write", "good:t").await, "ok");
     let mut pids = pids(gate.dir.path().join("stubborn.pids")).await;
     let daemon = eventually(|| async {
         let text = std::fs::read_to_string(gate.dir.path().join("daemon")).ok()?;
@@ -398,12 +391,12 @@ async fn a_server_that_stops_listing_holds_up_neither_a_restart_nor_the_end() {
         eventually_within(GRACE, || async { (asked() == count).then_some(()) }).await;
     };
     // The gate asks for the new list and gets no answer.
-    assert_eq!(call(&client, "s:change").await, "ok");
+    assert_eq!(client.code_of("write", "s:change").await, "ok");
     lists(2).await;
     assert_eq!(gate.cli(&["upstream", "restart", "s"]).await.status.code(), Some(0));
     lists(3).await;
     in_state(&client, "s", "ready").await;
-    assert_eq!(call(&client, "s:change").await, "ok");
+    assert_eq!(client.code_of("write", "s:change").await, "ok");
     lists(4).await;
     let began = Instant::now();
     assert_eq!(gate.stop().await, Some(0));

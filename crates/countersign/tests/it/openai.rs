@@ -11,10 +11,11 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 use testkit::model::{Call, Model, Raw, Turn};
 use testkit::otlp::Collector;
+use testkit::program::{stderr, stdout};
+use testkit::upstream::scripted;
 
 use crate::agents::stage::{Stage, ended};
 use crate::agents::{ours, say, works_through_the_gate};
-use crate::gate::{scripted, stderr, stdout};
 use crate::ledger::records_when;
 use crate::plugins;
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
+use testkit::gate::Gate;
+use testkit::program::stdio_client;
+use testkit::wait::eventually;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-use crate::gate::{Gate, eventually, stdio_client};
 use crate::locks::{
     approve, bytes, decisions, entry, identity, listed, live, lock_on, pending, replace_script,
     tool_bytes,

@@ -2,10 +2,10 @@
 //! and what `runs` tells afterwards.
 
 use serde_json::{Value, json};
+use testkit::program::{run, stderr, stdout};
 
 use crate::agents::stage::{Stage, ended};
 use crate::agents::{ours, say};
-use crate::gate::{run, stderr, stdout};
 
 /// The key is in the step's options, where a dry run would show it.
 const KEY: &str = "sk-do-not-show-this-anywhere";

@@ -7,9 +7,13 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use testkit::client::{Answers, Client, text};
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::program::{stdio_client, stdout};
+use testkit::upstream::{counted, ended, pids};
+use testkit::wait::eventually;
 
 use crate::foreign::servers;
-use crate::gate::{Gate, counted, ended, eventually, pids, stdio_client, stdout};
 
 /// As many clients have a connection of their own to one server.
 const OWN_CONNECTIONS_MAX: usize = 32;
@@ -226,6 +230,9 @@ async fn more_clients_than_there_is_room_for_are_told_so() {
 
 #[tokio::test]
 async fn one_clients_folders_do_not_become_anothers() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = servers::gate(|dir| json!({"f": servers::filesystem(dir)})).await;
     let folder = |who: &str| {
         let folder = gate.dir.path().join(who);

@@ -9,9 +9,9 @@ use std::time::Duration;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-
-use crate::gate::{Gate, run, scripted, stderr, stdout};
-use crate::ledger::two_keys;
+use testkit::gate::Gate;
+use testkit::program::{run, stderr, stdout};
+use testkit::upstream::scripted;
 
 /// The chains of the home, oldest first: three of the command line, with a call and an end each, and
 /// that of the gate, which is open.
@@ -137,7 +137,7 @@ impl Stage {
         let gate = Gate::open(dir).await;
         let client = gate.http().await;
         for _ in 0..4 {
-            client.request("tools/call", two_keys("read", "s:say", json!({}))).await.unwrap();
+            client.two_key_call("read", "s:say", json!({})).await;
         }
         let (_, listed) = gate.rest(Method::GET, "/api/v1/chains", None).await;
         let chains = listed["chains"].as_array().unwrap().iter().rev();

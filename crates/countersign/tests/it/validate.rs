@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-
-use crate::gate::{run, stderr, stdout};
+use testkit::program::{run, stderr, stdout};
 
 async fn told(dir: &Path, text: &str) -> (Option<i32>, Value) {
     let file = dir.join("flow.yaml");

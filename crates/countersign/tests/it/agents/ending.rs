@@ -7,13 +7,15 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use testkit::foreign;
 use testkit::model::Turn;
+use testkit::program::{run, stderr};
 use testkit::run::is_long_or_skipped;
+use testkit::wait::eventually_within;
 use tokio::process::Child;
 
 use super::ours;
 use super::stage::{PATIENCE, Stage};
-use crate::gate::{eventually_within, run, stderr};
 use crate::ledger::records_when;
 
 /// Five seconds for those that do not end by themselves, twice, and a busy machine.
@@ -136,6 +138,9 @@ fn processes() -> Vec<(i32, i32, i32)> {
 }
 
 async fn ends(provider: &str, end: End) {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let timeout = if end == End::TimeOut { time_of(provider) } else { "10m" };
     let Busy { stage, mut child, family } = busy(provider, timeout).await;
     let told = Instant::now();

@@ -6,11 +6,11 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use testkit::model::{Raw, Then, Turn};
+use testkit::wait::eventually_within;
 
 use super::{PROVIDER, chunk};
 use crate::agents::ours;
 use crate::agents::stage::{PATIENCE, Stage};
-use crate::gate::eventually_within;
 use crate::ledger::records_when;
 
 /// A call under way is given ten seconds by a gate that is not told to stop.
