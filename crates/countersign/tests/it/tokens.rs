@@ -480,13 +480,13 @@ async fn streams_end_with_their_token_and_wait_for_no_news() {
     };
     let token = make(&gate, body("gone", None)).await;
     let other = make(&gate, body("other", None)).await;
-    let short = make(&gate, body("short", Some("3s"))).await;
     let paths = ["/mcp", "/mcp/p/narrow", "/mcp/all", "/mcp/s/s"];
     let mut streams = Vec::new();
     for path in paths {
         let mine = standing(&gate, &token, path).await;
         streams.push((path, mine, standing(&gate, &other, path).await));
     }
+    let short = make(&gate, body("short", Some("3s"))).await;
     let expiring = standing(&gate, &short, "/mcp").await;
     let by_lines = lines(&gate, &token).await;
     assert_eq!(gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await.0, 200);

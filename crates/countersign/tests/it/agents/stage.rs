@@ -83,6 +83,14 @@ impl Stage {
         ["--config".to_owned(), file.to_str().unwrap().to_owned()]
     }
 
+    /// Makes a gate give running calls longer than any test waits, so that a run which waits for
+    /// one does not end; returns the arguments that name the config.
+    pub(crate) fn patient_gate(&self) -> [&'static str; 2] {
+        let config = json!({"shutdown_timeout": "5m"}).to_string();
+        std::fs::write(self.dir.path().join("patient.json"), config).unwrap();
+        ["--config", "../patient.json"]
+    }
+
     /// The gate's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
