@@ -6,6 +6,7 @@ use std::process::Output;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::foreign;
 use testkit::gate::Gate;
 use testkit::program::{example, run, stderr, stdout};
 use testkit::upstream::ended;
@@ -216,6 +217,9 @@ async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
 
 #[tokio::test]
 async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
     let stage = Stage::new("claude", turns).await;
     install_approved(&stage, "deploy", "apply destroy").await;
@@ -289,6 +293,9 @@ const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 /// own and a plugin's.
 #[tokio::test]
 async fn the_four_kinds_of_steps_are_valid_and_run() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let plugins = "      plugin_tools:
         - plugin: kubernetes
           expose: [kubectl_apply, kubectl_get]";
