@@ -15,6 +15,7 @@ use std::process::Command;
 use agents::stage::Stage;
 use runner::agent::{Event, Isolation, Provider, Tools};
 use serde_json::json;
+use testkit::foreign;
 use testkit::model::{Call, Model, Turn};
 
 /// The program's own way to run `touch`.
@@ -63,6 +64,9 @@ fn read(path: &str) -> Turn {
 
 /// Our tools alone, though the home is hostile and the model insists.
 async fn only(provider: Provider) {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage = Stage::hostile(provider).await;
     let turns = [Turn::Call(vec![touch(provider, &stage.pwned())]), read("a.txt"), say("all done")];
     let outcome = stage.run(Tools::Only, "read @secret.txt", turns, &[]).await;
@@ -93,6 +97,9 @@ async fn only(provider: Provider) {
 
 /// The control: without interception the same call has its effect.
 async fn plain(provider: Provider) {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage = Stage::friendly(provider).await;
     let turns = [Turn::Call(vec![touch(provider, &stage.pwned())]), say("all done")];
     let permissive: &[&str] = match provider {
@@ -112,6 +119,9 @@ async fn plain(provider: Provider) {
 
 /// Both kinds of tools, and the person's own set-up.
 async fn beside(provider: Provider) {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let mut stage = Stage::hostile(provider).await;
     if provider == Provider::Codex {
         // The models that it knows look for tools of servers by a search, which ours cannot do.
@@ -198,6 +208,9 @@ async fn opencode_has_our_tools_beside_its_own() {
 /// The models differ in how Codex would give them tools; one that it does not know is a third kind.
 #[tokio::test]
 async fn codex_is_isolated_with_every_kind_of_model() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for model in ["gpt-6-sol", "no-such-model"] {
         let mut stage = Stage::friendly(Provider::Codex).await;
         stage.model_name = Some(model.to_owned());
@@ -222,6 +235,9 @@ async fn codex_is_isolated_with_every_kind_of_model() {
 /// A model that fails is a failure of the run, with the program's own words.
 #[tokio::test]
 async fn a_failing_model_fails_the_run() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for (provider, turn) in [(Provider::Claude, Turn::Fail(400)), (Provider::Codex, Turn::Rubbish)]
     {
         let stage = Stage::friendly(provider).await;
@@ -235,6 +251,9 @@ async fn a_failing_model_fails_the_run() {
 /// Claude and Gemini would run a prompt that begins with a slash as a command of their own.
 #[tokio::test]
 async fn a_prompt_is_never_a_command() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for provider in [Provider::Claude, Provider::Gemini] {
         let stage = Stage::friendly(provider).await;
         let outcome = stage.run(Tools::Only, "/help me", [say("all done")], &[]).await;
@@ -308,6 +327,9 @@ async fn poisoned(tools: Tools, places: &[&str]) -> (Effects, String) {
 /// told.
 #[tokio::test]
 async fn no_repository_sets_geminis_variables() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for place in ["workspace/.gemini/.env", ".gemini/.env"] {
         let (effects, shown) = poisoned(Tools::None, &[place]).await;
         let all = Effects { code_ran: true, key_left: true, prompt_changed: true };

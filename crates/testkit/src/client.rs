@@ -65,11 +65,35 @@ impl Client {
             .expect("tools/call is answered with a result")
     }
 
+    /// Makes a two-key call, its intent declared as the variant asks for.
+    pub async fn two_key_call(&self, operation: &str, tool: &str, args: Value) -> Value {
+        let params = two_keys(operation, tool, args);
+        self.request("tools/call", params).await.expect("the call is answered with a result")
+    }
+
+    /// Makes a two-key call without arguments and returns its code, or `ok`.
+    pub async fn code_of(&self, operation: &str, tool: &str) -> String {
+        code(&self.two_key_call(operation, tool, json!({})).await).to_owned()
+    }
+
     /// The JSON document in the first text block of a call's result.
     pub async fn document(&self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         serde_json::from_str(text(&result)).unwrap_or_else(|error| panic!("{error}: {result}"))
     }
+}
+
+/// Parameters of a two-key call.
+pub fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
+    json!({
+        "name": format!("call_tool_{operation}"),
+        "arguments": {"name": tool, "args": args, "intent": {"operation_type": operation}},
+    })
+}
+
+/// The code of a result that is a refusal or a failure of ours, or `ok`.
+pub fn code(result: &Value) -> &str {
+    result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok")
 }
 
 /// The first text block of a result.

@@ -1,10 +1,17 @@
-//! What tests are made of: a scripted MCP server, a plain MCP client, a scripted model, a
-//! collector of spans, and how a test says that it was not run. Development only.
+//! What tests are made of: the running product and the ways into it, a scripted MCP server, a plain
+//! MCP client, a scripted model, a collector of spans, and how a test says that it was not run.
+//! Development only.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 pub mod client;
+pub mod foreign;
+pub mod gate;
 mod listing;
 pub mod model;
 pub mod otlp;
+pub mod program;
 pub mod run;
 pub mod script;
+pub mod upstream;
+pub mod wait;
+pub mod wire;

@@ -10,6 +10,11 @@ pub fn is_long() -> bool {
     std::env::var_os("COUNTERSIGN_TEST_LONG").is_some()
 }
 
+/// Whether nothing but the product's own programs may be used: `./test --quick`.
+pub fn is_quick() -> bool {
+    std::env::var_os("COUNTERSIGN_TEST_QUICK").is_some()
+}
+
 /// Says that the test of this thread is not run, and why. It counts as passed for the harness, which
 /// knows no third way.
 pub fn skipped(reason: &str) {

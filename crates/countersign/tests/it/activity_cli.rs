@@ -7,11 +7,13 @@ use std::time::Duration;
 use rustix::process::{Pid, Signal};
 use serde_json::{Value, json};
 use testkit::client::PATIENCE;
+use testkit::gate::Gate;
+use testkit::program::{program, run, stderr, stdout};
+use testkit::upstream::{counted, pids};
 use tokio::io::{AsyncBufReadExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdout};
 
 use crate::cli::in_both_ways;
-use crate::gate::{Gate, counted, pids, program, run, serve, stderr, stdout};
 
 async fn good(dir: &Path, args: &[&str]) -> String {
     let output = run(dir, args).await;
@@ -198,25 +200,20 @@ fn watch(dir: &Path, args: &[&str]) -> (Child, Lines<BufReader<ChildStdout>>) {
 #[tokio::test]
 async fn calls_are_watched_as_they_happen_and_across_a_restart() {
     let tools = json!([{"name": "say", "annotations": {"readOnlyHint": true}}]);
-    let dir = tempfile::tempdir().unwrap();
-    let config = json!({"mcpServers": {"s": crate::gate::scripted(dir.path(), "s", &tools)}});
-    let file = dir.path().join("config.json");
-    std::fs::write(&file, config.to_string()).unwrap();
-    let start = async || serve(dir.path(), &["--config", file.to_str().unwrap()]).await.0;
-    let mut gate = start().await;
+    let mut gate = Gate::scripted(tools).await;
+    let dir = gate.dir.path().to_owned();
 
-    let (mut watching, mut lines) = watch(dir.path(), &["--tool", "say"]);
+    let (mut watching, mut lines) = watch(&dir, &["--tool", "say"]);
     assert!(next(&mut lines).await.starts_with("TIME      AGENT"));
     let say = ["call", "tool-read", "--tool-name=s:say"];
-    run(dir.path(), ["call", "tool-read", "--tool-name=s:none"]).await;
-    good(dir.path(), &say).await;
+    run(&dir, ["call", "tool-read", "--tool-name=s:none"]).await;
+    good(&dir, &say).await;
     let line = next(&mut lines).await;
     assert!(line.contains("  s:say  ") && line.contains("  success  "), "{line}");
 
-    rustix::process::kill_process(pid(&gate), Signal::TERM).unwrap();
-    gate.wait().await.unwrap();
-    let _gate = start().await;
-    good(dir.path(), &say).await;
+    gate.end().await;
+    gate.restart().await;
+    good(&dir, &say).await;
     let again = next(&mut lines).await;
     assert!(again.contains("  s:say  ") && again != line, "{again}");
 

@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::gate::Gate;
+use testkit::program::stdout;
+use testkit::upstream::scripted_upstream;
 
-use crate::gate::{Gate, scripted_upstream, stdout};
 use crate::screens::{assert_golden, gate, settled};
 use crate::{openapi, runs};
 

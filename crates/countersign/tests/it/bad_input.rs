@@ -2,8 +2,7 @@
 
 use serde_json::{Value, json};
 use testkit::client::text;
-
-use crate::gate::{Gate, both};
+use testkit::gate::{Gate, both};
 
 fn tools() -> Value {
     json!([{"name": "read_file", "description": "Reads a file", "annotations": {"readOnlyHint": true},
@@ -119,7 +118,7 @@ async fn bad_frames_on_stdio_are_answered_and_the_connection_goes_on() {
     use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 
     let gate = Gate::scripted(tools()).await;
-    let mut child = crate::gate::program(gate.dir.path())
+    let mut child = testkit::program::program(gate.dir.path())
         .arg("mcp")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())

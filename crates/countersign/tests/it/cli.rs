@@ -1,8 +1,10 @@
 //! The command line, as a person uses it: with a running gate and without.
 
 use serde_json::{Value, json};
-
-use crate::gate::{Gate, counted, ended, eventually, pids, program, run, scripted, stderr, stdout};
+use testkit::gate::Gate;
+use testkit::program::{program, run, stderr, stdout};
+use testkit::upstream::{counted, ended, pids, scripted};
+use testkit::wait::eventually;
 
 fn tools() -> Value {
     json!([

@@ -3,9 +3,10 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::Client;
+use testkit::gate::Gate;
+use testkit::upstream::scripted;
 
-use crate::gate::{Gate, scripted};
-use crate::ledger::{records_when, two_keys};
+use crate::ledger::records_when;
 
 fn tools() -> Value {
     json!([
@@ -21,14 +22,12 @@ async fn gate() -> Gate {
 }
 
 async fn get(client: &Client, server: &str, args: Value) {
-    let call = two_keys("read", &format!("{server}:get"), args);
-    let answer = client.request("tools/call", call).await.unwrap();
+    let answer = client.two_key_call("read", &format!("{server}:get"), args).await;
     assert_ne!(answer["isError"], true, "{answer}");
 }
 
 async fn put(client: &Client, server: &str, args: Value) {
-    let call = two_keys("write", &format!("{server}:put"), args);
-    let answer = client.request("tools/call", call).await.unwrap();
+    let answer = client.two_key_call("write", &format!("{server}:put"), args).await;
     assert_ne!(answer["isError"], true, "{answer}");
 }
 

@@ -10,14 +10,17 @@ use receipt::chain::ChainStatus;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::client::{Client, PATIENCE};
+use testkit::client::{Client, PATIENCE, two_keys};
+use testkit::gate::Gate;
+use testkit::program::program;
+use testkit::upstream::{scripted, scripted_upstream};
+use testkit::wait::eventually;
+use testkit::wire::Wire;
 use tokio::process::Child;
 use tokio::sync::mpsc::{self, UnboundedReceiver, UnboundedSender};
 use tokio::task::JoinSet;
 
-use crate::gate::{Gate, eventually, program, scripted, scripted_upstream};
-use crate::ledger::{journals, records, two_keys, whole_chains};
-use crate::wire::Wire;
+use crate::ledger::{journals, records, whole_chains};
 
 /// Fifty in the long run.
 fn rounds() -> usize {
@@ -52,10 +55,13 @@ enum View {
     Plain,
 }
 
-fn call(view: View, operation: &str, tool: &str, args: Value) -> Value {
-    match view {
-        View::Discovery => two_keys(operation, &format!("s:{tool}"), args),
-        View::Plain => json!({"name": tool, "arguments": args}),
+impl View {
+    /// Parameters of a call as this view takes them.
+    fn params(self, operation: &str, tool: &str, args: Value) -> Value {
+        match self {
+            View::Discovery => two_keys(operation, &format!("s:{tool}"), args),
+            View::Plain => json!({"name": tool, "arguments": args}),
+        }
     }
 }
 
@@ -64,7 +70,7 @@ async fn load(client: Client, view: View, who: String, answered: UnboundedSender
     for n in 0.. {
         let (operation, tool) = CALLS[n % CALLS.len()];
         let resource = format!("/{who}/{n}");
-        let params = call(view, operation, tool, json!({"path": resource}));
+        let params = view.params(operation, tool, json!({"path": resource}));
         match client.request("tools/call", params).await {
             Ok(answer) => {
                 let code = &answer["structuredContent"]["error"]["code"];

@@ -5,8 +5,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
+use testkit::gate::{Gate, http_client};
+use testkit::program::{run, stderr, stdout};
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
-use crate::gate::{Gate, eventually, http_client, run, scripted, stderr, stdout};
 use crate::locks::{
     bytes, client_with, decisions, entry, listed, live, lock_on, make_token, pending,
     replace_script, tool_bytes,

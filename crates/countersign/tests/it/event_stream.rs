@@ -6,9 +6,9 @@ use std::collections::HashMap;
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use testkit::client::{Client, PATIENCE};
+use testkit::gate::{Gate, http_client};
 
-use crate::gate::{Gate, http_client};
-use crate::ledger::{records_when, two_keys};
+use crate::ledger::records_when;
 
 const ROUNDS: usize = 5;
 
@@ -97,7 +97,7 @@ async fn calls(client: &Client) {
             1 => ("write", "s:plain"),
             _ => ("read", "s:drop"),
         };
-        client.request("tools/call", two_keys(operation, tool, json!({}))).await.unwrap();
+        client.two_key_call(operation, tool, json!({})).await;
     }
 }
 
@@ -280,7 +280,7 @@ async fn a_client_that_comes_back_is_told_of_the_ledger_again_and_of_nothing_els
     let (kind, id, data) = told.next().await;
     assert_eq!((kind.as_str(), id.is_some()), ("activity", true), "{data}");
     assert_eq!(data["record"]["type"], "tool_change");
-    gate.http().await.request("tools/call", two_keys("read", "s:none", json!({}))).await.unwrap();
+    gate.http().await.two_key_call("read", "s:none", json!({})).await;
     let (kind, _, data) = told.next().await;
     assert_eq!((kind.as_str(), &data["phase"]), ("activity", &json!("refused")), "{data}");
 }
@@ -290,13 +290,12 @@ async fn a_ledger_that_cannot_be_written_is_told_and_so_is_its_recovery() {
     let gate = Gate::scripted(json!([{"name": "plain"}])).await;
     gate.ready("s").await;
     let client = gate.http().await;
-    let call = || two_keys("write", "s:plain", json!({}));
-    client.request("tools/call", call()).await.unwrap();
+    client.two_key_call("write", "s:plain", json!({})).await;
     let mut told = Told::by(&gate, None).await;
     let holder = Connection::open(gate.home().join("ledger.db")).unwrap();
     holder.busy_timeout(PATIENCE).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    client.request("tools/call", call()).await.unwrap();
+    client.two_key_call("write", "s:plain", json!({})).await;
     let ledger = async |told: &mut Told| loop {
         let (kind, id, data) = told.next().await;
         if kind == "ledger" {

@@ -8,10 +8,12 @@ use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::client::PATIENCE;
+use testkit::gate::Gate;
+use testkit::program::{program, stderr};
+use testkit::wait::eventually;
 use tokio::io::AsyncWriteExt;
 use tokio::net::UnixStream;
 
-use crate::gate::{Gate, eventually, program, stderr};
 use crate::ledger::{health, record, records, records_when, whole_chains};
 
 /// The published cap on a frame.

@@ -11,8 +11,8 @@ use jiff::Timestamp;
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store, Word};
+use testkit::gate::{Gate, http_client};
 
-use crate::gate::{Gate, http_client};
 use crate::misbehaving::memory_kb;
 
 /// What the gate may grow by while it gives out a ledger that is larger than this.

@@ -11,11 +11,11 @@ use rustix::fs::{CWD, FileType, Mode, mknodat};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testkit::client::{Client, PATIENCE};
+use testkit::gate::{Gate, Serving};
+use testkit::program::{client_of, program, run, stderr, stdout};
+use testkit::upstream::{counted, pids, scripted, scripted_upstream};
+use testkit::wait::eventually;
 
-use crate::gate::{
-    Gate, client_of, counted, eventually, pids, program, run, scripted, scripted_upstream, serve,
-    stderr, stdout,
-};
 use crate::ledger::records;
 
 /// Longer than the gate takes to notice a change.
@@ -148,14 +148,13 @@ async fn a_hostile_file_has_no_effect_and_starts_nothing() {
     assert_eq!((&evil["quarantined"], &evil["auto_approve"]), (&true.into(), &"none".into()));
     assert_eq!(shown, before);
 
-    let (child, ready) = serve(place.path(), &[]).await;
+    let serving = Serving::start(program(place.path())).await;
     assert_eq!(state(&place.servers().await, "evil"), "quarantined");
     place.good(&["tools", "list"]).await;
     place.good(&["mcp"]).await;
     tokio::time::sleep(NOTICED).await;
     assert_eq!(state(&place.servers().await, "evil"), "quarantined");
-    assert_eq!(marks(place.path()), [""; 0], "{ready}");
-    drop(child);
+    assert_eq!(marks(place.path()), [""; 0], "{}", serving.ready);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use crate::gate::{program, run, stderr, stdout};
+use testkit::program::{program, run, stderr, stdout};
 
 /// `UPDATE_GOLDEN=1` writes them anew; the difference is what a person then reads.
 const GOLDEN: &str = "tests/it/golden/help";

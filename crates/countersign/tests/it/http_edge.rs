@@ -2,8 +2,7 @@
 
 use reqwest::Method;
 use serde_json::{Value, json};
-
-use crate::gate::{Gate, http_client, rest};
+use testkit::gate::{Gate, http_client, rest};
 
 fn initialize() -> String {
     json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {

@@ -1,9 +1,10 @@
 //! The two-key call: every row of the matrix and every code, over stdio and over HTTP.
 
 use serde_json::{Value, json};
-use testkit::client::{Client, text};
-
-use crate::gate::{Gate, both, eventually, scripted};
+use testkit::client::text;
+use testkit::gate::{Gate, both};
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
 fn tools() -> Value {
     json!([
@@ -26,10 +27,6 @@ fn outcome(result: &Value) -> String {
     error["code"].as_str().unwrap().to_owned()
 }
 
-async fn call(client: &Client, variant: &str, tool: &str, intent: Value) -> Value {
-    client.call(variant, json!({"name": format!("s:{tool}"), "intent": intent})).await
-}
-
 #[tokio::test]
 async fn the_matrix_of_variants_and_annotations_holds() {
     let gate = Gate::scripted(tools()).await;
@@ -41,12 +38,11 @@ async fn the_matrix_of_variants_and_annotations_holds() {
         ] {
             for (tool, expected) in ["read", "delete", "both", "plain", "mild"].iter().zip(expected)
             {
-                let variant_name = format!("call_tool_{variant}");
-                let intent = json!({"operation_type": variant});
-                let nested = call(&client, &variant_name, tool, intent).await;
+                let name = format!("s:{tool}");
+                let nested = client.two_key_call(variant, &name, json!({})).await;
                 assert_eq!(outcome(&nested), expected, "{door} {variant} {tool}");
-                let flat = json!({"name": format!("s:{tool}"), "intent_operation_type": variant});
-                let flat = client.call(&variant_name, flat).await;
+                let flat = json!({"name": name, "intent_operation_type": variant});
+                let flat = client.call(&format!("call_tool_{variant}"), flat).await;
                 assert_eq!(outcome(&flat), expected, "{door} {variant} {tool}, flat");
             }
         }
@@ -110,8 +106,7 @@ async fn every_code_comes_with_its_exact_message_and_details() {
             assert_eq!(result["structuredContent"], expected, "{door}");
             assert_eq!(outcome(&result), *code, "{door}");
         }
-        let result =
-            call(&client, "call_tool_write", "delete", json!({"operation_type": "write"})).await;
+        let result = client.two_key_call("write", "s:delete", json!({})).await;
         let expected = json!({"error": {
             "code": "SERVER_MISMATCH",
             "message": "Tool 's:delete' is marked destructive by server, use call_tool_destructive",
@@ -148,11 +143,10 @@ async fn annotations_count_as_they_are_at_the_call_not_at_discovery() {
         let found = client.document("retrieve_tools", json!({"query": "t"})).await;
         let tools = found["tools"].as_array().unwrap();
         assert!(tools.iter().any(|tool| tool["call_with"] == "call_tool_read"), "{door}");
-        let read = json!({"operation_type": "read"});
-        assert_eq!(outcome(&call(&client, "call_tool_read", "t", read.clone()).await), "ok");
-        call(&client, "call_tool_write", "change", json!({"operation_type": "write"})).await;
+        assert_eq!(outcome(&client.two_key_call("read", "s:t", json!({})).await), "ok");
+        client.two_key_call("write", "s:change", json!({})).await;
         eventually(|| async {
-            let result = call(&client, "call_tool_read", "t", read.clone()).await;
+            let result = client.two_key_call("read", "s:t", json!({})).await;
             (outcome(&result) == "SERVER_MISMATCH").then_some(())
         })
         .await;
@@ -164,8 +158,7 @@ async fn without_strictness_the_call_goes_through_with_a_warning() {
     let config = json!({"intent_declaration": {"strict_server_validation": false}});
     let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &tools())}), config).await;
     for (door, client) in both(&gate).await {
-        let result =
-            call(&client, "call_tool_read", "delete", json!({"operation_type": "read"})).await;
+        let result = client.two_key_call("read", "s:delete", json!({})).await;
         assert_eq!(outcome(&result), "ok", "{door}");
         assert_eq!(
             result["_meta"]["countersign/warnings"],
@@ -182,8 +175,7 @@ async fn a_refused_call_never_reaches_the_server() {
     let tools = json!([{"name": "delete", "x-do": {"hang": file}, "annotations": {"destructiveHint": true}}]);
     let gate = Gate::scripted(tools).await;
     let client = gate.http().await;
-    let result =
-        call(&client, "call_tool_write", "delete", json!({"operation_type": "write"})).await;
+    let result = client.two_key_call("write", "s:delete", json!({})).await;
     assert_eq!(outcome(&result), "SERVER_MISMATCH");
     assert_eq!(gate.stop().await, Some(0));
     assert!(!file.exists());

@@ -8,9 +8,8 @@ use receipt::PublicKey;
 use receipt::chain::{ChainCheck, Expected, verify};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
-use serde_json::{Map, Value, json};
-
-use crate::gate::eventually;
+use serde_json::{Map, Value};
+use testkit::wait::eventually;
 
 /// A call with all that belongs to it.
 const RECORDS: &str = "
@@ -145,15 +144,7 @@ pub(crate) fn whole_chains(home: &Path) -> Vec<(Value, ChainCheck)> {
 }
 
 /// What `/status` says of the ledger.
-pub(crate) async fn health(gate: &crate::gate::Gate) -> Value {
+pub(crate) async fn health(gate: &testkit::gate::Gate) -> Value {
     let (_, status) = gate.rest(reqwest::Method::GET, "/api/v1/status", None).await;
     status["ledger"].clone()
-}
-
-/// Parameters of a two-key call.
-pub(crate) fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
-    json!({
-        "name": format!("call_tool_{operation}"),
-        "arguments": {"name": tool, "args": args, "intent": {"operation_type": operation}},
-    })
 }

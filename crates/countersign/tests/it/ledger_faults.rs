@@ -9,12 +9,13 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use rusqlite::Connection;
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use testkit::client::Client;
+use testkit::client::code;
+use testkit::gate::Gate;
+use testkit::program::{run, stderr, stdio_client};
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
-use crate::gate::{Gate, eventually, run, scripted, stderr, stdio_client};
-use crate::ledger::{
-    count, health, journals, record, records, records_when, two_keys, whole_chains,
-};
+use crate::ledger::{count, health, journals, record, records, records_when, whole_chains};
 
 fn tools(dir: &Path) -> Value {
     json!([
@@ -30,15 +31,6 @@ async fn gate(config: Value) -> Gate {
     let gate = Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), config).await;
     gate.ready("s").await;
     gate
-}
-
-async fn call(client: &Client, operation: &str, tool: &str) -> Value {
-    let params = two_keys(operation, &format!("s:{tool}"), json!({"path": "/x"}));
-    client.request("tools/call", params).await.unwrap()
-}
-
-fn code(answer: &Value) -> &str {
-    answer["structuredContent"]["error"]["code"].as_str().unwrap_or("none")
 }
 
 async fn state(gate: &Gate, wanted: &str) {
@@ -57,25 +49,25 @@ fn hold(gate: &Gate) -> Connection {
 async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
     let gate = gate(json!({})).await;
     let client = gate.http().await;
-    assert_eq!(code(&call(&client, "write", "first").await), "none");
+    assert_eq!(client.code_of("write", "s:first").await, "ok");
     record(&gate.home(), "first").await;
     let holder = hold(&gate);
-    let refused = call(&client, "write", "write").await;
+    let refused = client.two_key_call("write", "s:write", json!({})).await;
     assert_eq!(code(&refused), "LEDGER_UNAVAILABLE", "{refused}");
     assert!(!gate.dir.path().join("write.log").exists(), "it reached the server");
-    let answer = call(&client, "read", "read").await;
+    let answer = client.two_key_call("read", "s:read", json!({})).await;
     assert_eq!(answer["_meta"]["countersign/ledger"], "queued", "{answer}");
     assert_eq!(answer["_meta"]["x-meta"], json!({"kept": 1.0}), "the server's own _meta stays");
     // Refused for a reason of its own, and that is what it is told.
-    assert_eq!(code(&call(&client, "read", "delete").await), "SERVER_MISMATCH");
+    assert_eq!(client.code_of("read", "s:delete").await, "SERVER_MISMATCH");
     let failing = health(&gate).await;
     assert_eq!(failing["state"], "failing", "{failing}");
     assert!(failing["queue"].as_u64().unwrap() >= 2, "{failing}");
     assert!(failing["last_error"].as_str().unwrap().contains("another process holds it"));
     holder.execute_batch("COMMIT").unwrap();
     state(&gate, "ok").await;
-    let again = call(&client, "write", "last").await;
-    assert_eq!((code(&again), &again["_meta"]["countersign/ledger"]), ("none", &Value::Null));
+    let again = client.two_key_call("write", "s:last", json!({})).await;
+    assert_eq!((code(&again), &again["_meta"]["countersign/ledger"]), ("ok", &Value::Null));
     let status = |tool: &str| {
         let records = records(&gate.home());
         records.iter().find(|record| record["tool"] == tool).map(|record| record["status"].clone())
@@ -91,15 +83,15 @@ async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
 async fn a_gate_that_shall_refuse_refuses_reads_as_well() {
     let gate = gate(json!({"ledger": {"on_failure": "refuse"}})).await;
     let client = gate.http().await;
-    call(&client, "write", "first").await;
+    client.two_key_call("write", "s:first", json!({})).await;
     record(&gate.home(), "first").await;
     let holder = hold(&gate);
-    assert_eq!(code(&call(&client, "write", "write").await), "LEDGER_UNAVAILABLE");
-    assert_eq!(code(&call(&client, "read", "read").await), "LEDGER_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "s:write").await, "LEDGER_UNAVAILABLE");
+    assert_eq!(client.code_of("read", "s:read").await, "LEDGER_UNAVAILABLE");
     assert!(!gate.dir.path().join("write.log").exists());
     holder.execute_batch("COMMIT").unwrap();
     state(&gate, "ok").await;
-    assert_eq!(code(&call(&client, "read", "read").await), "none");
+    assert_eq!(client.code_of("read", "s:read").await, "ok");
     records_when(&gate.home(), |records| records.iter().any(|r| r["status"] == "success")).await;
     whole_chains(&gate.home());
 }
@@ -143,26 +135,26 @@ async fn on_a_full_disk_changes_are_refused_until_there_is_room() {
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
     let mut gate = Gate::open(dir).await;
     let client = gate.http().await;
-    assert_eq!(code(&call(&client, "write", "first").await), "none");
+    assert_eq!(client.code_of("write", "s:first").await, "ok");
     record(&gate.home(), "first").await;
     let filler = gate.home().join("filler");
     fill(&filler);
     let read = AtomicUsize::new(0);
     // What fits into pages that are there already is written; soon nothing does.
     eventually(|| async {
-        let answer = call(&client, "read", "read").await;
-        assert_eq!(code(&answer), "none", "{answer}");
+        let answer = client.two_key_call("read", "s:read", json!({})).await;
+        assert_eq!(code(&answer), "ok", "{answer}");
         read.fetch_add(1, Ordering::Relaxed);
         (answer["_meta"]["countersign/ledger"] == "queued").then_some(())
     })
     .await;
-    assert_eq!(code(&call(&client, "write", "write").await), "LEDGER_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "s:write").await, "LEDGER_UNAVAILABLE");
     assert!(!gate.dir.path().join("write.log").exists(), "it reached the server");
     let failing = health(&gate).await;
     assert_eq!(failing["state"], "failing", "{failing}");
     std::fs::remove_file(filler).unwrap();
     state(&gate, "ok").await;
-    assert_eq!(code(&call(&client, "write", "last").await), "none");
+    assert_eq!(client.code_of("write", "s:last").await, "ok");
     record(&gate.home(), "last").await;
     let reads = records(&gate.home()).into_iter().filter(|record| record["tool"] == "read");
     assert_eq!(reads.count(), read.load(Ordering::Relaxed), "every read that was answered");
@@ -175,7 +167,7 @@ async fn on_a_full_disk_changes_are_refused_until_there_is_room() {
 /// A home whose gate has made a call and stopped.
 async fn used_home() -> Gate {
     let mut gate = gate(json!({})).await;
-    call(&gate.http().await, "write", "first").await;
+    gate.http().await.two_key_call("write", "s:first", json!({})).await;
     assert_eq!(gate.end().await, Some(0));
     gate
 }
@@ -215,7 +207,7 @@ async fn a_signing_key_that_cannot_be_trusted_stops_the_start() {
     does_not_start(&gate, &[&name]).await;
     std::fs::write(&key, right).unwrap();
     gate.restart().await;
-    call(&gate.http().await, "write", "last").await;
+    gate.http().await.two_key_call("write", "s:last", json!({})).await;
     record(&gate.home(), "last").await;
     assert_eq!(whole_chains(&gate.home()).len(), 2);
 }
@@ -235,7 +227,7 @@ async fn a_damaged_ledger_stops_the_start() {
     }
     let mut gate = gate;
     gate.restart().await;
-    call(&gate.http().await, "write", "last").await;
+    gate.http().await.two_key_call("write", "s:last", json!({})).await;
     record(&gate.home(), "last").await;
 }
 
@@ -246,7 +238,7 @@ async fn one_home_has_one_gate_and_says_which() {
     does_not_start(&gate, &["another 'serve'", &format!("(pid {pid})")]).await;
     // Others hand their calls to it: one chain.
     let client = stdio_client(gate.dir.path(), &[], json!({}), vec![]).await;
-    assert_eq!(code(&call(&client, "write", "first").await), "none");
+    assert_eq!(client.code_of("write", "s:first").await, "ok");
     record(&gate.home(), "first").await;
     assert_eq!(count(&gate.home(), "SELECT count(*) FROM chains"), 1);
 }

@@ -6,12 +6,13 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use testkit::client::{Client, text};
+use testkit::client::{self, Client, text};
+use testkit::gate::Gate;
+use testkit::program::{run, stderr, stdout};
+use testkit::upstream::{accepting_new, scripted};
+use testkit::wait::{eventually, eventually_within};
 
-use crate::gate::{
-    Gate, accepting_new, eventually, eventually_within, run, scripted, stderr, stdout,
-};
-use crate::misbehaving::{call, in_state, lists_asked, memory_kb, recorded, server};
+use crate::misbehaving::{in_state, lists_asked, memory_kb, recorded, server};
 
 /// The most tools that are taken from one server.
 const TOOLS_MAX: u64 = 100_000;
@@ -27,8 +28,7 @@ async fn found(client: &Client, query: &str) -> Vec<String> {
 
 async fn result(client: &Client, name: &str, args: &str) -> Value {
     let args: Value = serde_json::from_str(args).unwrap();
-    let arguments = json!({"name": name, "args": args, "intent": {"operation_type": "write"}});
-    client.call("call_tool_write", arguments).await
+    client.two_key_call("write", name, args).await
 }
 
 #[tokio::test]
@@ -41,7 +41,7 @@ async fn a_server_may_list_as_many_tools_as_the_bound_and_no_more() {
     };
     let gate = Gate::start(servers, json!({"connect_timeout": "60s"})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "good:t").await, "ok", "while the others are still listing");
+    assert_eq!(client.code_of("write", "good:t").await, "ok", "while the others are still listing");
     let most = eventually_within(LONG_LIST_PATIENCE, || async {
         let entry = server(&client, "most").await;
         (entry["state"] == "ready").then_some(entry)
@@ -49,11 +49,11 @@ async fn a_server_may_list_as_many_tools_as_the_bound_and_no_more() {
     .await;
     assert_eq!(most["tool_count"], TOOLS_MAX);
     assert_eq!(found(&client, "made 99999").await[0], "most:made_99999");
-    assert_eq!(call(&client, "most:made_99999").await, "ok");
+    assert_eq!(client.code_of("write", "most:made_99999").await, "ok");
     let more = in_state(&client, "more", "error").await;
     let reason = "tools/list: more than 1000 pages or 100000 tools";
     assert!(more["error"].as_str().unwrap().contains(reason), "{more}");
-    assert_eq!(call(&client, "more:made_0").await, "UPSTREAM_UNAVAILABLE");
+    assert_eq!(client.code_of("write", "more:made_0").await, "UPSTREAM_UNAVAILABLE");
     let megabytes = memory_kb(gate.pid()) / 1024;
     assert!(megabytes < 400, "{megabytes} MB");
 }
@@ -87,9 +87,13 @@ async fn a_list_that_never_ends_or_is_none_is_refused_with_its_reason() {
         let entry = in_state(&client, name, "error").await;
         let error = entry["error"].as_str().unwrap();
         assert!(error.contains("tools/list: ") && error.contains(reason), "{name}: {error}");
-        assert_eq!(call(&client, &format!("{name}:t")).await, "UPSTREAM_UNAVAILABLE", "{name}");
+        assert_eq!(
+            client.code_of("write", &format!("{name}:t")).await,
+            "UPSTREAM_UNAVAILABLE",
+            "{name}"
+        );
     }
-    assert_eq!(call(&client, "good:t").await, "ok");
+    assert_eq!(client.code_of("write", "good:t").await, "ok");
 }
 
 /// Names that are unusual and allowed: each is its own tool, called by the bytes it was listed with.
@@ -163,8 +167,7 @@ async fn contradictory_hints_count_as_the_worse_one() {
     ] {
         let arguments = json!({"name": "s:t", "intent": {"operation_type": operation}});
         let result = client.call(variant, arguments).await;
-        let told = result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok");
-        assert_eq!(told, code, "{variant}");
+        assert_eq!(client::code(&result), code, "{variant}");
     }
 }
 
@@ -315,8 +318,8 @@ async fn a_storm_of_list_changes_is_answered_with_a_few_lists_and_the_last_one_s
     let servers = |dir: &Path| json!({"s": accepting_new(recorded(dir, "s", &tools))});
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
-    assert_eq!(call(&client, "s:storm").await, "ok");
-    eventually(|| async { (call(&client, "s:v1000").await == "ok").then_some(()) }).await;
+    assert_eq!(client.code_of("write", "s:storm").await, "ok");
+    eventually(|| async { (client.code_of("write", "s:v1000").await == "ok").then_some(()) }).await;
     let tools = client.document("upstream_servers", json!({"operation": "get", "name": "s"})).await;
     assert_eq!(tools["servers"][0]["tool_count"], 1);
     let asked = lists_asked(gate.dir.path(), "s");
@@ -331,7 +334,7 @@ async fn changes_that_never_pause_do_not_put_the_new_list_off() {
     let client = gate.http().await;
     let lists = eventually(|| async { (lists_asked(gate.dir.path(), "s") >= 3).then_some(()) });
     tokio::select! {
-        code = call(&client, "s:storm") => panic!("{code}: the storm was waited for"),
+        code = client.code_of("write", "s:storm") => panic!("{code}: the storm was waited for"),
         () = lists => {}
     }
 }

@@ -11,8 +11,9 @@ use serde_json::{Value, json};
 use store::Store;
 use store::state::TokenRecord;
 use testkit::client::{Client, text};
-
-use crate::gate::{Gate, eventually, scripted};
+use testkit::gate::Gate;
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
 /// The store of the gate's home, opened beside it as another process would.
 pub(crate) fn decisions(gate: &Gate) -> Store {
@@ -73,7 +74,7 @@ pub(crate) fn make_token(store: &Store, name: &str, scope: &Value) {
 pub(crate) async fn client_with(gate: &Gate, secret: &str, view: &str) -> Client {
     let url = format!("http://{}{view}", gate.address);
     let probe = || async {
-        let request = crate::gate::http_client().get(&url).bearer_auth(secret);
+        let request = testkit::gate::http_client().get(&url).bearer_auth(secret);
         (request.send().await.unwrap().status() != 401).then_some(())
     };
     eventually(probe).await;

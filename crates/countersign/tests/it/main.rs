@@ -15,7 +15,6 @@ mod events;
 mod export;
 mod foreign;
 mod found;
-mod gate;
 mod help;
 mod http_edge;
 mod intent;
@@ -52,6 +51,6 @@ mod tidy;
 mod tokens;
 mod upstreams;
 mod validate;
-mod wire;
+
 mod workspace;
 mod wrap;

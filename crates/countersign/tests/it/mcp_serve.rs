@@ -2,14 +2,15 @@
 //! the file describes.
 
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
+use testkit::client::text;
+use testkit::program::{program, run, stderr};
+use testkit::upstream::scripted;
+use testkit::wire::Wire;
 
-use crate::gate::{program, run, scripted, stderr};
 use crate::ledger::records_when;
-use crate::wire::Wire;
 
 fn file(dir: &Path, step: &Value) -> PathBuf {
     let file = dir.join("step.json");
@@ -33,18 +34,9 @@ fn open(dir: &Path, step: &Value) -> Wire {
     Wire::open(command)
 }
 
-async fn ask(wire: &mut Wire, id: u64, method: &str, params: Value) -> Value {
-    let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
-    wire.say(&request.to_string()).await;
-    serde_json::from_str(&wire.answer(id).await).unwrap()
-}
-
-async fn call(wire: &mut Wire, id: u64, tool: &str, arguments: Value) -> (bool, String) {
-    let params = json!({"name": tool, "arguments": arguments});
-    let answer = ask(wire, id, "tools/call", params).await;
-    let result = &answer["result"];
-    let text = result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("{answer}"));
-    (result["isError"] == true, text.to_owned())
+/// The error mark and the text of an answer.
+fn outcome(answer: &Value) -> (bool, &str) {
+    (answer["result"]["isError"] == true, text(&answer["result"]))
 }
 
 #[tokio::test]
@@ -52,13 +44,11 @@ async fn it_serves_the_six_tools_by_itself() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let mut wire = open(dir.path(), &json!({"root_dir": folder, "agent": "me"}));
-    // Claude asks this first, and waits for seconds where nobody answers.
-    let began = Instant::now();
-    let answer = ask(&mut wire, 1, "server/discover", json!({})).await;
+    // Claude asks this before it greets, and waits for seconds where nobody answers.
+    let answer = wire.ask(1, "server/discover", json!({})).await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
-    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     wire.greet().await;
-    let list = ask(&mut wire, 2, "tools/list", json!({})).await;
+    let list = wire.ask(2, "tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
     let mut names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     names.sort_unstable();
@@ -69,26 +59,24 @@ async fn it_serves_the_six_tools_by_itself() {
             assert!(parameter["description"].is_string(), "{tool}");
         }
     }
-    assert_eq!(
-        call(&mut wire, 3, "Read", json!({"path": "a.txt"})).await,
-        (false, "one line\n".into())
-    );
-    let (_, env) = call(&mut wire, 4, "Bash", json!({"command": "env; pwd"})).await;
+    let read = wire.call(3, "Read", json!({"path": "a.txt"})).await;
+    assert_eq!(outcome(&read), (false, "one line\n"));
+    let env = wire.call(4, "Bash", json!({"command": "env; pwd"})).await;
+    let (_, env) = outcome(&env);
     assert!(env.contains(folder.to_str().unwrap()) && !env.contains("COUNTERSIGN_"), "{env}");
     // The home is closed to the tools, also where it lies inside of their folder.
     assert!(folder.join("home/ledger.db").exists());
     std::fs::write(folder.join("home/api-key"), "secret").unwrap();
     for path in ["home/api-key".into(), folder.join("home/api-key")] {
-        let (is_error, text) = call(&mut wire, 5, "Read", json!({"path": path})).await;
+        let refused = wire.call(5, "Read", json!({"path": path})).await;
+        let (is_error, text) = outcome(&refused);
         assert!(is_error && !text.contains("secret"), "{path:?}: {text}");
     }
-    let (_, found) =
-        call(&mut wire, 6, "Grep", json!({"pattern": "secret|one", "path": "."})).await;
-    assert_eq!(found.trim(), "a.txt:1:one line");
-    let (is_error, _) =
-        call(&mut wire, 7, "Write", json!({"path": "home/api-key", "content": "mine"})).await;
-    assert!(is_error);
-    let answer = ask(&mut wire, 8, "shutdown", json!({})).await;
+    let found = wire.call(6, "Grep", json!({"pattern": "secret|one", "path": "."})).await;
+    assert_eq!(outcome(&found).1.trim(), "a.txt:1:one line");
+    let write = json!({"path": "home/api-key", "content": "mine"});
+    assert!(outcome(&wire.call(7, "Write", write).await).0);
+    let answer = wire.ask(8, "shutdown", json!({})).await;
     assert_eq!(answer["result"], json!({}), "{answer}");
     assert_eq!(wire.hear().await, "");
     assert_eq!(wire.ended().await.code(), Some(0));
@@ -123,11 +111,12 @@ async fn it_serves_servers_of_the_config_without_the_built_in_tools() {
     let step = json!({"root_dir": folder, "intercept_builtins": false, "mcp_servers": ["x"]});
     let mut wire = open(dir.path(), &step);
     wire.greet().await;
-    let list = ask(&mut wire, 1, "tools/list", json!({})).await;
+    let list = wire.ask(1, "tools/list", json!({})).await;
     let tools = list["result"]["tools"].as_array().unwrap();
     let names: Vec<&str> = tools.iter().map(|tool| tool["name"].as_str().unwrap()).collect();
     assert_eq!(names, ["x__echo"], "{list}");
-    let (is_error, text) = call(&mut wire, 2, "x__echo", json!({"word": "hello"})).await;
+    let echo = wire.call(2, "x__echo", json!({"word": "hello"})).await;
+    let (is_error, text) = outcome(&echo);
     assert!(!is_error && text.contains("hello"), "{text}");
     wire.close();
     assert_eq!(wire.ended().await.code(), Some(0));

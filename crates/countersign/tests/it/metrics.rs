@@ -8,11 +8,13 @@ use reqwest::Method;
 use rusqlite::Connection;
 use rustix::process::Signal;
 use serde_json::{Value, json};
-use testkit::client::PATIENCE;
+use testkit::client::{PATIENCE, two_keys};
+use testkit::foreign;
+use testkit::gate::{Gate, http_client};
+use testkit::program::command;
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 use tokio::io::AsyncWriteExt;
-
-use crate::gate::{Gate, command, eventually, http_client, scripted, tools_dir};
-use crate::ledger::two_keys;
 
 fn tools(dir: &Path) -> Value {
     json!([
@@ -80,7 +82,7 @@ impl Scrape {
 }
 
 async fn families(dir: &Path, text: &str) -> Vec<Value> {
-    let python = tools_dir().join("python-prometheus/bin/python");
+    let python = foreign::program("python-prometheus/bin/python");
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/peers/prometheus.py");
     let mut child = command(&python, dir)
         .arg("-P")
@@ -108,6 +110,9 @@ async fn probe(gate: &Gate, path: &str) -> (u16, Value) {
 
 #[tokio::test]
 async fn calls_are_counted_by_what_they_came_to() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = gate().await;
     let before = Scrape::of(&gate).await;
     assert_eq!(before.with("countersign_calls_total"), []);
@@ -121,7 +126,7 @@ async fn calls_are_counted_by_what_they_came_to() {
         ("read", "made-up-by-a-caller:echo"),
         ("read", "off:x"),
     ] {
-        client.request("tools/call", two_keys(operation, tool, json!({}))).await.unwrap();
+        client.two_key_call(operation, tool, json!({})).await;
     }
     let scrape = Scrape::of(&gate).await;
     let mut calls = scrape.with("countersign_calls_total");
@@ -147,10 +152,13 @@ async fn calls_are_counted_by_what_they_came_to() {
 
 #[tokio::test]
 async fn durations_fall_into_buckets_that_add_up() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = gate().await;
     let client = gate.http().await;
     for _ in 0..5 {
-        client.request("tools/call", two_keys("read", "s:echo", json!({}))).await.unwrap();
+        client.two_key_call("read", "s:echo", json!({})).await;
     }
     let scrape = Scrape::of(&gate).await;
     let name = "countersign_call_duration_seconds";
@@ -170,6 +178,9 @@ async fn durations_fall_into_buckets_that_add_up() {
 
 #[tokio::test]
 async fn servers_tools_sessions_and_the_ledger_are_told() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = gate().await;
     let value = |scrape: &Scrape, key: &str| scrape.get(key).unwrap_or_else(|| panic!("no {key}"));
     let first = Scrape::of(&gate).await;
@@ -188,7 +199,7 @@ async fn servers_tools_sessions_and_the_ledger_are_told() {
     let clients = [gate.http().await, gate.stdio().await];
     let entries = value(&first, "countersign_ledger_entries_total{}");
     for client in &clients {
-        client.request("tools/call", two_keys("write", "s:plain", json!({}))).await.unwrap();
+        client.two_key_call("write", "s:plain", json!({})).await;
     }
     let scrape = Scrape::of(&gate).await;
     assert_eq!(value(&scrape, "countersign_mcp_sessions{}"), 2.0);
@@ -206,16 +217,18 @@ async fn servers_tools_sessions_and_the_ledger_are_told() {
 
 #[tokio::test]
 async fn a_ledger_that_cannot_be_written_makes_the_gate_unready() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = gate().await;
     assert_eq!(probe(&gate, "/healthz").await, (200, json!({"status": "ok"})));
     assert_eq!(probe(&gate, "/readyz").await, (200, json!({"status": "ready"})));
     let client = gate.http().await;
-    let call = || two_keys("write", "s:plain", json!({}));
-    client.request("tools/call", call()).await.unwrap();
+    client.two_key_call("write", "s:plain", json!({})).await;
     let holder = Connection::open(gate.home().join("ledger.db")).unwrap();
     holder.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
     holder.execute_batch("BEGIN EXCLUSIVE").unwrap();
-    client.request("tools/call", call()).await.unwrap();
+    client.two_key_call("write", "s:plain", json!({})).await;
     let unready = json!({"status": "unready", "reason": "the ledger cannot be written"});
     assert_eq!(probe(&gate, "/readyz").await, (503, unready));
     assert_eq!(probe(&gate, "/healthz").await.0, 200);

@@ -8,9 +8,12 @@ use std::time::Duration;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::program::command;
 use testkit::run::{is_long, is_long_or_skipped};
+use testkit::upstream::scripted;
 
-use crate::gate::{Gate, command, scripted, tools_dir};
 use crate::runs;
 
 /// Requests for one operation, beside those that go to the edges of each parameter.
@@ -36,7 +39,7 @@ fn tools() -> Value {
     ])
 }
 
-fn call(variant: &str, operation: &str, name: &str) -> Value {
+fn call_body(variant: &str, operation: &str, name: &str) -> Value {
     json!({"tool_variant": variant, "name": name, "args": {"path": "/a"},
            "intent": {"operation_type": operation, "reason": "to try it"}})
 }
@@ -59,7 +62,7 @@ async fn filled() -> Gate {
         ("call_tool_write", "write", "grown:grow", 200),
         ("call_tool_write", "write", "heaped:grow", 200),
     ] {
-        let body = call(variant, operation, name);
+        let body = call_body(variant, operation, name);
         let (status, answer) = gate.rest(Method::POST, "/api/v1/tools/call", Some(body)).await;
         assert_eq!(status, expected, "{answer}");
     }
@@ -111,7 +114,7 @@ async fn document(gate: &Gate) -> Value {
     let (_, link) = gate.rest(Method::POST, "/api/v1/page/codes", None).await;
     let (origin, code) = link["url"].as_str().unwrap().split_once("/#code=").unwrap();
     for (path, names, body) in [
-        ("/api/v1/tools/call", json!({}), call("call_tool_read", "read", "s:echo")),
+        ("/api/v1/tools/call", json!({}), call_body("call_tool_read", "read", "s:echo")),
         ("/api/v1/servers", json!({}), json!({"name": "example", "url": "http://127.0.0.1:1/mcp"})),
         ("/api/v1/servers/{name}/approve-items", json!({"name": "heaped"}), json!({})),
         (
@@ -141,7 +144,7 @@ async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> 
     let dir = gate.dir.path();
     let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
     std::fs::write(file("openapi.json"), document.to_string()).unwrap();
-    let program = tools_dir().join("python-schemathesis/bin/schemathesis");
+    let program = foreign::program("python-schemathesis/bin/schemathesis");
     let config: PathBuf =
         Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/peers/schemathesis.toml");
     let asking = command(&program, dir)
@@ -196,6 +199,9 @@ fn assert_each_was_granted(archive: &Value) {
 
 #[tokio::test]
 async fn every_answer_is_as_it_is_described() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = filled().await;
     let document = document(&gate).await;
     let archive = asked(&gate, &document, "examples,coverage,fuzzing", EXAMPLES).await;
@@ -216,6 +222,9 @@ async fn long_every_answer_is_as_it_is_described() {
 /// What is not described would be noticed: the same gate, and a document that leaves out a little.
 #[tokio::test]
 async fn an_answer_that_is_not_described_is_noticed() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let gate = filled().await;
     let mut document = document(&gate).await;
     let server = &mut document["components"]["schemas"]["ServerEntry"];
@@ -233,7 +242,7 @@ async fn the_document_is_for_the_operator() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     let path = "/api/v1/openapi.json";
-    let (status, _) = crate::gate::rest(&gate.address, &agent, Method::GET, path, None).await;
+    let (status, _) = testkit::gate::rest(&gate.address, &agent, Method::GET, path, None).await;
     assert_eq!(status, 403);
     let (_, document) = gate.rest(Method::GET, path, None).await;
     assert_eq!(document["info"]["version"], env!("CARGO_PKG_VERSION"));

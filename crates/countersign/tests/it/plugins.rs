@@ -6,11 +6,15 @@ use std::process::Output;
 
 use reqwest::Method;
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::program::{example, run, stderr, stdout};
+use testkit::upstream::ended;
+use testkit::wait::eventually;
 
 use crate::agents::stage::{self, Stage};
 use crate::agents::{ours, say};
-use crate::gate::{Gate, ended, eventually, example, run, stderr, stdout};
-use crate::ledger::{record, records, records_when, two_keys};
+use crate::ledger::{record, records, records_when};
 
 /// Puts a plugin there. Each of its starts adds a line to `<name>.starts` in the folder around.
 fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
@@ -175,7 +179,7 @@ states:
 ";
     let file = dir.path().join("flow.yaml");
     std::fs::write(&file, text).unwrap();
-    let mut program = crate::gate::program(dir.path());
+    let mut program = testkit::program::program(dir.path());
     program.env("XDG_DATA_HOME", dir.path().join("xdg")).arg("validate").arg(&file);
     let output = program.output().await.unwrap();
     let told = stdout(&output);
@@ -213,6 +217,9 @@ async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
 
 #[tokio::test]
 async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let turns = [ours("deploy_apply", json!({"table": "users", "times": 3})), say("applied")];
     let stage = Stage::new("claude", turns).await;
     install_approved(&stage, "deploy", "apply destroy").await;
@@ -286,6 +293,9 @@ const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 /// own and a plugin's.
 #[tokio::test]
 async fn the_four_kinds_of_steps_are_valid_and_run() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let plugins = "      plugin_tools:
         - plugin: kubernetes
           expose: [kubectl_apply, kubectl_get]";
@@ -378,15 +388,11 @@ async fn a_gate_serves_the_plugins_of_its_config_like_servers() {
     let all = gate.http_at("/mcp/all").await;
     let listed = all.request("tools/list", json!({})).await.unwrap();
     assert!(listed.to_string().contains("\"deploy_apply\""), "{listed}");
-    let reply = client
-        .request("tools/call", two_keys("write", "deploy:deploy_apply", json!({"table": "users"})))
-        .await
-        .unwrap();
+    let reply =
+        client.two_key_call("write", "deploy:deploy_apply", json!({"table": "users"})).await;
     assert_eq!(reply["structuredContent"]["table"], "users", "{reply}");
-    let refused = client
-        .request("tools/call", two_keys("write", "strange:strange_apply", json!({"table": "x"})))
-        .await
-        .unwrap();
+    let refused =
+        client.two_key_call("write", "strange:strange_apply", json!({"table": "x"})).await;
     assert_eq!(refused["isError"], true, "{refused}");
     let record = record(&gate.home(), "deploy_apply").await;
     assert_eq!((&record["system"], &record["resource"]), (&json!("deploy"), &json!("users")));
@@ -395,10 +401,7 @@ async fn a_gate_serves_the_plugins_of_its_config_like_servers() {
     let approved = gate.cli(&["plugin", "approve", "strange"]).await;
     assert_eq!(approved.status.code(), Some(0), "{}", stderr(&approved));
     gate.ready("strange").await;
-    let reply = client
-        .request("tools/call", two_keys("write", "strange:strange_apply", json!({"table": "x"})))
-        .await
-        .unwrap();
+    let reply = client.two_key_call("write", "strange:strange_apply", json!({"table": "x"})).await;
     assert_eq!(reply["structuredContent"]["table"], "x", "{reply}");
     let pids = [starts(gate.dir.path(), "deploy"), starts(gate.dir.path(), "strange")].concat();
     assert_eq!(gate.stop().await, Some(0));
@@ -412,10 +415,8 @@ async fn a_plugin_that_dies_is_started_again_and_others_do_not_notice() {
     let mut gate = serving().await;
     gate.ready("deploy").await;
     let client = gate.http().await;
-    let call = async |tool: &str| {
-        let args = two_keys("write", tool, json!({"table": "users"}));
-        client.request("tools/call", args).await.unwrap()
-    };
+    let call =
+        async |tool: &str| client.two_key_call("write", tool, json!({"table": "users"})).await;
     let died = call("deploy:deploy_die").await;
     assert!(died.to_string().contains("UPSTREAM_UNAVAILABLE"), "{died}");
     let reply = eventually(|| async {

@@ -4,9 +4,11 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::gate::Gate;
+use testkit::program::{run, stderr, stdout};
+use testkit::upstream::scripted;
 
 use crate::cli::in_both_ways;
-use crate::gate::{Gate, run, scripted, stderr, stdout};
 
 async fn good(dir: &Path, args: &[&str]) -> String {
     let output = run(dir, args).await;

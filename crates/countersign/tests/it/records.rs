@@ -5,11 +5,13 @@ use std::path::Path;
 use receipt::Hash;
 use receipt::canonical::Digest;
 use serde_json::{Value, json};
-use testkit::client::text;
+use testkit::client::{text, two_keys};
+use testkit::gate::Gate;
+use testkit::program::program;
+use testkit::upstream::scripted;
+use testkit::wire::Wire;
 
-use crate::gate::{Gate, program, scripted};
-use crate::ledger::{record, records, records_when, two_keys};
-use crate::wire::Wire;
+use crate::ledger::{record, records, records_when};
 
 const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 const PASSWORD: &str = "correct-horse-battery";
@@ -93,7 +95,7 @@ async fn a_declared_intent_is_recorded_in_either_spelling() {
 async fn what_was_not_declared_is_unknown_and_a_plain_call_declares_nothing() {
     let gate = gate(json!({})).await;
     let client = gate.http().await;
-    client.request("tools/call", two_keys("read", "s:read", json!({}))).await.unwrap();
+    client.two_key_call("read", "s:read", json!({})).await;
     let names = ["surface", "tool_variant", "intent_type", "data_sensitivity", "effective_class"];
     let expected = json!({"surface": "discovery", "tool_variant": "call_tool_read",
         "intent_type": "read", "data_sensitivity": "unknown", "effective_class": "read"});
@@ -108,7 +110,7 @@ async fn what_was_not_declared_is_unknown_and_a_plain_call_declares_nothing() {
 async fn warnings_and_the_stricter_class_are_recorded() {
     let gate = gate(json!({"intent_declaration": {"strict_server_validation": false}})).await;
     let client = gate.http().await;
-    client.request("tools/call", two_keys("read", "s:delete", json!({}))).await.unwrap();
+    client.two_key_call("read", "s:delete", json!({})).await;
     let record = record(&gate.home(), "delete").await;
     assert_eq!(record["effective_class"], "destructive");
     assert_eq!(record["intent_type"], "read");
@@ -160,10 +162,7 @@ async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
         ("read", "is_error"),
         ("read", "die"),
     ] {
-        client
-            .request("tools/call", two_keys(operation, &format!("s:{tool}"), args.clone()))
-            .await
-            .unwrap();
+        client.two_key_call(operation, &format!("s:{tool}"), args.clone()).await;
     }
     for (tool, status, code, outcome) in [
         ("plain", "success", json!(null), "success"),
@@ -212,7 +211,7 @@ async fn secrets_are_kept_only_where_the_operator_wants_them() {
         let client = gate.http().await;
         let args =
             json!({"password": PASSWORD, "note": format!("use {GITHUB_TOKEN}"), "path": "/x"});
-        let answer = client.request("tools/call", two_keys("read", "s:read", args)).await.unwrap();
+        let answer = client.two_key_call("read", "s:read", args).await;
         assert!(text(&answer).contains(PASSWORD), "the agent gets what the server said");
         let record = record(&gate.home(), "read").await;
         for (side, kept) in [("arguments", "/x"), ("response", "x-block")] {
@@ -261,7 +260,7 @@ async fn no_secret_becomes_a_target() {
     .into_iter()
     .enumerate()
     {
-        client.request("tools/call", two_keys("read", "s:read", args.clone())).await.unwrap();
+        client.two_key_call("read", "s:read", args.clone()).await;
         let home = gate.home();
         let records = records_when(&home, |records| {
             records.len() == n + 1 && records.iter().all(|it| it["receipt"].is_object())
@@ -279,8 +278,7 @@ async fn no_secret_becomes_a_target() {
         ("plain", json!({"path": "//user:pw@nas/share"}), json!("//nas/share")),
         ("is_error", json!({"resource": "kind: Secret\ndata: {a: aHVudGVyMg==}"}), json!(null)),
     ] {
-        let asked = two_keys("read", &format!("s:{tool}"), args.clone());
-        client.request("tools/call", asked).await.unwrap();
+        client.two_key_call("read", &format!("s:{tool}"), args.clone()).await;
         let record = record(&gate.home(), tool).await;
         assert_eq!(record["action"]["target"]["resource"], expected, "{args}: {record}");
     }
@@ -390,9 +388,9 @@ async fn the_gates_own_tools_leave_no_record_and_an_unknown_tool_no_receipt() {
     client.call("read_cache", json!({"key": "none"})).await;
     let args = json!({"path": "/x"});
     for tool in ["s:none", "elsewhere:none2"] {
-        client.request("tools/call", two_keys("write", tool, args.clone())).await.unwrap();
+        client.two_key_call("write", tool, args.clone()).await;
     }
-    client.request("tools/call", two_keys("read", "s:read", args)).await.unwrap();
+    client.two_key_call("read", "s:read", args).await;
     record(&gate.home(), "read").await;
     let records = records(&gate.home());
     let tools: Vec<&str> = records.iter().map(|record| record["tool"].as_str().unwrap()).collect();
@@ -414,8 +412,9 @@ async fn an_answered_call_survives_a_kill_of_the_next_instant() {
     {
         let client = gate.http().await;
         gate.ready("s").await;
-        let call = two_keys(operation, &format!("s:{tool}"), json!({"path": format!("/{n}")}));
-        client.request("tools/call", call).await.unwrap();
+        client
+            .two_key_call(operation, &format!("s:{tool}"), json!({"path": format!("/{n}")}))
+            .await;
         gate.kill().await;
         gate.restart().await;
         let resource = json!(format!("/{n}"));

@@ -9,12 +9,12 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
+use testkit::gate::{Gate, http_client};
+use testkit::program::{program, stderr, stdout};
+use testkit::upstream::{counted, ended, pids, scripted};
+use testkit::wait::eventually;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
-
-use crate::gate::{
-    Gate, counted, ended, eventually, http_client, pids, program, scripted, stderr, stdout,
-};
 
 /// Calls that must have been answered since, before a change counts as survived.
 const CALLS_AFTER: usize = 50;

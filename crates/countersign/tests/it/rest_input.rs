@@ -4,10 +4,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::PATIENCE;
+use testkit::gate::{Gate, http_client};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-
-use crate::gate::{Gate, http_client};
 
 async fn gate() -> Gate {
     let gate = Gate::scripted(json!([{"name": "t", "annotations": {"readOnlyHint": true}}])).await;

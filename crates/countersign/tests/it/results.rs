@@ -6,9 +6,10 @@ use mcp::message::raw;
 use mcp::peer::{Ask, RequestError};
 use serde_json::{Value, json};
 use testkit::client::{PATIENCE, text};
+use testkit::gate::{Gate, both};
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 use tokio_util::sync::CancellationToken;
-
-use crate::gate::{Gate, both, eventually, scripted};
 
 fn write(name: &str, args: Value) -> Value {
     json!({"name": format!("s:{name}"), "args": args, "intent": {"operation_type": "write"}})

@@ -4,10 +4,9 @@
 use admin::routes::{Access, Route};
 use reqwest::Method;
 use serde_json::json;
+use testkit::gate::{Gate, http_client};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::UnixStream;
-
-use crate::gate::{Gate, http_client};
 
 #[derive(Clone, Copy, Debug)]
 enum Door {

@@ -2,16 +2,20 @@
 //! and what `runs` tells afterwards.
 
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::program::{run, stderr, stdout};
 
 use crate::agents::stage::{Stage, ended};
 use crate::agents::{ours, say};
-use crate::gate::{run, stderr, stdout};
 
 /// The key is in the step's options, where a dry run would show it.
 const KEY: &str = "sk-do-not-show-this-anywhere";
 
 #[tokio::test]
 async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let turns =
         [ours("Bash", json!({"command": "env > env.txt; cat a.txt"})), say("it is\x1b[31m done")];
     let stage = Stage::new("claude", turns).await;
@@ -73,6 +77,9 @@ PROXY
 /// Without a proxy the agent has its own tools and nothing goes through the gate; with one, all.
 #[tokio::test]
 async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for (proxy, offered, calls) in
         [("", "Bash", 0), ("    mcp_proxy:\n      enable: true\n", "mcp__awf-proxy__Bash", 1)]
     {
@@ -122,6 +129,9 @@ async fn a_terminal_shows_what_is_under_way() {
 
 #[tokio::test]
 async fn a_dry_run_shows_what_would_start_and_no_key() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for provider in ["claude", "codex", "opencode", "gemini"] {
         let stage = Stage::new(provider, []).await;
         let mut step = stage.step(&json!({"enable": true}));
@@ -165,6 +175,9 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
 
 #[tokio::test]
 async fn quiet_says_nothing_and_wrong_words_are_told() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage = Stage::new("claude", []).await;
     let fails = json!({"type": "step", "command": "echo out; echo err >&2; exit 7",
                        "on_failure": {"message": "no luck", "status": 9}, "on_success": "done"});

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 use store::Store;
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use testkit::client::PATIENCE;
+use testkit::gate::{Gate, http_client};
+use testkit::program::{run, stderr, stdout};
 
 use crate::cli::in_both_ways;
-use crate::gate::{Gate, http_client, run, stderr, stdout};
-use crate::ledger::two_keys;
 
 pub(crate) fn open(home: &Path) -> Store {
     Store::open(home, &domain::config::Ledger::default()).unwrap()
@@ -193,10 +193,9 @@ async fn a_run_shows_its_steps_and_the_calls_that_they_made() {
     gate.ready("s").await;
     let client = gate.http().await;
     for path in ["/a", "/b"] {
-        let call = two_keys("read", "s:peek", json!({"path": path}));
-        client.request("tools/call", call).await.unwrap();
+        client.two_key_call("read", "s:peek", json!({"path": path})).await;
     }
-    client.request("tools/call", two_keys("write", "s:peek", json!({}))).await.unwrap();
+    client.two_key_call("write", "s:peek", json!({})).await;
     let records = get(&gate, "/api/v1/activity").await;
     let session = records["activities"][0]["session_id"].as_str().unwrap().to_owned();
     let store = open(&gate.home());
@@ -372,7 +371,7 @@ async fn runs_of_other_processes_are_told_as_they_go() {
     state.begin_step(&step(&deploy, 1)).unwrap();
     assert_eq!(events.next_run().await.1, "deploy start running step 1 running");
     let client = gate.http().await;
-    client.request("tools/call", two_keys("read", "s:peek", json!({}))).await.unwrap();
+    client.two_key_call("read", "s:peek", json!({})).await;
     let (name, _, data) = events.next().await;
     assert_eq!((name.as_str(), &data["phase"]), ("activity", &json!("end")), "{data}");
     state.end_step(&failed(step(&deploy, 1), vec![])).unwrap();

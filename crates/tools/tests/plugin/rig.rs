@@ -210,15 +210,3 @@ pub(crate) async fn gone(id: &str) {
     }
     panic!("process {id} is still there");
 }
-
-/// A folder of what `./test --setup` installs.
-pub(crate) fn tools_dir(part: &str) -> PathBuf {
-    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
-    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
-    let tools = folder("COUNTERSIGN_TEST_TOOLS")
-        .or_else(|| Some(cache()?.join("countersign-test")))
-        .expect("HOME is set");
-    let path = tools.join(part);
-    assert!(path.is_dir(), "{} is not there: run ./test --setup", path.display());
-    path
-}

@@ -4,11 +4,12 @@
 use std::iter::repeat_n;
 
 use serde_json::{Value, json};
+use testkit::foreign;
 use testkit::model::Turn;
+use testkit::program::{stderr, stdout};
 
 use super::ours;
 use super::stage::{Stage, ended};
-use crate::gate::{stderr, stdout};
 use crate::ledger::records_when;
 
 /// Runs one step of a program that behaves like this; gives the step.
@@ -51,6 +52,9 @@ async fn a_program_that_is_missing_crashes_or_hangs_fails_its_step() {
 
 #[tokio::test]
 async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     for (turns, timeout, status) in [
         (vec![Turn::Rubbish; 20], "30s", "failure"),
         (vec![Turn::Fail(500); 20], "30s", "failure"),
@@ -77,6 +81,9 @@ async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
 
 #[tokio::test]
 async fn prompts_of_any_size_are_taken_or_refused_in_words() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     // What a command prints can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
     let print = json!({"type": "step", "command": "head -c 700000 /dev/zero | tr '\\0' x",
                        "on_success": "task"});
@@ -109,6 +116,9 @@ async fn prompts_of_any_size_are_taken_or_refused_in_words() {
 /// Values are text to the shell: from an input, and from what a model said.
 #[tokio::test]
 async fn nothing_that_is_put_into_a_command_is_run() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let evil = "$(touch pwned) `touch pwned`; touch pwned '\"$(touch pwned)\n touch pwned";
     let stage = Stage::new("claude", [super::say(evil)]).await;
     let shell = |value: &str, next: &str| {
@@ -138,6 +148,9 @@ async fn nothing_that_is_put_into_a_command_is_run() {
 /// A newer program is put in the place of the one that runs, as an update does.
 #[tokio::test]
 async fn a_run_goes_on_when_its_program_is_replaced() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage =
         Stage::new("claude", [ours("Read", json!({"path": "a.txt"})), super::say("read")]).await;
     let program = stage.dir().join("countersign");

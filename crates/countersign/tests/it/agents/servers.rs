@@ -4,10 +4,11 @@
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::upstream::scripted;
 
 use super::stage::Stage;
 use super::{ours, say};
-use crate::gate::scripted;
 use crate::ledger::records_when;
 
 const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
@@ -28,6 +29,9 @@ fn with_config<'a>(config: &'a [String; 2], more: &[&'a str]) -> Vec<&'a str> {
 
 #[tokio::test]
 async fn servers_can_be_had_beside_the_agents_own_tools() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let turns = [ours("x__echo", json!({"word": "hello"})), say("echoed")];
     let stage = Stage::new("claude", turns).await;
     let config = stage.config(&servers(&stage));
@@ -55,6 +59,9 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
 /// Without `mcp_proxy` an agent is as the person has it, and nothing goes through the gate.
 #[tokio::test]
 async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage = Stage::new("claude", [say("as ever")]).await;
     let mut step = stage.step(&json!({"enable": false}));
     step.as_object_mut().unwrap().remove("mcp_proxy");
@@ -86,6 +93,9 @@ fn built_in_and(more: &[&str]) -> BTreeSet<String> {
 
 #[tokio::test]
 async fn agents_at_once_have_each_their_own_tools_and_folder() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let read = || ours("Read", json!({"path": "own.txt"}));
     let reach = || ours("Read", json!({"path": "../two/own.txt"}));
     let turns = [read(), reach(), ours("x__echo", json!({"path": "from one"})), say("one")];

@@ -7,10 +7,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use tempfile::TempDir;
+use testkit::foreign;
 use testkit::model::{self, Model, Turn};
+use testkit::program::{command, countersign, run, stderr, stdout};
+use testkit::wait::eventually;
 use tokio::process::Command;
-
-use crate::gate;
 
 pub(crate) const PROVIDERS: [&str; 4] = ["claude", "gemini", "codex", "opencode"];
 
@@ -52,7 +53,7 @@ impl Stage {
     /// A program for `options.command`: a shell script, in which `$REAL` is the real agent and
     /// `$HOME_OF_GATE` the gate's home.
     pub(crate) fn program(&self, script: &str) -> PathBuf {
-        let real = gate::tools_dir().join("agents/bin").join(&self.provider);
+        let real = foreign::folder().join("agents/bin").join(&self.provider);
         let home = self.home();
         let path = self.dir.path().join("agent.sh");
         let (real, home) = (real.display(), home.display());
@@ -80,6 +81,14 @@ impl Stage {
         let file = self.dir.path().join("config.json");
         std::fs::write(&file, json!({"mcpServers": servers}).to_string()).unwrap();
         ["--config".to_owned(), file.to_str().unwrap().to_owned()]
+    }
+
+    /// Makes a gate give running calls longer than any test waits, so that a run which waits for
+    /// one does not end; returns the arguments that name the config.
+    pub(crate) fn patient_gate(&self) -> [&'static str; 2] {
+        let config = json!({"shutdown_timeout": "5m"}).to_string();
+        std::fs::write(self.dir.path().join("patient.json"), config).unwrap();
+        ["--config", "../patient.json"]
     }
 
     /// The gate's home.
@@ -133,13 +142,13 @@ impl Stage {
 
     /// The program with the agents on its path, in the workspace.
     pub(crate) fn countersign(&self, word: &str) -> Command {
-        self.countersign_at(Path::new(env!("CARGO_BIN_EXE_countersign")), word)
+        self.countersign_at(&countersign(), word)
     }
 
     /// The same of another copy of it.
     pub(crate) fn countersign_at(&self, program: &Path, word: &str) -> Command {
-        let mut command = gate::command(program, self.dir.path());
-        let programs = gate::tools_dir().join("agents/bin");
+        let mut command = command(program, self.dir.path());
+        let programs = foreign::folder().join("agents/bin");
         let path = std::env::var_os("PATH").unwrap();
         let path = std::iter::once(programs).chain(std::env::split_paths(&path));
         command
@@ -163,24 +172,24 @@ impl Stage {
     /// Runs it and gives what it tells as JSON, beside all of its words.
     pub(crate) async fn run_json(&self, flow: &Path, args: &[&str]) -> (Value, String) {
         let output = self.run(flow, &[args, &["-o", "json"]].concat()).await;
-        let words = format!("{}\n{}", gate::stdout(&output), gate::stderr(&output));
-        let told = serde_json::from_str(&gate::stdout(&output));
+        let words = format!("{}\n{}", stdout(&output), stderr(&output));
+        let told = serde_json::from_str(&stdout(&output));
         (told.unwrap_or_else(|_| panic!("{:?}: {words}", output.status)), words)
     }
 
     /// Of the newest run, what anybody can ask the program for.
     pub(crate) async fn last_run(&self) -> Value {
-        let list = gate::run(self.dir.path(), ["runs", "list", "-o", "json"]).await;
-        let list: Value = serde_json::from_str(&gate::stdout(&list)).unwrap();
+        let list = run(self.dir.path(), ["runs", "list", "-o", "json"]).await;
+        let list: Value = serde_json::from_str(&stdout(&list)).unwrap();
         let id = list["runs"][0]["id"].as_str().unwrap_or_else(|| panic!("{list}")).to_owned();
-        let run = gate::run(self.dir.path(), ["runs", "show", &id, "-o", "json"]).await;
-        serde_json::from_str(&gate::stdout(&run)).unwrap()
+        let run = run(self.dir.path(), ["runs", "show", &id, "-o", "json"]).await;
+        serde_json::from_str(&stdout(&run)).unwrap()
     }
 
     /// No process that has this stage's folder in its command line or environment, and no file of
     /// a step.
     pub(crate) async fn assert_nothing_left(&self) {
-        gate::eventually(|| async { self.left().is_empty().then_some(()) }).await;
+        eventually(|| async { self.left().is_empty().then_some(()) }).await;
         let steps = std::fs::read_dir(self.home().join("steps")).into_iter().flatten();
         assert_eq!(steps.count(), 0, "files of steps are left");
     }

@@ -16,11 +16,12 @@ use rmcp::transport::{StreamableHttpClientTransport, TokioChildProcess};
 use rmcp::{ClientHandler, ServiceExt};
 use serde_json::{Value, json};
 use testkit::client::{PATIENCE, text};
+use testkit::foreign;
+use testkit::gate::{Gate, http_client};
+use testkit::program;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
-
-use crate::gate::{self, Gate, tools_dir};
 
 /// Its first answer waits for the interpreter and the SDK to be loaded.
 const PYTHON_PATIENCE: Duration = Duration::from_secs(120);
@@ -132,7 +133,7 @@ impl Python {
     }
 
     fn command(dir: &Path, options: &[&str]) -> Command {
-        let mut client = gate::command(&tools_dir().join("python-mcp2/bin/python"), dir);
+        let mut client = program::command(&foreign::program("python-mcp2/bin/python"), dir);
         client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/peers/client.py"));
         // A trace is for the test to read afterwards.
         if options.contains(&"--trace") {
@@ -228,11 +229,11 @@ impl Rmcp {
         let url = format!("http://{}/mcp", gate.address);
         let config = StreamableHttpClientTransportConfig::with_uri(url)
             .auth_header(gate.secret("agent-token"));
-        StreamableHttpClientTransport::with_client(gate::http_client(), config)
+        StreamableHttpClientTransport::with_client(http_client(), config)
     }
 
     fn stdio(gate: &Gate) -> TokioChildProcess {
-        let mut command = gate::program(gate.dir.path());
+        let mut command = program::program(gate.dir.path());
         command.arg("mcp");
         TokioChildProcess::new(command).expect("the program starts")
     }

@@ -4,10 +4,13 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use testkit::client::PATIENCE;
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::upstream::scripted;
+use testkit::wait::eventually;
 
 use super::clients::{Python, Rmcp, trace};
 use super::servers::{self, EverythingHttp};
-use crate::gate::{Gate, eventually, scripted};
 
 fn long_operation(server: &str) -> Value {
     json!({
@@ -25,6 +28,9 @@ async fn everything() -> (Gate, EverythingHttp) {
 
 #[tokio::test]
 async fn progress_of_a_real_server_reaches_the_python_client_under_its_token() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let (gate, _http) = everything().await;
     for door in ["http", "stdio"] {
         let options = ["--handshake", "--trace"];
@@ -53,6 +59,9 @@ async fn progress_of_a_real_server_reaches_the_python_client_under_its_token() {
 
 #[tokio::test]
 async fn progress_of_a_real_server_reaches_rmcp_under_its_token() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let (gate, _http) = everything().await;
     for door in ["http", "stdio"] {
         let mut client = Rmcp::through(door, &gate).await;
@@ -93,6 +102,9 @@ async fn what_rmcp_cancels_is_cancelled_at_the_server() {
 
 #[tokio::test]
 async fn what_takes_the_python_client_too_long_is_cancelled_at_the_server() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     // The client's HTTP library gives up after as long a silence, so the stream must have begun.
     let http_timeout = mcp::limits::HTTP_STREAM_AFTER + Duration::from_secs(2);
     let gives_up = async |door: &str, timeout: Duration| {

@@ -5,16 +5,18 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::gate::Gate;
+use testkit::program::command;
+use testkit::wait::eventually_within;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
-
-use crate::gate::{self, Gate, eventually_within, tools_dir};
 
 /// Seven interpreters start at once, beside other tests.
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 fn npm(name: &str) -> PathBuf {
-    tools_dir().join("npm/node_modules/.bin").join(name)
+    foreign::program(&format!("npm/node_modules/.bin/{name}"))
 }
 
 pub(crate) fn everything() -> Value {
@@ -54,18 +56,18 @@ pub(crate) fn git(dir: &Path) -> Value {
             assert!(status.unwrap().success(), "git {args}");
         }
     }
-    let program = tools_dir().join("python-mcp2/bin/mcp-server-git");
+    let program = foreign::program("python-mcp2/bin/mcp-server-git");
     json!({"command": program, "args": ["--repository", repository]})
 }
 
 pub(crate) fn time() -> Value {
-    json!({"command": tools_dir().join("python-mcp2/bin/mcp-server-time"),
+    json!({"command": foreign::program("python-mcp2/bin/mcp-server-time"),
            "args": ["--local-timezone", "UTC"]})
 }
 
 /// Its tools have no annotations.
 pub(crate) fn sqlite(dir: &Path) -> Value {
-    let program = tools_dir().join("python-mcp1/bin/mcp-server-sqlite");
+    let program = foreign::program("python-mcp1/bin/mcp-server-sqlite");
     json!({"command": program, "args": ["--db-path", dir.join("test.db")]})
 }
 
@@ -104,7 +106,7 @@ impl EverythingHttp {
 
 /// None: it ended before it listened.
 async fn listen(port: u16) -> Option<Child> {
-    let mut child = gate::command(&npm("mcp-server-everything"), Path::new("/"))
+    let mut child = command(&npm("mcp-server-everything"), Path::new("/"))
         .arg("streamableHttp")
         .env("PORT", port.to_string())
         .stdin(Stdio::null())

@@ -1,20 +1,15 @@
 //! Ctrl+C while the model is silent, and while one of its calls is made: the run ends at once, and
 //! nothing is left.
 
-use std::time::Duration;
-
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
 use testkit::model::{Raw, Then, Turn};
+use testkit::wait::eventually_within;
 
 use super::{PROVIDER, chunk};
 use crate::agents::ours;
 use crate::agents::stage::{PATIENCE, Stage};
-use crate::gate::eventually_within;
 use crate::ledger::records_when;
-
-/// A call under way is given ten seconds by a gate that is not told to stop.
-const AT_ONCE: Duration = Duration::from_secs(9);
 
 #[tokio::test]
 async fn a_run_that_is_interrupted_ends_at_once() {
@@ -29,7 +24,7 @@ async fn a_run_that_is_interrupted_ends_at_once() {
         let name = format!("{turn:?}");
         let stage = Stage::new(PROVIDER, [turn, Turn::Stall]).await;
         let flow = stage.flow(&json!({"enable": true}));
-        let mut child = stage.command(&flow, &[]).spawn().unwrap();
+        let mut child = stage.command(&flow, &stage.patient_gate()).spawn().unwrap();
         let begun = stage.workspace().join("begun.txt");
         eventually_within(PATIENCE, || async {
             (stage.model.turns().len() == 1 && begun.exists() == (calls == 1)).then_some(())
@@ -37,7 +32,7 @@ async fn a_run_that_is_interrupted_ends_at_once() {
         .await;
         let pid = Pid::from_raw(child.id().unwrap().cast_signed()).unwrap();
         kill_process(pid, Signal::INT).unwrap();
-        let ended = tokio::time::timeout(AT_ONCE, child.wait()).await;
+        let ended = tokio::time::timeout(PATIENCE, child.wait()).await;
         assert_eq!(ended.unwrap_or_else(|_| panic!("{name}")).unwrap().code(), Some(130), "{name}");
         let run = stage.last_run().await;
         assert_eq!(

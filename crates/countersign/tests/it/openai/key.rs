@@ -5,11 +5,11 @@ use std::path::Path;
 use serde_json::json;
 use testkit::model::{Raw, Turn};
 use testkit::otlp::Collector;
+use testkit::program::{stderr, stdout};
 
 use super::{KEY, PROVIDER, calls, chunk};
 use crate::agents::say;
 use crate::agents::stage::{Stage, ended};
-use crate::gate::{stderr, stdout};
 
 /// In no output, and in no byte of the home; the records of the run are there too.
 pub(super) async fn assert_nowhere(stage: &Stage, words: &str) {

@@ -4,11 +4,13 @@
 use std::process::Stdio;
 
 use serde_json::{Value, json};
+use testkit::foreign;
+use testkit::program::command;
+use testkit::wait::eventually_within;
 use tokio::process::Child;
 
 use super::{KEY, PROVIDER};
 use crate::agents::stage::Stage;
-use crate::gate::{command, eventually_within, tools_dir};
 use crate::ledger::records_when;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/peers/llama.py");
@@ -21,7 +23,7 @@ struct Llama {
 
 impl Llama {
     async fn start(stage: &Stage) -> Llama {
-        let python = tools_dir().join("python-llama/bin/python");
+        let python = foreign::program("python-llama/bin/python");
         let told = std::fs::File::create(stage.dir().join("llama.log")).unwrap();
         let url = stage.dir().join("llama.url");
         let mut command = command(&python, stage.dir());
@@ -44,6 +46,9 @@ impl Llama {
 
 #[tokio::test]
 async fn llama_cpp_works_through_the_gate() {
+    if !foreign::are_here_or_skipped() {
+        return;
+    }
     let stage = Stage::new(PROVIDER, []).await;
     let mut llama = Llama::start(&stage).await;
     for (number, stream) in [true, false].into_iter().enumerate() {

@@ -3,19 +3,20 @@
 
 use std::process::{ExitStatus, Stdio};
 
-use serde_json::Value;
-use testkit::client::PATIENCE;
+use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 
-pub(crate) struct Wire {
+use crate::client::PATIENCE;
+
+pub struct Wire {
     child: Child,
     stdin: Option<ChildStdin>,
     stdout: BufReader<ChildStdout>,
 }
 
 impl Wire {
-    pub(crate) fn open(mut command: Command) -> Wire {
+    pub fn open(mut command: Command) -> Wire {
         let mut child = command
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
@@ -27,13 +28,13 @@ impl Wire {
         Wire { child, stdin, stdout }
     }
 
-    pub(crate) async fn say(&mut self, line: &str) {
+    pub async fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
         stdin.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
     }
 
     /// The next line without its end; empty when the program has ended its stdout.
-    pub(crate) async fn hear(&mut self) -> String {
+    pub async fn hear(&mut self) -> String {
         let mut line = String::new();
         let reading = self.stdout.read_line(&mut line);
         tokio::time::timeout(PATIENCE, reading).await.expect("it speaks").expect("a line");
@@ -41,7 +42,7 @@ impl Wire {
     }
 
     /// The next line that fits; those before it are passed over.
-    pub(crate) async fn hear_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
+    pub async fn hear_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
         loop {
             let line = self.hear().await;
             assert_ne!(line, "", "it ended");
@@ -51,29 +52,42 @@ impl Wire {
         }
     }
 
-    pub(crate) async fn answer(&mut self, id: impl Into<Value>) -> String {
+    pub async fn answer(&mut self, id: impl Into<Value>) -> String {
         let id = id.into();
         self.hear_until(|message| message["id"] == id && message.get("method").is_none()).await
     }
 
+    /// Sends a request and returns the answer to it.
+    pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
+        let id = id.into();
+        let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
+        self.say(&request.to_string()).await;
+        serde_json::from_str(&self.answer(id).await).expect("an answer is JSON")
+    }
+
+    /// Calls a tool and returns the answer.
+    pub async fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
+        self.ask(id, "tools/call", json!({"name": tool, "arguments": arguments})).await
+    }
+
     /// Greets an MCP server and gives its answer.
-    pub(crate) async fn greet(&mut self) -> String {
+    pub async fn greet(&mut self) -> String {
         self.say(GREETING).await;
         let welcome = self.answer("hello").await;
         self.say(r#"{"jsonrpc":"2.0","method":"notifications/initialized"}"#).await;
         welcome
     }
 
-    pub(crate) fn close(&mut self) {
+    pub fn close(&mut self) {
         self.stdin = None;
     }
 
-    pub(crate) async fn ended(&mut self) -> ExitStatus {
+    pub async fn ended(&mut self) -> ExitStatus {
         let ending = tokio::time::timeout(PATIENCE, self.child.wait());
         ending.await.expect("it ends").expect("it has a status")
     }
 
-    pub(crate) fn pid(&self) -> i32 {
+    pub fn pid(&self) -> i32 {
         self.child.id().expect("it runs").cast_signed()
     }
 }

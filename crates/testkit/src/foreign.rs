@@ -1,0 +1,30 @@
+//! Foreign programs, which `./test --setup` installs: real MCP servers and clients, agents, a model
+//! server, a verifier, a browser. A test that needs one begins with [`are_here_or_skipped`].
+
+use std::path::PathBuf;
+
+use crate::run;
+
+/// The folder that they are installed in.
+pub fn folder() -> PathBuf {
+    let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
+    let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
+    folder("COUNTERSIGN_TEST_TOOLS")
+        .or_else(|| Some(cache()?.join("countersign-test")))
+        .expect("HOME is set")
+}
+
+/// The path of a foreign program below that folder.
+pub fn program(path: &str) -> PathBuf {
+    let program = folder().join(path);
+    assert!(program.exists(), "{} is not there: run ./test --setup", program.display());
+    program
+}
+
+/// Tells whether the test may use foreign programs; the quick run skips it.
+pub fn are_here_or_skipped() -> bool {
+    if run::is_quick() {
+        run::skipped("needs foreign programs: only with ./test");
+    }
+    !run::is_quick()
+}

@@ -1,0 +1,25 @@
+//! Waiting for things that happen soon, without a notification.
+
+use std::time::Duration;
+
+use crate::client::PATIENCE;
+
+/// Looks again until there is something to return.
+pub async fn eventually<T, F: Future<Output = Option<T>>>(look: impl FnMut() -> F) -> T {
+    eventually_within(PATIENCE, look).await
+}
+
+pub async fn eventually_within<T, F: Future<Output = Option<T>>>(
+    patience: Duration,
+    mut look: impl FnMut() -> F,
+) -> T {
+    let looking = async {
+        loop {
+            if let Some(seen) = look().await {
+                return seen;
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(patience, looking).await.expect("it happens in time")
+}
