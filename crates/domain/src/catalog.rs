@@ -11,9 +11,10 @@ use std::sync::{Arc, OnceLock};
 use serde_json::value::RawValue;
 
 use crate::caller::Caller;
+use crate::config::ToolRules;
 use crate::exposed::{self, Exposed, Names};
 use crate::near;
-use crate::policy::{self, Approval, Lock, ServerRules, Status, ToolRules};
+use crate::policy::{self, Approval, Lock, ServerRules, Status};
 use crate::search::{Hit as Match, Segment};
 use crate::tool::{Tool, ToolName};
 use crate::upstream::State;

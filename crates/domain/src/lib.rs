@@ -6,6 +6,8 @@ pub mod caller;
 pub mod catalog;
 pub mod code;
 pub mod config;
+pub mod document;
+pub mod duration;
 pub mod exposed;
 pub mod intent;
 pub mod ledger;

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::schema::Checked;
 use crate::tool::{Class, Hints, ToolName};
 
-pub use lock::{Approval, Lock, ServerRules, Status, ToolRules, blocked, lock};
+pub use lock::{Approval, Lock, ServerRules, Status, blocked, lock};
 
 /// What is asked for.
 pub struct Call<'a> {

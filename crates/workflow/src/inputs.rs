@@ -5,10 +5,10 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::fault::Place;
 use super::plan::words;
 use super::{Fault, Workflow};
 use domain::code::Code;
+use domain::document::{self, Location, Mark};
 use domain::near;
 
 words! {
@@ -28,7 +28,7 @@ pub struct Input {
     pub default: Option<Value>,
     pub description: Option<String>,
     pub validation: Validation,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -93,13 +93,14 @@ impl Workflow {
 
 impl Input {
     fn fault(&self, message: impl Into<String>) -> Fault {
-        let place = Place { path: format!("inputs.{}", self.name), ..self.place.clone() };
-        place.fault(Code::WorkflowBadInput, message)
+        let path = format!("inputs.{}", self.name);
+        let location = Location { path, mark: self.location.mark };
+        Fault::new(&location, Code::WorkflowBadInput, message)
     }
 
     /// A text as the input's type.
     pub(super) fn value(&self, text: &str) -> Result<Value, String> {
-        let found = super::read::shown(text);
+        let found = document::shown(text);
         match self.kind {
             InputType::String => Ok(Value::from(text)),
             InputType::Integer => match text.trim().parse::<i64>() {
@@ -147,12 +148,13 @@ fn unknown(name: &str, inputs: &[Input]) -> Fault {
         (false, false) => format!("no such input{near}"),
         (true, false) => format!("no such input; there are {}", known.join(", ")),
     };
-    Place { path, line: 0, column: 0 }.fault(Code::WorkflowBadInput, message)
+    let location = Location { path, mark: Mark::default() };
+    Fault::new(&location, Code::WorkflowBadInput, message)
 }
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => super::read::shown(text),
+        Value::String(text) => document::shown(text),
         other => other.to_string(),
     }
 }

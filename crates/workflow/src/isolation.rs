@@ -1,8 +1,7 @@
 //! Whether an agent can be left with no tools but ours, and what in a step would undo that.
 
 use super::fault::Report;
-use super::plan::{Agent, Demand, Provider};
-use super::read::AgentPlaces;
+use super::plan::{Agent, AgentPlaces, Demand, Provider};
 use super::{Known, Template};
 use domain::code::Code;
 

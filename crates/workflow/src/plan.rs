@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::fault::Place;
 use super::{Condition, Input, Retry, Template};
+use domain::document::Location;
 
 /// A setting that is one word out of a few: the enum, and the words the file uses for it.
 macro_rules! words {
@@ -101,7 +101,7 @@ pub struct State {
     pub on_failure: Option<OnFailure>,
     /// The first that holds is taken, before the two above.
     pub transitions: Vec<Transition>,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 #[derive(Clone, Debug)]
@@ -122,7 +122,16 @@ pub struct Agent {
     pub isolation: Demand,
     pub proxy: Proxy,
     /// Of the block that holds its keys.
-    pub(super) place: Place,
+    pub(super) location: Location,
+}
+
+/// Where the parts of an agent stand that are looked at together.
+#[derive(Default)]
+pub(super) struct AgentPlaces {
+    pub(super) provider: Location,
+    pub(super) isolation: Location,
+    pub(super) args: Vec<Location>,
+    pub(super) env: Vec<Location>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -156,9 +165,9 @@ pub struct Proxy {
     pub intercept_builtins: bool,
     pub plugin_tools: Vec<PluginTools>,
     pub mcp_servers: Vec<String>,
-    pub(super) place: Place,
+    pub(super) location: Location,
     /// Of each in `mcp_servers`.
-    pub(super) server_places: Vec<Place>,
+    pub(super) server_locations: Vec<Location>,
 }
 
 impl Default for Proxy {
@@ -168,8 +177,8 @@ impl Default for Proxy {
             intercept_builtins: true,
             plugin_tools: Vec::new(),
             mcp_servers: Vec::new(),
-            place: Place::default(),
-            server_places: Vec::new(),
+            location: Location::default(),
+            server_locations: Vec::new(),
         }
     }
 }
@@ -185,9 +194,10 @@ impl Proxy {
 pub struct PluginTools {
     pub plugin: String,
     pub expose: Vec<String>,
-    pub(super) plugin_place: Place,
+    /// Of the plugin's name.
+    pub(super) location: Location,
     /// Of each operation in `expose`.
-    pub(super) places: Vec<Place>,
+    pub(super) locations: Vec<Location>,
 }
 
 #[derive(Clone, Debug)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::choice::choice;
 use super::template::Template;
-use crate::policy::ToolRules;
+use super::tool_rules::ToolRules;
 
 /// One entry of `mcpServers`. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]
