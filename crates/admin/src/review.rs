@@ -3,7 +3,7 @@
 
 use domain::Catalog;
 use domain::trust::{
-    Change, Fingerprint, ItemKind, KnownNames, Line, Mark, difference, visible, warnings,
+    Change, Fingerprint, ItemKind, KnownNames, Line, LineChange, difference, visible, warnings,
 };
 use serde_json::{Value, json};
 use store::state::{Definition, Item};
@@ -65,10 +65,10 @@ impl<'a> Review<'a> {
 
 fn line(line: &Line) -> Value {
     match line.mark {
-        Mark::Same | Mark::Removed | Mark::Added => {
+        LineChange::Same | LineChange::Removed | LineChange::Added => {
             json!({"mark": line.mark.as_str(), "text": line.text})
         }
-        Mark::Skipped(lines) => {
+        LineChange::Skipped(lines) => {
             json!({"mark": line.mark.as_str(), "text": line.text, "lines": lines})
         }
     }

@@ -2,7 +2,6 @@
 //! place. It opens nothing and knows no environment: `${env:NAME}` stays a [`Template`] until the
 //! edge that uses the value expands it.
 
-mod choice;
 mod defaults;
 mod fault;
 mod found;
@@ -33,7 +32,7 @@ pub use section::{
     Redact, Store, Telemetry, Workspace,
 };
 pub use server::{AutoApprove, OAuth, Origin, Server, Sharing, Start, Transport};
-pub use template::{Malformed, MissingVariable, Template};
+pub use template::{MissingVariable, Template, TemplateFault};
 pub use tool_rules::ToolRules;
 pub use top::{Config, Parsed};
 pub use trusted::lay_over;

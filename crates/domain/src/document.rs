@@ -8,9 +8,9 @@ mod shortlist;
 mod tree;
 pub mod yaml;
 
-pub use node::{Entry, Mismatch, Node, Syntax};
+pub use node::{Member, Mismatch, Node, Syntax};
 pub use shortlist::Shortlist;
-pub use tree::{Content, Key, Scalar, ScalarKind, Tree};
+pub use tree::{Content, MemberKey, Scalar, ScalarKind, Tree};
 
 /// Longer texts are cut where a message or path shows them.
 const SHOWN_CHARS_MAX: usize = 80;

@@ -4,8 +4,8 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 
 use super::fault::Report;
-use super::mention::{Mentioner, Mentions, Target};
-use super::plan::{Kind, OnFailure, State, Workflow};
+use super::mention::{Goto, Mentioner, Mentions};
+use super::plan::{OnFailure, State, StateKind, Workflow};
 use super::reference::Names;
 use super::source::Source;
 use domain::code::Code;
@@ -22,7 +22,7 @@ pub(super) fn references(
     source: &Source<'_>,
     report: &mut Report,
 ) {
-    for Target { state, location } in &mentions.targets {
+    for Goto { state, location } in &mentions.gotos {
         if report.is_full() {
             return;
         }
@@ -74,7 +74,7 @@ impl<'w> Plan<'w> {
     /// Parallel states: no rings, nothing twice at once, nothing that cannot be a branch.
     fn branches(&self, report: &mut Report) {
         for state in &self.workflow.states {
-            let Kind::Parallel(parallel) = &state.kind else { continue };
+            let StateKind::Parallel(parallel) = &state.kind else { continue };
             for name in &parallel.branches {
                 let is_terminal = self.state(name).is_some_and(is_terminal);
                 if is_terminal {
@@ -95,7 +95,7 @@ impl<'w> Plan<'w> {
         depth: usize,
         seen: &mut HashSet<&'w str>,
     ) -> Result<(), String> {
-        let Kind::Parallel(parallel) = &state.kind else { return Ok(()) };
+        let StateKind::Parallel(parallel) = &state.kind else { return Ok(()) };
         if depth > PARALLEL_DEPTH_MAX {
             return Err(format!("parallel states nested deeper than {PARALLEL_DEPTH_MAX}"));
         }
@@ -178,7 +178,7 @@ impl<'w> Plan<'w> {
     fn mark(&self, state: &'w State, beside: &mut BTreeSet<&'w str>) {
         let mut ahead = vec![state];
         while let Some(state) = ahead.pop() {
-            let Kind::Parallel(parallel) = &state.kind else { continue };
+            let StateKind::Parallel(parallel) = &state.kind else { continue };
             for name in &parallel.branches {
                 if beside.insert(name) {
                     ahead.extend(self.state(name));
@@ -190,7 +190,7 @@ impl<'w> Plan<'w> {
     fn branch_names(&self) -> HashSet<&'w str> {
         let mut names = HashSet::new();
         for state in &self.workflow.states {
-            if let Kind::Parallel(parallel) = &state.kind {
+            if let StateKind::Parallel(parallel) = &state.kind {
                 names.extend(parallel.branches.iter().map(String::as_str));
             }
         }
@@ -224,5 +224,5 @@ fn next(state: &State) -> Vec<&str> {
 }
 
 fn is_terminal(state: &State) -> bool {
-    matches!(state.kind, Kind::Terminal(_))
+    matches!(state.kind, StateKind::Terminal(_))
 }

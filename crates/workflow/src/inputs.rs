@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::plan::words;
-use super::{Fault, Workflow};
+use super::Fault;
+use domain::choice;
 use domain::code::Code;
 use domain::document::{self, Location, Mark};
 use domain::near;
 
-words! {
+choice! {
     InputType {
         String = "string",
         Integer = "integer",
@@ -46,24 +46,16 @@ pub struct Validation {
 pub struct Inputs(BTreeMap<String, Value>);
 
 impl Inputs {
-    /// `None` for one that is not there: not required, not given, no default.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-}
-
-impl Workflow {
     /// The values of a run, or all that is wrong with what was given.
-    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+    pub(super) fn check(
+        declared: &[Input],
+        given: &[(String, String)],
+    ) -> Result<Inputs, Vec<Fault>> {
         let mut faults = Vec::new();
         let mut values = BTreeMap::new();
         for (name, text) in given {
-            let Some(input) = self.inputs.iter().find(|input| input.name == *name) else {
-                faults.push(unknown(name, &self.inputs));
+            let Some(input) = declared.iter().find(|input| input.name == *name) else {
+                faults.push(unknown(name, declared));
                 continue;
             };
             match input.value(text).and_then(|value| input.checked(value)) {
@@ -76,7 +68,7 @@ impl Workflow {
             }
         }
         let is_given = |input: &Input| given.iter().any(|(name, _)| *name == input.name);
-        for input in self.inputs.iter().filter(|input| !is_given(input)) {
+        for input in declared.iter().filter(|input| !is_given(input)) {
             match &input.default {
                 Some(value) => {
                     values.insert(input.name.clone(), value.clone());
@@ -88,6 +80,15 @@ impl Workflow {
             }
         }
         if faults.is_empty() { Ok(Inputs(values)) } else { Err(faults) }
+    }
+
+    /// `None` for one that is not there: not required, not given, no default.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
     }
 }
 

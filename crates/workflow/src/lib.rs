@@ -10,6 +10,7 @@ mod isolation;
 mod known;
 mod machine;
 mod mention;
+mod outcome;
 mod plan;
 mod read;
 mod reference;
@@ -28,13 +29,14 @@ pub use fault::Fault;
 pub use inputs::{Input, InputType, Inputs, Validation};
 pub use isolation::coexistence;
 pub use known::{Isolation, Known, Plugin};
-pub use machine::{Action, Ending, Event, Finish, Machine, Outcome, Status};
+pub use machine::{Action, Ending, Event, Finish, Machine};
+pub use outcome::{Outcome, Status};
 pub use plan::{
-    Agent, Demand, Kind, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider,
-    Proxy, State, Strategy, Terminal, TerminalStatus, Transition, Workflow,
+    Agent, Demand, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider, Proxy,
+    State, StateKind, Strategy, Terminal, TerminalStatus, Transition, Workflow,
 };
 pub use read::{Reading, read};
-pub use resolve::{ApiKey, Resolved, ResolvedAgent, ResolvedOptions};
+pub use resolve::{ApiKey, ResolvedAgent, ResolvedOptions, ResolvedStep};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
 pub use table::{BUILTINS, ToolEntry, ToolSource, not_approved, table, tool_name};

@@ -9,19 +9,19 @@ use domain::document::{Location, Mark};
 
 #[derive(Default)]
 pub(super) struct Mentions {
-    pub(super) references: Vec<Mention>,
-    pub(super) targets: Vec<Target>,
+    pub(super) references: Vec<ReferenceMention>,
+    pub(super) gotos: Vec<Goto>,
 }
 
 /// A state that another goes to.
-pub(super) struct Target {
+pub(super) struct Goto {
     pub(super) state: String,
     pub(super) location: Location,
 }
 
 /// A reference in a text. Its exact place is looked for only where there is something to say about
 /// it: that takes a walk along its line, and there may be many on one.
-pub(super) struct Mention {
+pub(super) struct ReferenceMention {
     pub(super) reference: Reference,
     pub(super) by: Mentioner,
     pub(super) path: String,
@@ -40,7 +40,7 @@ pub(super) enum Mentioner {
     WholeCondition,
 }
 
-impl Mention {
+impl ReferenceMention {
     pub(super) fn location(&self, source: &Source<'_>) -> Location {
         let mark = source.inside(self.start, &self.text, self.at);
         Location { path: self.path.clone(), mark }

@@ -4,36 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{Condition, Input, Retry, Template};
+use super::{Condition, Fault, Input, Inputs, Retry, Template};
+use domain::choice;
 use domain::document::Location;
 
-/// A setting that is one word out of a few: the enum, and the words the file uses for it.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident {
-        $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)?
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$variant_doc])* $variant),+ }
-
-        impl $name {
-            pub const NAMES: &[&str] = &[$($word),+];
-
-            /// The word for it in the file.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            pub fn named(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-pub(super) use words;
-
-words! {
+choice! {
     /// Who runs the prompt. In a file `openai-compatible` is the same as `openai_compatible`.
     Provider {
         Claude = "claude",
@@ -44,7 +19,7 @@ words! {
     }
 }
 
-words! {
+choice! {
     /// When a parallel state has succeeded.
     Strategy {
         /// All did; the first failure cancels the rest.
@@ -56,14 +31,14 @@ words! {
     }
 }
 
-words! {
+choice! {
     TerminalStatus {
         Success = "success",
         Failure = "failure",
     }
 }
 
-words! {
+choice! {
     /// What a step asks of the isolation of its agent.
     Demand {
         Preferred = "preferred",
@@ -89,7 +64,7 @@ pub struct Workflow {
 pub struct State {
     pub name: String,
     pub description: Option<String>,
-    pub kind: Kind,
+    pub kind: StateKind,
     /// Where it runs; the driver's own directory where it is not said.
     pub dir: Option<Template>,
     /// For one attempt.
@@ -105,7 +80,7 @@ pub struct State {
 }
 
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum StateKind {
     Command(Template),
     Agent(Box<Agent>),
     Operation(Operation),
@@ -240,13 +215,18 @@ pub struct Transition {
 }
 
 impl Workflow {
+    /// The values of a run, or all that is wrong with what was given.
+    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+        Inputs::check(&self.inputs, given)
+    }
+
     pub fn state(&self, name: &str) -> Option<&State> {
         self.states.iter().find(|state| state.name == name)
     }
 
     /// How many states are gone through with this one: itself, and its branches with theirs.
     pub(super) fn weight(&self, state: &State) -> u32 {
-        let Kind::Parallel(parallel) = &state.kind else { return 1 };
+        let StateKind::Parallel(parallel) = &state.kind else { return 1 };
         let branches = parallel.branches.iter().filter_map(|name| self.state(name));
         branches.fold(1, |sum: u32, branch| sum.saturating_add(self.weight(branch)))
     }
@@ -256,19 +236,22 @@ impl State {
     /// The word of the file for what it is; both spellings of an agent are `agent`.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
-            Kind::Command(_) => "step",
-            Kind::Agent(_) => "agent",
-            Kind::Operation(_) => "operation",
-            Kind::Parallel(_) => "parallel",
-            Kind::Terminal(_) => "terminal",
+            StateKind::Command(_) => "step",
+            StateKind::Agent(_) => "agent",
+            StateKind::Operation(_) => "operation",
+            StateKind::Parallel(_) => "parallel",
+            StateKind::Terminal(_) => "terminal",
         }
     }
 
     /// The agent in it, if it is a step with one.
     pub fn agent(&self) -> Option<&Agent> {
         match &self.kind {
-            Kind::Agent(agent) => Some(agent),
-            Kind::Command(_) | Kind::Operation(_) | Kind::Parallel(_) | Kind::Terminal(_) => None,
+            StateKind::Agent(agent) => Some(agent),
+            StateKind::Command(_)
+            | StateKind::Operation(_)
+            | StateKind::Parallel(_)
+            | StateKind::Terminal(_) => None,
         }
     }
 }

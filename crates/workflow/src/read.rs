@@ -14,8 +14,8 @@ use serde_json::{Value, json};
 
 use self::reader::Reader;
 use super::fault::{Fault, Remarks, Report};
-use super::mention::{Mention, Mentions};
-use super::plan::{Kind, State, Workflow};
+use super::mention::{Mentions, ReferenceMention};
+use super::plan::{State, StateKind, Workflow};
 use super::reference::{Names, Reference};
 use super::source::{Source, SyntaxFault};
 use super::{Known, check};
@@ -96,7 +96,7 @@ impl<'a> Reader<'a> {
         let Some(states_node) = self.required(&members, "states") else { return (name, None) };
         let Some(states) = self.states(states_node) else { return (name, None) };
         let declared: BTreeSet<&str> = states.declared.iter().map(String::as_str).collect();
-        let is_terminal = |state: &&State| matches!(state.kind, Kind::Terminal(_));
+        let is_terminal = |state: &&State| matches!(state.kind, StateKind::Terminal(_));
         let terminals = states.read.iter().filter(is_terminal).map(|state| state.name.as_str());
         let terminals: BTreeSet<&str> = terminals.collect();
         let names = Names { inputs: &inputs, states: &declared, terminals: &terminals };
@@ -144,7 +144,7 @@ struct States {
     is_complete: bool,
 }
 
-fn env_names(mentions: &[Mention]) -> Vec<String> {
+fn env_names(mentions: &[ReferenceMention]) -> Vec<String> {
     let names: BTreeSet<&String> = mentions
         .iter()
         .filter_map(|mention| match &mention.reference {

@@ -6,7 +6,7 @@
 //! `sh -c`, arithmetic), and those where such a reference means something else (quotes, comments,
 //! here-documents). A workflow with a template there is refused.
 
-use super::template::{Malformed, Part, Template, bounded};
+use super::template::{Part, Template, TextFault, bounded};
 use super::values::Values;
 
 /// POSIX: nothing is special between single quotes but the quote itself.
@@ -69,7 +69,7 @@ impl Script {
 }
 
 /// The templates of a command that stand where their values would not be safe.
-pub(super) fn faults(command: &Template) -> Vec<Malformed> {
+pub(super) fn faults(command: &Template) -> Vec<TextFault> {
     let mut scan = Scan::default();
     let mut faults = Vec::new();
     for part in command.parts() {
@@ -77,7 +77,7 @@ pub(super) fn faults(command: &Template) -> Vec<Malformed> {
             Part::Text(text) => scan.text(text),
             Part::Value { at, .. } => {
                 if let Some(message) = scan.objection() {
-                    faults.push(Malformed { at: *at, message: message.to_owned() });
+                    faults.push(TextFault { at: *at, message: message.to_owned() });
                 }
                 scan.value();
             }

@@ -114,7 +114,7 @@ impl<'t> Source<'t> {
             FlawKind::MergeKey => {
                 fault(mark, "merge keys (<<) are not known here: write the keys out")
             }
-            FlawKind::KeyIsNoScalar => {
+            FlawKind::KeyIsNoScalar { .. } => {
                 let outer = Mark { column: mark.column.saturating_sub(1).max(1), ..mark };
                 if self.is_bare_template(outer) {
                     fault(outer, BARE_TEMPLATE)

@@ -26,7 +26,7 @@ pub(super) enum Part {
 
 /// What is wrong in a text, at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed {
+pub(super) struct TextFault {
     pub(super) at: usize,
     pub(super) message: String,
 }
@@ -37,7 +37,7 @@ impl Template {
         &self.text
     }
 
-    pub(super) fn parse(text: &str) -> Result<Template, Vec<Malformed>> {
+    pub(super) fn parse(text: &str) -> Result<Template, Vec<TextFault>> {
         let (mut parts, mut faults) = (Vec::new(), Vec::new());
         let mut at = 0;
         while let Some(offset) = text[at..].find("{{") {
@@ -47,13 +47,13 @@ impl Template {
             }
             let Some(length) = text[open..].find("}}") else {
                 let message = "'{{' without '}}'".to_owned();
-                faults.push(Malformed { at: open, message });
+                faults.push(TextFault { at: open, message });
                 at = text.len();
                 break;
             };
             match reference(&text[open + 2..open + length]) {
                 Ok(reference) => parts.push(Part::Value { reference, at: open }),
-                Err(message) => faults.push(Malformed { at: open, message }),
+                Err(message) => faults.push(TextFault { at: open, message }),
             }
             at = open + length + 2;
         }

@@ -6,7 +6,7 @@ use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
-use crate::document::{Content, Key, Mark, Scalar, ScalarKind, Tree};
+use crate::document::{Content, Mark, MemberKey, Scalar, ScalarKind, Tree};
 
 /// A config of a thousand servers takes well under one; more is some other file.
 const SIZE_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -80,7 +80,7 @@ fn located(value: &Value<'_>, lines: &mut Lines<'_>) -> Tree {
         Value::Object(object) => {
             let members = object.properties.iter().map(|property| {
                 let name = property.name.as_str().to_owned();
-                let key = Key { name, mark: lines.mark(property.name.start()) };
+                let key = MemberKey { name, mark: lines.mark(property.name.start()) };
                 (key, Rc::new(located(&property.value, lines)))
             });
             Content::Map(members.collect())

@@ -17,7 +17,7 @@ pub struct Node<'a> {
 }
 
 /// One member of a mapping; `key` is the location of its name.
-pub struct Entry<'a> {
+pub struct Member<'a> {
     pub name: &'a str,
     pub key: Location,
     pub node: Node<'a>,
@@ -161,7 +161,7 @@ impl<'a> Node<'a> {
     }
 
     /// The members of a mapping, in the order of the text.
-    pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = Entry<'a>> + use<'a>, Mismatch> {
+    pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = Member<'a>> + use<'a>, Mismatch> {
         let Content::Map(entries) = &self.tree.content else {
             return Err(self.mismatch(self.syntax.map()));
         };
@@ -170,7 +170,7 @@ impl<'a> Node<'a> {
             let path = member(&path, &key.name);
             let location = Location { path: path.clone(), mark: tree.start };
             let node = Node { location, tree, syntax };
-            Entry { name: &key.name, key: Location { path, mark: key.mark }, node }
+            Member { name: &key.name, key: Location { path, mark: key.mark }, node }
         }))
     }
 }

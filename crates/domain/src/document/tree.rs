@@ -20,11 +20,11 @@ pub enum Content {
     Scalar(Scalar),
     List(Vec<Rc<Tree>>),
     /// In the order of the text.
-    Map(Vec<(Key, Rc<Tree>)>),
+    Map(Vec<(MemberKey, Rc<Tree>)>),
 }
 
 #[derive(Debug)]
-pub struct Key {
+pub struct MemberKey {
     pub name: String,
     pub mark: Mark,
 }

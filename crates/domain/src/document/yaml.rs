@@ -11,7 +11,7 @@ use saphyr_parser::{Event, Marker, Parser, ScalarStyle, ScanError, Span, Tag};
 use serde_json::Number;
 
 use super::Mark;
-use super::tree::{Content, Key, Scalar, ScalarKind, Tree};
+use super::tree::{Content, MemberKey, Scalar, ScalarKind, Tree};
 
 /// How much of YAML a text may use, and how large a tree it may become.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ pub enum Features {
 pub struct Yaml {
     pub root: Rc<Tree>,
     /// Keys that came twice: the first of them counts.
-    pub repeated: Vec<Key>,
+    pub repeated: Vec<MemberKey>,
 }
 
 /// Why a text is no tree.
@@ -58,7 +58,10 @@ pub enum FlawKind {
     ForeignTag,
     /// `<<`, where aliases could make one expect that it is known.
     MergeKey,
-    KeyIsNoScalar,
+    /// A key that is a list or a mapping, up to this mark.
+    KeyIsNoScalar {
+        end: Mark,
+    },
     RepeatedKey(String),
     TooDeep,
     TooManyValues,
@@ -92,7 +95,7 @@ struct Builder {
     anchors: HashMap<usize, Branch>,
     root: Option<Rc<Tree>>,
     documents: usize,
-    repeated: Vec<Key>,
+    repeated: Vec<MemberKey>,
 }
 
 /// A finished value and its size.
@@ -117,7 +120,7 @@ struct Open {
 
 enum Items {
     List(Vec<Rc<Tree>>),
-    Map { entries: Vec<(Key, Rc<Tree>)>, names: HashSet<String>, key: Option<Key> },
+    Map { entries: Vec<(MemberKey, Rc<Tree>)>, names: HashSet<String>, key: Option<MemberKey> },
 }
 
 impl Builder {
@@ -210,14 +213,14 @@ impl Builder {
                 None => {
                     let name = match tree.scalar() {
                         Some(scalar) => scalar.text.clone(),
-                        None => return flaw(mark, FlawKind::KeyIsNoScalar),
+                        None => return flaw(mark, FlawKind::KeyIsNoScalar { end: tree.end }),
                     };
                     match self.rules.features {
                         Features::All if is_merge_key => return flaw(mark, FlawKind::MergeKey),
                         Features::Plain if names.contains(&name) => {
                             return flaw(mark, FlawKind::RepeatedKey(name));
                         }
-                        Features::All | Features::Plain => *key = Some(Key { name, mark }),
+                        Features::All | Features::Plain => *key = Some(MemberKey { name, mark }),
                     }
                 }
             },

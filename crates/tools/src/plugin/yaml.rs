@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use domain::document::yaml::{self, Features, Flaw, FlawKind, Rules};
-use domain::document::{Content, Key, Tree};
+use domain::document::{Content, MemberKey, Tree};
 
 use super::limits;
 
@@ -24,7 +24,11 @@ fn explained(Flaw { mark, kind }: Flaw) -> String {
         FlawKind::SecondDocument => "a second document",
         FlawKind::Alias | FlawKind::AliasInItself => "anchors are not known here",
         FlawKind::ForeignTag => "tags of its own are not known here",
-        FlawKind::MergeKey | FlawKind::KeyIsNoScalar => "a key must be a word",
+        // Known for one only at its end.
+        FlawKind::KeyIsNoScalar { end } => {
+            return format!("line {}: a key must be a word", end.line);
+        }
+        FlawKind::MergeKey => "a key must be a word",
         FlawKind::RepeatedKey(name) => &format!("'{name}' comes twice"),
         FlawKind::TooDeep | FlawKind::TooManyValues => "too many values, or too deep",
     };
@@ -32,7 +36,7 @@ fn explained(Flaw { mark, kind }: Flaw) -> String {
 }
 
 /// The entries of a mapping; an empty value is an empty mapping.
-pub(super) fn entries(tree: &Tree) -> Option<&[(Key, Rc<Tree>)]> {
+pub(super) fn entries(tree: &Tree) -> Option<&[(MemberKey, Rc<Tree>)]> {
     match &tree.content {
         Content::Map(entries) => Some(entries),
         Content::Scalar(_) if tree.is_null() => Some(&[]),

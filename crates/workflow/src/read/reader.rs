@@ -6,10 +6,10 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use super::super::fault::Report;
-use super::super::mention::{Mention, Mentioner, Mentions, Target};
+use super::super::mention::{Goto, Mentioner, Mentions, ReferenceMention};
 use super::super::reference::{Reference, is_name};
 use super::super::source::{BARE_TEMPLATE, Source};
-use super::super::template::Malformed;
+use super::super::template::TextFault;
 use super::super::{Condition, Known, Template, shell};
 use super::mapping::Mapping;
 use domain::code::Code;
@@ -186,7 +186,7 @@ impl<'a> Reader<'a> {
     pub(super) fn goto(&mut self, node: &Node<'a>) -> Option<String> {
         let state = self.text(node)?.to_owned();
         let location = node.location.clone();
-        self.mentions.targets.push(Target { state: state.clone(), location });
+        self.mentions.gotos.push(Goto { state: state.clone(), location });
         Some(state)
     }
 
@@ -246,7 +246,7 @@ impl<'a> Reader<'a> {
         by: Mentioner,
     ) {
         let text: Rc<str> = text.into();
-        self.mentions.references.extend(references.map(|(reference, at)| Mention {
+        self.mentions.references.extend(references.map(|(reference, at)| ReferenceMention {
             reference: reference.clone(),
             by,
             path: node.location.path.clone(),
@@ -256,7 +256,7 @@ impl<'a> Reader<'a> {
         }));
     }
 
-    fn malformed(&mut self, node: &Node<'a>, text: &str, faults: Vec<Malformed>, code: Code) {
+    fn malformed(&mut self, node: &Node<'a>, text: &str, faults: Vec<TextFault>, code: Code) {
         for fault in faults {
             let mut location = node.location.clone();
             if !self.report.is_full() {

@@ -6,14 +6,15 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::plan::{
-    Kind, OnFailure, Operation, Parallel, State, Strategy, Terminal, TerminalStatus, Transition,
+    OnFailure, Operation, Parallel, State, StateKind, Strategy, Terminal, TerminalStatus,
+    Transition,
 };
 use super::super::{Backoff, EXIT_FAILURE, Retry, Template, table};
 use super::STATES_MAX;
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
-use domain::document::{Content, Entry, Node};
+use domain::document::{Content, Member, Node};
 
 const TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 60 * 60);
@@ -85,7 +86,7 @@ impl Shape {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn state(&mut self, entry: &Entry<'a>) -> Option<State> {
+    pub(super) fn state(&mut self, entry: &Member<'a>) -> Option<State> {
         let members = self.any_mapping(&entry.node)?;
         let shape = self.shape(&members)?;
         self.state_keys(&members, shape);
@@ -156,25 +157,27 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn kind(&mut self, members: &Mapping<'a>, shape: Shape) -> Option<Kind> {
+    fn kind(&mut self, members: &Mapping<'a>, shape: Shape) -> Option<StateKind> {
         match shape {
             Shape::Command => {
                 let node = self.required(members, "command")?;
                 if node.is_text() && self.text(node)?.trim().is_empty() {
                     self.report.error(&node.location, Code::WorkflowBadValue, "an empty command");
                 }
-                self.command(node).map(Kind::Command)
+                self.command(node).map(StateKind::Command)
             }
             Shape::AgentBlock => {
                 let block = self.required(members, "agent")?.clone();
                 let keys = ["provider", "prompt", "system_prompt", "options"];
                 let block = self.mapping(&block, &keys)?;
-                self.agent(&block, members).map(|agent| Kind::Agent(Box::new(agent)))
+                self.agent(&block, members).map(|agent| StateKind::Agent(Box::new(agent)))
             }
-            Shape::Agent => self.agent(members, members).map(|agent| Kind::Agent(Box::new(agent))),
-            Shape::Operation => self.operation(members).map(Kind::Operation),
-            Shape::Parallel => self.parallel(members).map(Kind::Parallel),
-            Shape::Terminal => self.terminal(members).map(Kind::Terminal),
+            Shape::Agent => {
+                self.agent(members, members).map(|agent| StateKind::Agent(Box::new(agent)))
+            }
+            Shape::Operation => self.operation(members).map(StateKind::Operation),
+            Shape::Parallel => self.parallel(members).map(StateKind::Parallel),
+            Shape::Terminal => self.terminal(members).map(StateKind::Terminal),
         }
     }
 

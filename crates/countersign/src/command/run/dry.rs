@@ -10,7 +10,7 @@ use runner::openai::Settings;
 use runner::step;
 use serde_json::{Value, json};
 use tools::builtin::Workspace;
-use workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
+use workflow::{self, BUILTINS, Inputs, Machine, Proxy, ResolvedAgent, ResolvedStep};
 use workflow::{State, Workflow};
 
 use super::machine;
@@ -59,15 +59,15 @@ async fn step_of(machine: &Machine, state: &State, private: &Path) -> Value {
     let mut told = json!({"state": state.name, "type": state.type_name()});
     match machine.resolve(&state.name) {
         Err(fault) => told["unknown"] = json!(fault.to_string()),
-        Ok(Resolved::Command { command, dir }) => {
+        Ok(ResolvedStep::Command { command, dir }) => {
             told["argv"] = json!(["sh", "-c", command]);
             told["dir"] = json!(dir);
         }
-        Ok(Resolved::Operation { plugin, operation, inputs, .. }) => {
+        Ok(ResolvedStep::Operation { plugin, operation, inputs, .. }) => {
             told["operation"] = json!(format!("{plugin}.{operation}"));
             told["inputs"] = json!(inputs);
         }
-        Ok(Resolved::Agent(agent)) => {
+        Ok(ResolvedStep::Agent(agent)) => {
             told["provider"] = json!(agent.provider.name());
             let proxy = state.agent().map(|agent| agent.proxy.clone()).unwrap_or_default();
             if agent.provider == workflow::Provider::OpenAiCompatible {

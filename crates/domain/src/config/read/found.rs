@@ -9,7 +9,7 @@ use super::super::{
 use super::report::Report;
 use super::table::Section;
 use super::{profile, section, server, top};
-use crate::document::{Content, Entry, Location, Node, Syntax};
+use crate::document::{Content, Location, Member, Node, Syntax};
 
 const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
                          `countersign config trust` to put it into effect";
@@ -31,7 +31,7 @@ const REDACT_KEY_CHARS_MAX: usize = 100;
 const TOOL_NAMES_MAX: usize = 1_000;
 
 /// What such a file has to say.
-pub(in crate::config) struct Found {
+pub(in crate::config) struct FolderConfig {
     /// Those that the person's own configuration does not have.
     pub(in crate::config) servers: Vec<Server>,
     /// Lists for those that it has.
@@ -41,10 +41,10 @@ pub(in crate::config) struct Found {
     pub(in crate::config) notes: Vec<Note>,
 }
 
-pub(in crate::config) fn found(text: &str, own: &Config) -> Result<Found, Faults> {
+pub(in crate::config) fn found(text: &str, own: &Config) -> Result<FolderConfig, Faults> {
     let mut report = Report::default();
     let redact = Redact { keys: Vec::new(), patterns: Vec::new() };
-    let mut found = Found {
+    let mut found = FolderConfig {
         servers: Vec::new(),
         narrowed: Vec::new(),
         profiles: Vec::new(),
@@ -110,11 +110,11 @@ fn named<'a>(node: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
 }
 
 /// The members of an object; none of what is no object.
-fn members<'a>(node: &Node<'a>) -> impl Iterator<Item = Entry<'a>> + use<'a> {
+fn members<'a>(node: &Node<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
     node.entries().into_iter().flatten()
 }
 
-fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
+fn read(found: &mut FolderConfig, root: &Node<'_>, own: &Config, report: &mut Report) {
     let Some(top) = Section::open(root, &keys::TOP, report) else { return };
     // Read for its faults; of it only the redaction is kept.
     let mut checked = Config::default();
@@ -132,7 +132,7 @@ fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
     found.profiles.iter_mut().for_each(|profile| profile.origin = Origin::Found);
 }
 
-fn servers(found: &mut Found, top: &Section<'_>, own: &Config, report: &mut Report) {
+fn servers(found: &mut FolderConfig, top: &Section<'_>, own: &Config, report: &mut Report) {
     let Some(entry) = top.get("mcpServers") else { return };
     server::each(&entry.node, report, &mut |name, members, report| {
         check_lists(members, report);

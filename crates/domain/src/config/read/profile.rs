@@ -8,7 +8,7 @@ use super::scalar::did_you_mean;
 use super::section::check_name;
 use super::server::RESERVED_NAME;
 use super::table::{Section, entries};
-use crate::document::{Entry, Node, shown};
+use crate::document::{Member, Node, shown};
 use crate::tool::ToolName;
 
 /// The names that a profile can mean: servers, plugins and the built-in tools.
@@ -23,7 +23,7 @@ pub(super) fn all(top: &Section<'_>, known: &BTreeSet<&str>, report: &mut Report
     entries.iter().filter_map(|entry| profile(entry, known, report)).collect()
 }
 
-fn profile(entry: &Entry<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
+fn profile(entry: &Member<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
     check_name(entry, report);
     let members = Section::open(&entry.node, &keys::PROFILE, report)?;
     if members.get("servers").is_none() {

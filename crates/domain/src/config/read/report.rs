@@ -3,7 +3,7 @@
 use std::ops::Range;
 
 use super::super::{Fault, Faults, Note};
-use crate::document::{Entry, Location, Mark, Mismatch, Shortlist};
+use crate::document::{Location, Mark, Member, Mismatch, Shortlist};
 
 #[derive(Default)]
 pub(super) struct Report {
@@ -48,7 +48,7 @@ impl Report {
 
     /// Notes that a member has no effect, and drops every later note on it. Its faults still
     /// count.
-    pub(super) fn ignore(&mut self, entry: &Entry<'_>, message: impl Into<String>) {
+    pub(super) fn ignore(&mut self, entry: &Member<'_>, message: impl Into<String>) {
         self.note(&entry.key, message);
         self.ignored.push(entry.key.mark..entry.node.tree.end);
     }

@@ -11,7 +11,7 @@ use super::super::{
 use super::report::Report;
 use super::table::{Section, entries, set};
 use super::{scalar, transport};
-use crate::document::{Content, Entry, Node, ScalarKind};
+use crate::document::{Content, Member, Node, ScalarKind};
 use crate::ledger::redaction::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
@@ -21,7 +21,7 @@ pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin
     Some(entries.iter().filter_map(|entry| plugin(entry, report)).collect())
 }
 
-fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
+fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<Plugin> {
     check_name(entry, report);
     let members = Section::open(&entry.node, &keys::PLUGIN, report)?;
     Some(Plugin {
@@ -32,7 +32,7 @@ fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
     })
 }
 
-pub(super) fn check_name(entry: &Entry<'_>, report: &mut Report) {
+pub(super) fn check_name(entry: &Member<'_>, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(entry.name) {
         report.fault(&entry.key, fault);
     }

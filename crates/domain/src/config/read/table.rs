@@ -7,13 +7,13 @@ use std::time::Duration;
 use super::super::keys::{Kind, NOT_YET_NOTE, Table};
 use super::report::Report;
 use super::scalar;
-use crate::document::{Entry, Location, Node};
+use crate::document::{Location, Member, Node};
 
 /// An object of the file with the members that its table knows.
 pub(super) struct Section<'a> {
     pub(super) location: Location,
     table: &'static Table,
-    entries: Vec<Entry<'a>>,
+    entries: Vec<Member<'a>>,
 }
 
 impl<'a> Section<'a> {
@@ -27,7 +27,7 @@ impl<'a> Section<'a> {
         Some(Self { location: node.location.clone(), table, entries })
     }
 
-    pub(super) fn get(&self, name: &str) -> Option<&Entry<'a>> {
+    pub(super) fn get(&self, name: &str) -> Option<&Member<'a>> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
@@ -87,9 +87,9 @@ impl<'a> Section<'a> {
 }
 
 /// The members of an object, each name once.
-pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Entry<'a>>> {
+pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Member<'a>>> {
     let mut seen = HashSet::new();
-    let mut entries: Vec<Entry<'a>> = report.take(node.entries())?.collect();
+    let mut entries: Vec<Member<'a>> = report.take(node.entries())?.collect();
     entries.retain(|entry| {
         let is_first = seen.insert(entry.name);
         if !is_first {
@@ -101,7 +101,7 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<En
 }
 
 /// Whether the table has the key; notes those that are unknown, foreign or not yet in effect.
-fn known(entry: &Entry<'_>, table: &'static Table, report: &mut Report) -> bool {
+fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
     if let Some(fate) = table.foreign(entry.name) {
         report.note(&entry.key, fate);
         return true;

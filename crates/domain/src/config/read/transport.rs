@@ -10,7 +10,7 @@ use super::super::{Template, Transport};
 use super::report::Report;
 use super::scalar;
 use super::table::{Section, entries};
-use crate::document::{Entry, Node};
+use crate::document::{Member, Node};
 
 /// Variables that make a program load code; sometimes wanted, never by accident.
 const RISKY_VARIABLES: &[&str] = &[
@@ -94,7 +94,7 @@ fn word(node: &Node<'_>, report: &mut Report) -> Option<Wire> {
 }
 
 fn stdio(
-    entry: &Entry<'_>,
+    entry: &Member<'_>,
     members: &Section<'_>,
     stated: Option<Wire>,
     report: &mut Report,
@@ -112,7 +112,7 @@ fn stdio(
 }
 
 fn remote(
-    entry: &Entry<'_>,
+    entry: &Member<'_>,
     members: &Section<'_>,
     stated: Option<Wire>,
     listen: SocketAddr,
@@ -146,7 +146,7 @@ fn note_idle(members: &Section<'_>, names: &[&str], with: &str, report: &mut Rep
     }
 }
 
-fn check_command(entry: &Entry<'_>, command: &str, args: &[Template], report: &mut Report) {
+fn check_command(entry: &Member<'_>, command: &str, args: &[Template], report: &mut Report) {
     let location = &entry.node.location;
     if command.trim().is_empty() {
         report.fault(location, "the command must not be empty");
@@ -170,7 +170,7 @@ fn is_countersign(command: &str, args: &[Template]) -> bool {
     program == "countersign" && matches!(verb, Some("mcp" | "serve"))
 }
 
-fn check_url(entry: &Entry<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
+fn check_url(entry: &Member<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
     if url.starts_with_variable() {
         return;
     }
