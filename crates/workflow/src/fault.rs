@@ -75,7 +75,7 @@ impl Report {
         !self.errors.list.is_empty()
     }
 
-    /// Whether further errors are only counted: costly words about them can be left out.
+    /// True once further errors are only counted, so that costly words about them can be left out.
     pub(super) fn is_full(&self) -> bool {
         self.errors.is_full()
     }

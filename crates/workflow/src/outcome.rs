@@ -1,4 +1,4 @@
-//! How a step ended, bounded.
+//! The end of a step, bounded.
 
 use serde_json::Value;
 
@@ -16,14 +16,14 @@ choice! {
     }
 }
 
-/// How a step ended.
+/// The end of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     pub status: Status,
     pub output: String,
     pub stderr: String,
     pub exit_code: Option<i32>,
-    /// What `JSON.f` looks into; the output itself where it is JSON and this is `None`.
+    /// The value that `JSON.f` looks into; the output itself where it is JSON and this is `None`.
     pub json: Option<Value>,
     pub tokens: Option<u64>,
 }

@@ -100,7 +100,7 @@ pub struct Agent {
     pub(super) location: Location,
 }
 
-/// Where the parts of an agent stand that are looked at together.
+/// The locations of the parts of an agent that are checked together.
 #[derive(Default)]
 pub(super) struct AgentPlaces {
     pub(super) provider: Location,

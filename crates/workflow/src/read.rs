@@ -25,7 +25,7 @@ use domain::document::{Location, Node, Syntax};
 /// A plan of more is made by a program, which can make several.
 const STATES_MAX: usize = 1_000;
 
-/// What a reading came to.
+/// The result of a reading.
 #[derive(Debug)]
 pub struct Reading {
     /// Only where there are no errors.

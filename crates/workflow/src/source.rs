@@ -54,7 +54,7 @@ impl<'t> Source<'t> {
         Ok((yaml.root, repeated.collect()))
     }
 
-    /// Where a byte of a scalar's text stands, as nearly as the style of the scalar lets us know.
+    /// The mark of a byte of a scalar's text, as nearly as the style of the scalar lets us know.
     pub(super) fn inside(&self, start: Mark, text: &str, at: usize) -> Mark {
         let before = &text[..at];
         let line = self.line(start.line);
@@ -84,7 +84,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// Whether a template stands here that YAML took for a mapping, for want of quotes.
+    /// True where a template stands that YAML took for a mapping, for want of quotes.
     pub(super) fn is_bare_template(&self, mark: Mark) -> bool {
         let line = self.line(mark.line);
         let mut rest = line.chars().skip(mark.column as usize - 1);

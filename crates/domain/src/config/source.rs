@@ -169,7 +169,7 @@ fn comment_end(bytes: &[u8], open: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// Where a text of one line is unreadable, counted from 0, and why.
+    /// The column, from 0, at which a text of one line is unreadable, and the reason.
     fn unreadable(text: &str) -> Option<(usize, String)> {
         let error = tree(text).err()?;
         Some((error.mark.column as usize - 1, error.message))

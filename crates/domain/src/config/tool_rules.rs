@@ -1,8 +1,8 @@
-//! Which tools of a server the configuration allows.
+//! The tools of a server that the configuration allows.
 
 use std::collections::BTreeSet;
 
-/// What the configuration allows of a server's tools.
+/// The tools of a server that the configuration allows.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolRules {
     #[default]
@@ -20,7 +20,7 @@ impl ToolRules {
         }
     }
 
-    /// What both let through; no third kind is needed for it.
+    /// The tools that both let through; no third kind is needed for them.
     #[must_use]
     pub fn narrowed(self, other: ToolRules) -> ToolRules {
         match (self, other) {

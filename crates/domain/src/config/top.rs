@@ -14,9 +14,9 @@ use super::server::Server;
 #[derive(Clone, PartialEq)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// What the file names; `None` leaves it to [`Config::hosts`].
+    /// As the file names them; `None` leaves it to [`Config::hosts`].
     pub allowed_hosts: Option<Vec<String>>,
-    /// What the file names; `None` leaves it to [`Config::origins`].
+    /// As the file names them; `None` leaves it to [`Config::origins`].
     pub allowed_origins: Option<Vec<String>>,
     /// In the order of the file.
     pub servers: Vec<Server>,
@@ -43,7 +43,8 @@ pub struct Config {
 #[derive(Debug)]
 pub struct Parsed {
     pub config: Config,
-    /// What was ignored, understood by another name, or is risky; in the order of the text.
+    /// On keys that were ignored, understood by another name, or are risky; in the order of the
+    /// text.
     pub notes: Vec<Note>,
 }
 
@@ -56,7 +57,7 @@ impl Config {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// Whether the built-in tools are all there is, which is when they are on by default.
+    /// True where the built-in tools are all there is, which is when they are on by default.
     pub(super) fn is_bare(&self) -> bool {
         self.servers.is_empty() && self.plugins.is_empty()
     }

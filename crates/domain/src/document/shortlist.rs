@@ -17,7 +17,7 @@ impl<T> Default for Shortlist<T> {
 }
 
 impl<T> Shortlist<T> {
-    /// Whether further findings are only counted: costly words about them can be left out.
+    /// True once further findings are only counted: costly words about them can be left out.
     pub fn is_full(&self) -> bool {
         self.list.len() >= FINDINGS_MAX
     }

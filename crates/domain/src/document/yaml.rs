@@ -13,7 +13,7 @@ use serde_json::Number;
 use super::Mark;
 use super::tree::{Content, MemberKey, Scalar, ScalarKind, Tree};
 
-/// How much of YAML a text may use, and how large a tree it may become.
+/// The YAML that a text may use, and the size that its tree may have.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub features: Features,
@@ -229,7 +229,7 @@ impl Builder {
     }
 }
 
-/// Whether the tag says that a scalar is text; only YAML's own tags are known.
+/// Reports whether the tag makes a scalar a text; only YAML's own tags are known.
 fn is_text(tag: Option<&Tag>, mark: Mark) -> Result<bool, Flaw> {
     match tag {
         None => Ok(false),
@@ -238,7 +238,7 @@ fn is_text(tag: Option<&Tag>, mark: Mark) -> Result<bool, Flaw> {
     }
 }
 
-/// What YAML's core schema makes of a word without quotes.
+/// The kind of a word without quotes, by YAML's core schema.
 fn plain(text: &str) -> ScalarKind {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => ScalarKind::Null,

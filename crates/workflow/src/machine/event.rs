@@ -26,7 +26,7 @@ pub enum Action {
     Finish(Finish),
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
     pub ending: Ending,
@@ -34,12 +34,12 @@ pub struct Finish {
     pub state: String,
     pub message: Option<String>,
     pub exit_status: u8,
-    /// Where the workflow itself was at fault.
+    /// Set where the workflow itself was at fault.
     pub code: Option<Code>,
 }
 
 choice! {
-    /// How a run as a whole ended.
+    /// The result of a run as a whole.
     Ending {
         Success = "success",
         Failure = "failure",

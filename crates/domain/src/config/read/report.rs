@@ -29,12 +29,12 @@ impl Report {
         }
     }
 
-    /// Whether further faults are only counted.
+    /// True once further faults are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.faults.is_full()
     }
 
-    /// Whether a note at this location would be kept.
+    /// Reports whether a note at this location would be kept.
     pub(super) fn keeps_note(&self, location: &Location) -> bool {
         let is_ignored = self.ignored.iter().any(|part| part.contains(&location.mark));
         !is_ignored && !self.notes.is_full()

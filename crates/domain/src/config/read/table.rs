@@ -100,7 +100,7 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
     Some(entries)
 }
 
-/// Whether the table has the key; notes those that are unknown, foreign or not yet in effect.
+/// Reports whether the table has the key; notes keys that are foreign or not yet in effect.
 fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
     if let Some(fate) = table.foreign(entry.name) {
         report.note(&entry.key, fate);

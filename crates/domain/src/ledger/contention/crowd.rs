@@ -6,7 +6,7 @@ use super::touch::{Doing, Touch};
 
 /// The agents of the present resource, by places that are given anew for every resource.
 pub(super) struct Crowd<R> {
-    /// Who is at which place.
+    /// The agent at each place.
     agents: Vec<u32>,
     pub(super) members: Vec<CrowdMember<R>>,
     /// Places, the latest agent last.
