@@ -56,7 +56,7 @@ fn window(given: Option<&str>) -> Result<Duration, Refused> {
     let Some(given) = given else {
         return Ok(WINDOW);
     };
-    match domain::config::duration(given) {
+    match domain::duration::parse(given) {
         Some(window) if !window.is_zero() => Ok(window),
         _ => {
             let message =

@@ -6,7 +6,7 @@ use axum::extract::{Request, State};
 use axum::http::StatusCode;
 use domain::caller::Scope;
 use domain::caller::scope::Words;
-use domain::{Code, Refusal, config};
+use domain::{Code, Refusal, duration};
 use gateway::operator::TokenRequest;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn wanted(mut body: Members) -> Result<TokenRequest, Refusal> {
 }
 
 fn lifetime(text: &str) -> Result<SignedDuration, Refusal> {
-    let duration = config::duration(text).filter(|duration| !duration.is_zero());
+    let duration = duration::parse(text).filter(|duration| !duration.is_zero());
     let lifetime = duration.and_then(|duration| SignedDuration::try_from(duration).ok());
     lifetime.ok_or_else(|| {
         let message =

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::config::{self, Config, Faults, Overlaid};
+use domain::config::{self, Config, Faults, Parsed};
 use store::state::State;
 
 pub(crate) mod found;
@@ -127,7 +127,7 @@ impl Own {
         } else {
             config::overlay(self.config.clone(), &found.text)
         };
-        let Overlaid { mut config, notes: more } = match laid {
+        let Parsed { mut config, notes: more } = match laid {
             Ok(laid) => laid,
             Err(faults) => {
                 return self.without_folder(faults.to_string(), &first(&faults), trusted);

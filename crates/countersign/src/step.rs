@@ -9,9 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use domain::config::Config;
+use domain::config::{Config, ToolRules};
 use domain::exposed::Names;
-use domain::policy::{Lock, ToolRules};
+use domain::policy::Lock;
 use domain::tool::ToolName;
 use domain::upstream::State;
 use domain::{Caller, Code, Refusal};

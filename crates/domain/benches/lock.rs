@@ -5,7 +5,8 @@ use std::collections::BTreeSet;
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use domain::policy::{Approval, ServerRules, ToolRules, lock};
+use domain::config::ToolRules;
+use domain::policy::{Approval, ServerRules, lock};
 
 const NAMES: usize = 100;
 

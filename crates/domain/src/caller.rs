@@ -4,14 +4,15 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use crate::config::Origin;
-use crate::tool::Class;
 
 mod profile;
+mod rights;
 pub mod scope;
 #[cfg(test)]
 mod tests;
 
 pub use profile::{Profile, Tools};
+pub use rights::{Operations, Surface, Surfaces, Unannotated};
 pub use scope::Scope;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,34 +42,6 @@ pub enum Servers {
     Only(BTreeSet<String>),
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Operations {
-    pub read: bool,
-    pub write: bool,
-    pub destructive: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unannotated {
-    Allow,
-    Deny,
-}
-
-/// A door that a token must be good for. Others are not for tokens at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surface {
-    /// The gate's own tools, with a declared intent.
-    Discovery,
-    /// The servers' own tools, without one.
-    Passthrough,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Surfaces {
-    pub discovery: bool,
-    pub passthrough: bool,
-}
-
 /// What a caller is held to beside its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileRule {
@@ -83,57 +56,6 @@ impl Servers {
         match self {
             Servers::All => Servers::Only(names.clone()),
             Servers::Only(own) => Servers::Only(own.intersection(names).cloned().collect()),
-        }
-    }
-}
-
-impl Operations {
-    pub const ALL: Operations = Operations { read: true, write: true, destructive: true };
-    pub const NONE: Operations = Operations { read: false, write: false, destructive: false };
-
-    pub fn allow(self, class: Class) -> bool {
-        match class {
-            Class::Read => self.read,
-            Class::Write => self.write,
-            Class::Destructive => self.destructive,
-        }
-    }
-
-    pub fn is_read_only(self) -> bool {
-        self.read && !self.write && !self.destructive
-    }
-}
-
-impl Unannotated {
-    pub const ALL: [Unannotated; 2] = [Unannotated::Allow, Unannotated::Deny];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Unannotated::Allow => "allow",
-            Unannotated::Deny => "deny",
-        }
-    }
-}
-
-impl Surface {
-    pub const ALL: [Surface; 2] = [Surface::Discovery, Surface::Passthrough];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Surface::Discovery => "discovery",
-            Surface::Passthrough => "passthrough",
-        }
-    }
-}
-
-impl Surfaces {
-    pub const ALL: Surfaces = Surfaces { discovery: true, passthrough: true };
-    pub const DISCOVERY: Surfaces = Surfaces { discovery: true, passthrough: false };
-
-    pub fn include(self, surface: Surface) -> bool {
-        match surface {
-            Surface::Discovery => self.discovery,
-            Surface::Passthrough => self.passthrough,
         }
     }
 }

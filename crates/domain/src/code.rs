@@ -5,7 +5,7 @@ use std::fmt;
 
 /// Whose move it is after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum Culprit {
     /// The caller must send something else.
     Caller,
     /// A person must change a permission, a setting or a file.
@@ -16,13 +16,13 @@ pub enum Fault {
     Gate,
 }
 
-impl Fault {
+impl Culprit {
     pub fn as_str(self) -> &'static str {
         match self {
-            Fault::Caller => "caller",
-            Fault::Operator => "operator",
-            Fault::Upstream => "upstream",
-            Fault::Gate => "gate",
+            Culprit::Caller => "caller",
+            Culprit::Operator => "operator",
+            Culprit::Upstream => "upstream",
+            Culprit::Gate => "gate",
         }
     }
 }
@@ -39,8 +39,8 @@ macro_rules! codes {
                 match self { $(Code::$variant => $text),* }
             }
 
-            pub fn fault(self) -> Fault {
-                match self { $(Code::$variant => Fault::$fault),* }
+            pub fn fault(self) -> Culprit {
+                match self { $(Code::$variant => Culprit::$fault),* }
             }
 
             /// Whether the same call may succeed later without a change.

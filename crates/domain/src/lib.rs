@@ -4,8 +4,11 @@
 
 pub mod caller;
 pub mod catalog;
+mod choice;
 pub mod code;
 pub mod config;
+pub mod document;
+pub mod duration;
 pub mod exposed;
 pub mod intent;
 pub mod ledger;

@@ -12,7 +12,7 @@ use crate::refusal::Refusal;
 use crate::schema::Checked;
 use crate::tool::{Class, Hints, ToolName};
 
-pub use lock::{Approval, Lock, ServerRules, Status, ToolRules, blocked, lock};
+pub use lock::{Approval, Lock, ServerRules, Status, blocked, lock};
 
 /// What is asked for.
 pub struct Call<'a> {
@@ -31,11 +31,11 @@ pub enum Declared<'a> {
 /// What is known about what is asked for.
 pub struct Facts<'a> {
     pub caller: &'a Caller,
-    pub found: Found<'a>,
+    pub found: Lookup<'a>,
     pub strictness: Strictness,
 }
 
-pub enum Found<'a> {
+pub enum Lookup<'a> {
     /// Not there, or not there for this caller: the two must look alike.
     Nothing {
         near: Vec<String>,
@@ -70,11 +70,11 @@ pub struct Allowed {
     pub intent: Option<Intent>,
     pub effective: Class,
     pub unverified: bool,
-    pub warnings: Vec<Warning>,
+    pub warnings: Vec<Notice>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Warning {
+pub struct Notice {
     pub text: String,
     pub audience: Audience,
 }
@@ -113,7 +113,7 @@ struct Cleared<'a> {
     intent: Option<Intent>,
     hints: Hints,
     arguments: &'a Checked,
-    warnings: Vec<Warning>,
+    warnings: Vec<Notice>,
 }
 
 fn check_before_arguments<'a>(
@@ -122,13 +122,13 @@ fn check_before_arguments<'a>(
 ) -> Result<Cleared<'a>, Refusal> {
     // First of all: who may not come through this door learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
-    if let Found::Nothing { near } = &facts.found {
+    if let Lookup::Nothing { near } = &facts.found {
         return Err(not_found(call.tool, near));
     }
     let intent = check_keys(call)?;
     let (hints, arguments) = match &facts.found {
-        Found::Nothing { near } => return Err(not_found(call.tool, near)),
-        Found::Server { lock, unavailable } => {
+        Lookup::Nothing { near } => return Err(not_found(call.tool, near)),
+        Lookup::Server { lock, unavailable } => {
             check_lock(call.tool, *lock)?;
             return Err(match unavailable {
                 Some(reason) => unavailable_server(&call.tool.server, reason),
@@ -136,7 +136,7 @@ fn check_before_arguments<'a>(
             });
         }
         // The lock comes before all that the tool says of itself.
-        Found::Tool { hints, lock, arguments } => {
+        Lookup::Tool { hints, lock, arguments } => {
             check_lock(call.tool, *lock)?;
             (*hints, arguments)
         }
@@ -174,15 +174,15 @@ fn check_hints(
     call: &Call<'_>,
     strictness: Strictness,
     hints: Hints,
-    warnings: &mut Vec<Warning>,
+    warnings: &mut Vec<Notice>,
 ) -> Result<(), Refusal> {
     let Declared::Variant(variant, _) = call.declared else { return Ok(()) };
     match (intent::check_hints(variant, call.tool, hints), strictness) {
         (Ok(warning), _) => {
-            warnings.extend(warning.map(|text| Warning { text, audience: Audience::Record }));
+            warnings.extend(warning.map(|text| Notice { text, audience: Audience::Record }));
         }
         (Err(refusal), Strictness::Warn) => {
-            warnings.push(Warning { text: refusal.message, audience: Audience::Caller });
+            warnings.push(Notice { text: refusal.message, audience: Audience::Caller });
         }
         (Err(refusal), Strictness::Refuse) => return Err(refusal),
     }
@@ -196,11 +196,11 @@ fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
     }
 }
 
-fn check_arguments(arguments: &Checked, warnings: &mut Vec<Warning>) -> Result<(), Refusal> {
+fn check_arguments(arguments: &Checked, warnings: &mut Vec<Notice>) -> Result<(), Refusal> {
     match arguments {
         Checked::Fits => Ok(()),
         Checked::Unknown(text) => {
-            warnings.push(Warning { text: text.clone(), audience: Audience::Record });
+            warnings.push(Notice { text: text.clone(), audience: Audience::Record });
             Ok(())
         }
         Checked::Faulty(refusal) => Err(refusal.clone()),
@@ -271,7 +271,7 @@ mod tests {
             Some(variant) => Declared::Variant(variant, &declaration),
             None => Declared::Nothing,
         };
-        let found = Found::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
         decide(&Call { tool: &tool, surface: None, declared }, &facts)
     }
@@ -332,7 +332,7 @@ mod tests {
             let declared = Declared::Variant(variant, &declaration);
             let call = Call { tool: &tool, surface: None, declared };
             let arguments = Checked::Faulty(Refusal::invalid_arguments("bad"));
-            let found = Found::Tool { hints: DESTRUCTIVE, lock, arguments };
+            let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             (word(decide(&call, &facts)), depends_on_arguments(&call, &facts))
         };
@@ -356,7 +356,7 @@ mod tests {
         let declared = Declared::Variant(Class::Read, &declaration);
         let call = Call { tool: &tool, surface: None, declared };
         let found =
-            Found::Tool { hints: DESTRUCTIVE, lock: Lock::Callable, arguments: Checked::Fits };
+            Lookup::Tool { hints: DESTRUCTIVE, lock: Lock::Callable, arguments: Checked::Fits };
         let admin = Caller::admin();
         let facts = Facts { caller: &admin, found, strictness: Strictness::Warn };
         let Verdict::Allow(allowed) = decide(&call, &facts) else { panic!("refused") };
@@ -378,11 +378,11 @@ mod tests {
             }
         };
         let locked = Lock::Locked(Status::ServerDisabled);
-        let blocked = refused(Found::Server { lock: locked, unavailable: Some("gone") });
+        let blocked = refused(Lookup::Server { lock: locked, unavailable: Some("gone") });
         assert_eq!(blocked.details["status"], "server_disabled");
-        let silent = refused(Found::Server { lock: Lock::Callable, unavailable: Some("gone") });
+        let silent = refused(Lookup::Server { lock: Lock::Callable, unavailable: Some("gone") });
         assert_eq!(silent.code, Code::UpstreamUnavailable);
-        let near = refused(Found::Nothing { near: vec!["s:tt".to_owned()] });
+        let near = refused(Lookup::Nothing { near: vec!["s:tt".to_owned()] });
         assert!(near.message.contains("did you mean 's:tt'?"), "{}", near.message);
     }
 }

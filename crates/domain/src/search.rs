@@ -18,13 +18,14 @@ mod words;
 pub use index::Index;
 pub use segment::{Document, Segment};
 
+use index::ToolSlot;
 use plan::Plan;
 use query::Query;
 use tally::Candidate;
 
 /// A tool that was found, by the places given to [`Index::build`] and [`Segment::build`].
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Hit {
+pub struct Match {
     pub segment: u32,
     pub tool: u32,
     /// 0 to 1: the share of what a tool could reach that matches every word of the query at its
@@ -36,13 +37,13 @@ impl Index {
     /// The best `limit` tools for `query`, best first; equals in the order of the catalog.
     ///
     /// A tool for which `keep(segment, tool)` is false takes no place in the ranking.
-    pub fn search(&self, query: &str, limit: usize, keep: impl Fn(u32, u32) -> bool) -> Vec<Hit> {
+    pub fn search(&self, query: &str, limit: usize, keep: impl Fn(u32, u32) -> bool) -> Vec<Match> {
         if limit == 0 || self.is_empty() {
             return Vec::new();
         }
         let plan = Plan::new(self, &Query::parse(query));
         let keep = |tool| {
-            let (segment, tool) = self.place(tool);
+            let ToolSlot { segment, tool } = self.slot(tool);
             keep(segment, tool)
         };
         let mut candidates = tally::best(self, &plan, limit, keep);
@@ -53,9 +54,9 @@ impl Index {
         candidates.iter().map(|candidate| self.hit(candidate, &plan)).collect()
     }
 
-    fn hit(&self, candidate: &Candidate, plan: &Plan) -> Hit {
-        let (segment, tool) = self.place(candidate.tool);
-        Hit { segment, tool, score: (candidate.score / plan.attainable).clamp(0.0, 1.0) }
+    fn hit(&self, candidate: &Candidate, plan: &Plan) -> Match {
+        let ToolSlot { segment, tool } = self.slot(candidate.tool);
+        Match { segment, tool, score: (candidate.score / plan.attainable).clamp(0.0, 1.0) }
     }
 }
 

@@ -9,7 +9,7 @@ mod tokens;
 mod visible;
 mod warning;
 
-pub use difference::{Line, Mark, difference};
+pub use difference::{Line, LineChange, difference};
 pub use fingerprint::Fingerprint;
 pub use identity::identity;
 pub use review::{Accepted, Approved, Change, ItemKind, Standing, stand};

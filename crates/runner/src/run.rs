@@ -159,13 +159,13 @@ impl Run {
 }
 
 fn kind(state: &workflow::State) -> &'static str {
-    use workflow::Kind;
+    use workflow::StateKind;
     match state.kind {
-        Kind::Command(_) => "command",
-        Kind::Agent(_) => "agent",
-        Kind::Operation(_) => "operation",
-        Kind::Parallel(_) => "parallel",
-        Kind::Terminal(_) => "terminal",
+        StateKind::Command(_) => "command",
+        StateKind::Agent(_) => "agent",
+        StateKind::Operation(_) => "operation",
+        StateKind::Parallel(_) => "parallel",
+        StateKind::Terminal(_) => "terminal",
     }
 }
 

@@ -3,43 +3,50 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
-use super::fault::{Place, Report};
-use super::plan::{Kind, OnFailure, State, Workflow};
-use super::read::{Reader, User};
+use super::fault::Report;
+use super::mention::{Goto, Mentioner, Mentions};
+use super::plan::{OnFailure, State, StateKind, Workflow};
 use super::reference::Names;
+use super::source::Source;
 use domain::code::Code;
+use domain::document::Location;
 use domain::near;
 
 /// Parallel states inside of each other; who follows them recurses.
 const PARALLEL_DEPTH_MAX: usize = 16;
 
 /// Whatever one place names that another should have.
-pub(super) fn references(reader: &mut Reader<'_>, names: &Names<'_>) {
-    for (name, place) in std::mem::take(&mut reader.targets) {
-        if reader.report.is_full() {
+pub(super) fn references(
+    mentions: &Mentions,
+    names: &Names<'_>,
+    source: &Source<'_>,
+    report: &mut Report,
+) {
+    for Goto { state, location } in &mentions.gotos {
+        if report.is_full() {
             return;
         }
-        if !names.states.contains(name.as_str()) {
-            let near = near::hint(&near::names(&name, names.states.iter().copied(), 1));
-            let message = format!("no state '{name}'{near}");
-            reader.report.error(&place, Code::WorkflowUnknownState, message);
+        if !names.states.contains(state.as_str()) {
+            let near = near::hint(&near::names(state, names.states.iter().copied(), 1));
+            let message = format!("no state '{state}'{near}");
+            report.error(location, Code::WorkflowUnknownState, message);
         }
     }
-    for one in &reader.uses {
-        if reader.report.is_full() {
+    for mention in &mentions.references {
+        if report.is_full() {
             return;
         }
         let never_boolean = "this is never true or false: compare it with something";
-        let (code, message) = match one.by {
-            User::Template => (Code::WorkflowBadTemplate, one.reference.fault(names)),
-            User::Condition => (Code::WorkflowBadExpression, one.reference.fault(names)),
-            User::Alone => {
-                let is_wrong = !one.reference.may_be_boolean(names.inputs);
+        let (code, message) = match mention.by {
+            Mentioner::Template => (Code::WorkflowBadTemplate, mention.reference.fault(names)),
+            Mentioner::Condition => (Code::WorkflowBadExpression, mention.reference.fault(names)),
+            Mentioner::WholeCondition => {
+                let is_wrong = !mention.reference.may_be_boolean(names.inputs);
                 (Code::WorkflowBadExpression, is_wrong.then(|| never_boolean.to_owned()))
             }
         };
         if let Some(message) = message {
-            reader.report.error(&one.place(reader.source), code, message);
+            report.error(&mention.location(source), code, message);
         }
     }
 }
@@ -67,16 +74,16 @@ impl<'w> Plan<'w> {
     /// Parallel states: no rings, nothing twice at once, nothing that cannot be a branch.
     fn branches(&self, report: &mut Report) {
         for state in &self.workflow.states {
-            let Kind::Parallel(parallel) = &state.kind else { continue };
+            let StateKind::Parallel(parallel) = &state.kind else { continue };
             for name in &parallel.branches {
                 let is_terminal = self.state(name).is_some_and(is_terminal);
                 if is_terminal {
                     let message = format!("'{name}' is a terminal state, which ends a run");
-                    report.error(&state.place, Code::WorkflowBadParallel, message);
+                    report.error(&state.location, Code::WorkflowBadParallel, message);
                 }
             }
             if let Err(message) = self.unfold(state, 1, &mut HashSet::from([state.name.as_str()])) {
-                report.error(&state.place, Code::WorkflowBadParallel, message);
+                report.error(&state.location, Code::WorkflowBadParallel, message);
             }
         }
     }
@@ -88,7 +95,7 @@ impl<'w> Plan<'w> {
         depth: usize,
         seen: &mut HashSet<&'w str>,
     ) -> Result<(), String> {
-        let Kind::Parallel(parallel) = &state.kind else { return Ok(()) };
+        let StateKind::Parallel(parallel) = &state.kind else { return Ok(()) };
         if depth > PARALLEL_DEPTH_MAX {
             return Err(format!("parallel states nested deeper than {PARALLEL_DEPTH_MAX}"));
         }
@@ -114,7 +121,7 @@ impl<'w> Plan<'w> {
                 || state.transitions.iter().any(|transition| transition.when.is_none());
             if !leads_on && (is_goal || !is_branch) {
                 let message = "'on_success' is missing: where does it lead?";
-                report.error(&state.place, Code::WorkflowMissingKey, message);
+                report.error(&state.location, Code::WorkflowMissingKey, message);
             }
             let says_where = state.on_success.is_some()
                 || state.on_failure.is_some()
@@ -122,7 +129,7 @@ impl<'w> Plan<'w> {
             if says_where && is_branch && !is_goal {
                 let message = "no effect: a branch of a parallel state leads back to it, not to \
                                its own on_success, on_failure or transitions";
-                report.warn(&state.place, Code::WorkflowNoEffect, message);
+                report.warn(&state.location, Code::WorkflowNoEffect, message);
             }
         }
     }
@@ -131,9 +138,9 @@ impl<'w> Plan<'w> {
         let idle = |state: &&State| state.continue_on_error && state.on_failure.is_some();
         for state in self.workflow.states.iter().filter(idle) {
             let message = "no effect: continue_on_error takes a failure to on_success";
-            let path = format!("{}.on_failure", state.place.path);
-            let place = Place { path, ..state.place.clone() };
-            report.warn(&place, Code::WorkflowNoEffect, message);
+            let path = format!("{}.on_failure", state.location.path);
+            let location = Location { path, mark: state.location.mark };
+            report.warn(&location, Code::WorkflowNoEffect, message);
         }
     }
 
@@ -142,13 +149,13 @@ impl<'w> Plan<'w> {
         let ends = |name: &&str| self.state(name).is_some_and(is_terminal);
         if !reached.iter().any(ends) {
             let message = "no way leads from 'initial' to a terminal state";
-            let place = Place { path: "states".to_owned(), ..self.initial_place() };
-            report.error(&place, Code::WorkflowNoTerminal, message);
+            let location = Location { path: "states".to_owned(), ..self.initial_location() };
+            report.error(&location, Code::WorkflowNoTerminal, message);
         }
         for state in &self.workflow.states {
             if !reached.contains(state.name.as_str()) {
                 let message = "no way leads here from 'initial'";
-                report.warn(&state.place, Code::WorkflowUnreachable, message);
+                report.warn(&state.location, Code::WorkflowUnreachable, message);
             }
         }
     }
@@ -171,7 +178,7 @@ impl<'w> Plan<'w> {
     fn mark(&self, state: &'w State, beside: &mut BTreeSet<&'w str>) {
         let mut ahead = vec![state];
         while let Some(state) = ahead.pop() {
-            let Kind::Parallel(parallel) = &state.kind else { continue };
+            let StateKind::Parallel(parallel) = &state.kind else { continue };
             for name in &parallel.branches {
                 if beside.insert(name) {
                     ahead.extend(self.state(name));
@@ -183,7 +190,7 @@ impl<'w> Plan<'w> {
     fn branch_names(&self) -> HashSet<&'w str> {
         let mut names = HashSet::new();
         for state in &self.workflow.states {
-            if let Kind::Parallel(parallel) = &state.kind {
+            if let StateKind::Parallel(parallel) = &state.kind {
                 names.extend(parallel.branches.iter().map(String::as_str));
             }
         }
@@ -200,8 +207,8 @@ impl<'w> Plan<'w> {
         self.states.get(name).copied()
     }
 
-    fn initial_place(&self) -> Place {
-        self.state(&self.workflow.initial).map(|state| state.place.clone()).unwrap_or_default()
+    fn initial_location(&self) -> Location {
+        self.state(&self.workflow.initial).map(|state| state.location.clone()).unwrap_or_default()
     }
 }
 
@@ -217,5 +224,5 @@ fn next(state: &State) -> Vec<&str> {
 }
 
 fn is_terminal(state: &State) -> bool {
-    matches!(state.kind, Kind::Terminal(_))
+    matches!(state.kind, StateKind::Terminal(_))
 }

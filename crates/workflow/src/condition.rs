@@ -18,7 +18,7 @@ use std::cmp::Ordering;
 use serde_json::{Number, Value};
 
 use super::reference::Reference;
-use super::template::Malformed;
+use super::template::TextFault;
 use super::values::Values;
 
 /// Brackets and `not`s inside of each other; the reader recurses.
@@ -68,7 +68,7 @@ impl Condition {
         &self.text
     }
 
-    pub(super) fn parse(text: &str) -> Result<Condition, Malformed> {
+    pub(super) fn parse(text: &str) -> Result<Condition, TextFault> {
         if text.len() > SIZE_MAX_BYTES {
             return Err(malformed(0, format!("a condition has at most {SIZE_MAX_BYTES} bytes")));
         }
@@ -259,7 +259,7 @@ enum TokenKind {
     Path(String),
 }
 
-fn tokens(text: &str) -> Result<Vec<Token>, Malformed> {
+fn tokens(text: &str) -> Result<Vec<Token>, TextFault> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while let Some(character) = text[at..].chars().next() {
@@ -356,7 +356,7 @@ impl<'t> Parser<'t> {
         found
     }
 
-    fn any_of(&mut self) -> Result<Expression, Malformed> {
+    fn any_of(&mut self) -> Result<Expression, TextFault> {
         let mut list = vec![self.all_of()?];
         while self.take_if(&TokenKind::Or) {
             list.push(self.all_of()?);
@@ -364,7 +364,7 @@ impl<'t> Parser<'t> {
         Ok(if list.len() == 1 { list.remove(0) } else { Expression::Or(list) })
     }
 
-    fn all_of(&mut self) -> Result<Expression, Malformed> {
+    fn all_of(&mut self) -> Result<Expression, TextFault> {
         let mut list = vec![self.term()?];
         while self.take_if(&TokenKind::And) {
             list.push(self.term()?);
@@ -372,7 +372,7 @@ impl<'t> Parser<'t> {
         Ok(if list.len() == 1 { list.remove(0) } else { Expression::And(list) })
     }
 
-    fn term(&mut self) -> Result<Expression, Malformed> {
+    fn term(&mut self) -> Result<Expression, TextFault> {
         let at = self.peek().map_or(self.end, |token| token.at);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
@@ -390,7 +390,7 @@ impl<'t> Parser<'t> {
         Ok(expression)
     }
 
-    fn negated(&mut self) -> Result<Expression, Malformed> {
+    fn negated(&mut self) -> Result<Expression, TextFault> {
         let at = self.peek().map_or(self.end, |token| token.at);
         let inner = self.term()?;
         match inner {
@@ -412,7 +412,7 @@ impl<'t> Parser<'t> {
         before.is_some_and(|token| token.kind == TokenKind::Close)
     }
 
-    fn bracketed(&mut self) -> Result<Expression, Malformed> {
+    fn bracketed(&mut self) -> Result<Expression, TextFault> {
         let inner = self.any_of()?;
         let at = self.peek().map_or(self.end, |token| token.at);
         if !self.take_if(&TokenKind::Close) {
@@ -425,7 +425,7 @@ impl<'t> Parser<'t> {
         Ok(inner)
     }
 
-    fn comparison(&mut self) -> Result<Expression, Malformed> {
+    fn comparison(&mut self) -> Result<Expression, TextFault> {
         let at = self.peek().map_or(self.end, |token| token.at);
         let left = self.operand()?;
         let Some(operator) = self.operator() else {
@@ -453,7 +453,7 @@ impl<'t> Parser<'t> {
         Operator::named(text)
     }
 
-    fn operand(&mut self) -> Result<Operand, Malformed> {
+    fn operand(&mut self) -> Result<Operand, TextFault> {
         let Some(token) = self.peek() else {
             return Err(malformed(self.end, "a value is missing at the end".to_owned()));
         };
@@ -494,6 +494,6 @@ impl<'t> Parser<'t> {
     }
 }
 
-fn malformed(at: usize, message: String) -> Malformed {
-    Malformed { at, message }
+fn malformed(at: usize, message: String) -> TextFault {
+    TextFault { at, message }
 }

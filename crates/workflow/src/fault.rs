@@ -1,16 +1,12 @@
-//! What is told of a workflow: faults, which refuse it, and warnings, which do not; gathered
-//! in the order of the text and bounded.
+//! Faults of a workflow, which refuse it, and warnings, which do not; gathered in the order of the
+//! text and bounded.
 
 use std::fmt;
 
 use serde::{Serialize, Serializer};
-use serde_json::{Value, json};
 
-use super::Workflow;
 use domain::code::Code;
-
-/// Nobody reads more; a file of 1 MiB could hold half a million.
-const FAULTS_MAX: usize = 1_000;
+use domain::document::{Location, Mark, Mismatch, Shortlist};
 
 /// Something wrong at one place of the text, in the form that `validate` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -25,108 +21,75 @@ pub struct Fault {
     pub column: u32,
 }
 
-/// What a reading came to.
-#[derive(Debug)]
-pub struct Read {
-    /// Only where there are no errors.
-    pub workflow: Option<Workflow>,
-    /// The workflow's name, as far as it could be read.
-    pub name: Option<String>,
-    pub errors: Vec<Fault>,
-    pub warnings: Vec<Fault>,
-}
-
-impl Read {
-    pub fn is_valid(&self) -> bool {
-        self.errors.is_empty()
+impl Fault {
+    pub(super) fn new(location: &Location, code: Code, message: impl Into<String>) -> Fault {
+        let Location { path, mark: Mark { line, column } } = location.clone();
+        Fault { code, message: message.into(), path, line, column }
     }
 
-    /// The answer of `validate`: `{valid, workflow, errors, warnings}`.
-    pub fn json(&self) -> Value {
-        json!({
-            "valid": self.is_valid(),
-            "workflow": self.name,
-            "errors": self.errors,
-            "warnings": self.warnings,
-        })
+    fn mark(&self) -> Mark {
+        Mark { line: self.line, column: self.column }
     }
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.line > 0 {
-            write!(f, "line {}, column {}: ", self.line, self.column)?;
-        }
-        if !self.path.is_empty() {
-            write!(f, "{}: ", self.path)?;
-        }
-        f.write_str(&self.message)
+        let location = Location { path: self.path.clone(), mark: self.mark() };
+        write!(f, "{location}{}", self.message)
     }
 }
 
-/// A line and column of the text, and the path of what stands there.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Place {
-    pub(super) path: String,
-    pub(super) line: u32,
-    pub(super) column: u32,
-}
-
-impl Place {
-    pub(super) fn fault(&self, code: Code, message: impl Into<String>) -> Fault {
-        let Place { path, line, column } = self.clone();
-        Fault { code, message: message.into(), path, line, column }
-    }
+/// All that a reading has to say.
+pub(super) struct Remarks {
+    pub(super) errors: Vec<Fault>,
+    pub(super) warnings: Vec<Fault>,
 }
 
 #[derive(Default)]
 pub(super) struct Report {
-    errors: Vec<Fault>,
-    warnings: Vec<Fault>,
-    errors_left_out: usize,
+    errors: Shortlist<Fault>,
+    warnings: Shortlist<Fault>,
 }
 
 impl Report {
-    pub(super) fn error(&mut self, place: &Place, code: Code, message: impl Into<String>) {
-        self.add(place.fault(code, message));
+    pub(super) fn error(&mut self, location: &Location, code: Code, message: impl Into<String>) {
+        self.errors.push(Fault::new(location, code, message));
     }
 
-    pub(super) fn add(&mut self, fault: Fault) {
-        if self.is_full() {
-            self.errors_left_out += 1;
-        } else {
-            self.errors.push(fault);
-        }
+    pub(super) fn warn(&mut self, location: &Location, code: Code, message: impl Into<String>) {
+        self.warnings.push(Fault::new(location, code, message));
     }
 
-    pub(super) fn warn(&mut self, place: &Place, code: Code, message: impl Into<String>) {
-        if self.warnings.len() < FAULTS_MAX {
-            self.warnings.push(place.fault(code, message));
+    /// The value, or an error where it is of another type.
+    pub(super) fn take<T>(&mut self, value: Result<T, Mismatch>) -> Option<T> {
+        match value {
+            Ok(value) => Some(value),
+            Err(Mismatch { location, message }) => {
+                self.error(&location, Code::WorkflowWrongType, message);
+                None
+            }
         }
     }
 
     pub(super) fn has_errors(&self) -> bool {
-        !self.errors.is_empty()
+        !self.errors.list.is_empty()
     }
 
-    /// Whether further errors are only counted: what is dear to say of them can be left out.
+    /// True once further errors are only counted, so that costly words about them can be left out.
     pub(super) fn is_full(&self) -> bool {
-        self.errors.len() >= FAULTS_MAX
+        self.errors.is_full()
     }
 
-    pub(super) fn finish(mut self) -> (Vec<Fault>, Vec<Fault>) {
-        in_order(&mut self.errors);
-        in_order(&mut self.warnings);
-        if self.errors_left_out > 0 {
-            let message = format!("and {} more errors", self.errors_left_out);
-            self.errors.push(Place::default().fault(Code::WorkflowSyntax, message));
+    pub(super) fn finish(self) -> Remarks {
+        let (mut errors, mut warnings) = (self.errors.list, self.warnings.list);
+        errors.sort_by_key(Fault::mark);
+        warnings.sort_by_key(Fault::mark);
+        if self.errors.left_out > 0 {
+            let message = format!("and {} more errors", self.errors.left_out);
+            errors.push(Fault::new(&Location::default(), Code::WorkflowSyntax, message));
         }
-        (self.errors, self.warnings)
+        Remarks { errors, warnings }
     }
-}
-
-fn in_order(faults: &mut [Fault]) {
-    faults.sort_by_key(|fault| (fault.line, fault.column));
 }
 
 fn code_text<S: Serializer>(code: &Code, serializer: S) -> Result<S::Ok, S::Error> {

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::fault::Place;
-use super::plan::words;
-use super::{Fault, Workflow};
+use super::Fault;
+use domain::choice;
 use domain::code::Code;
+use domain::document::{self, Location, Mark};
 use domain::near;
 
-words! {
+choice! {
     InputType {
         String = "string",
         Integer = "integer",
@@ -28,7 +28,7 @@ pub struct Input {
     pub default: Option<Value>,
     pub description: Option<String>,
     pub validation: Validation,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -46,24 +46,16 @@ pub struct Validation {
 pub struct Inputs(BTreeMap<String, Value>);
 
 impl Inputs {
-    /// `None` for one that is not there: not required, not given, no default.
-    pub fn get(&self, name: &str) -> Option<&Value> {
-        self.0.get(name)
-    }
-
-    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
-        self.0.iter().map(|(name, value)| (name.as_str(), value))
-    }
-}
-
-impl Workflow {
     /// The values of a run, or all that is wrong with what was given.
-    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+    pub(super) fn check(
+        declared: &[Input],
+        given: &[(String, String)],
+    ) -> Result<Inputs, Vec<Fault>> {
         let mut faults = Vec::new();
         let mut values = BTreeMap::new();
         for (name, text) in given {
-            let Some(input) = self.inputs.iter().find(|input| input.name == *name) else {
-                faults.push(unknown(name, &self.inputs));
+            let Some(input) = declared.iter().find(|input| input.name == *name) else {
+                faults.push(unknown(name, declared));
                 continue;
             };
             match input.value(text).and_then(|value| input.checked(value)) {
@@ -76,7 +68,7 @@ impl Workflow {
             }
         }
         let is_given = |input: &Input| given.iter().any(|(name, _)| *name == input.name);
-        for input in self.inputs.iter().filter(|input| !is_given(input)) {
+        for input in declared.iter().filter(|input| !is_given(input)) {
             match &input.default {
                 Some(value) => {
                     values.insert(input.name.clone(), value.clone());
@@ -89,17 +81,27 @@ impl Workflow {
         }
         if faults.is_empty() { Ok(Inputs(values)) } else { Err(faults) }
     }
+
+    /// `None` for one that is not there: not required, not given, no default.
+    pub fn get(&self, name: &str) -> Option<&Value> {
+        self.0.get(name)
+    }
+
+    pub fn iter(&self) -> impl Iterator<Item = (&str, &Value)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), value))
+    }
 }
 
 impl Input {
     fn fault(&self, message: impl Into<String>) -> Fault {
-        let place = Place { path: format!("inputs.{}", self.name), ..self.place.clone() };
-        place.fault(Code::WorkflowBadInput, message)
+        let path = format!("inputs.{}", self.name);
+        let location = Location { path, mark: self.location.mark };
+        Fault::new(&location, Code::WorkflowBadInput, message)
     }
 
     /// A text as the input's type.
     pub(super) fn value(&self, text: &str) -> Result<Value, String> {
-        let found = super::read::shown(text);
+        let found = document::shown(text);
         match self.kind {
             InputType::String => Ok(Value::from(text)),
             InputType::Integer => match text.trim().parse::<i64>() {
@@ -147,12 +149,13 @@ fn unknown(name: &str, inputs: &[Input]) -> Fault {
         (false, false) => format!("no such input{near}"),
         (true, false) => format!("no such input; there are {}", known.join(", ")),
     };
-    Place { path, line: 0, column: 0 }.fault(Code::WorkflowBadInput, message)
+    let location = Location { path, mark: Mark::default() };
+    Fault::new(&location, Code::WorkflowBadInput, message)
 }
 
 fn shown(value: &Value) -> String {
     match value {
-        Value::String(text) => super::read::shown(text),
+        Value::String(text) => document::shown(text),
         other => other.to_string(),
     }
 }

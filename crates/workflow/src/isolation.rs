@@ -5,8 +5,7 @@ mod rules;
 pub use rules::ProgramRules;
 
 use super::fault::Report;
-use super::plan::{Agent, Demand, Provider};
-use super::read::AgentPlaces;
+use super::plan::{Agent, AgentPlaces, Demand, Provider};
 use super::{Known, Template};
 use domain::code::Code;
 

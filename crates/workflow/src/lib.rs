@@ -9,30 +9,34 @@ mod inputs;
 mod isolation;
 mod known;
 mod machine;
+mod mention;
+mod outcome;
 mod plan;
 mod read;
 mod reference;
 mod resolve;
 mod retry;
 mod shell;
+mod source;
 mod table;
 mod template;
 #[cfg(test)]
 mod tests;
-mod tree;
 mod values;
 
 pub use condition::Condition;
-pub use fault::{Fault, Read};
+pub use fault::Fault;
 pub use inputs::{Input, InputType, Inputs, Validation};
 pub use isolation::{ProgramRules, coexistence};
 pub use known::{Isolation, Known, Plugin};
-pub use machine::{Action, Ending, Event, Finish, Machine, Outcome, Status};
+pub use machine::{Action, Ending, Event, Finish, Machine};
+pub use outcome::{Outcome, Status};
 pub use plan::{
-    Agent, Demand, Kind, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider,
-    Proxy, State, Strategy, Terminal, TerminalStatus, Transition, Workflow,
+    Agent, Demand, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider, Proxy,
+    State, StateKind, Strategy, Terminal, TerminalStatus, Transition, Workflow,
 };
-pub use resolve::{ApiKey, Resolved, ResolvedAgent, ResolvedOptions};
+pub use read::{Reading, read};
+pub use resolve::{ApiKey, ResolvedAgent, ResolvedOptions, ResolvedStep};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
 pub use table::{BUILTINS, ToolEntry, ToolSource, not_approved, table, tool_name};
@@ -43,8 +47,3 @@ pub const EXIT_FAILURE: u8 = 3;
 
 /// What a run ends with that was cancelled: as a shell says of a program ended by Ctrl+C.
 pub const EXIT_CANCELLED: u8 = 130;
-
-/// Reads a workflow and checks all of it against what is known outside.
-pub fn read(text: &str, known: &Known) -> Read {
-    read::read(text, known)
-}

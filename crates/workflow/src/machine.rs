@@ -2,108 +2,24 @@
 //! that ended; every [`Action::Start`] is answered by one [`Event::Ended`], also after a cancel, so
 //! that nothing runs beside what comes next.
 
-mod group;
+mod event;
+mod job;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
-use serde_json::Value;
-
-use self::group::{Done, Job};
-use super::plan::{Kind, OnFailure, State, TerminalStatus, words};
+pub use self::event::{Action, Ending, Event, Finish};
+use self::job::{Job, Stage, StateEnd};
+use super::plan::{OnFailure, StateKind, TerminalStatus};
 use super::values::Values;
-use super::{EXIT_CANCELLED, EXIT_FAILURE, Fault, Inputs, Resolved, Template, Workflow, resolve};
+use super::{
+    EXIT_CANCELLED, EXIT_FAILURE, Fault, Inputs, Outcome, ResolvedStep, Template, Workflow, resolve,
+};
 use domain::code::Code;
 
 /// States that a run goes through, branches counted: loops are allowed, and this ends those that
 /// would not end.
 const VISITS_MAX: u32 = 1_000;
-
-/// Of each text of an outcome: what a model or a person can still read.
-const KEPT_MAX_BYTES: usize = 1024 * 1024;
-
-words! {
-    Status {
-        Success = "success",
-        Failure = "failure",
-        TimedOut = "timeout",
-        Cancelled = "cancelled",
-    }
-}
-
-/// How a step ended.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
-    pub status: Status,
-    pub output: String,
-    pub stderr: String,
-    pub exit_code: Option<i32>,
-    /// What `JSON.f` looks into; the output itself where it is JSON and this is `None`.
-    pub json: Option<Value>,
-    pub tokens: Option<u64>,
-}
-
-impl Outcome {
-    pub fn new(status: Status) -> Outcome {
-        let (output, stderr) = (String::new(), String::new());
-        Outcome { status, output, stderr, exit_code: None, json: None, tokens: None }
-    }
-
-    /// Bounded, and with its JSON where it has some.
-    fn kept(mut self) -> Outcome {
-        let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
-        if self.json.is_none() && is_json(self.output.trim_start()) {
-            self.json = Some(&self.output)
-                .filter(|output| output.len() <= KEPT_MAX_BYTES)
-                .and_then(|output| serde_json::from_str(output).ok());
-        }
-        self.output = cut(self.output);
-        self.stderr = cut(self.stderr);
-        self
-    }
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Event {
-    /// The first one.
-    Begin,
-    /// An attempt has ended, or was not made because it was cancelled before.
-    Ended { state: String, outcome: Outcome },
-    /// The person wants the run to stop.
-    Cancel,
-}
-
-#[derive(Clone, Debug, PartialEq)]
-pub enum Action {
-    /// Make the attempt, counted from 1, after waiting this long.
-    Start { state: String, attempt: u32, after: Duration },
-    /// Stop it, or do not begin it; its end is still awaited.
-    Cancel { state: String },
-    /// The last one.
-    Finish(Finish),
-}
-
-/// How a run ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Finish {
-    pub ending: Ending,
-    /// The state that it ended in.
-    pub state: String,
-    pub message: Option<String>,
-    pub exit_status: u8,
-    /// Where the workflow itself was at fault.
-    pub code: Option<Code>,
-}
-
-words! {
-    /// How a run as a whole ended.
-    Ending {
-        Success = "success",
-        Failure = "failure",
-        Cancelled = "cancelled",
-    }
-}
 
 pub struct Machine {
     workflow: Arc<Workflow>,
@@ -147,7 +63,7 @@ impl Machine {
     }
 
     /// What a state that is to be started does, with the values of now put in.
-    pub fn resolve(&self, state: &str) -> Result<Resolved, Fault> {
+    pub fn resolve(&self, state: &str) -> Result<ResolvedStep, Fault> {
         resolve::resolve(&self.workflow, state, &self.values)
     }
 
@@ -179,15 +95,18 @@ impl Machine {
             return Vec::new();
         }
         let Some(mut job) = self.job.take() else { return Vec::new() };
-        let mut actions = Vec::new();
-        match self.advance(&mut job, state, outcome.kept(), &mut actions) {
+        let outcomes = &mut self.values.outcomes;
+        let mut stage = Stage { workflow: &self.workflow, outcomes, actions: Vec::new() };
+        let end = job.advance(state, outcome.kept(), &mut stage);
+        let mut actions = stage.actions;
+        match end {
             None => {
                 self.job = Some(job);
                 actions
             }
             Some(_) if self.is_cancelled => self.finish_cancelled(),
-            Some(done) => {
-                actions.extend(self.follow(&done));
+            Some(end) => {
+                actions.extend(self.follow(&end));
                 actions
             }
         }
@@ -200,7 +119,7 @@ impl Machine {
             let message = format!("there is no state '{}'", self.at);
             return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowUnknownState));
         };
-        if let Kind::Terminal(terminal) = &state.kind {
+        if let StateKind::Terminal(terminal) = &state.kind {
             return self.terminal(terminal.status, terminal.message.as_ref());
         }
         self.visits = self.visits.saturating_add(workflow.weight(state));
@@ -209,21 +128,21 @@ impl Machine {
             return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowVisitLimit));
         }
         let mut actions = Vec::new();
-        self.job = Some(self.start(state, &mut actions));
+        self.job = Some(Job::start(state, &workflow, &mut actions));
         actions
     }
 
     /// Where the run goes from a state that has ended.
-    fn follow(&mut self, done: &Done) -> Vec<Action> {
+    fn follow(&mut self, end: &StateEnd) -> Vec<Action> {
         let workflow = Arc::clone(&self.workflow);
-        let Some(state) = workflow.state(&done.state) else { return Vec::new() };
+        let Some(state) = workflow.state(&end.state) else { return Vec::new() };
         let holds = |when: &Option<super::Condition>| {
             when.as_ref().is_none_or(|when| when.holds(&self.values))
         };
         if let Some(transition) = state.transitions.iter().find(|one| holds(&one.when)) {
             return self.enter(transition.goto.clone());
         }
-        if done.is_success {
+        if end.is_success {
             return match &state.on_success {
                 Some(next) => self.enter(next.clone()),
                 None => {
@@ -239,7 +158,7 @@ impl Machine {
                     machine.finish(Ending::Failure, message, *exit_status, None)
                 }),
             None => {
-                let message = format!("'{}' ended with {}", state.name, done.status.name());
+                let message = format!("'{}' ended with {}", state.name, end.status.name());
                 self.fail(message, EXIT_FAILURE, None)
             }
         }
@@ -288,18 +207,4 @@ impl Machine {
         let state = self.at.clone();
         vec![Action::Finish(Finish { ending, state, message, exit_status, code })]
     }
-
-    fn state(&self, name: &str) -> Option<&State> {
-        self.workflow.state(name)
-    }
-}
-
-/// Beginning and end of a text that is too long.
-fn cut(text: String) -> String {
-    if text.len() <= KEPT_MAX_BYTES {
-        return text;
-    }
-    let half = KEPT_MAX_BYTES / 2;
-    let (head, tail) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len() - half));
-    format!("{}\n… {} bytes left out …\n{}", &text[..head], tail - head, &text[tail..])
 }

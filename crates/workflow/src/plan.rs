@@ -4,36 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::fault::Place;
-use super::{Condition, Input, Retry, Template};
+use super::{Condition, Fault, Input, Inputs, Retry, Template};
+use domain::choice;
+use domain::document::Location;
 
-/// A setting that is one word out of a few: the enum, and the words the file uses for it.
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident {
-        $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)?
-    }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-        pub enum $name { $($(#[$variant_doc])* $variant),+ }
-
-        impl $name {
-            pub const NAMES: &[&str] = &[$($word),+];
-
-            /// The word for it in the file.
-            pub fn name(self) -> &'static str {
-                match self { $(Self::$variant => $word),+ }
-            }
-
-            pub fn named(word: &str) -> Option<Self> {
-                match word { $($word => Some(Self::$variant),)+ _ => None }
-            }
-        }
-    };
-}
-
-pub(super) use words;
-
-words! {
+choice! {
     /// Who runs the prompt. In a file `openai-compatible` is the same as `openai_compatible`.
     Provider {
         Claude = "claude",
@@ -44,7 +19,7 @@ words! {
     }
 }
 
-words! {
+choice! {
     /// When a parallel state has succeeded.
     Strategy {
         /// All did; the first failure cancels the rest.
@@ -56,14 +31,14 @@ words! {
     }
 }
 
-words! {
+choice! {
     TerminalStatus {
         Success = "success",
         Failure = "failure",
     }
 }
 
-words! {
+choice! {
     /// What a step asks of the isolation of its agent.
     Demand {
         Preferred = "preferred",
@@ -89,7 +64,7 @@ pub struct Workflow {
 pub struct State {
     pub name: String,
     pub description: Option<String>,
-    pub kind: Kind,
+    pub kind: StateKind,
     /// Where it runs; the driver's own directory where it is not said.
     pub dir: Option<Template>,
     /// For one attempt.
@@ -101,11 +76,11 @@ pub struct State {
     pub on_failure: Option<OnFailure>,
     /// The first that holds is taken, before the two above.
     pub transitions: Vec<Transition>,
-    pub(super) place: Place,
+    pub(super) location: Location,
 }
 
 #[derive(Clone, Debug)]
-pub enum Kind {
+pub enum StateKind {
     Command(Template),
     Agent(Box<Agent>),
     Operation(Operation),
@@ -122,7 +97,16 @@ pub struct Agent {
     pub isolation: Demand,
     pub proxy: Proxy,
     /// Of the block that holds its keys.
-    pub(super) place: Place,
+    pub(super) location: Location,
+}
+
+/// The locations of the parts of an agent that are checked together.
+#[derive(Default)]
+pub(super) struct AgentPlaces {
+    pub(super) provider: Location,
+    pub(super) isolation: Location,
+    pub(super) args: Vec<Location>,
+    pub(super) env: Vec<Location>,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -156,9 +140,9 @@ pub struct Proxy {
     pub intercept_builtins: bool,
     pub plugin_tools: Vec<PluginTools>,
     pub mcp_servers: Vec<String>,
-    pub(super) place: Place,
+    pub(super) location: Location,
     /// Of each in `mcp_servers`.
-    pub(super) server_places: Vec<Place>,
+    pub(super) server_locations: Vec<Location>,
 }
 
 impl Default for Proxy {
@@ -168,8 +152,8 @@ impl Default for Proxy {
             intercept_builtins: true,
             plugin_tools: Vec::new(),
             mcp_servers: Vec::new(),
-            place: Place::default(),
-            server_places: Vec::new(),
+            location: Location::default(),
+            server_locations: Vec::new(),
         }
     }
 }
@@ -185,9 +169,10 @@ impl Proxy {
 pub struct PluginTools {
     pub plugin: String,
     pub expose: Vec<String>,
-    pub(super) plugin_place: Place,
+    /// Of the plugin's name.
+    pub(super) location: Location,
     /// Of each operation in `expose`.
-    pub(super) places: Vec<Place>,
+    pub(super) locations: Vec<Location>,
 }
 
 #[derive(Clone, Debug)]
@@ -230,13 +215,18 @@ pub struct Transition {
 }
 
 impl Workflow {
+    /// The values of a run, or all that is wrong with what was given.
+    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+        Inputs::check(&self.inputs, given)
+    }
+
     pub fn state(&self, name: &str) -> Option<&State> {
         self.states.iter().find(|state| state.name == name)
     }
 
     /// How many states are gone through with this one: itself, and its branches with theirs.
     pub(super) fn weight(&self, state: &State) -> u32 {
-        let Kind::Parallel(parallel) = &state.kind else { return 1 };
+        let StateKind::Parallel(parallel) = &state.kind else { return 1 };
         let branches = parallel.branches.iter().filter_map(|name| self.state(name));
         branches.fold(1, |sum: u32, branch| sum.saturating_add(self.weight(branch)))
     }
@@ -246,19 +236,22 @@ impl State {
     /// The word of the file for what it is; both spellings of an agent are `agent`.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
-            Kind::Command(_) => "step",
-            Kind::Agent(_) => "agent",
-            Kind::Operation(_) => "operation",
-            Kind::Parallel(_) => "parallel",
-            Kind::Terminal(_) => "terminal",
+            StateKind::Command(_) => "step",
+            StateKind::Agent(_) => "agent",
+            StateKind::Operation(_) => "operation",
+            StateKind::Parallel(_) => "parallel",
+            StateKind::Terminal(_) => "terminal",
         }
     }
 
     /// The agent in it, if it is a step with one.
     pub fn agent(&self) -> Option<&Agent> {
         match &self.kind {
-            Kind::Agent(agent) => Some(agent),
-            Kind::Command(_) | Kind::Operation(_) | Kind::Parallel(_) | Kind::Terminal(_) => None,
+            StateKind::Agent(agent) => Some(agent),
+            StateKind::Command(_)
+            | StateKind::Operation(_)
+            | StateKind::Parallel(_)
+            | StateKind::Terminal(_) => None,
         }
     }
 }

@@ -4,15 +4,15 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::fault::Place;
-use super::plan::{Agent, Kind, Options, Provider, Workflow};
+use super::plan::{Agent, Options, Provider, StateKind, Workflow};
 use super::values::Values;
 use super::{Fault, Template};
 use domain::code::Code;
+use domain::document::Location;
 
 /// A step as it is to be run now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Resolved {
+pub enum ResolvedStep {
     /// For `sh -c`. Each value is given, quoted, to a variable in the lines before the command,
     /// which says `"${…}"` in its place: no value is read as code.
     Command {
@@ -69,32 +69,36 @@ impl fmt::Debug for ApiKey {
     }
 }
 
-pub(super) fn resolve(workflow: &Workflow, name: &str, values: &Values) -> Result<Resolved, Fault> {
+pub(super) fn resolve(
+    workflow: &Workflow,
+    name: &str,
+    values: &Values,
+) -> Result<ResolvedStep, Fault> {
     let Some(state) = workflow.state(name) else {
         let message = format!("there is no state '{name}'");
-        return Err(Place::default().fault(Code::WorkflowUnknownState, message));
+        return Err(Fault::new(&Location::default(), Code::WorkflowUnknownState, message));
     };
-    let filler = Filler { values, place: &state.place };
+    let filler = Filler { values, location: &state.location };
     let dir = filler.maybe("dir", state.dir.as_ref())?;
     match &state.kind {
-        Kind::Command(command) => {
+        StateKind::Command(command) => {
             let command = command.render_for_shell(values);
             let command = command.map_err(|why| filler.fault("command", why))?;
-            Ok(Resolved::Command { command, dir })
+            Ok(ResolvedStep::Command { command, dir })
         }
-        Kind::Agent(agent) => {
-            let filler = Filler { values, place: &agent.place };
-            Ok(Resolved::Agent(Box::new(filler.agent(agent, dir)?)))
+        StateKind::Agent(agent) => {
+            let filler = Filler { values, location: &agent.location };
+            Ok(ResolvedStep::Agent(Box::new(filler.agent(agent, dir)?)))
         }
-        Kind::Operation(operation) => Ok(Resolved::Operation {
+        StateKind::Operation(operation) => Ok(ResolvedStep::Operation {
             plugin: operation.plugin.clone(),
             operation: operation.operation.clone(),
             inputs: filler.members("inputs", &operation.inputs, Whole::AsItIs)?,
             dir,
         }),
-        Kind::Parallel(_) | Kind::Terminal(_) => {
+        StateKind::Parallel(_) | StateKind::Terminal(_) => {
             let message = format!("a {} state is not run by itself", state.type_name());
-            Err(state.place.fault(Code::WorkflowBadValue, message))
+            Err(Fault::new(&state.location, Code::WorkflowBadValue, message))
         }
     }
 }
@@ -109,13 +113,14 @@ enum Whole {
 
 struct Filler<'v> {
     values: &'v Values,
-    place: &'v Place,
+    location: &'v Location,
 }
 
 impl Filler<'_> {
     fn fault(&self, key: &str, why: String) -> Fault {
-        let path = format!("{}.{key}", self.place.path);
-        Place { path, ..self.place.clone() }.fault(Code::WorkflowBadTemplate, why)
+        let path = format!("{}.{key}", self.location.path);
+        let location = Location { path, mark: self.location.mark };
+        Fault::new(&location, Code::WorkflowBadTemplate, why)
     }
 
     fn text(&self, key: &str, template: &Template) -> Result<String, Fault> {

@@ -2,12 +2,12 @@
 
 use std::time::Duration;
 
-use super::plan::words;
+use domain::choice;
 
 /// Beyond this a wait is a run that nobody watches any more.
 const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
 
-words! {
+choice! {
     Backoff {
         Constant = "constant",
         /// Once, twice, three times the first delay.

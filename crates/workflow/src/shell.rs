@@ -6,47 +6,70 @@
 //! `sh -c`, arithmetic), and those where such a reference means something else (quotes, comments,
 //! here-documents). A workflow with a template there is refused.
 
-use super::template::{Malformed, Part, Template};
+use super::template::{Part, Template, TextFault, bounded};
+use super::values::Values;
 
 /// POSIX: nothing is special between single quotes but the quote itself.
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
+impl Template {
+    /// For a shell: no value is part of what it reads as code.
+    pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
+        let mut script = Script::new();
+        for part in self.parts() {
+            match part {
+                Part::Text(text) => script.text(text),
+                Part::Value { reference, at } => {
+                    let value = self.value(reference, *at, values)?;
+                    if value.contains('\0') {
+                        let what = "it holds a NUL character, which no command can be given";
+                        return Err(format!("{}: {what}", self.written(*at)));
+                    }
+                    script.value(&value);
+                }
+            }
+            bounded(script.len())?;
+        }
+        Ok(script.finish())
+    }
+}
+
 /// The command with a variable in place of each value.
-pub(super) struct Script {
+struct Script {
     values: String,
     command: String,
     count: usize,
 }
 
 impl Script {
-    pub(super) fn new() -> Script {
+    fn new() -> Script {
         Script { values: String::new(), command: String::new(), count: 0 }
     }
 
-    pub(super) fn text(&mut self, text: &str) {
+    fn text(&mut self, text: &str) {
         self.command.push_str(text);
     }
 
-    pub(super) fn value(&mut self, value: &str) {
+    fn value(&mut self, value: &str) {
         self.count += 1;
         let name = format!("__value_{}", self.count);
         self.values.push_str(&format!("{name}={}\n", quoted(value)));
         self.command.push_str(&format!("\"${{{name}}}\""));
     }
 
-    pub(super) fn finish(self) -> String {
+    fn finish(self) -> String {
         self.values + &self.command
     }
 
-    pub(super) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.values.len() + self.command.len()
     }
 }
 
 /// The templates of a command that stand where their values would not be safe.
-pub(super) fn faults(command: &Template) -> Vec<Malformed> {
+pub(super) fn faults(command: &Template) -> Vec<TextFault> {
     let mut scan = Scan::default();
     let mut faults = Vec::new();
     for part in command.parts() {
@@ -54,7 +77,7 @@ pub(super) fn faults(command: &Template) -> Vec<Malformed> {
             Part::Text(text) => scan.text(text),
             Part::Value { at, .. } => {
                 if let Some(message) = scan.objection() {
-                    faults.push(Malformed { at: *at, message: message.to_owned() });
+                    faults.push(TextFault { at: *at, message: message.to_owned() });
                 }
                 scan.value();
             }

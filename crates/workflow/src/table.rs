@@ -1,10 +1,11 @@
 //! The tools of a step: the built-ins where they are intercepted, operations of plugins, and
 //! servers of the config.
 
-use super::fault::{Place, Report};
+use super::fault::Report;
 use super::plan::{Proxy, State};
 use super::{Fault, Known, Plugin};
 use domain::code::Code;
+use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
 use domain::near;
 
@@ -34,7 +35,7 @@ pub fn table(step: &State, known: &Known) -> Result<Vec<ToolEntry>, Fault> {
     };
     let mut report = Report::default();
     let table = checked(&agent.proxy, known, &mut report);
-    match report.finish().0.into_iter().next() {
+    match report.finish().errors.into_iter().next() {
         Some(fault) => Err(fault),
         None => Ok(table),
     }
@@ -44,28 +45,28 @@ pub(super) fn checked(proxy: &Proxy, known: &Known, report: &mut Report) -> Vec<
     let mut table = Table { entries: Vec::new(), report };
     if proxy.intercept_builtins {
         for name in BUILTINS {
-            table.add(name.to_owned(), ToolSource::Builtin, &proxy.place);
+            table.add(name.to_owned(), ToolSource::Builtin, &proxy.location);
         }
     }
-    for (server, place) in proxy.mcp_servers.iter().zip(&proxy.server_places) {
-        table.add_server(server, known, place);
+    for (server, location) in proxy.mcp_servers.iter().zip(&proxy.server_locations) {
+        table.add_server(server, known, location);
     }
     for tools in &proxy.plugin_tools {
-        for (operation, place) in tools.expose.iter().zip(&tools.places) {
+        for (operation, location) in tools.expose.iter().zip(&tools.locations) {
             let is_known = known_operation(&tools.plugin, operation, known);
             if let Err((code, message)) = is_known {
                 // The plugin itself is told once, where it is named.
                 if code == Code::ProxyUnknownOperation {
-                    table.report.error(place, code, message);
+                    table.report.error(location, code, message);
                 }
                 continue;
             }
             let name = tool_name(&tools.plugin, operation);
             let (plugin, operation) = (tools.plugin.clone(), operation.clone());
-            table.add(name, ToolSource::Plugin { plugin, operation }, place);
+            table.add(name, ToolSource::Plugin { plugin, operation }, location);
         }
         if let Err((code, message)) = known_plugin(&tools.plugin, known) {
-            table.report.error(&tools.plugin_place, code, message);
+            table.report.error(&tools.location, code, message);
         }
     }
     table.entries
@@ -122,20 +123,20 @@ struct Table<'r> {
 }
 
 impl Table<'_> {
-    fn add_server(&mut self, server: &str, known: &Known, place: &Place) {
+    fn add_server(&mut self, server: &str, known: &Known, location: &Location) {
         if !known.servers.contains(server) {
             let near = near::names(server, known.servers.iter().map(String::as_str), 1);
             let message = format!("the config has no server '{server}'{}", near::hint(&near));
-            self.report.error(place, Code::ProxyUnknownServer, message);
+            self.report.error(location, Code::ProxyUnknownServer, message);
             return;
         }
-        self.add(format!("{server}__*"), ToolSource::Server(server.to_owned()), place);
+        self.add(format!("{server}__*"), ToolSource::Server(server.to_owned()), location);
     }
 
-    fn add(&mut self, name: String, source: ToolSource, place: &Place) {
+    fn add(&mut self, name: String, source: ToolSource, location: &Location) {
         if let Some(other) = self.entries.iter().find(|entry| meet(&entry.name, &name)) {
             let message = format!("two tools have the name {name}: {} and this one", told(other));
-            self.report.error(place, Code::ProxyNameCollision, message);
+            self.report.error(location, Code::ProxyNameCollision, message);
             return;
         }
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
@@ -145,7 +146,7 @@ impl Table<'_> {
                 "the tool would be named '{name}', and clients take at most {NAME_CHARS_MAX} \
                  letters, digits, '_' and '-'"
             );
-            self.report.error(place, Code::WorkflowBadName, message);
+            self.report.error(location, Code::WorkflowBadName, message);
             return;
         }
         self.entries.push(ToolEntry { name, source });

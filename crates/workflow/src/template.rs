@@ -2,7 +2,6 @@
 //! reference between the braces is a fault.
 
 use super::reference::Reference;
-use super::shell::Script;
 use super::values::Values;
 
 /// A prompt of this size is beyond every model; what is longer went wrong on the way.
@@ -27,7 +26,7 @@ pub(super) enum Part {
 
 /// What is wrong in a text, at which byte of it.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Malformed {
+pub(super) struct TextFault {
     pub(super) at: usize,
     pub(super) message: String,
 }
@@ -38,7 +37,7 @@ impl Template {
         &self.text
     }
 
-    pub(super) fn parse(text: &str) -> Result<Template, Vec<Malformed>> {
+    pub(super) fn parse(text: &str) -> Result<Template, Vec<TextFault>> {
         let (mut parts, mut faults) = (Vec::new(), Vec::new());
         let mut at = 0;
         while let Some(offset) = text[at..].find("{{") {
@@ -48,13 +47,13 @@ impl Template {
             }
             let Some(length) = text[open..].find("}}") else {
                 let message = "'{{' without '}}'".to_owned();
-                faults.push(Malformed { at: open, message });
+                faults.push(TextFault { at: open, message });
                 at = text.len();
                 break;
             };
             match reference(&text[open + 2..open + length]) {
                 Ok(reference) => parts.push(Part::Value { reference, at: open }),
-                Err(message) => faults.push(Malformed { at: open, message }),
+                Err(message) => faults.push(TextFault { at: open, message }),
             }
             at = open + length + 2;
         }
@@ -97,38 +96,24 @@ impl Template {
         Ok(rendered)
     }
 
-    /// For a shell: no value is part of what it reads as code.
-    pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
-        let mut script = Script::new();
-        for part in &self.parts {
-            match part {
-                Part::Text(text) => script.text(text),
-                Part::Value { reference, at } => {
-                    let value = self.value(reference, *at, values)?;
-                    if value.contains('\0') {
-                        let what = "it holds a NUL character, which no command can be given";
-                        return Err(format!("{}: {what}", self.written(*at)));
-                    }
-                    script.value(&value);
-                }
-            }
-            bounded(script.len())?;
-        }
-        Ok(script.finish())
-    }
-
-    fn value(&self, reference: &Reference, at: usize, values: &Values) -> Result<String, String> {
+    pub(super) fn value(
+        &self,
+        reference: &Reference,
+        at: usize,
+        values: &Values,
+    ) -> Result<String, String> {
         values.text(reference).map_err(|why| format!("{}: {why}", self.written(at)))
     }
 
     /// The braces that begin at this byte.
-    fn written(&self, at: usize) -> &str {
+    pub(super) fn written(&self, at: usize) -> &str {
         let end = self.text[at..].find("}}").map_or(self.text.len(), |end| at + end + 2);
         &self.text[at..end]
     }
 }
 
-fn bounded(length: usize) -> Result<(), String> {
+/// Refuses a text that has become too long.
+pub(super) fn bounded(length: usize) -> Result<(), String> {
     if length <= RENDERED_MAX_BYTES {
         Ok(())
     } else {

@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use serde_json::Value;
 
+use super::inputs::Inputs;
+use super::outcome::Outcome;
 use super::reference::{Field, Reference};
-use super::{Inputs, Outcome};
 
 #[derive(Clone, Debug)]
 pub(super) struct Values {

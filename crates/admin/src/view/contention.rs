@@ -1,6 +1,6 @@
 //! Agents that touched the same thing.
 
-use domain::ledger::contention::{Edge, Graph, Node};
+use domain::ledger::contention::{AgentNode, Edge, Graph};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -59,9 +59,9 @@ impl From<Graph<String>> for ContentionGraph {
     }
 }
 
-impl From<Node> for ContentionNode {
-    fn from(node: Node) -> ContentionNode {
-        let Node { agent, calls, reads, writes, resources } = node;
+impl From<AgentNode> for ContentionNode {
+    fn from(node: AgentNode) -> ContentionNode {
+        let AgentNode { agent, calls, reads, writes, resources } = node;
         ContentionNode { agent, calls, reads, writes, resources }
     }
 }

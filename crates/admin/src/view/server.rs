@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::trust::{Line, Mark};
+use domain::trust::{Line, LineChange};
 use gateway::operator::ApprovedItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -290,8 +290,8 @@ impl From<ApprovedItem> for ApprovedEntry {
 impl From<Line> for DiffLine {
     fn from(line: Line) -> DiffLine {
         let lines = match line.mark {
-            Mark::Same | Mark::Removed | Mark::Added => None,
-            Mark::Skipped(lines) => Some(lines),
+            LineChange::Same | LineChange::Removed | LineChange::Added => None,
+            LineChange::Skipped(lines) => Some(lines),
         };
         DiffLine { mark: line.mark.as_str().to_owned(), text: line.text, lines }
     }

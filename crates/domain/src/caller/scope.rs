@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thiserror::Error;
 
-use super::{Operations, Surface, Surfaces, Unannotated};
+use super::rights::{Operations, Surface, Surfaces, Unannotated};
 use crate::code::Code;
 use crate::config::name_fault;
 use crate::refusal::Refusal;
@@ -43,7 +43,7 @@ pub struct Words {
 
 /// What is wrong with a scope as it was written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Fault {
+pub enum ScopeFault {
     #[error("invalid {field} '{word}': must be {}", listed(valid))]
     Word { field: &'static str, word: String, valid: Vec<&'static str> },
     #[error("'{field}' must name at least one of {}", listed(valid))]
@@ -55,9 +55,9 @@ pub enum Fault {
 }
 
 impl TryFrom<Words> for Scope {
-    type Error = Fault;
+    type Error = ScopeFault;
 
-    fn try_from(words: Words) -> Result<Scope, Fault> {
+    fn try_from(words: Words) -> Result<Scope, ScopeFault> {
         let operations = operations(&words.operations)?;
         let unannotated = match words.unannotated_tools {
             Some(word) => one("unannotated_tools", &word, &Unannotated::ALL, Unannotated::as_str)?,
@@ -89,22 +89,22 @@ impl From<Scope> for Words {
     }
 }
 
-impl From<Fault> for Refusal {
-    fn from(fault: Fault) -> Refusal {
+impl From<ScopeFault> for Refusal {
+    fn from(fault: ScopeFault) -> Refusal {
         let message = fault.to_string();
         let details = match fault {
-            Fault::Word { field, word, valid } => {
+            ScopeFault::Word { field, word, valid } => {
                 json!({"field": field, "provided": word, "valid_values": valid})
             }
-            Fault::Empty { field, valid } => json!({"field": field, "valid_values": valid}),
-            Fault::NoServers => json!({"field": "servers"}),
-            Fault::Name { field, word, .. } => json!({"field": field, "provided": word}),
+            ScopeFault::Empty { field, valid } => json!({"field": field, "valid_values": valid}),
+            ScopeFault::NoServers => json!({"field": "servers"}),
+            ScopeFault::Name { field, word, .. } => json!({"field": field, "provided": word}),
         };
         Refusal::new(Code::InvalidRequest, message).with(details)
     }
 }
 
-fn operations(words: &[String]) -> Result<Operations, Fault> {
+fn operations(words: &[String]) -> Result<Operations, ScopeFault> {
     let mut operations = Operations::NONE;
     for class in some("operations", words, &Class::ALL, Class::as_str)? {
         match class {
@@ -116,7 +116,7 @@ fn operations(words: &[String]) -> Result<Operations, Fault> {
     Ok(operations)
 }
 
-fn surfaces(words: &[String]) -> Result<Surfaces, Fault> {
+fn surfaces(words: &[String]) -> Result<Surfaces, ScopeFault> {
     let mut surfaces = Surfaces { discovery: false, passthrough: false };
     for surface in some("surfaces", words, &Surface::ALL, Surface::as_str)? {
         match surface {
@@ -127,16 +127,16 @@ fn surfaces(words: &[String]) -> Result<Surfaces, Fault> {
     Ok(surfaces)
 }
 
-fn servers(names: Vec<String>) -> Result<BTreeSet<String>, Fault> {
+fn servers(names: Vec<String>) -> Result<BTreeSet<String>, ScopeFault> {
     if names.is_empty() {
-        return Err(Fault::NoServers);
+        return Err(ScopeFault::NoServers);
     }
     names.into_iter().map(|name| checked_name("servers", name)).collect()
 }
 
-fn checked_name(field: &'static str, word: String) -> Result<String, Fault> {
+fn checked_name(field: &'static str, word: String) -> Result<String, ScopeFault> {
     match name_fault(&word) {
-        Some(fault) => Err(Fault::Name { field, word, fault }),
+        Some(fault) => Err(ScopeFault::Name { field, word, fault }),
         None => Ok(word),
     }
 }
@@ -147,9 +147,9 @@ fn some<T: Copy>(
     words: &[String],
     all: &[T],
     name: fn(T) -> &'static str,
-) -> Result<Vec<T>, Fault> {
+) -> Result<Vec<T>, ScopeFault> {
     if words.is_empty() {
-        return Err(Fault::Empty { field, valid: all.iter().map(|it| name(*it)).collect() });
+        return Err(ScopeFault::Empty { field, valid: all.iter().map(|it| name(*it)).collect() });
     }
     words.iter().map(|word| one(field, word, all, name)).collect()
 }
@@ -159,10 +159,10 @@ fn one<T: Copy>(
     word: &str,
     all: &[T],
     name: fn(T) -> &'static str,
-) -> Result<T, Fault> {
+) -> Result<T, ScopeFault> {
     all.iter().copied().find(|it| name(*it) == word).ok_or_else(|| {
         let valid = all.iter().map(|it| name(*it)).collect();
-        Fault::Word { field, word: word.to_owned(), valid }
+        ScopeFault::Word { field, word: word.to_owned(), valid }
     })
 }
 

@@ -1,9 +1,9 @@
 //! The search indexes of one snapshot. Callers who see the same servers share them; what a caller
 //! may not see is not in its index, since the rarity of a word would tell of it.
 
-use std::sync::{Arc, LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
-use super::Server;
+use super::server::{NOTHING, Server};
 use crate::search::{Index, Segment};
 
 /// Sets of servers that indexes are kept for, beside that of all: there are few tokens and
@@ -26,8 +26,6 @@ pub(super) struct Pair {
     /// Of tools whose text nobody has approved.
     names: OnceLock<Index>,
 }
-
-pub(super) static NOTHING: LazyLock<Arc<Segment>> = LazyLock::new(|| Arc::new(Segment::build(&[])));
 
 impl Indexes {
     /// The indexes for those who see these servers.

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use super::{
     AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, Origin, OtlpProtocol,
-    Payloads, Redact, Server, Sharing, Start, Store, Telemetry, Transport, Workspace,
+    Payloads, Redact, Server, Sharing, Start, Store, Telemetry, ToolRules, Transport, Workspace,
 };
-use crate::policy::ToolRules;
 
 const PORT: u16 = 7420;
 
@@ -36,6 +35,19 @@ impl Default for Config {
             rate_limit: None,
             store: Store::Sqlite,
         }
+    }
+}
+
+impl Config {
+    /// The `Host` values to accept when listening on `port`, which may differ from the configured
+    /// one (port 0, a flag).
+    pub fn hosts(&self, port: u16) -> Vec<String> {
+        self.allowed_hosts.clone().unwrap_or_else(|| hosts(port))
+    }
+
+    /// The `Origin` values to accept when listening on `port`.
+    pub fn origins(&self, port: u16) -> Vec<String> {
+        self.allowed_origins.clone().unwrap_or_else(|| origins(port))
     }
 }
 
@@ -113,6 +125,6 @@ pub(super) fn hosts(port: u16) -> Vec<String> {
     LOOPBACK_NAMES.map(|name| format!("{name}:{port}")).to_vec()
 }
 
-pub(super) fn origins(port: u16) -> Vec<String> {
+fn origins(port: u16) -> Vec<String> {
     LOOPBACK_NAMES.map(|name| format!("http://{name}:{port}")).to_vec()
 }

@@ -1,23 +1,20 @@
-//! What is told to the person about a config: faults, which refuse it, and notes, which do not.
+//! What a person is told about a config: faults, which refuse it, and notes, which do not.
 
 use std::fmt;
 
-/// Something wrong at one place of the text. Line and column count characters from 1.
+use crate::document::Location;
+
+/// Something wrong at one place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// The key, as `mcpServers.github.args[1]`; empty for the text as a whole.
-    pub path: String,
-    pub line: u32,
-    pub column: u32,
+    pub location: Location,
     pub message: String,
 }
 
 /// Something to know about one place of the text; the config holds all the same.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
-    pub path: String,
-    pub line: u32,
-    pub column: u32,
+    pub location: Location,
     pub message: String,
 }
 
@@ -31,13 +28,13 @@ pub struct Faults {
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        told(f, (self.line, self.column), &self.path, &self.message)
+        write!(f, "{}{}", self.location, self.message)
     }
 }
 
 impl fmt::Display for Note {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        told(f, (self.line, self.column), &self.path, &self.message)
+        write!(f, "{}{}", self.location, self.message)
     }
 }
 
@@ -55,16 +52,3 @@ impl fmt::Display for Faults {
 }
 
 impl std::error::Error for Faults {}
-
-fn told(
-    f: &mut fmt::Formatter<'_>,
-    (line, column): (u32, u32),
-    path: &str,
-    message: &str,
-) -> fmt::Result {
-    write!(f, "line {line}, column {column}: ")?;
-    if !path.is_empty() {
-        write!(f, "{path}: ")?;
-    }
-    f.write_str(message)
-}

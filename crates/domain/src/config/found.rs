@@ -1,24 +1,15 @@
 //! A `./countersign.json` that was merely found, laid over the person's own configuration. It can
 //! only narrow: whoever opens a strange folder must not run its code or live by its rules.
 
-use super::{Config, Faults, Note, read};
-use crate::policy::ToolRules;
+use super::{Config, Faults, Parsed, ToolRules, read};
 
 #[cfg(test)]
 mod tests;
 
-/// What [`overlay`] or [`lay_over`](super::lay_over) made of two files without faults.
-#[derive(Debug)]
-pub struct Overlaid {
-    pub config: Config,
-    /// What of the other file is ignored, and what else is to be known of it; in its order.
-    pub notes: Vec<Note>,
-}
-
 /// Lays a found file over the person's own configuration: servers that are new (quarantined),
 /// lists that narrow the tools of the person's own, profiles, redaction. A file with faults
-/// changes nothing.
-pub fn overlay(own: Config, found: &str) -> Result<Overlaid, Faults> {
+/// changes nothing. The notes are on the found file.
+pub fn overlay(own: Config, found: &str) -> Result<Parsed, Faults> {
     let found = read::found(found, &own)?;
     let mut config = own;
     for (name, rules) in found.narrowed {
@@ -27,7 +18,7 @@ pub fn overlay(own: Config, found: &str) -> Result<Overlaid, Faults> {
     config.servers.extend(found.servers);
     config.profiles.extend(found.profiles);
     config.redact.add(found.redact);
-    Ok(Overlaid { config, notes: found.notes })
+    Ok(Parsed { config, notes: found.notes })
 }
 
 fn narrow(config: &mut Config, name: &str, rules: ToolRules) {

@@ -3,8 +3,8 @@
 use serde_json::Value;
 
 use super::keys::{Key, Kind, NOT_YET_NOTE, TOP, Table, When};
-use super::render::spell;
 use super::{Config, Server, Transport, render};
+use crate::duration::spell;
 
 const INTRODUCTION: &str = "\
 # Configuration

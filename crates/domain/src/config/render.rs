@@ -2,14 +2,14 @@
 //! `config show` prints. `Debug` of the values that may hold secrets goes through here too.
 
 use std::fmt;
-use std::time::Duration;
 
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, Ledger, OAuth, Plugin, Profile, Server, Store, Telemetry, Template, Transport, secret,
+    Config, Ledger, OAuth, Plugin, Profile, Server, Store, Telemetry, Template, ToolRules,
+    Transport, secret,
 };
-use crate::policy::ToolRules;
+use crate::duration::spell;
 use crate::tool::ToolName;
 
 /// The whole configuration, in the form of the file.
@@ -44,17 +44,6 @@ pub fn render(config: &Config) -> Value {
         "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
         "store": store(&config.store),
     })
-}
-
-/// A duration as the file writes it, in the largest unit that fits.
-pub(super) fn spell(span: Duration) -> String {
-    let ms = span.as_millis();
-    let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
-    match units.iter().find(|(unit_ms, _)| ms > 0 && ms.is_multiple_of(*unit_ms)) {
-        Some((unit_ms, unit)) => format!("{}{unit}", ms / unit_ms),
-        None if ms == 0 => "0s".to_owned(),
-        None => format!("{ms}ms"),
-    }
 }
 
 fn by_name<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {

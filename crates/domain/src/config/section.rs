@@ -1,8 +1,8 @@
 //! The checked values of the config's sections, apart from the servers.
 
-use super::choice::choice;
 use super::server::Origin;
 use super::template::Template;
+use crate::choice;
 use crate::tool::ToolName;
 
 /// A subset of the servers and tools, served at `/mcp/p/<name>`.

@@ -3,9 +3,9 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::choice::choice;
 use super::template::Template;
-use crate::policy::ToolRules;
+use super::tool_rules::ToolRules;
+use crate::choice;
 
 /// One entry of `mcpServers`. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]

@@ -1,9 +1,12 @@
-//! The text of a config: bounded, parsed to a tree with places, and places told as line and
-//! column. It knows JSON, not the configuration.
+//! The text of a config as a tree: JSON with comments and trailing commas, bounded.
+
+use std::rc::Rc;
 
 use jsonc_parser::ast::Value;
 use jsonc_parser::common::Ranged;
 use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
+
+use crate::document::{Content, Mark, MemberKey, Scalar, ScalarKind, Tree};
 
 /// A config of a thousand servers takes well under one; more is some other file.
 const SIZE_MAX_BYTES: usize = 4 * 1024 * 1024;
@@ -25,58 +28,95 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-pub(super) struct Source<'t> {
-    text: &'t str,
-    line_starts: Vec<usize>,
-}
-
-/// Why a text is no tree, and the byte where that shows.
+/// Why a text is no tree, and where that shows.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unreadable {
-    pub(super) at: usize,
+    pub(super) mark: Mark,
     pub(super) message: String,
 }
 
-impl<'t> Source<'t> {
-    pub(super) fn new(text: &'t str) -> Self {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
-        let line_starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
-        Self { text, line_starts }
+/// The tree of a text. A key that comes twice is in it twice.
+pub(super) fn tree(text: &str) -> Result<Tree, Unreadable> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let mut lines = Lines::new(text);
+    if text.len() > SIZE_MAX_BYTES {
+        let message = "larger than 4 MiB: this is not a configuration".to_owned();
+        return Err(Unreadable { mark: Mark::START, message });
     }
-
-    /// Line and column of a byte, in characters from 1.
-    pub(super) fn position(&self, at: usize) -> (u32, u32) {
-        let line = self.line_starts.partition_point(|start| *start <= at);
-        let start = self.line_starts[line - 1];
-        let before = self.text.get(start..at).map_or(0, |text| text.chars().count());
-        (bounded(line), bounded(before + 1))
+    if let Some(at) = too_deep(text.as_bytes()) {
+        let message = format!("nested deeper than {DEPTH_MAX}");
+        return Err(Unreadable { mark: lines.mark(at), message });
     }
-
-    pub(super) fn tree(&self) -> Result<Value<'t>, Unreadable> {
-        if self.text.len() > SIZE_MAX_BYTES {
-            let message = "larger than 4 MiB: this is not a configuration".to_owned();
-            return Err(Unreadable { at: 0, message });
-        }
-        if let Some(at) = too_deep(self.text.as_bytes()) {
-            return Err(Unreadable { at, message: format!("nested deeper than {DEPTH_MAX}") });
-        }
-        let parsed = parse_to_ast(self.text, &CollectOptions::default(), &OPTIONS);
-        match parsed {
-            Ok(tree) => tree.value.ok_or_else(|| Unreadable {
-                at: 0,
-                message: "empty: write {} for the defaults".to_owned(),
-            }),
-            Err(error) => Err(Unreadable {
-                at: error.range().start(),
-                message: lower_first(&error.kind().to_string()),
-            }),
-        }
+    match parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
+        Ok(parsed) => match &parsed.value {
+            Some(value) => Ok(located(value, &mut lines)),
+            None => {
+                let message = "empty: write {} for the defaults".to_owned();
+                Err(Unreadable { mark: Mark::START, message })
+            }
+        },
+        Err(error) => Err(Unreadable {
+            mark: lines.mark(error.range().start()),
+            message: lower_first(&error.kind().to_string()),
+        }),
     }
 }
 
-fn bounded(count: usize) -> u32 {
-    u32::try_from(count).unwrap_or(u32::MAX)
+/// In the order of the text, so that its lines are walked along once.
+fn located(value: &Value<'_>, lines: &mut Lines<'_>) -> Tree {
+    let start = lines.mark(value.start());
+    let scalar = |text: &str, kind| Content::Scalar(Scalar { text: text.to_owned(), kind });
+    let content = match value {
+        Value::StringLit(text) => scalar(&text.value, ScalarKind::Text),
+        Value::NumberLit(number) => {
+            scalar(number.value, ScalarKind::Number(number.value.parse().ok()))
+        }
+        Value::BooleanLit(flag) => scalar(&flag.value.to_string(), ScalarKind::Flag(flag.value)),
+        Value::NullKeyword(_) => scalar("null", ScalarKind::Null),
+        Value::Array(array) => {
+            let elements = array.elements.iter().map(|value| Rc::new(located(value, lines)));
+            Content::List(elements.collect())
+        }
+        Value::Object(object) => {
+            let members = object.properties.iter().map(|property| {
+                let name = property.name.as_str().to_owned();
+                let key = MemberKey { name, mark: lines.mark(property.name.start()) };
+                (key, Rc::new(located(&property.value, lines)))
+            });
+            Content::Map(members.collect())
+        }
+    };
+    Tree { start, end: lines.mark(value.end()), content }
+}
+
+/// The lines of a text, to tell bytes as line and column.
+struct Lines<'t> {
+    text: &'t str,
+    starts: Vec<usize>,
+    /// A byte whose column is known: the next is most often a little behind it, and a line may
+    /// be as long as the text.
+    known_at: usize,
+    known_column: usize,
+}
+
+impl<'t> Lines<'t> {
+    fn new(text: &'t str) -> Self {
+        let breaks = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(breaks.map(|(at, _)| at + 1)).collect();
+        Self { text, starts, known_at: 0, known_column: 1 }
+    }
+
+    fn mark(&mut self, at: usize) -> Mark {
+        let line = self.starts.partition_point(|start| *start <= at);
+        let start = self.starts[line - 1];
+        if !(start..=at).contains(&self.known_at) {
+            (self.known_at, self.known_column) = (start, 1);
+        }
+        let Some(between) = self.text.get(self.known_at..at) else { return Mark::new(line, 1) };
+        self.known_column += between.chars().count();
+        self.known_at = at;
+        Mark::new(line, self.known_column)
+    }
 }
 
 fn lower_first(text: &str) -> String {
@@ -129,8 +169,10 @@ fn comment_end(bytes: &[u8], open: usize) -> usize {
 mod tests {
     use super::*;
 
+    /// The column, from 0, at which a text of one line is unreadable, and the reason.
     fn unreadable(text: &str) -> Option<(usize, String)> {
-        Source::new(text).tree().err().map(|error| (error.at, error.message))
+        let error = tree(text).err()?;
+        Some((error.mark.column as usize - 1, error.message))
     }
 
     #[test]
@@ -164,10 +206,13 @@ mod tests {
 
     #[test]
     fn positions_count_characters() {
-        let source = Source::new("\u{feff}{\r\n \"größe\": 1 }");
-        assert_eq!(source.position(0), (1, 1));
-        assert_eq!(source.position(4), (2, 2));
-        assert_eq!(source.position("{\r\n \"größe\": ".len()), (2, 11));
-        assert_eq!(source.position(1_000), (2, 1));
+        let mut lines = Lines::new("{\r\n \"größe\": 1 }");
+        assert_eq!(lines.mark(0), Mark::new(1, 1));
+        assert_eq!(lines.mark(4), Mark::new(2, 2));
+        assert_eq!(lines.mark("{\r\n \"größe\": ".len()), Mark::new(2, 11));
+        assert_eq!(lines.mark(4), Mark::new(2, 2));
+        assert_eq!(lines.mark(1_000), Mark::new(2, 1));
+        let tree = tree("\u{feff}{\r\n \"größe\": 1 }").expect("a tree");
+        assert_eq!((tree.start, tree.end), (Mark::new(1, 1), Mark::new(2, 14)));
     }
 }

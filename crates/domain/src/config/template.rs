@@ -27,7 +27,7 @@ pub struct MissingVariable(pub String);
 
 /// A `${env:` that is no variable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum Malformed {
+pub enum TemplateFault {
     #[error("'${{env:' has no closing '}}'")]
     Unclosed,
     #[error("'${{env:{0}}}' is not a variable name: letters, digits and '_', not a digit first")]
@@ -35,13 +35,13 @@ pub enum Malformed {
 }
 
 impl Template {
-    pub fn parse(text: &str) -> Result<Self, Malformed> {
+    pub fn parse(text: &str) -> Result<Self, TemplateFault> {
         let mut parts = Vec::new();
         let mut rest = text;
         while let Some((before, after)) = rest.split_once(OPEN) {
-            let (name, after) = after.split_once('}').ok_or(Malformed::Unclosed)?;
+            let (name, after) = after.split_once('}').ok_or(TemplateFault::Unclosed)?;
             if !is_variable_name(name) {
-                return Err(Malformed::Name(name.chars().take(40).collect()));
+                return Err(TemplateFault::Name(name.chars().take(40).collect()));
             }
             parts.extend(literal(before));
             parts.push(Part::Variable(name.to_owned()));

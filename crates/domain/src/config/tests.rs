@@ -152,8 +152,11 @@ fn wrong_types_say_what_was_expected_and_found() {
         ),
     ] {
         let faults = parse(&format!("{{{member}}}")).expect_err(member);
-        let told: Vec<String> =
-            faults.list.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
+        let told: Vec<String> = faults
+            .list
+            .iter()
+            .map(|fault| format!("{}: {}", fault.location.path, fault.message))
+            .collect();
         assert_eq!(told, [expect], "{member}");
     }
 }
@@ -293,8 +296,11 @@ fn what_a_server_may_not_hold() {
     ] {
         let text = format!("{{\"mcpServers\":{{\"s\":{{{members}}}}}}}");
         let faults = parse(&text).expect_err(members);
-        let told: Vec<String> =
-            faults.list.iter().map(|fault| format!("{}: {}", fault.path, fault.message)).collect();
+        let told: Vec<String> = faults
+            .list
+            .iter()
+            .map(|fault| format!("{}: {}", fault.location.path, fault.message))
+            .collect();
         assert_eq!(told, [format!("mcpServers.s{expect}")], "{members}");
     }
 }

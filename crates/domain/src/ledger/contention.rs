@@ -3,80 +3,26 @@
 //! window. A touch is compared with the latest touches of the other agents only, so that a
 //! resource that everybody works on costs its touches times its agents and no more.
 
+mod closest;
+mod crowd;
+mod edges;
 mod graph;
 mod meeting;
+mod meetings;
 
 #[cfg(test)]
 mod tests;
+mod touch;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-pub use graph::{EDGES_MAX, Edge, Graph, NODES_MAX, Node, RECORDS_MAX, RESOURCES_MAX};
-use meeting::{Edges, Key, Meeting, Meetings};
-use serde::Serialize;
-
-/// Agents of one resource that a touch is compared with, the latest first. More within one window
-/// is a crowd, not a contention that anybody can read.
-pub const CROWD_MAX: usize = 64;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Doing {
-    Read,
-    Write,
-}
-
-/// The worst first.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Kind {
-    /// One read, another wrote, and the first wrote on without looking again.
-    StaleRead,
-    WriteWrite,
-    ReadWrite,
-    /// No contention; shown only to who asks for it.
-    ReadRead,
-}
-
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::StaleRead, Kind::WriteWrite, Kind::ReadWrite, Kind::ReadRead];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Kind::StaleRead => "stale-read",
-            Kind::WriteWrite => "write-write",
-            Kind::ReadWrite => "read-write",
-            Kind::ReadRead => "read-read",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-
-    fn of(first: Doing, second: Doing) -> Kind {
-        match (first, second) {
-            (Doing::Write, Doing::Write) => Kind::WriteWrite,
-            (Doing::Read, Doing::Write) | (Doing::Write, Doing::Read) => Kind::ReadWrite,
-            (Doing::Read, Doing::Read) => Kind::ReadRead,
-        }
-    }
-}
-
-/// An agent by the number that [`Contention::agent`] gave its name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct AgentNumber(u32);
-
-/// One agent's touch of the present resource. `R` names the record: its number while touches are
-/// read, its id when the graph is published.
-#[derive(Clone, Copy, Debug)]
-pub struct Touch<R> {
-    pub agent: AgentNumber,
-    pub doing: Doing,
-    pub at_us: i64,
-    pub record: R,
-}
+use crowd::Crowd;
+use edges::{Edges, Site};
+pub use graph::{AgentNode, EDGES_MAX, Edge, Graph, NODES_MAX, RECORDS_MAX, RESOURCES_MAX};
+use meeting::Meeting;
+pub use meetings::CROWD_MAX;
+pub use touch::{AgentNumber, Doing, Kind, Touch};
 
 /// Which edges are wanted.
 #[derive(Clone, Copy, Debug)]
@@ -97,10 +43,10 @@ pub struct Contention<R> {
     question: Question,
     wanted: [bool; 4],
     agents: HashMap<String, u32>,
-    nodes: Vec<Node>,
+    nodes: Vec<AgentNode>,
     /// The resource at which each agent was seen last, so that its resources can be counted.
     seen_at: Vec<u64>,
-    key_number: u64,
+    site_number: u64,
     system: String,
     resource: Arc<str>,
     crowd: Crowd<R>,
@@ -117,7 +63,7 @@ impl<R: Copy> Contention<R> {
             agents: HashMap::new(),
             nodes: Vec::new(),
             seen_at: Vec::new(),
-            key_number: 0,
+            site_number: 0,
             system: String::new(),
             resource: Arc::from(""),
             crowd: Crowd::default(),
@@ -133,7 +79,7 @@ impl<R: Copy> Contention<R> {
         }
         let agent = u32::try_from(self.nodes.len()).unwrap_or(u32::MAX);
         self.agents.insert(name.to_owned(), agent);
-        self.nodes.push(Node::new(name));
+        self.nodes.push(AgentNode::new(name));
         self.seen_at.push(0);
         AgentNumber(agent)
     }
@@ -141,28 +87,28 @@ impl<R: Copy> Contention<R> {
     /// What the touches that follow are of. Resources must come in order of system and name, each
     /// once.
     pub fn turn_to(&mut self, system: &str, resource: &str) {
-        let key = Key { number: self.key_number, resource: &self.resource };
-        self.crowd.leave_all(key, &mut self.edges);
+        let site = Site { number: self.site_number, resource: &self.resource };
+        self.crowd.leave_all(site, &mut self.edges);
         if system != self.system {
             self.gather();
             system.clone_into(&mut self.system);
         }
         self.resource = Arc::from(resource);
-        self.key_number += 1;
+        self.site_number += 1;
     }
 
     /// Touches of one resource must come sorted by time.
     pub fn push(&mut self, touch: Touch<R>) {
         let AgentNumber(agent) = touch.agent;
         self.count(agent, touch.doing);
-        let key = Key { number: self.key_number, resource: &self.resource };
+        let site = Site { number: self.site_number, resource: &self.resource };
         let oldest = touch.at_us.saturating_sub(self.question.window_us);
         // Whoever was here is too long gone to be met.
         if self.crowd.latest_us().is_some_and(|latest| latest < oldest) {
-            self.crowd.leave_all(key, &mut self.edges);
+            self.crowd.leave_all(site, &mut self.edges);
         }
         let place = self.crowd.place(agent, |meetings, place, agents| {
-            meetings.leave(place, agents, key, &mut self.edges);
+            meetings.leave(place, agents, site, &mut self.edges);
         });
         self.meet(place, &touch, oldest);
         self.crowd.remember(place, &touch);
@@ -218,7 +164,8 @@ impl<R: Copy> Contention<R> {
             Doing::Read => node.reads += 1,
             Doing::Write => node.writes += 1,
         }
-        if std::mem::replace(&mut self.seen_at[agent as usize], self.key_number) != self.key_number
+        if std::mem::replace(&mut self.seen_at[agent as usize], self.site_number)
+            != self.site_number
         {
             node.resources += 1;
         }
@@ -262,98 +209,5 @@ impl<R: Copy> Contention<R> {
                 meetings.add(me, other, Kind::StaleRead, meeting);
             }
         }
-    }
-}
-
-/// The agents of the present resource, by places that are given anew for every resource.
-struct Crowd<R> {
-    /// Who is at which place.
-    agents: Vec<u32>,
-    members: Vec<Member<R>>,
-    /// Places, the latest agent last.
-    order: Vec<u8>,
-    meetings: Meetings<R>,
-    turn: u64,
-}
-
-struct Member<R> {
-    latest_us: i64,
-    last_read: Option<Last<R>>,
-    last_write: Option<Last<R>>,
-}
-
-#[derive(Clone, Copy)]
-struct Last<R> {
-    at_us: i64,
-    /// Tells what came first where the times are equal.
-    turn: u64,
-    record: R,
-}
-
-impl<R> Default for Crowd<R> {
-    fn default() -> Crowd<R> {
-        Crowd {
-            agents: Vec::new(),
-            members: Vec::new(),
-            order: Vec::new(),
-            meetings: Meetings::default(),
-            turn: 0,
-        }
-    }
-}
-
-impl<R: Copy> Crowd<R> {
-    /// The place of an agent. In a full crowd the agent that was quiet for longest makes room.
-    fn place(
-        &mut self,
-        agent: u32,
-        mut leave: impl FnMut(&mut Meetings<R>, usize, &[u32]),
-    ) -> usize {
-        if let Some(place) = self.agents.iter().position(|known| *known == agent) {
-            self.come_last(place);
-            return place;
-        }
-        let member = Member { latest_us: i64::MIN, last_read: None, last_write: None };
-        if self.members.len() < CROWD_MAX {
-            let place = self.members.len();
-            self.agents.push(agent);
-            self.members.push(member);
-            self.order.push(u8::try_from(place).expect("a crowd is small"));
-            return place;
-        }
-        let place = usize::from(self.order[0]);
-        leave(&mut self.meetings, place, &self.agents);
-        self.come_last(place);
-        self.agents[place] = agent;
-        self.members[place] = member;
-        place
-    }
-
-    fn latest_us(&self) -> Option<i64> {
-        self.order.last().map(|place| self.members[usize::from(*place)].latest_us)
-    }
-
-    fn come_last(&mut self, place: usize) {
-        let rank = self.order.iter().rposition(|other| usize::from(*other) == place);
-        let rank = rank.expect("every place has a rank");
-        self.order[rank..].rotate_left(1);
-    }
-
-    fn remember(&mut self, place: usize, touch: &Touch<R>) {
-        self.turn += 1;
-        let last = Last { at_us: touch.at_us, turn: self.turn, record: touch.record };
-        let member = &mut self.members[place];
-        member.latest_us = touch.at_us;
-        match touch.doing {
-            Doing::Read => member.last_read = Some(last),
-            Doing::Write => member.last_write = Some(last),
-        }
-    }
-
-    fn leave_all(&mut self, key: Key<'_>, edges: &mut Edges<R>) {
-        self.meetings.leave_all(&self.agents, key, edges);
-        self.agents.clear();
-        self.members.clear();
-        self.order.clear();
     }
 }

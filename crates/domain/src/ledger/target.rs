@@ -62,9 +62,9 @@ pub fn extract(server: &str, _tool: &str, arguments: &Map<String, Value>) -> Opt
     if server.trim().is_empty() {
         return None;
     }
-    let exact = Members { map: arguments, spelling: Spelling::Exact };
-    let any_case = Members { map: arguments, spelling: Spelling::AnyCase };
-    let Found::Resource(resource) = exact.find().or_else(|| any_case.find())? else {
+    let exact = Arguments { map: arguments, spelling: Spelling::Exact };
+    let any_case = Arguments { map: arguments, spelling: Spelling::AnyCase };
+    let Finding::Resource(resource) = exact.find().or_else(|| any_case.find())? else {
         return None;
     };
     Target::new(server, resource)
@@ -100,19 +100,19 @@ pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
 }
 
 /// What the first key that applies says. A match ends the search even if it names nothing usable.
-enum Found {
+enum Finding {
     Resource(String),
     Nothing,
 }
 
-impl Found {
-    fn of(resource: Option<String>) -> Found {
-        resource.map_or(Found::Nothing, Found::Resource)
+impl Finding {
+    fn of(resource: Option<String>) -> Finding {
+        resource.map_or(Finding::Nothing, Finding::Resource)
     }
 
-    fn joined(first: &str, sign: char, second: &str) -> Found {
+    fn joined(first: &str, sign: char, second: &str) -> Finding {
         let parts = [first, second].map(uri::without_credentials);
-        Found::of(match parts {
+        Finding::of(match parts {
             [Some(first), Some(second)] => Some(format!("{first}{sign}{second}")),
             _ => None,
         })
@@ -124,33 +124,33 @@ enum Spelling {
     AnyCase,
 }
 
-struct Members<'a> {
+struct Arguments<'a> {
     map: &'a Map<String, Value>,
     spelling: Spelling,
 }
 
-impl<'a> Members<'a> {
-    fn find(&self) -> Option<Found> {
+impl<'a> Arguments<'a> {
+    fn find(&self) -> Option<Finding> {
         if let Some(text) = self.first(&URI) {
-            return Some(Found::of(uri::canonical(text)));
+            return Some(Finding::of(uri::canonical(text)));
         }
         self.table().or_else(|| self.repository()).or_else(|| self.generic())
     }
 
-    fn table(&self) -> Option<Found> {
+    fn table(&self) -> Option<Finding> {
         let table = self.first(&TABLE)?;
         Some(match self.first(&TABLE_HOME) {
-            Some(home) => Found::joined(home, '.', table),
-            None => Found::of(uri::without_credentials(table)),
+            Some(home) => Finding::joined(home, '.', table),
+            None => Finding::of(uri::without_credentials(table)),
         })
     }
 
-    fn repository(&self) -> Option<Found> {
-        Some(Found::joined(self.get("owner")?, '/', self.get("repo")?))
+    fn repository(&self) -> Option<Finding> {
+        Some(Finding::joined(self.get("owner")?, '/', self.get("repo")?))
     }
 
-    fn generic(&self) -> Option<Found> {
-        Some(Found::of(uri::without_credentials(self.first(&GENERIC)?)))
+    fn generic(&self) -> Option<Finding> {
+        Some(Finding::of(uri::without_credentials(self.first(&GENERIC)?)))
     }
 
     fn first(&self, keys: &[&str]) -> Option<&'a str> {

@@ -6,6 +6,7 @@ use std::collections::BTreeSet;
 use serde_json::json;
 
 use crate::code::Code;
+use crate::config::ToolRules;
 use crate::refusal::Refusal;
 use crate::tool::ToolName;
 
@@ -121,50 +122,6 @@ pub struct ServerRules {
     pub tools: ToolRules,
     /// Tools that a person switched off.
     pub switched_off: BTreeSet<String>,
-}
-
-/// What the configuration allows of a server's tools.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum ToolRules {
-    #[default]
-    All,
-    Only(BTreeSet<String>),
-    Except(BTreeSet<String>),
-}
-
-impl ToolRules {
-    pub fn allow(&self, tool: &str) -> bool {
-        match self {
-            ToolRules::All => true,
-            ToolRules::Only(names) => names.contains(tool),
-            ToolRules::Except(names) => !names.contains(tool),
-        }
-    }
-
-    /// What both let through; no third kind is needed for it.
-    #[must_use]
-    pub fn narrowed(self, other: ToolRules) -> ToolRules {
-        match (self, other) {
-            (ToolRules::All, rules) | (rules, ToolRules::All) => rules,
-            (ToolRules::Except(mut names), ToolRules::Except(more)) => {
-                names.extend(more);
-                ToolRules::Except(names)
-            }
-            (ToolRules::Only(mut names), rules) | (rules, ToolRules::Only(mut names)) => {
-                names.retain(|name| rules.allow(name));
-                ToolRules::Only(names)
-            }
-        }
-    }
-
-    /// Every name that is written in the rules.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        let names = match self {
-            ToolRules::All => None,
-            ToolRules::Only(names) | ToolRules::Except(names) => Some(names),
-        };
-        names.into_iter().flatten().map(String::as_str)
-    }
 }
 
 /// Whether a person, or the rules that a person set, approved what a tool says of itself.

@@ -36,7 +36,7 @@ fn word(
         Some((variant, declaration)) => Declared::Variant(*variant, declaration),
         None => Declared::Nothing,
     };
-    let found = Found::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+    let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
     match decide(&Call { tool: &tool, surface, declared }, &facts) {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
@@ -108,14 +108,14 @@ fn a_closed_door_tells_nothing_of_what_is_behind_it() {
             Verdict::Allow(_) => panic!("allowed"),
         }
     };
-    let nothing = refusal(Found::Nothing { near: vec!["s:tt".to_owned()] });
+    let nothing = refusal(Lookup::Nothing { near: vec!["s:tt".to_owned()] });
     assert_eq!(nothing.code, Code::NotPermitted);
     assert_eq!(
         nothing.message,
         "token 't' may not use the passthrough surface; ask the operator for a token that covers it"
     );
     assert_eq!(nothing.details["surface"], "passthrough");
-    let found = Found::Tool { hints: READ_ONLY, lock: Lock::Callable, arguments: Checked::Fits };
+    let found = Lookup::Tool { hints: READ_ONLY, lock: Lock::Callable, arguments: Checked::Fits };
     assert_eq!(refusal(found), nothing);
 }
 
@@ -136,7 +136,7 @@ proptest! {
         let declaration = Declaration::of(variant.unwrap_or(Class::Read));
         let declared =
             variant.map_or(Declared::Nothing, |variant| Declared::Variant(variant, &declaration));
-        let found = Found::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
         let call = Call { tool: &tool, surface: None, declared };

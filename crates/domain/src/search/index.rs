@@ -25,6 +25,12 @@ pub struct Index {
     bases: Vec<u32>,
 }
 
+/// A tool by its segment and its place there.
+pub(super) struct ToolSlot {
+    pub(super) segment: u32,
+    pub(super) tool: u32,
+}
+
 impl Index {
     /// Brings segments together under their servers' names. Much cheaper than building segments:
     /// when one server changes, the segments of the others are given in again as they are.
@@ -55,9 +61,9 @@ impl Index {
     }
 
     /// The segment of a tool and its place there, as given to `build`.
-    pub(super) fn place(&self, tool: u32) -> (u32, u32) {
+    pub(super) fn slot(&self, tool: u32) -> ToolSlot {
         let segment = self.bases.partition_point(|&base| base <= tool) - 1;
-        (segment as u32, tool - self.bases[segment])
+        ToolSlot { segment: segment as u32, tool: tool - self.bases[segment] }
     }
 
     /// How much less common than "in every tool" a term is; `tools_with` may be zero.

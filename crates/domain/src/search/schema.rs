@@ -27,12 +27,12 @@ pub(super) fn read(schema: &str, emit: &mut dyn FnMut(Piece, &str)) {
     let mut json = serde_json::Deserializer::from_str(text);
     // An error is no JSON, or cut at the limit, or nested past the parser's own; what was read
     // before it stands.
-    let _ = Walk { place: Place::Schema, depth: 0, emit }.deserialize(&mut json);
+    let _ = Walk { part: SchemaPart::Schema, depth: 0, emit }.deserialize(&mut json);
 }
 
 /// Where in a schema the walk stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Place {
+enum SchemaPart {
     /// A schema, or a list of schemas.
     Schema,
     /// An object whose keys name parameters and whose values are schemas.
@@ -47,16 +47,16 @@ enum Place {
 }
 
 struct Walk<'a> {
-    place: Place,
+    part: SchemaPart,
     depth: usize,
     emit: &'a mut dyn FnMut(Piece, &str),
 }
 
 impl Walk<'_> {
-    fn down(&mut self, place: Place) -> Walk<'_> {
+    fn down(&mut self, part: SchemaPart) -> Walk<'_> {
         let deep = self.depth >= DEPTH_MAX;
-        let place = if deep { Place::Elsewhere } else { place };
-        Walk { place, depth: self.depth + 1, emit: self.emit }
+        let part = if deep { SchemaPart::Elsewhere } else { part };
+        Walk { part, depth: self.depth + 1, emit: self.emit }
     }
 }
 
@@ -64,7 +64,7 @@ impl<'de> DeserializeSeed<'de> for Walk<'_> {
     type Value = ();
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
-        if self.place == Place::Elsewhere {
+        if self.part == SchemaPart::Elsewhere {
             return IgnoredAny::deserialize(deserializer).map(drop);
         }
         deserializer.deserialize_any(self)
@@ -79,24 +79,27 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
-        match self.place {
-            Place::Text => (self.emit)(Piece::ParameterDescription, text),
-            Place::Values => (self.emit)(Piece::Value, text),
-            Place::Schema | Place::Properties | Place::Definitions | Place::Elsewhere => {}
+        match self.part {
+            SchemaPart::Text => (self.emit)(Piece::ParameterDescription, text),
+            SchemaPart::Values => (self.emit)(Piece::Value, text),
+            SchemaPart::Schema
+            | SchemaPart::Properties
+            | SchemaPart::Definitions
+            | SchemaPart::Elsewhere => {}
         }
         Ok(())
     }
 
     fn visit_seq<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
-        let place = self.place;
-        while list.next_element_seed(self.down(place))?.is_some() {}
+        let part = self.part;
+        while list.next_element_seed(self.down(part))?.is_some() {}
         Ok(())
     }
 
     fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
-        let here = self.place;
-        while let Some(place) = map.next_key_seed(Key { here, emit: self.emit })? {
-            map.next_value_seed(self.down(place))?;
+        let here = self.part;
+        while let Some(part) = map.next_key_seed(Key { here, emit: self.emit })? {
+            map.next_value_seed(self.down(part))?;
         }
         Ok(())
     }
@@ -124,48 +127,48 @@ impl<'de> Visitor<'de> for Walk<'_> {
 
 /// Reads a key and says what stands behind it.
 struct Key<'a> {
-    here: Place,
+    here: SchemaPart,
     emit: &'a mut dyn FnMut(Piece, &str),
 }
 
 impl<'de> DeserializeSeed<'de> for Key<'_> {
-    type Value = Place;
+    type Value = SchemaPart;
 
-    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<Place, D::Error> {
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<SchemaPart, D::Error> {
         deserializer.deserialize_str(self)
     }
 }
 
 impl Visitor<'_> for Key<'_> {
-    type Value = Place;
+    type Value = SchemaPart;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.write_str("a key")
     }
 
-    fn visit_str<E: Error>(self, key: &str) -> Result<Place, E> {
+    fn visit_str<E: Error>(self, key: &str) -> Result<SchemaPart, E> {
         Ok(match self.here {
-            Place::Schema => behind_keyword(key),
-            Place::Properties => {
+            SchemaPart::Schema => behind_keyword(key),
+            SchemaPart::Properties => {
                 (self.emit)(Piece::ParameterName, key);
-                Place::Schema
+                SchemaPart::Schema
             }
-            Place::Definitions => Place::Schema,
-            Place::Text | Place::Values | Place::Elsewhere => Place::Elsewhere,
+            SchemaPart::Definitions => SchemaPart::Schema,
+            SchemaPart::Text | SchemaPart::Values | SchemaPart::Elsewhere => SchemaPart::Elsewhere,
         })
     }
 }
 
-fn behind_keyword(keyword: &str) -> Place {
+fn behind_keyword(keyword: &str) -> SchemaPart {
     match keyword {
-        "properties" => Place::Properties,
-        "$defs" | "definitions" => Place::Definitions,
-        "description" | "title" => Place::Text,
-        "enum" | "const" => Place::Values,
+        "properties" => SchemaPart::Properties,
+        "$defs" | "definitions" => SchemaPart::Definitions,
+        "description" | "title" => SchemaPart::Text,
+        "enum" | "const" => SchemaPart::Values,
         "items" | "prefixItems" | "additionalProperties" | "anyOf" | "oneOf" | "allOf" => {
-            Place::Schema
+            SchemaPart::Schema
         }
-        _ => Place::Elsewhere,
+        _ => SchemaPart::Elsewhere,
     }
 }
 

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-use super::{Document, Hit, Index, Segment};
+use super::{Document, Index, Match, Segment};
 
 fn document<'a>(name: &'a str, description: &'a str) -> Document<'a> {
     Document { name, description, input_schema: None }
@@ -20,7 +20,7 @@ fn build(servers: &[(&str, &Arc<Segment>)]) -> Index {
     Index::build(servers.iter().map(|&(name, segment)| (name.into(), segment.clone())).collect())
 }
 
-fn tools(hits: &[Hit]) -> Vec<u32> {
+fn tools(hits: &[Match]) -> Vec<u32> {
     hits.iter().map(|hit| hit.tool).collect()
 }
 

@@ -23,7 +23,7 @@ const INDENTED_MAX: usize = 32;
 const CONTINUED: &str = "│ ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Mark {
+pub enum LineChange {
     Same,
     Removed,
     Added,
@@ -31,13 +31,13 @@ pub enum Mark {
     Skipped(usize),
 }
 
-impl Mark {
+impl LineChange {
     pub fn as_str(self) -> &'static str {
         match self {
-            Mark::Same => "same",
-            Mark::Removed => "removed",
-            Mark::Added => "added",
-            Mark::Skipped(_) => "skipped",
+            LineChange::Same => "same",
+            LineChange::Removed => "removed",
+            LineChange::Added => "added",
+            LineChange::Skipped(_) => "skipped",
         }
     }
 }
@@ -45,7 +45,7 @@ impl Mark {
 /// One line of a difference, hidden characters visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Line {
-    pub mark: Mark,
+    pub mark: LineChange,
     pub text: String,
 }
 
@@ -54,12 +54,12 @@ pub struct Line {
 pub fn difference(old: Option<&str>, new: &str) -> Vec<Line> {
     let new = lay_out(new);
     match old.map(lay_out) {
-        None => marked(Mark::Added, new).collect(),
+        None => marked(LineChange::Added, new).collect(),
         Some(old) => fold(compare(old, new)),
     }
 }
 
-fn marked(mark: Mark, lines: Vec<String>) -> impl Iterator<Item = Line> {
+fn marked(mark: LineChange, lines: Vec<String>) -> impl Iterator<Item = Line> {
     lines.into_iter().map(move |text| Line { mark, text })
 }
 
@@ -139,14 +139,14 @@ fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<Line> {
     old.truncate(old.len() - end);
     let new_middle = new.split_off(start);
     let old_middle = old.split_off(start);
-    let mut lines: Vec<Line> = marked(Mark::Same, new).collect();
+    let mut lines: Vec<Line> = marked(LineChange::Same, new).collect();
     if old_middle.len().max(new_middle.len()) > LINES_MAX {
-        lines.extend(marked(Mark::Removed, old_middle));
-        lines.extend(marked(Mark::Added, new_middle));
+        lines.extend(marked(LineChange::Removed, old_middle));
+        lines.extend(marked(LineChange::Added, new_middle));
     } else {
         compare_middle(old_middle, new_middle, &mut lines);
     }
-    lines.extend(marked(Mark::Same, last));
+    lines.extend(marked(LineChange::Same, last));
     lines
 }
 
@@ -159,16 +159,16 @@ fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<Line>) {
     loop {
         let mark = match (old.peek(), new.peek()) {
             (None, None) => return,
-            (Some(a), Some(b)) if a == b => Mark::Same,
+            (Some(a), Some(b)) if a == b => LineChange::Same,
             (Some(_), Some(_))
                 if lengths[(row + 1) * width + column] >= lengths[row * width + column + 1] =>
             {
-                Mark::Removed
+                LineChange::Removed
             }
-            (Some(_), None) => Mark::Removed,
-            (None | Some(_), Some(_)) => Mark::Added,
+            (Some(_), None) => LineChange::Removed,
+            (None | Some(_), Some(_)) => LineChange::Added,
         };
-        let (from_old, from_new) = (mark != Mark::Added, mark != Mark::Removed);
+        let (from_old, from_new) = (mark != LineChange::Added, mark != LineChange::Removed);
         let removed = if from_old { old.next() } else { None };
         let added = if from_new { new.next() } else { None };
         (row, column) = (row + usize::from(from_old), column + usize::from(from_new));
@@ -202,7 +202,7 @@ fn common_lengths(old: &[String], new: &[String]) -> Vec<u16> {
 }
 
 fn fold(lines: Vec<Line>) -> Vec<Line> {
-    if lines.iter().all(|line| line.mark == Mark::Same) {
+    if lines.iter().all(|line| line.mark == LineChange::Same) {
         return lines;
     }
     let count = lines.len();
@@ -210,7 +210,7 @@ fn fold(lines: Vec<Line>) -> Vec<Line> {
     let mut run = Vec::new();
     let mut from = 0;
     for (at, line) in lines.into_iter().enumerate() {
-        if line.mark == Mark::Same {
+        if line.mark == LineChange::Same {
             run.push(line);
             continue;
         }
@@ -234,10 +234,10 @@ fn fold_run(mut run: Vec<Line>, first: usize, last: usize, folded: &mut Vec<Line
     let tail = run.split_off(run.len() - last);
     let skipped = run.len() - first;
     folded.extend(run.into_iter().take(first));
-    folded
-        .push(Line {
-            mark: Mark::Skipped(skipped), text: format!("… {skipped} lines unchanged")
-        });
+    folded.push(Line {
+        mark: LineChange::Skipped(skipped),
+        text: format!("… {skipped} lines unchanged"),
+    });
     folded.extend(tail);
 }
 

@@ -60,7 +60,7 @@ impl fmt::Debug for Fingerprint {
 
 /// The canonical form of an object without the members of these names; `None` where it has none.
 pub(super) fn without(object: &str, names: &[&str]) -> Option<String> {
-    let Members(members) = Members::read(object)?;
+    let RawMembers(members) = RawMembers::read(object)?;
     let mut kept = String::with_capacity(object.len());
     kept.push('{');
     for (name, value) in members.iter().filter(|(name, _)| !names.contains(&name.as_str())) {
@@ -76,20 +76,20 @@ pub(super) fn without(object: &str, names: &[&str]) -> Option<String> {
 }
 
 /// The members of an object in the order of the text, doubled ones too; their values unread.
-pub(super) struct Members<'a>(pub(super) Vec<(String, &'a RawValue)>);
+pub(super) struct RawMembers<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
-impl<'a> Members<'a> {
-    pub(super) fn read(object: &'a str) -> Option<Members<'a>> {
+impl<'a> RawMembers<'a> {
+    pub(super) fn read(object: &'a str) -> Option<RawMembers<'a>> {
         serde_json::from_str(object).ok()
     }
 }
 
-impl<'de> Deserialize<'de> for Members<'de> {
+impl<'de> Deserialize<'de> for RawMembers<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Collect;
 
         impl<'de> Visitor<'de> for Collect {
-            type Value = Members<'de>;
+            type Value = RawMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -100,7 +100,7 @@ impl<'de> Deserialize<'de> for Members<'de> {
                 while let Some(member) = map.next_entry()? {
                     members.push(member);
                 }
-                Ok(Members(members))
+                Ok(RawMembers(members))
             }
         }
 

@@ -1,7 +1,7 @@
 //! How an item that a server lists now stands to what a person approved of it: the same, accepted
 //! without asking, or waiting for a review.
 
-use super::fingerprint::{Fingerprint, Members, UNSEEN, without};
+use super::fingerprint::{Fingerprint, RawMembers, UNSEEN, without};
 use crate::config::AutoApprove;
 use crate::tool::{Class, Hints};
 
@@ -154,9 +154,9 @@ struct Annotations {
 impl Annotations {
     /// `None` where a reader more lenient than the gate could take them otherwise.
     fn read(definition: &str) -> Option<Annotations> {
-        let Members(members) = Members::read(definition)?;
+        let RawMembers(members) = RawMembers::read(definition)?;
         let annotations = only(&members, ANNOTATIONS)?.unwrap_or("{}");
-        let Members(members) = Members::read(annotations)?;
+        let RawMembers(members) = RawMembers::read(annotations)?;
         let hint = |name: &str| match only(&members, name)? {
             None => Some(None),
             Some("true") => Some(Some(true)),

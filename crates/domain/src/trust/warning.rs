@@ -1,18 +1,20 @@
 //! What a reviewer should look at twice: deterministic, offline, by tables. A help for a person and
 //! no judge: a text without a warning can still be bad, and one with a warning good.
 
+mod kind;
 mod names;
+mod passage;
 mod phrases;
 mod plain;
-mod said;
 
+pub use kind::WarningKind;
 pub use names::KnownNames;
 
 use super::fingerprint::UNSEEN;
 use super::visible::{hidden_characters, hidden_places, is_hidden, visible};
+use passage::{Passage, passages};
 use phrases::{ENCODED_CHARS_MIN, RULES, phrases_in};
 use plain::Plain;
-use said::{Said, said};
 
 /// Longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;
@@ -22,44 +24,6 @@ const PLACE_CHARS_MAX: usize = 100;
 
 /// Names of other servers that are told of one definition.
 const BORROWED_MAX: usize = 5;
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum WarningKind {
-    /// Characters that a person does not see.
-    HiddenCharacters,
-    /// Text that steers the model instead of saying what the tool does.
-    InstructsModel,
-    /// Files in which secrets are kept.
-    NamesSecrets,
-    /// A long run of encoded text, which nobody can review.
-    EncodedText,
-    /// The name of another server's tool.
-    BorrowedName,
-}
-
-impl WarningKind {
-    pub const ALL: [WarningKind; 5] = [
-        WarningKind::HiddenCharacters,
-        WarningKind::InstructsModel,
-        WarningKind::NamesSecrets,
-        WarningKind::EncodedText,
-        WarningKind::BorrowedName,
-    ];
-
-    pub fn as_str(self) -> &'static str {
-        match self {
-            WarningKind::HiddenCharacters => "hidden_characters",
-            WarningKind::InstructsModel => "instructs_model",
-            WarningKind::NamesSecrets => "names_secrets",
-            WarningKind::EncodedText => "encoded_text",
-            WarningKind::BorrowedName => "borrowed_name",
-        }
-    }
-
-    pub fn parse(text: &str) -> Option<WarningKind> {
-        WarningKind::ALL.into_iter().find(|kind| kind.as_str() == text)
-    }
-}
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
@@ -71,18 +35,18 @@ pub struct Warning {
 /// Of one item of `own_server`. `known` holds the tools of all servers, its own as well: what a
 /// server says of its own tools is nothing borrowed.
 pub fn warnings(definition: &str, own_server: &str, known: &KnownNames) -> Vec<Warning> {
-    let said = said(definition);
-    let mut found: Vec<Warning> = hidden(&said).into_iter().collect();
-    found.extend(phrases(&said));
-    found.extend(encoded(&said));
-    found.extend(borrowed(&said, own_server, known));
+    let passages = passages(definition);
+    let mut found: Vec<Warning> = hidden(&passages).into_iter().collect();
+    found.extend(phrases(&passages));
+    found.extend(encoded(&passages));
+    found.extend(borrowed(&passages, own_server, known));
     found
 }
 
-fn hidden(said: &[Said]) -> Option<Warning> {
-    let count: usize = said.iter().map(|said| hidden_characters(&said.text)).sum();
-    let place = |said: &Said| hidden_places(&said.text).next();
-    let (first, at) = said.iter().find_map(|said| Some((said, place(said)?)))?;
+fn hidden(passages: &[Passage]) -> Option<Warning> {
+    let count: usize = passages.iter().map(|passage| hidden_characters(&passage.text)).sum();
+    let place = |passage: &Passage| hidden_places(&passage.text).next();
+    let (first, at) = passages.iter().find_map(|passage| Some((passage, place(passage)?)))?;
     // A few characters before it, so that the reader finds the place.
     let from = first.text[..at].char_indices().rev().nth(19).map_or(0, |(at, _)| at);
     let what = match count {
@@ -93,14 +57,14 @@ fn hidden(said: &[Said]) -> Option<Warning> {
 }
 
 /// Each rule once, at the first place where it applies.
-fn phrases(said: &[Said]) -> Vec<Warning> {
+fn phrases(passages: &[Passage]) -> Vec<Warning> {
     let mut found: Vec<Option<Warning>> = vec![None; RULES.len()];
-    for said in said {
-        for plain in Plain::readings(&said.text) {
+    for passage in passages {
+        for plain in Plain::readings(&passage.text) {
             for (rule, span) in phrases_in(&plain.text) {
-                let quote = &said.text[plain.original(span)];
+                let quote = &passage.text[plain.original(span)];
                 found[rule].get_or_insert_with(|| {
-                    warning(RULES[rule].kind, said, RULES[rule].what, quote)
+                    warning(RULES[rule].kind, passage, RULES[rule].what, quote)
                 });
             }
         }
@@ -108,28 +72,28 @@ fn phrases(said: &[Said]) -> Vec<Warning> {
     found.into_iter().flatten().collect()
 }
 
-fn encoded(said: &[Said]) -> Option<Warning> {
+fn encoded(passages: &[Passage]) -> Option<Warning> {
     let is_encoded = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
     let letters = |run: &str| run.chars().filter(char::is_ascii_alphanumeric).count();
-    let blob = |said: &Said| {
-        let mut runs = said.text.split(|c| !is_encoded(c) && !is_hidden(c));
+    let blob = |passage: &Passage| {
+        let mut runs = passage.text.split(|c| !is_encoded(c) && !is_hidden(c));
         runs.find(|run| letters(run) > ENCODED_CHARS_MIN).map(str::to_owned)
     };
     // Pictures and signatures are encoded as a matter of course.
-    let mut seen = said.iter().filter(|said| !UNSEEN.contains(&said.member.as_str()));
-    let (said, blob) = seen.find_map(|said| Some((said, blob(said)?)))?;
+    let mut seen = passages.iter().filter(|passage| !UNSEEN.contains(&passage.member.as_str()));
+    let (passage, blob) = seen.find_map(|passage| Some((passage, blob(passage)?)))?;
     let what = format!("holds {} characters of encoded text", blob.chars().count());
-    Some(warning(WarningKind::EncodedText, said, &what, &blob))
+    Some(warning(WarningKind::EncodedText, passage, &what, &blob))
 }
 
-fn borrowed(said: &[Said], own_server: &str, known: &KnownNames) -> Vec<Warning> {
+fn borrowed(passages: &[Passage], own_server: &str, known: &KnownNames) -> Vec<Warning> {
     let mut names: Vec<String> = Vec::new();
     let mut found = Vec::new();
-    for said in said {
-        let mentions = if said.is_own_name {
-            known.same_name(&Plain::of(&said.text).text, own_server).into_iter().collect()
-        } else if said.is_prose {
-            known.mentions(&Plain::of(&said.text).text, own_server)
+    for passage in passages {
+        let mentions = if passage.is_own_name {
+            known.same_name(&Plain::of(&passage.text).text, own_server).into_iter().collect()
+        } else if passage.is_prose {
+            known.mentions(&Plain::of(&passage.text).text, own_server)
         } else {
             Vec::new()
         };
@@ -138,21 +102,21 @@ fn borrowed(said: &[Said], own_server: &str, known: &KnownNames) -> Vec<Warning>
                 continue;
             }
             let server = visible(mention.server);
-            let what = if said.is_own_name {
+            let what = if passage.is_own_name {
                 format!("is also the name of a tool of server '{server}'")
             } else {
                 format!("mentions a tool of server '{server}'")
             };
-            let quote = if said.is_own_name { &said.text } else { &mention.name };
-            found.push(warning(WarningKind::BorrowedName, said, &what, quote));
+            let quote = if passage.is_own_name { &passage.text } else { &mention.name };
+            found.push(warning(WarningKind::BorrowedName, passage, &what, quote));
             names.push(mention.name);
         }
     }
     found
 }
 
-fn warning(kind: WarningKind, said: &Said, what: &str, quote: &str) -> Warning {
-    let place = cut(&visible(&said.place), PLACE_CHARS_MAX);
+fn warning(kind: WarningKind, passage: &Passage, what: &str, quote: &str) -> Warning {
+    let place = cut(&visible(&passage.place), PLACE_CHARS_MAX);
     let quote = cut(quote.trim(), QUOTE_CHARS_MAX);
     let quote = visible(&quote).replace(['\n', '\t'], " ");
     Warning { kind, text: format!("`{place}` {what}: \"{quote}\"") }

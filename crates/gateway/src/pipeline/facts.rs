@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use domain::Catalog;
-use domain::policy::{self, Call as Asked, Declared as Declaration, Facts, Found, Lock, Verdict};
+use domain::policy::{self, Call as Asked, Declared as Declaration, Facts, Lock, Lookup, Verdict};
 use domain::schema::Checked;
 use domain::tool::{Hints, Tool};
 use domain::upstream::State;
@@ -77,7 +77,7 @@ impl Snapshot {
     pub(super) async fn decide(&self, checks: &Checks, call: &Call, ctx: &CallContext) -> Verdict {
         let (asked, mut facts) = (asked(call), self.facts(call));
         if policy::depends_on_arguments(&asked, &facts)
-            && let Found::Tool { arguments, .. } = &mut facts.found
+            && let Lookup::Tool { arguments, .. } = &mut facts.found
             && let Some((_, tool)) = self.catalog.tool(&call.tool)
         {
             *arguments = checks.arguments(tool, call, ctx).await;
@@ -89,23 +89,23 @@ impl Snapshot {
         Facts { caller: &call.caller, found: self.find(call), strictness: self.settings.strictness }
     }
 
-    fn find<'a>(&'a self, call: &'a Call) -> Found<'a> {
+    fn find<'a>(&'a self, call: &'a Call) -> Lookup<'a> {
         let server = self.catalog.server(&call.tool.server);
         let seen = || call.caller.sees_tool(&call.tool.server, &call.tool.tool);
         let Some(server) = server.filter(|_| seen()) else {
-            return Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
+            return Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) };
         };
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
             // Whoever asks for the verdict has the arguments checked first, where they count.
-            Some(tool) => Found::Tool { hints: tool.hints, lock, arguments: Checked::Fits },
+            Some(tool) => Lookup::Tool { hints: tool.hints, lock, arguments: Checked::Fits },
             None if server.rules.quarantined || server.rules.disabled => {
-                Found::Server { lock, unavailable: None }
+                Lookup::Server { lock, unavailable: None }
             }
             None if server.state != State::Ready => {
-                Found::Server { lock: Lock::Callable, unavailable: server.unavailable() }
+                Lookup::Server { lock: Lock::Callable, unavailable: server.unavailable() }
             }
-            None => Found::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
+            None => Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
         }
     }
 }

@@ -15,7 +15,7 @@ pub(super) async fn forward(
     match provider.call(call, ctx).await {
         Ok(reply) => {
             let for_caller =
-                |warning: &domain::policy::Warning| warning.audience == Audience::Caller;
+                |warning: &domain::policy::Notice| warning.audience == Audience::Caller;
             let warnings = allowed
                 .warnings
                 .into_iter()

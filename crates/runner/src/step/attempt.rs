@@ -9,7 +9,7 @@ use domain::Code;
 use provider::TraceContext;
 use store::run::StepRecord;
 use tokio_util::sync::CancellationToken;
-use workflow::{Fault, Outcome, Resolved, Status, Workflow};
+use workflow::{Fault, Outcome, ResolvedStep, Status, Workflow};
 
 use crate::gate::{GateRequest, StepGate};
 use crate::surroundings::Surroundings;
@@ -25,7 +25,7 @@ pub(crate) struct Attempt {
     pub(crate) around: Arc<Surroundings>,
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) state: String,
-    pub(crate) resolved: Result<Resolved, Fault>,
+    pub(crate) resolved: Result<ResolvedStep, Fault>,
     pub(crate) cancel: CancellationToken,
 }
 
@@ -78,9 +78,11 @@ impl Attempt {
         let mut work = Work { attempt: self, record, trace, gate: None };
         let made = match &self.resolved {
             Err(fault) => Err(Failure::new(fault.code, fault.to_string())),
-            Ok(Resolved::Command { command, dir }) => work.command(command, dir.as_deref()).await,
-            Ok(Resolved::Agent(agent)) => work.agent(agent).await,
-            Ok(Resolved::Operation { plugin, operation, inputs, dir }) => {
+            Ok(ResolvedStep::Command { command, dir }) => {
+                work.command(command, dir.as_deref()).await
+            }
+            Ok(ResolvedStep::Agent(agent)) => work.agent(agent).await,
+            Ok(ResolvedStep::Operation { plugin, operation, inputs, dir }) => {
                 work.operation(plugin, operation, inputs, dir.as_deref()).await
             }
         };

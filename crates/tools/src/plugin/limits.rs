@@ -5,8 +5,8 @@ use std::time::Duration;
 /// A manifest, or a file of declarations: more is some other file.
 pub(super) const YAML_BYTES_MAX: u64 = 256 * 1024;
 
-/// Lists and mappings within each other, and values in all, of such a file.
-pub(super) const YAML_DEPTH_MAX: usize = 32;
+/// Levels and values of such a file: 32 lists or mappings within each other, and words in them.
+pub(super) const YAML_DEPTH_MAX: usize = 33;
 pub(super) const YAML_VALUES_MAX: usize = 10_000;
 
 /// Entries of one plugin folder that are looked at.

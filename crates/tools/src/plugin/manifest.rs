@@ -3,10 +3,10 @@
 
 use std::collections::BTreeMap;
 
+use domain::document::{Content, Tree};
 use serde_json::{Map, Value};
 
-use super::limits;
-use super::yaml::{self, Node};
+use super::{limits, yaml};
 
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Manifest {
@@ -44,8 +44,8 @@ pub(super) struct Declaration {
 impl Manifest {
     pub(super) fn parse(text: &str) -> Result<Manifest, String> {
         let root = yaml::parse(text)?;
-        let entries = root.entries().ok_or("expected a mapping with name and version")?;
-        let word = |name: &str| match root.get(name).map(Node::text) {
+        let entries = yaml::entries(&root).ok_or("expected a mapping with name and version")?;
+        let word = |name: &str| match yaml::get(&root, name).map(yaml::text) {
             None => Ok(None),
             Some(Some(text)) => Ok(Some(text.to_owned())),
             Some(None) => Err(format!("'{name}' must be a text")),
@@ -59,17 +59,19 @@ impl Manifest {
             return Err(fault);
         }
         // Who asks for no operations has none; other capabilities are for hosts that know them.
-        if let Some(Node::List(capabilities)) = root.get("capabilities")
-            && !capabilities.iter().any(|node| node.text() == Some("operations"))
+        if let Some(tree) = yaml::get(&root, "capabilities")
+            && let Content::List(capabilities) = &tree.content
+            && !capabilities.iter().any(|tree| yaml::text(tree) == Some("operations"))
         {
             return Err("'capabilities' does not name 'operations': it offers no tools".to_owned());
         }
         let mut config = BTreeMap::new();
-        if let Some((_, node)) = entries.iter().find(|(key, _)| key == "config") {
-            let members = node.entries().ok_or("'config' must be a mapping")?;
-            for (name, node) in members {
+        if let Some((_, tree)) = entries.iter().find(|(key, _)| key.name == "config") {
+            let members = yaml::entries(tree).ok_or("'config' must be a mapping")?;
+            for (key, tree) in members {
+                let name = &key.name;
                 let field =
-                    Field::read(node).map_err(|fault| format!("config '{name}': {fault}"))?;
+                    Field::read(tree).map_err(|fault| format!("config '{name}': {fault}"))?;
                 config.insert(name.clone(), field);
             }
         }
@@ -97,12 +99,12 @@ impl Manifest {
 
 impl Field {
     /// A mapping describes the member; anything else is its default.
-    fn read(node: &Node) -> Result<Field, String> {
-        if !matches!(node, Node::Map(_)) {
-            let default = Some(node.to_json());
+    fn read(tree: &Tree) -> Result<Field, String> {
+        if !matches!(tree.content, Content::Map(_)) {
+            let default = Some(tree.to_json());
             return Ok(Field { kind: None, is_required: false, default, allowed: Vec::new() });
         }
-        let kind = match node.get("type").and_then(Node::text) {
+        let kind = match yaml::get(tree, "type").and_then(yaml::text) {
             Some("string") => FieldKind::String,
             Some("integer") => FieldKind::Integer,
             Some("boolean") => FieldKind::Boolean,
@@ -111,17 +113,17 @@ impl Field {
                 return Err(format!("type '{other}' is none of string, integer, boolean"));
             }
         };
-        let flag = |name: &str| match node.get(name).map(Node::to_json) {
+        let flag = |name: &str| match yaml::get(tree, name).map(Tree::to_json) {
             None | Some(Value::Bool(false)) => Ok(false),
             Some(Value::Bool(true)) => Ok(true),
             Some(_) => Err(format!("'{name}' must be true or false")),
         };
-        let allowed = match node.get("enum").map(Node::to_json) {
+        let allowed = match yaml::get(tree, "enum").map(Tree::to_json) {
             None => Vec::new(),
             Some(Value::Array(allowed)) => allowed,
             Some(_) => return Err("'enum' must be a list".to_owned()),
         };
-        let default = node.get("default").map(Node::to_json);
+        let default = yaml::get(tree, "default").map(Tree::to_json);
         let field = Field { kind: Some(kind), is_required: flag("required")?, default, allowed };
         if let Some(default) = &field.default {
             field.fits(default).map_err(|fault| format!("default {fault}"))?;
@@ -171,22 +173,22 @@ pub(super) fn name_fault(name: &str) -> Option<String> {
 /// `plugins: {name: {path, config, sha256}}`.
 pub(super) fn declarations(text: &str) -> Result<Vec<Declaration>, String> {
     let root = yaml::parse(text)?;
-    let unknown = root.entries().ok_or("expected a mapping with 'plugins'")?;
-    if let Some((name, _)) = unknown.iter().find(|(name, _)| name != "plugins") {
-        return Err(format!("'{name}' is not known; expected 'plugins'"));
+    let entries = yaml::entries(&root).ok_or("expected a mapping with 'plugins'")?;
+    if let Some((key, _)) = entries.iter().find(|(key, _)| key.name != "plugins") {
+        return Err(format!("'{}' is not known; expected 'plugins'", key.name));
     }
-    let Some(plugins) = root.get("plugins") else { return Ok(Vec::new()) };
-    let plugins = plugins.entries().ok_or("'plugins' must be a mapping of names")?;
-    plugins.iter().map(|(name, node)| declaration(name, node)).collect()
+    let Some(plugins) = yaml::get(&root, "plugins") else { return Ok(Vec::new()) };
+    let plugins = yaml::entries(plugins).ok_or("'plugins' must be a mapping of names")?;
+    plugins.iter().map(|(key, tree)| declaration(&key.name, tree)).collect()
 }
 
-fn declaration(name: &str, node: &Node) -> Result<Declaration, String> {
+fn declaration(name: &str, tree: &Tree) -> Result<Declaration, String> {
     let fault = |words: &str| format!("plugin '{name}': {words}");
-    let entries = node.entries().ok_or_else(|| fault("expected a mapping"))?;
+    let entries = yaml::entries(tree).ok_or_else(|| fault("expected a mapping"))?;
     let mut declared = Declaration { name: name.to_owned(), ..Declaration::default() };
-    for (key, node) in entries {
-        let text = || node.text().map(str::to_owned).ok_or_else(|| fault("expected a text"));
-        match key.as_str() {
+    for (key, tree) in entries {
+        let text = || yaml::text(tree).map(str::to_owned).ok_or_else(|| fault("expected a text"));
+        match key.name.as_str() {
             "path" => declared.path = Some(text()?),
             "sha256" => {
                 let hex = text()?.to_ascii_lowercase();
@@ -196,8 +198,8 @@ fn declaration(name: &str, node: &Node) -> Result<Declaration, String> {
                 declared.sha256 = Some(hex);
             }
             "config" => {
-                node.entries().ok_or_else(|| fault("'config' must be a mapping"))?;
-                if let Value::Object(config) = node.to_json() {
+                yaml::entries(tree).ok_or_else(|| fault("'config' must be a mapping"))?;
+                if let Value::Object(config) = tree.to_json() {
                     declared.config = config;
                 }
             }

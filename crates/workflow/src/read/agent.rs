@@ -2,13 +2,13 @@
 
 use std::ops::RangeInclusive;
 
-use super::super::fault::Place;
 use super::super::isolation;
-use super::super::plan::{Agent, Demand, OpenAi, Options, Provider, Proxy};
+use super::super::plan::{Agent, AgentPlaces, Demand, OpenAi, Options, Provider, Proxy};
 use super::super::{Template, table};
-use super::Reader;
-use super::node::{Members, Node};
+use super::mapping::Mapping;
+use super::reader::Reader;
 use domain::code::Code;
+use domain::document::{Location, Node};
 
 const ARGS_MAX: usize = 1_000;
 const TEMPERATURES: RangeInclusive<f64> = 0.0..=2.0;
@@ -16,21 +16,12 @@ const SHARES: RangeInclusive<f64> = 0.0..=1.0;
 const TOKENS: RangeInclusive<u32> = 1..=10_000_000;
 const TURNS: RangeInclusive<u32> = 1..=1_000;
 
-/// Where the parts of an agent stand that are looked at together.
-#[derive(Default)]
-pub(in super::super) struct AgentPlaces {
-    pub(in super::super) provider: Place,
-    pub(in super::super) isolation: Place,
-    pub(in super::super) args: Vec<Place>,
-    pub(in super::super) env: Vec<Place>,
-}
-
 impl<'a> Reader<'a> {
     /// `block` holds who and what, `step` how it is kept in; they may be the same.
-    pub(super) fn agent(&mut self, block: &Members<'a>, step: &Members<'a>) -> Option<Agent> {
+    pub(super) fn agent(&mut self, block: &Mapping<'a>, step: &Mapping<'a>) -> Option<Agent> {
         let mut places = AgentPlaces::default();
         let provider = self.required(block, "provider").and_then(|node| {
-            places.provider = node.place.clone();
+            places.provider = node.location.clone();
             self.provider(node)
         });
         let prompt = self.required(block, "prompt").and_then(|node| self.template(node));
@@ -42,7 +33,7 @@ impl<'a> Reader<'a> {
         };
         let isolation = match step.get("isolation") {
             Some(node) => {
-                places.isolation = node.place.clone();
+                places.isolation = node.location.clone();
                 self.choice(node, Demand::NAMES, Demand::named)
             }
             None => Some(Demand::Preferred),
@@ -55,7 +46,7 @@ impl<'a> Reader<'a> {
             options: options?,
             isolation: isolation?,
             proxy: proxy?,
-            place: block.place.clone(),
+            location: block.location.clone(),
         };
         self.check_proxy(&agent);
         isolation::check(&agent, &places, self.known, &mut self.report);
@@ -73,7 +64,7 @@ impl<'a> Reader<'a> {
         if table.is_empty() && offers_none {
             let message = "mcp_proxy is enabled and has no tools: intercept the built-ins, or name \
                            plugin_tools or mcp_servers";
-            self.report.error(&proxy.place, Code::ProxyEmpty, message);
+            self.report.error(&proxy.location, Code::ProxyEmpty, message);
         }
     }
 
@@ -90,11 +81,11 @@ impl<'a> Reader<'a> {
         provider: Provider,
         places: &mut AgentPlaces,
     ) -> Option<Options> {
-        let members = node.any_members(&mut self.report)?;
+        let members = self.any_mapping(node)?;
         self.option_keys(&members, provider);
         let mut options = Options {
             model: members.get("model").and_then(|node| self.word_template(node)),
-            command: members.get("command").and_then(|node| self.text(node)),
+            command: members.get("command").and_then(|node| self.text(node)).map(str::to_owned),
             config: members.get("config").and_then(|node| self.json_members(node)),
             openai: self.openai(&members),
             ..Options::default()
@@ -108,11 +99,11 @@ impl<'a> Reader<'a> {
         Some(options)
     }
 
-    fn option_keys(&mut self, members: &Members<'a>, provider: Provider) {
+    fn option_keys(&mut self, members: &Mapping<'a>, provider: Provider) {
         let keys = option_keys(provider);
         let providers = Provider::NAMES.iter().filter_map(|name| Provider::named(name));
         let all: Vec<Provider> = providers.collect();
-        for entry in members.entries().filter(|entry| !keys.contains(&entry.name)) {
+        for entry in members.other_than(keys) {
             let others: Vec<&str> = all
                 .iter()
                 .filter(|other| option_keys(**other).contains(&entry.name))
@@ -128,40 +119,36 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn openai(&mut self, members: &Members<'a>) -> OpenAi {
+    fn openai(&mut self, members: &Mapping<'a>) -> OpenAi {
         OpenAi {
             base_url: members.get("base_url").and_then(|node| self.template(node)),
             api_key: members.get("api_key").and_then(|node| self.template(node)),
             temperature: members
                 .get("temperature")
-                .and_then(|node| node.number(TEMPERATURES, &mut self.report)),
-            top_p: members.get("top_p").and_then(|node| node.number(SHARES, &mut self.report)),
+                .and_then(|node| self.number(node, TEMPERATURES)),
+            top_p: members.get("top_p").and_then(|node| self.number(node, SHARES)),
             max_completion_tokens: members
                 .get("max_completion_tokens")
-                .and_then(|node| node.count(TOKENS, &mut self.report)),
+                .and_then(|node| self.count(node, TOKENS)),
             stream: self.flag(members, "stream"),
-            max_turns: members
-                .get("max_turns")
-                .and_then(|node| node.count(TURNS, &mut self.report)),
+            max_turns: members.get("max_turns").and_then(|node| self.count(node, TURNS)),
         }
     }
 
-    fn args(&mut self, node: &Node<'a>) -> Vec<(Template, Place)> {
-        let items = node.items("a list of texts", &mut self.report).unwrap_or_default();
+    fn args(&mut self, node: &Node<'a>) -> Vec<(Template, Location)> {
+        let Some(items) = self.items(node, "a list of texts") else { return Vec::new() };
         if items.len() > ARGS_MAX {
             let message = format!("more than {ARGS_MAX} arguments");
-            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            self.report.error(&node.location, Code::WorkflowBadValue, message);
             return Vec::new();
         }
-        let read = items.iter().map(|item| (self.word_template(item), item.place.clone()));
-        let read: Vec<(Option<Template>, Place)> = read.collect();
-        read.into_iter().filter_map(|(arg, place)| Some((arg?, place))).collect()
+        items.filter_map(|item| Some((self.word_template(&item)?, item.location))).collect()
     }
 
-    fn env(&mut self, node: &Node<'a>) -> Vec<((String, Template), Place)> {
-        let Some(members) = node.any_members(&mut self.report) else { return Vec::new() };
+    fn env(&mut self, node: &Node<'a>) -> Vec<((String, Template), Location)> {
+        let Some(members) = self.any_mapping(node) else { return Vec::new() };
         let mut read = Vec::new();
-        for entry in members.entries() {
+        for entry in &members.entries {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if entry.name.is_empty() || !entry.name.chars().all(is_name) {
                 let message = "a variable's name consists of letters, digits and '_'";

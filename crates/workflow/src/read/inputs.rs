@@ -4,9 +4,10 @@ use regex::RegexBuilder;
 use serde_json::Value;
 
 use super::super::{Input, InputType, Validation};
-use super::Reader;
-use super::node::{Members, Node};
+use super::mapping::Mapping;
+use super::reader::Reader;
 use domain::code::Code;
+use domain::document::Node;
 
 /// Nobody types more on a command line.
 const INPUTS_MAX: usize = 256;
@@ -19,17 +20,17 @@ const PATTERN_COMPILED_MAX_BYTES: usize = 1024 * 1024;
 impl<'a> Reader<'a> {
     pub(super) fn inputs(&mut self, node: &Node<'a>) -> Vec<Input> {
         let mut inputs: Vec<Input> = Vec::new();
-        let items = node.items("a list of inputs", &mut self.report).unwrap_or_default();
+        let Some(items) = self.items(node, "a list of inputs") else { return inputs };
         if items.len() > INPUTS_MAX {
             let message = format!("more than {INPUTS_MAX} inputs");
-            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            self.report.error(&node.location, Code::WorkflowBadValue, message);
             return inputs;
         }
         for item in items {
             let Some(input) = self.input(&item) else { continue };
             if inputs.iter().any(|other| other.name == input.name) {
                 let message = format!("a second input '{}'", input.name);
-                self.report.error(&item.place, Code::WorkflowBadName, message);
+                self.report.error(&item.location, Code::WorkflowBadName, message);
             }
             inputs.push(input);
         }
@@ -38,17 +39,18 @@ impl<'a> Reader<'a> {
 
     fn input(&mut self, node: &Node<'a>) -> Option<Input> {
         let keys = ["name", "type", "required", "default", "description", "validation"];
-        let members = self.members(node, &keys)?;
-        let name_node = self.required(&members, "name").cloned();
-        let name = name_node.as_ref().and_then(|node| self.word(node));
-        if let (Some(name), Some(node)) = (&name, &name_node) {
-            self.name(name, &node.place);
-        }
+        let members = self.mapping(node, &keys)?;
+        let name = self.required(&members, "name").and_then(|node| {
+            let name = self.word(node)?;
+            self.name(name, &node.location);
+            Some(name.to_owned())
+        });
         let kind = members.get("type").map_or(Some(InputType::String), |node| {
             self.choice(node, InputType::NAMES, InputType::named)
         });
         let required = self.flag(&members, "required").unwrap_or(false);
         let description = members.get("description").and_then(|node| self.text(node));
+        let description = description.map(str::to_owned);
         let mut input = Input {
             name: name?,
             // Of a type that could not be read nothing more is checked.
@@ -57,7 +59,7 @@ impl<'a> Reader<'a> {
             default: None,
             description,
             validation: Validation::default(),
-            place: node.place.clone(),
+            location: node.location.clone(),
         };
         if kind.is_none() {
             return Some(input);
@@ -71,7 +73,7 @@ impl<'a> Reader<'a> {
         Some(input)
     }
 
-    fn default(&mut self, input: &Input, node: &Node<'a>, members: &Members<'a>) -> Option<Value> {
+    fn default(&mut self, input: &Input, node: &Node<'a>, members: &Mapping<'a>) -> Option<Value> {
         let text = self.word(node)?;
         if input.required
             && let Some(required) = members.entry("required")
@@ -79,19 +81,19 @@ impl<'a> Reader<'a> {
             let message = "no effect: an input with a default need not be given";
             self.report.warn(&required.key, Code::WorkflowNoEffect, message);
         }
-        match input.value(&text).and_then(|value| input.checked(value)) {
+        match input.value(text).and_then(|value| input.checked(value)) {
             Ok(value) => Some(value),
             Err(message) => {
-                self.report.error(&node.place, Code::WorkflowBadInput, message);
+                self.report.error(&node.location, Code::WorkflowBadInput, message);
                 None
             }
         }
     }
 
     fn validation(&mut self, input: &Input, node: &Node<'a>) -> Option<Validation> {
-        let members = self.members(node, &["pattern", "enum", "min", "max"])?;
+        let members = self.mapping(node, &["pattern", "enum", "min", "max"])?;
         let mut validation = Validation::default();
-        for entry in members.entries() {
+        for entry in &members.entries {
             let wanted = match entry.name {
                 "pattern" => InputType::String,
                 "min" | "max" => InputType::Integer,
@@ -108,30 +110,30 @@ impl<'a> Reader<'a> {
         if let Some(node) = members.get("enum") {
             validation.one_of = self.one_of(input, node);
         }
-        validation.min = members.get("min").and_then(|node| node.integer(&mut self.report));
-        validation.max = members.get("max").and_then(|node| node.integer(&mut self.report));
+        validation.min = members.get("min").and_then(|node| self.integer(node));
+        validation.max = members.get("max").and_then(|node| self.integer(node));
         if let (Some(min), Some(max)) = (validation.min, validation.max)
             && min > max
         {
             let message = format!("no number is {min} or more and {max} or less");
-            self.report.error(&node.place, Code::WorkflowBadInput, message);
+            self.report.error(&node.location, Code::WorkflowBadInput, message);
         }
         Some(validation)
     }
 
     fn one_of(&mut self, input: &Input, node: &Node<'a>) -> Vec<Value> {
         let mut values = Vec::new();
-        let items = node.items("a list of values", &mut self.report);
-        if items.as_ref().is_some_and(Vec::is_empty) {
+        let Some(items) = self.items(node, "a list of values") else { return values };
+        if items.len() == 0 {
             let message = "an empty list allows no value";
-            self.report.error(&node.place, Code::WorkflowBadInput, message);
+            self.report.error(&node.location, Code::WorkflowBadInput, message);
         }
-        for item in items.unwrap_or_default() {
+        for item in items {
             let Some(text) = self.word(&item) else { continue };
-            match input.value(&text) {
+            match input.value(text) {
                 Ok(value) => values.push(value),
                 Err(message) => {
-                    self.report.error(&item.place, Code::WorkflowBadInput, message);
+                    self.report.error(&item.location, Code::WorkflowBadInput, message);
                 }
             }
         }
@@ -142,10 +144,10 @@ impl<'a> Reader<'a> {
         let text = self.word(node)?;
         if text.len() > PATTERN_MAX_BYTES {
             let message = format!("a pattern has at most {PATTERN_MAX_BYTES} bytes");
-            self.report.error(&node.place, Code::WorkflowBadInput, message);
+            self.report.error(&node.location, Code::WorkflowBadInput, message);
             return None;
         }
-        match RegexBuilder::new(&text).size_limit(PATTERN_COMPILED_MAX_BYTES).build() {
+        match RegexBuilder::new(text).size_limit(PATTERN_COMPILED_MAX_BYTES).build() {
             Ok(pattern) => Some(pattern),
             Err(error) => {
                 // The library draws the pattern and an arrow; its last line says what is wrong.
@@ -153,7 +155,7 @@ impl<'a> Reader<'a> {
                 let why = error.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");
                 let message = format!("no pattern: {why}");
-                self.report.error(&node.place, Code::WorkflowBadInput, message);
+                self.report.error(&node.location, Code::WorkflowBadInput, message);
                 None
             }
         }

@@ -1,9 +1,10 @@
 //! The `mcp_proxy` block of a step. What it names is looked up by the table of tools.
 
 use super::super::plan::{PluginTools, Proxy};
-use super::Reader;
-use super::node::{Members, Node};
+use super::mapping::Mapping;
+use super::reader::Reader;
 use domain::code::Code;
+use domain::document::{Location, Node};
 
 const KEYS: [&str; 4] = ["enable", "intercept_builtins", "plugin_tools", "mcp_servers"];
 
@@ -12,14 +13,14 @@ const TOOLS_MAX: usize = 1_000;
 
 impl<'a> Reader<'a> {
     pub(super) fn proxy(&mut self, node: &Node<'a>) -> Option<Proxy> {
-        let members = self.proxy_members(node, &KEYS)?;
-        let default = Proxy { place: node.place.clone(), ..Proxy::default() };
+        let members = self.proxy_mapping(node, &KEYS)?;
+        let default = Proxy { location: node.location.clone(), ..Proxy::default() };
         let enable = self.flag(&members, "enable").unwrap_or(default.enable);
         let intercept = self.flag(&members, "intercept_builtins");
         let tools = members.get("plugin_tools").map(|node| self.plugin_tools(node));
         let servers = members.get("mcp_servers").map(|node| self.words(node));
-        let (mcp_servers, server_places) = servers.unwrap_or_default().into_iter().unzip();
-        if let Some(entry) = members.entries().find(|entry| !enable && entry.name != "enable") {
+        let (mcp_servers, server_locations) = servers.unwrap_or_default().into_iter().unzip();
+        if let Some(entry) = members.other_than(&["enable"]).next().filter(|_| !enable) {
             let message = "no effect without enable: true";
             self.report.warn(&entry.key, Code::WorkflowNoEffect, message);
         }
@@ -28,45 +29,39 @@ impl<'a> Reader<'a> {
             intercept_builtins: intercept.unwrap_or(default.intercept_builtins),
             plugin_tools: tools.unwrap_or_default(),
             mcp_servers,
-            server_places,
-            place: default.place,
+            server_locations,
+            location: default.location,
         })
     }
 
     fn plugin_tools(&mut self, node: &Node<'a>) -> Vec<PluginTools> {
-        let items = node.items("a list of {plugin, expose}", &mut self.report).unwrap_or_default();
         let mut read = Vec::new();
-        for item in &items {
-            let Some(members) = self.proxy_members(item, &["plugin", "expose"]) else { continue };
-            let plugin_node = self.required(&members, "plugin").cloned();
-            let plugin = plugin_node.as_ref().and_then(|node| self.word(node));
-            let expose = self.required(&members, "expose").cloned();
-            let expose = expose.map(|node| self.words(&node)).unwrap_or_default();
-            let (expose, places) = expose.into_iter().unzip();
-            if let (Some(plugin), Some(node)) = (plugin, plugin_node) {
-                read.push(PluginTools { plugin, expose, plugin_place: node.place, places });
+        for item in self.items(node, "a list of {plugin, expose}").into_iter().flatten() {
+            let Some(members) = self.proxy_mapping(&item, &["plugin", "expose"]) else { continue };
+            let plugin = self.required(&members, "plugin").and_then(|node| {
+                let plugin = self.word(node)?.to_owned();
+                Some((plugin, node.location.clone()))
+            });
+            let expose = self.required(&members, "expose").map(|node| self.words(node));
+            let (expose, locations) = expose.unwrap_or_default().into_iter().unzip();
+            if let Some((plugin, location)) = plugin {
+                read.push(PluginTools { plugin, location, expose, locations });
             }
         }
         read
     }
 
-    fn words(&mut self, node: &Node<'a>) -> Vec<(String, super::Place)> {
-        let items = node.items("a list of names", &mut self.report).unwrap_or_default();
+    fn words(&mut self, node: &Node<'a>) -> Vec<(String, Location)> {
+        let Some(items) = self.items(node, "a list of names") else { return Vec::new() };
         if items.len() > TOOLS_MAX {
             let message = format!("more than {TOOLS_MAX} names");
-            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            self.report.error(&node.location, Code::WorkflowBadValue, message);
             return Vec::new();
         }
-        let read = items.iter().map(|item| (self.word(item), item.place.clone()));
-        let read: Vec<(Option<String>, super::Place)> = read.collect();
-        read.into_iter().filter_map(|(word, place)| Some((word?, place))).collect()
+        items.filter_map(|item| Some((self.word(&item)?.to_owned(), item.location))).collect()
     }
 
-    fn proxy_members(&mut self, node: &Node<'a>, keys: &[&str]) -> Option<Members<'a>> {
-        let members = node.any_members(&mut self.report)?;
-        for entry in members.entries().filter(|entry| !keys.contains(&entry.name)) {
-            self.unknown(entry.name, &entry.key, keys, Code::ProxyUnknownKey);
-        }
-        Some(members)
+    fn proxy_mapping(&mut self, node: &Node<'a>, keys: &[&str]) -> Option<Mapping<'a>> {
+        self.mapping_or(node, keys, Code::ProxyUnknownKey)
     }
 }

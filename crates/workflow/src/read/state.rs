@@ -5,14 +5,16 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::super::fault::Place;
 use super::super::plan::{
-    Kind, OnFailure, Operation, Parallel, State, Strategy, Terminal, TerminalStatus, Transition,
+    OnFailure, Operation, Parallel, State, StateKind, Strategy, Terminal, TerminalStatus,
+    Transition,
 };
 use super::super::{Backoff, EXIT_FAILURE, Retry, Template, table};
-use super::node::{Entry, Members, Node};
-use super::{Reader, STATES_MAX};
+use super::STATES_MAX;
+use super::mapping::Mapping;
+use super::reader::Reader;
 use domain::code::Code;
+use domain::document::{Content, Member, Node};
 
 const TIMEOUTS: RangeInclusive<Duration> =
     Duration::from_millis(1)..=Duration::from_secs(7 * 24 * 60 * 60);
@@ -84,23 +86,22 @@ impl Shape {
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn state(&mut self, entry: &Entry<'a>) -> Option<State> {
-        let members = entry.node.any_members(&mut self.report)?;
+    pub(super) fn state(&mut self, entry: &Member<'a>) -> Option<State> {
+        let members = self.any_mapping(&entry.node)?;
         let shape = self.shape(&members)?;
         self.state_keys(&members, shape);
-        let place = Place { path: entry.key.path.clone(), ..entry.key.clone() };
         let on_success = members.get("on_success").and_then(|node| self.goto(node));
         let on_failure = members.get("on_failure").and_then(|node| self.on_failure(node));
         let transitions = members.get("transitions").map(|node| self.transitions(node));
         let dir = members.get("dir").and_then(|node| self.template(node));
-        let timeout = members.get("timeout").and_then(|node| node.span(TIMEOUTS, &mut self.report));
+        let timeout = members.get("timeout").and_then(|node| self.span(node, TIMEOUTS));
         let retry = members.get("retry").and_then(|node| self.retry(node));
         let continue_on_error = self.flag(&members, "continue_on_error").unwrap_or(false);
         let description = members.get("description").and_then(|node| self.text(node));
         let kind = self.kind(&members, shape)?;
         Some(State {
             name: entry.name.to_owned(),
-            description,
+            description: description.map(str::to_owned),
             kind,
             dir,
             timeout,
@@ -109,11 +110,11 @@ impl<'a> Reader<'a> {
             on_success,
             on_failure,
             transitions: transitions.unwrap_or_default(),
-            place,
+            location: entry.key.clone(),
         })
     }
 
-    fn shape(&mut self, members: &Members<'a>) -> Option<Shape> {
+    fn shape(&mut self, members: &Mapping<'a>) -> Option<Shape> {
         let node = self.required(members, "type")?;
         let word = self.choice(node, &TYPES, |word| TYPES.iter().find(|one| **one == word))?;
         Some(match *word {
@@ -125,7 +126,7 @@ impl<'a> Reader<'a> {
         })
     }
 
-    fn step_shape(&mut self, members: &Members<'a>) -> Option<Shape> {
+    fn step_shape(&mut self, members: &Mapping<'a>) -> Option<Shape> {
         match (members.get("command"), members.entry("agent")) {
             (Some(_), None) => Some(Shape::Command),
             (None, Some(_)) => Some(Shape::AgentBlock),
@@ -136,15 +137,15 @@ impl<'a> Reader<'a> {
             }
             (None, None) => {
                 let message = "a step needs 'command' or 'agent'";
-                self.report.error(&members.place, Code::WorkflowMissingKey, message);
+                self.report.error(&members.location, Code::WorkflowMissingKey, message);
                 None
             }
         }
     }
 
-    fn state_keys(&mut self, members: &Members<'a>, shape: Shape) {
+    fn state_keys(&mut self, members: &Mapping<'a>, shape: Shape) {
         let keys = shape.keys();
-        for entry in members.entries().filter(|entry| !keys.contains(&entry.name)) {
+        for entry in members.other_than(&keys) {
             let elsewhere = Shape::ALL.iter().find(|other| other.keys().contains(&entry.name));
             match elsewhere {
                 Some(other) => {
@@ -156,39 +157,41 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn kind(&mut self, members: &Members<'a>, shape: Shape) -> Option<Kind> {
+    fn kind(&mut self, members: &Mapping<'a>, shape: Shape) -> Option<StateKind> {
         match shape {
             Shape::Command => {
                 let node = self.required(members, "command")?;
                 if node.is_text() && self.text(node)?.trim().is_empty() {
-                    self.report.error(&node.place, Code::WorkflowBadValue, "an empty command");
+                    self.report.error(&node.location, Code::WorkflowBadValue, "an empty command");
                 }
-                self.command(node).map(Kind::Command)
+                self.command(node).map(StateKind::Command)
             }
             Shape::AgentBlock => {
                 let block = self.required(members, "agent")?.clone();
                 let keys = ["provider", "prompt", "system_prompt", "options"];
-                let block = self.members(&block, &keys)?;
-                self.agent(&block, members).map(|agent| Kind::Agent(Box::new(agent)))
+                let block = self.mapping(&block, &keys)?;
+                self.agent(&block, members).map(|agent| StateKind::Agent(Box::new(agent)))
             }
-            Shape::Agent => self.agent(members, members).map(|agent| Kind::Agent(Box::new(agent))),
-            Shape::Operation => self.operation(members).map(Kind::Operation),
-            Shape::Parallel => self.parallel(members).map(Kind::Parallel),
-            Shape::Terminal => self.terminal(members).map(Kind::Terminal),
+            Shape::Agent => {
+                self.agent(members, members).map(|agent| StateKind::Agent(Box::new(agent)))
+            }
+            Shape::Operation => self.operation(members).map(StateKind::Operation),
+            Shape::Parallel => self.parallel(members).map(StateKind::Parallel),
+            Shape::Terminal => self.terminal(members).map(StateKind::Terminal),
         }
     }
 
-    fn operation(&mut self, members: &Members<'a>) -> Option<Operation> {
+    fn operation(&mut self, members: &Mapping<'a>) -> Option<Operation> {
         let inputs = members.get("inputs").and_then(|node| self.json_members(node));
         let node = self.required(members, "operation")?;
         let text = self.text(node)?;
         let Some((plugin, operation)) = text.split_once('.') else {
             let message = "expected PLUGIN.OPERATION, such as kubernetes.kubectl_apply";
-            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            self.report.error(&node.location, Code::WorkflowBadValue, message);
             return None;
         };
         if let Err((code, message)) = table::known_operation(plugin, operation, self.known) {
-            self.report.error(&node.place, code, message);
+            self.report.error(&node.location, code, message);
         }
         let (plugin, operation) = (plugin.to_owned(), operation.to_owned());
         Some(Operation { plugin, operation, inputs: inputs.unwrap_or_default() })
@@ -196,40 +199,57 @@ impl<'a> Reader<'a> {
 
     /// A mapping of anything, whose texts are templates.
     pub(super) fn json_members(&mut self, node: &Node<'a>) -> Option<Map<String, Value>> {
-        node.any_members(&mut self.report)?;
-        node.each_text(&mut |text| {
-            self.template(text);
-        });
-        match node.json() {
+        self.any_mapping(node)?;
+        self.templates(node);
+        match node.tree.to_json() {
             Value::Object(members) => Some(members),
             _ => None,
         }
     }
 
-    fn parallel(&mut self, members: &Members<'a>) -> Option<Parallel> {
+    /// Reads each leaf that is a text, one at a time: there may be many, with long paths.
+    fn templates(&mut self, node: &Node<'a>) {
+        match node.tree.content {
+            Content::Scalar(_) if node.is_text() => {
+                self.template(node);
+            }
+            Content::Scalar(_) => {}
+            Content::List(_) => {
+                for item in node.items("a list").into_iter().flatten() {
+                    self.templates(&item);
+                }
+            }
+            Content::Map(_) => {
+                for entry in node.entries().into_iter().flatten() {
+                    self.templates(&entry.node);
+                }
+            }
+        }
+    }
+
+    fn parallel(&mut self, members: &Mapping<'a>) -> Option<Parallel> {
         let strategy = members
             .get("strategy")
             .and_then(|node| self.choice(node, Strategy::NAMES, Strategy::named));
         let max_concurrent = members.get("max_concurrent");
-        let max_concurrent =
-            max_concurrent.and_then(|node| node.count(CONCURRENT, &mut self.report));
+        let max_concurrent = max_concurrent.and_then(|node| self.count(node, CONCURRENT));
         let node = self.required(members, "parallel")?;
-        let items = node.items("a list of states", &mut self.report)?;
-        if items.is_empty() {
+        let items = self.items(node, "a list of states")?;
+        if items.len() == 0 {
             let message = "a parallel state needs states to run";
-            self.report.error(&node.place, Code::WorkflowBadParallel, message);
+            self.report.error(&node.location, Code::WorkflowBadParallel, message);
         }
         if items.len() > STATES_MAX {
             let message = format!("more than {STATES_MAX} states");
-            self.report.error(&node.place, Code::WorkflowBadParallel, message);
+            self.report.error(&node.location, Code::WorkflowBadParallel, message);
             return None;
         }
         let mut branches: Vec<String> = Vec::new();
-        for item in &items {
-            let Some(name) = self.goto(item) else { continue };
+        for item in items {
+            let Some(name) = self.goto(&item) else { continue };
             if branches.contains(&name) {
                 let message = format!("'{name}' would run twice at once");
-                self.report.error(&item.place, Code::WorkflowBadParallel, message);
+                self.report.error(&item.location, Code::WorkflowBadParallel, message);
             } else {
                 branches.push(name);
             }
@@ -238,7 +258,7 @@ impl<'a> Reader<'a> {
         Some(Parallel { branches, strategy, max_concurrent })
     }
 
-    fn terminal(&mut self, members: &Members<'a>) -> Option<Terminal> {
+    fn terminal(&mut self, members: &Mapping<'a>) -> Option<Terminal> {
         let message = members.get("message").and_then(|node| self.template(node));
         let status = match members.get("status") {
             Some(node) => self.choice(node, TerminalStatus::NAMES, TerminalStatus::named)?,
@@ -251,9 +271,9 @@ impl<'a> Reader<'a> {
         if node.is_text() {
             return self.goto(node).map(OnFailure::Goto);
         }
-        let members = self.members(node, &["message", "status"])?;
+        let members = self.mapping(node, &["message", "status"])?;
         let exit_status = match members.get("status") {
-            Some(node) => node.count(1..=255, &mut self.report),
+            Some(node) => self.count(node, 1..=255),
             None => Some(u32::from(EXIT_FAILURE)),
         };
         let message = self.required(&members, "message").and_then(|node| self.template(node));
@@ -263,25 +283,25 @@ impl<'a> Reader<'a> {
     }
 
     fn transitions(&mut self, node: &Node<'a>) -> Vec<Transition> {
-        let items = node.items("a list of {when, goto}", &mut self.report).unwrap_or_default();
+        let Some(items) = self.items(node, "a list of {when, goto}") else { return Vec::new() };
         if items.len() > TRANSITIONS_MAX {
             let message = format!("more than {TRANSITIONS_MAX} transitions");
-            self.report.error(&node.place, Code::WorkflowBadValue, message);
+            self.report.error(&node.location, Code::WorkflowBadValue, message);
             return Vec::new();
         }
         let mut transitions: Vec<Transition> = Vec::new();
-        for item in &items {
+        for item in items {
             if transitions.last().is_some_and(|before| before.when.is_none()) {
                 let message = "no effect: the transition before it always holds";
-                self.report.warn(&item.place, Code::WorkflowNoEffect, message);
+                self.report.warn(&item.location, Code::WorkflowNoEffect, message);
             }
-            transitions.extend(self.transition(item));
+            transitions.extend(self.transition(&item));
         }
         transitions
     }
 
     fn transition(&mut self, node: &Node<'a>) -> Option<Transition> {
-        let members = self.members(node, &["when", "goto"])?;
+        let members = self.mapping(node, &["when", "goto"])?;
         let when = members.get("when").map(|node| self.condition(node));
         let goto = self.required(&members, "goto").and_then(|node| self.goto(node))?;
         // A condition that cannot be read must not become one that always holds.
@@ -293,14 +313,14 @@ impl<'a> Reader<'a> {
     }
 
     fn retry(&mut self, node: &Node<'a>) -> Option<Retry> {
-        let members = self.members(node, &["max_attempts", "initial_delay", "backoff"])?;
+        let members = self.mapping(node, &["max_attempts", "initial_delay", "backoff"])?;
         let mut retry = Retry::default();
         let attempts = self.required(&members, "max_attempts");
-        if let Some(count) = attempts.and_then(|node| node.count(ATTEMPTS, &mut self.report)) {
+        if let Some(count) = attempts.and_then(|node| self.count(node, ATTEMPTS)) {
             retry.max_attempts = count;
         }
         let delay = members.get("initial_delay");
-        if let Some(delay) = delay.and_then(|node| node.span(DELAYS, &mut self.report)) {
+        if let Some(delay) = delay.and_then(|node| self.span(node, DELAYS)) {
             retry.initial_delay = delay;
         }
         if let Some(backoff) = members

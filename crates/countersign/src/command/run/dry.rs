@@ -11,7 +11,7 @@ use runner::step::{self, StepFolders};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tools::builtin::Workspace;
-use workflow::{self, BUILTINS, Inputs, Machine, Proxy, Resolved, ResolvedAgent};
+use workflow::{self, BUILTINS, Inputs, Machine, Proxy, ResolvedAgent, ResolvedStep};
 use workflow::{State, Workflow};
 
 use super::machine;
@@ -142,17 +142,17 @@ async fn step_of(machine: &Machine, state: &State, private: &Path) -> PlannedSte
     };
     match machine.resolve(&state.name) {
         Err(fault) => PlannedStep { unknown: Some(fault.to_string().into()), ..step },
-        Ok(Resolved::Command { command, dir }) => PlannedStep {
+        Ok(ResolvedStep::Command { command, dir }) => PlannedStep {
             argv: Some(vec!["sh".to_owned(), "-c".to_owned(), command]),
             dir: Some(dir.map(PathBuf::from)),
             ..step
         },
-        Ok(Resolved::Operation { plugin, operation, inputs, .. }) => PlannedStep {
+        Ok(ResolvedStep::Operation { plugin, operation, inputs, .. }) => PlannedStep {
             operation: Some(format!("{plugin}.{operation}")),
             inputs: Some(json!(inputs)),
             ..step
         },
-        Ok(Resolved::Agent(agent)) => {
+        Ok(ResolvedStep::Agent(agent)) => {
             let step = PlannedStep { provider: Some(agent.provider.name().to_owned()), ..step };
             let proxy = state.agent().map(|agent| agent.proxy.clone()).unwrap_or_default();
             if agent.provider == workflow::Provider::OpenAiCompatible {

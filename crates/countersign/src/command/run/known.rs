@@ -8,7 +8,7 @@ use domain::config::Config;
 use futures_util::future::join_all;
 use runner::agent::{self, Installed, Search};
 use store::state::State;
-use workflow::{self, Isolation, Known, Plugin, Provider, Read, Workflow};
+use workflow::{self, Isolation, Known, Plugin, Provider, Reading, Workflow};
 
 use crate::folders;
 use crate::plugins::Plugins;
@@ -18,7 +18,7 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 /// Reads and checks a workflow. Only the agents that it wants to isolate are looked at, and only the
 /// plugins that it names.
-pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Read {
+pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Reading {
     let mut known = Known {
         servers: config.servers.iter().map(|server| server.name.clone()).collect(),
         plugins: plugins(text, home, found).await,

@@ -34,7 +34,7 @@ fn laid(found: &str) -> (Config, Vec<String>) {
 
 fn paths(found: &str) -> Vec<(String, String)> {
     let laid = overlay(own(), found).unwrap_or_else(|faults| panic!("{faults}\nin {found}"));
-    laid.notes.into_iter().map(|note| (note.path, note.message)).collect()
+    laid.notes.into_iter().map(|note| (note.location.path, note.message)).collect()
 }
 
 /// A value of a top-level key that differs from the default.
@@ -288,7 +288,7 @@ fn a_file_with_faults_is_refused_as_a_whole() {
         assert_eq!(faults.list[0].message, expected, "{found}");
     }
     let faults = overlay(own(), &with("redact", json!({"patterns": patterns}))).unwrap_err();
-    assert_eq!(faults.list[0].path, "redact.patterns");
+    assert_eq!(faults.list[0].location.path, "redact.patterns");
 }
 
 const TOOLS: [&str; 4] = ["w", "x", "y", "z"];

@@ -2,14 +2,14 @@
 //! narrows is handed on. Keys are let through by name, so that a new one is ignored until it is
 //! named here.
 
-use jsonc_parser::ast::Value;
-
-use super::super::source::Source;
-use super::super::{AutoApprove, Config, Faults, Note, Origin, Profile, Redact, Server, keys};
-use super::node::{Members, Node, Place};
+use super::super::source;
+use super::super::{
+    AutoApprove, Config, Faults, Note, Origin, Profile, Redact, Server, ToolRules, keys,
+};
 use super::report::Report;
-use super::{network, numbers, profile, section, sections, server};
-use crate::policy::ToolRules;
+use super::table::Section;
+use super::{profile, section, server, top};
+use crate::document::{Content, Location, Member, Node, Syntax};
 
 const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
                          `countersign config trust` to put it into effect";
@@ -31,7 +31,7 @@ const REDACT_KEY_CHARS_MAX: usize = 100;
 const TOOL_NAMES_MAX: usize = 1_000;
 
 /// What such a file has to say.
-pub(in crate::config) struct Found {
+pub(in crate::config) struct FolderConfig {
     /// Those that the person's own configuration does not have.
     pub(in crate::config) servers: Vec<Server>,
     /// Lists for those that it has.
@@ -41,34 +41,32 @@ pub(in crate::config) struct Found {
     pub(in crate::config) notes: Vec<Note>,
 }
 
-pub(in crate::config) fn found(text: &str, own: &Config) -> Result<Found, Faults> {
-    let source = Source::new(text);
+pub(in crate::config) fn found(text: &str, own: &Config) -> Result<FolderConfig, Faults> {
     let mut report = Report::default();
     let redact = Redact { keys: Vec::new(), patterns: Vec::new() };
-    let mut found = Found {
+    let mut found = FolderConfig {
         servers: Vec::new(),
         narrowed: Vec::new(),
         profiles: Vec::new(),
         redact,
         notes: Vec::new(),
     };
-    match source.tree() {
+    match source::tree(text) {
         Ok(tree) => {
-            let root = Node::root(&tree);
+            let root = Node::root(&tree, Syntax::Json);
             // First, so that nothing else is said of what has no effect.
             ignore(&root, own, &mut report);
             read(&mut found, &root, own, &mut report);
         }
-        Err(unreadable) => report.fault(&Place::root(unreadable.at), unreadable.message),
+        Err(unreadable) => report.fault(&Location::root(unreadable.mark), unreadable.message),
     }
-    found.notes = report.finish(&source)?;
+    found.notes = report.finish()?;
     Ok(found)
 }
 
-/// Notes every member that has no effect. What is wrong with the shape is told by the reading.
+/// Notes every member that has no effect. What is wrong with the shape is reported by the reading.
 fn ignore(root: &Node<'_>, own: &Config, report: &mut Report) {
-    let unheard = &mut Report::default();
-    for entry in root.entries(unheard).unwrap_or_default() {
+    for entry in members(root) {
         match entry.name {
             "$schema" | "redact" => {}
             "mcpServers" => ignore_in_servers(&entry.node, own, report),
@@ -83,15 +81,14 @@ fn ignore_in_servers(node: &Node<'_>, own: &Config, report: &mut Report) {
         if own.server(name).is_none() {
             continue;
         }
-        let entries = node.entries(&mut Report::default()).unwrap_or_default();
-        for entry in entries.iter().filter(|entry| !NARROWING.contains(&entry.name)) {
-            report.ignore(entry, UNTRUSTED);
+        for entry in members(&node).filter(|entry| !NARROWING.contains(&entry.name)) {
+            report.ignore(&entry, UNTRUSTED);
         }
     }
 }
 
 fn ignore_profiles(node: &Node<'_>, own: &Config, report: &mut Report) {
-    for entry in node.entries(&mut Report::default()).unwrap_or_default() {
+    for entry in members(node) {
         if own.profile(entry.name).is_some() {
             report.ignore(&entry, PROFILE_TAKEN);
         }
@@ -100,29 +97,31 @@ fn ignore_profiles(node: &Node<'_>, own: &Config, report: &mut Report) {
 
 /// The servers of a map or a list, as far as they have names.
 fn named<'a>(node: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
-    let unheard = &mut Report::default();
-    if !matches!(node.value, Value::Array(_)) {
-        let entries = node.entries(unheard).unwrap_or_default();
-        return entries.into_iter().map(|entry| (entry.name, entry.node)).collect();
-    }
+    let Ok(items) = node.items("a list of servers") else {
+        return members(node).map(|entry| (entry.name, entry.node)).collect();
+    };
     let mut servers = Vec::new();
-    for item in node.items("", unheard).into_iter().flatten() {
-        let entries = item.entries(unheard).unwrap_or_default();
-        let name = entries.iter().find(|entry| entry.name == "name");
-        let name = name.and_then(|entry| entry.node.text(unheard));
+    for item in items {
+        let name = members(&item).find(|entry| entry.name == "name");
+        let name = name.and_then(|entry| entry.node.text().ok());
         servers.extend(name.map(|name| (name, item)));
     }
     servers
 }
 
-fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
-    let Some(top) = Members::open(root, &keys::TOP, report) else { return };
+/// The members of an object; none of what is no object.
+fn members<'a>(node: &Node<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
+    node.entries().into_iter().flatten()
+}
+
+fn read(found: &mut FolderConfig, root: &Node<'_>, own: &Config, report: &mut Report) {
+    let Some(top) = Section::open(root, &keys::TOP, report) else { return };
     // Read for its faults; of it only the redaction is kept.
     let mut checked = Config::default();
-    network(&mut checked, &top, report);
-    numbers(&mut checked, &top, report);
+    top::network(&mut checked, &top, report);
+    top::numbers(&mut checked, &top, report);
     top.read("plugins", report, section::plugins);
-    sections(&mut checked, &top, report);
+    top::sections(&mut checked, &top, report);
     found.redact = checked.redact;
     check_redaction(&found.redact, &top, own, report);
     servers(found, &top, own, report);
@@ -133,7 +132,7 @@ fn read(found: &mut Found, root: &Node<'_>, own: &Config, report: &mut Report) {
     found.profiles.iter_mut().for_each(|profile| profile.origin = Origin::Found);
 }
 
-fn servers(found: &mut Found, top: &Members<'_>, own: &Config, report: &mut Report) {
+fn servers(found: &mut FolderConfig, top: &Section<'_>, own: &Config, report: &mut Report) {
     let Some(entry) = top.get("mcpServers") else { return };
     server::each(&entry.node, report, &mut |name, members, report| {
         check_lists(members, report);
@@ -146,22 +145,22 @@ fn servers(found: &mut Found, top: &Members<'_>, own: &Config, report: &mut Repo
     });
     if own.servers.len() + found.servers.len() > server::SERVERS_MAX {
         let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
-        report.fault(&entry.node.place, fault);
+        report.fault(&entry.node.location, fault);
     }
 }
 
-fn check_lists(members: &Members<'_>, report: &mut Report) {
+fn check_lists(members: &Section<'_>, report: &mut Report) {
     for entry in ["enabled_tools", "disabled_tools"].iter().filter_map(|key| members.get(key)) {
-        if let Value::Array(list) = entry.node.value
-            && list.elements.len() > TOOL_NAMES_MAX
+        if let Content::List(list) = &entry.node.tree.content
+            && list.len() > TOOL_NAMES_MAX
         {
             let fault = format!("a file that was found may name {TOOL_NAMES_MAX} tools at most");
-            report.fault(&entry.node.place, fault);
+            report.fault(&entry.node.location, fault);
         }
     }
 }
 
-fn untrusted(mut server: Server, members: &Members<'_>, report: &mut Report) -> Server {
+fn untrusted(mut server: Server, members: &Section<'_>, report: &mut Report) -> Server {
     let asks_trust = !server.quarantined;
     if let Some(entry) = members.get("quarantined")
         && asks_trust
@@ -180,12 +179,13 @@ fn untrusted(mut server: Server, members: &Members<'_>, report: &mut Report) -> 
 }
 
 /// Together with the person's own it must still be a redaction that can be made.
-fn check_redaction(redact: &Redact, top: &Members<'_>, own: &Config, report: &mut Report) {
+fn check_redaction(redact: &Redact, top: &Section<'_>, own: &Config, report: &mut Report) {
     let Some(entry) = top.get("redact") else { return };
     let long = |key: &String| key.chars().count() > REDACT_KEY_CHARS_MAX;
     if redact.keys.len() > REDACT_KEYS_MAX || redact.keys.iter().any(long) {
         let bound = format!("{REDACT_KEYS_MAX} keys of {REDACT_KEY_CHARS_MAX} characters");
-        report.fault(&entry.node.place, format!("a file that was found may add {bound} at most"));
+        report
+            .fault(&entry.node.location, format!("a file that was found may add {bound} at most"));
         return;
     }
     section::check_together(own, redact, &entry.node, report);

@@ -3,10 +3,12 @@
 use std::collections::BTreeSet;
 
 use super::super::{Config, Origin, Profile, keys};
-use super::node::{Entry, Members, Node, did_you_mean, shown};
 use super::report::Report;
+use super::scalar::did_you_mean;
 use super::section::check_name;
 use super::server::RESERVED_NAME;
+use super::table::{Section, entries};
+use crate::document::{Member, Node, shown};
 use crate::tool::ToolName;
 
 /// The names that a profile can mean: servers, plugins and the built-in tools.
@@ -16,14 +18,14 @@ pub(super) fn known(config: &Config) -> BTreeSet<&str> {
     servers.chain(plugins).chain([RESERVED_NAME]).collect()
 }
 
-pub(super) fn all(top: &Members<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Vec<Profile> {
-    let entries = top.read("profiles", report, Node::entries).unwrap_or_default();
+pub(super) fn all(top: &Section<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Vec<Profile> {
+    let entries = top.read("profiles", report, entries).unwrap_or_default();
     entries.iter().filter_map(|entry| profile(entry, known, report)).collect()
 }
 
-fn profile(entry: &Entry<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
+fn profile(entry: &Member<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
     check_name(entry, report);
-    let members = Members::open(&entry.node, &keys::PROFILE, report)?;
+    let members = Section::open(&entry.node, &keys::PROFILE, report)?;
     if members.get("servers").is_none() {
         report.fault(&entry.key, "a profile needs 'servers'");
     }
@@ -40,31 +42,30 @@ fn profile(entry: &Entry<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Op
 }
 
 /// A server may still be added at run time, so this is no fault.
-fn note_unknown(members: &Members<'_>, known: &BTreeSet<&str>, report: &mut Report) {
-    // What is no list of strings has been told already.
-    let mut told = Report::default();
-    let items = members.get("servers").and_then(|entry| entry.node.items("", &mut told));
-    for item in items.into_iter().flatten() {
-        let Some(name) = item.text(&mut told) else { continue };
-        // To search for near names is dear, and nobody will see them.
-        if !known.contains(&name) && report.hears(&item.place) {
+fn note_unknown(members: &Section<'_>, known: &BTreeSet<&str>, report: &mut Report) {
+    let Some(entry) = members.get("servers") else { return };
+    // What is no list of strings has been reported already.
+    for item in entry.node.items("a list of strings").into_iter().flatten() {
+        let Ok(name) = item.text() else { continue };
+        // Searching for near names is costly, and nobody will see them.
+        if !known.contains(&name) && report.keeps_note(&item.location) {
             let near = did_you_mean(name, known.iter().copied());
-            report.note(&item.place, format!("no server is named {}{near}", shown(name)));
+            report.note(&item.location, format!("no server is named {}{near}", shown(name)));
         }
     }
 }
 
 fn tools(node: &Node<'_>, servers: &BTreeSet<&str>, report: &mut Report) -> Option<Vec<ToolName>> {
     let mut tools = Vec::new();
-    for item in node.items("a list of strings", report)? {
-        let Some(text) = item.text(report) else { continue };
+    for item in report.take(node.items("a list of strings"))? {
+        let Some(text) = report.take(item.text()) else { continue };
         let Ok(tool) = ToolName::parse(text) else {
-            report.fault(&item.place, format!("expected 'server:tool', found {}", shown(text)));
+            report.fault(&item.location, format!("expected 'server:tool', found {}", shown(text)));
             continue;
         };
         if !servers.contains(tool.server.as_str()) {
             let server = shown(&tool.server);
-            report.note(&item.place, format!("{server} is not among the profile's 'servers'"));
+            report.note(&item.location, format!("{server} is not among the profile's 'servers'"));
         }
         tools.push(tool);
     }

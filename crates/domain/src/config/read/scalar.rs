@@ -1,16 +1,14 @@
 //! Values written as one string or number: counts, durations, addresses, hosts and origins.
 
-use std::fmt;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
-use jsonc_parser::ast::Value;
-
 use super::super::keys::Kind;
-use super::super::render::spell;
-use super::node::{Node, did_you_mean, shown};
 use super::report::Report;
+use crate::document::{Node, shown};
+use crate::duration::spell;
+use crate::near;
 
 const DURATION: &str = "a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds";
 const ADDRESS: &str = "expected ip:port or localhost:port, such as 127.0.0.1:7420";
@@ -27,17 +25,15 @@ pub(super) fn count(node: &Node<'_>, kind: Kind, report: &mut Report) -> Option<
         Kind::Count { min, max } => (false, min, max),
         _ => (false, 0, u32::MAX),
     };
-    let Value::NumberLit(number) = node.value else {
-        return node.wrong("a number", report);
-    };
-    match number.value.parse::<u32>() {
+    let digits = report.take(node.digits())?;
+    match digits.parse::<u32>() {
         Ok(0) if or_zero => Some(0),
         Ok(count) if (min..=max).contains(&count) => Some(count),
         _ => {
             let zero = if or_zero { "0 or " } else { "" };
-            let found: String = number.value.chars().take(NUMBER_CHARS_MAX).collect();
+            let found: String = digits.chars().take(NUMBER_CHARS_MAX).collect();
             let expected = format!("expected {zero}a whole number from {min} to {max}");
-            report.fault(&node.place, format!("{expected}, found {found}"));
+            report.fault(&node.location, format!("{expected}, found {found}"));
             None
         }
     }
@@ -48,20 +44,21 @@ pub(super) fn span(
     range: RangeInclusive<Duration>,
     report: &mut Report,
 ) -> Option<Duration> {
-    let span = match node.value {
-        Value::StringLit(text) => duration(&text.value),
-        Value::NumberLit(number) => seconds(number.value),
-        _ => return node.wrong(DURATION, report),
-    };
-    let Some(span) = span else {
-        return expected(node, DURATION, report);
+    let Some(span) = report.take(node.duration(DURATION))? else {
+        report.fault(&node.location, format!("expected {DURATION}"));
+        return None;
     };
     if !range.contains(&span) {
         let (min, max) = (spell(*range.start()), spell(*range.end()));
-        report.fault(&node.place, format!("expected {min} to {max}, found {}", spell(span)));
+        report.fault(&node.location, format!("expected {min} to {max}, found {}", spell(span)));
         return None;
     }
     Some(span)
+}
+
+pub(super) fn texts(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
+    let items = report.take(node.items("a list of strings"))?;
+    Some(items.filter_map(|item| report.take(item.text())).map(str::to_owned).collect())
 }
 
 pub(super) fn no_choice<T>(
@@ -73,18 +70,18 @@ pub(super) fn no_choice<T>(
     let list: Vec<String> = names.iter().map(|name| format!("\"{name}\"")).collect();
     let near = did_you_mean(word, names.iter().copied());
     let message = format!("expected {}, found {}{near}", list.join(" or "), shown(word));
-    report.fault(&node.place, message);
+    report.fault(&node.location, message);
     None
 }
 
 pub(super) fn listen(node: &Node<'_>, report: &mut Report) -> Option<SocketAddr> {
-    let text = node.text(report)?;
+    let text = report.take(node.text())?;
     let address = match text.strip_prefix("localhost:") {
         Some(port) => port.parse().ok().map(|port: u16| (Ipv4Addr::LOCALHOST, port).into()),
         None => text.parse().ok(),
     };
     if address.is_none() {
-        report.fault(&node.place, format!("{ADDRESS}, found {}", shown(text)));
+        report.fault(&node.location, format!("{ADDRESS}, found {}", shown(text)));
     }
     address
 }
@@ -130,12 +127,12 @@ fn each(
     check: impl Fn(&str) -> Result<&str, &'static str>,
 ) -> Option<Vec<String>> {
     let mut list = Vec::new();
-    for item in node.items("a list of strings", report)? {
-        let Some(text) = item.text(report) else { continue };
+    for item in report.take(node.items("a list of strings"))? {
+        let Some(text) = report.take(item.text()) else { continue };
         match check(text) {
             Ok(text) => list.push(text.to_ascii_lowercase()),
             Err(expected) => {
-                report.fault(&item.place, format!("{expected}, found {}", shown(text)))
+                report.fault(&item.location, format!("{expected}, found {}", shown(text)))
             }
         }
     }
@@ -162,27 +159,10 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-'))
 }
 
-fn expected<T>(node: &Node<'_>, what: impl fmt::Display, report: &mut Report) -> Option<T> {
-    report.fault(&node.place, format!("expected {what}"));
-    None
-}
-
-/// A duration as people write it: a number and its unit.
-pub fn duration(text: &str) -> Option<Duration> {
-    let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
-    let (digits, unit) = text.split_at(unit_at);
-    let amount: u64 = digits.parse().ok()?;
-    let unit_ms: u64 = match unit {
-        "ms" => 1,
-        "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        "d" => 86_400_000,
-        _ => return None,
-    };
-    amount.checked_mul(unit_ms).map(Duration::from_millis)
-}
-
-fn seconds(number: &str) -> Option<Duration> {
-    number.parse().ok().and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+/// `, did you mean 'command'?`, or nothing when nothing is near.
+pub(super) fn did_you_mean<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> String {
+    match near::names(word, names, 1).first() {
+        Some(name) => format!(", did you mean '{name}'?"),
+        None => String::new(),
+    }
 }

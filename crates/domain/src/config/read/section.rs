@@ -1,30 +1,29 @@
 //! The sections of the file, apart from the servers. Each lays what the file says over the
 //! defaults it is given.
 
-use serde_json::Value as Json;
-
-use jsonc_parser::ast::Value;
+use serde_json::{Map, Value};
 
 use super::super::template::Template;
 use super::super::{
     Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin,
     Redact, Store, Telemetry, Workspace, keys,
 };
-use super::node::{Entry, Members, Node};
 use super::report::Report;
-use super::{scalar, set, transport};
+use super::table::{Section, entries, set};
+use super::{scalar, transport};
+use crate::document::{Content, Member, Node, ScalarKind};
 use crate::ledger::redaction::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
 
 pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin>> {
-    let entries = node.entries(report)?;
+    let entries = entries(node, report)?;
     Some(entries.iter().filter_map(|entry| plugin(entry, report)).collect())
 }
 
-fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
+fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<Plugin> {
     check_name(entry, report);
-    let members = Members::open(&entry.node, &keys::PLUGIN, report)?;
+    let members = Section::open(&entry.node, &keys::PLUGIN, report)?;
     Some(Plugin {
         name: entry.name.to_owned(),
         path: members.text("path", report),
@@ -33,22 +32,22 @@ fn plugin(entry: &Entry<'_>, report: &mut Report) -> Option<Plugin> {
     })
 }
 
-pub(super) fn check_name(entry: &Entry<'_>, report: &mut Report) {
+pub(super) fn check_name(entry: &Member<'_>, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(entry.name) {
         report.fault(&entry.key, fault);
     }
 }
 
 fn sha256(node: &Node<'_>, report: &mut Report) -> Option<String> {
-    let text = node.text(report)?;
+    let text = report.take(node.text())?;
     let hex = text.len() == SHA256_HEX_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
     if !hex {
-        report.fault(&node.place, "expected the 64 hex digits of a SHA-256");
+        report.fault(&node.location, "expected the 64 hex digits of a SHA-256");
     }
     hex.then(|| text.to_ascii_lowercase())
 }
 
-pub(super) fn workspace(workspace: &mut Workspace, top: &Members<'_>, report: &mut Report) {
+pub(super) fn workspace(workspace: &mut Workspace, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("workspace", report) else { return };
     set(&mut workspace.enabled, members.flag("enabled", report));
     set(&mut workspace.root, members.text("root", report));
@@ -57,13 +56,13 @@ pub(super) fn workspace(workspace: &mut Workspace, top: &Members<'_>, report: &m
     set(&mut workspace.allow_outside, members.flag("allow_outside", report));
 }
 
-pub(super) fn intent(intent: &mut IntentDeclaration, top: &Members<'_>, report: &mut Report) {
+pub(super) fn intent(intent: &mut IntentDeclaration, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("intent_declaration", report) else { return };
     let strict = members.flag("strict_server_validation", report);
     set(&mut intent.strict_server_validation, strict);
 }
 
-pub(super) fn ledger(ledger: &mut Ledger, top: &Members<'_>, report: &mut Report) {
+pub(super) fn ledger(ledger: &mut Ledger, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("ledger", report) else { return };
     set(&mut ledger.durability, members.choice("durability", Durability::named, report));
     set(&mut ledger.payloads, members.choice("payloads", Payloads::named, report));
@@ -76,17 +75,17 @@ pub(super) fn ledger(ledger: &mut Ledger, top: &Members<'_>, report: &mut Report
     set(&mut ledger.receipt_retention_days, receipt_days);
 }
 
-pub(super) fn redact(redact: &mut Redact, top: &Members<'_>, report: &mut Report) {
+pub(super) fn redact(redact: &mut Redact, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("redact", report) else { return };
     set(&mut redact.keys, members.texts("keys", report));
     set(&mut redact.patterns, members.read("patterns", report, patterns));
 }
 
 fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
-    let patterns = node.texts(report)?;
+    let patterns = scalar::texts(node, report)?;
     if let Err(faults) = Redactor::new(&[], &patterns) {
         for fault in faults {
-            report.fault(&node.place, fault.to_string());
+            report.fault(&node.location, fault.to_string());
         }
         return None;
     }
@@ -97,11 +96,11 @@ fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
 pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, report: &mut Report) {
     let patterns = [own.redact.patterns.as_slice(), &more.patterns].concat();
     for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
-        report.fault(&node.place, format!("together with your own: {fault}"));
+        report.fault(&node.location, format!("together with your own: {fault}"));
     }
 }
 
-pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Members<'_>, report: &mut Report) {
+pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("telemetry", report) else { return };
     set(&mut telemetry.exporter, members.read("exporter", report, exporter));
     set(&mut telemetry.service_name, members.text("service_name", report));
@@ -109,45 +108,44 @@ pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Members<'_>, report: &m
 }
 
 fn exporter(node: &Node<'_>, report: &mut Report) -> Option<String> {
-    let text = node.text(report)?;
+    let text = report.take(node.text())?;
     if !text.is_empty() && !transport::is_http_url(text) {
-        report.fault(&node.place, "expected an http or https url, or \"\"");
+        report.fault(&node.location, "expected an http or https url, or \"\"");
     }
     Some(text.to_owned())
 }
 
 pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<Store> {
-    if node.text(report)?.is_empty() {
+    if report.take(node.text())?.is_empty() {
         return Some(Store::Sqlite);
     }
     let url = transport::template(node, report)?;
     let schemes = ["postgres://", "postgresql://"];
     let is_postgres = schemes.iter().any(|scheme| url.text().starts_with(scheme));
     if !is_postgres && !Template::starts_with_variable(&url) {
-        report.fault(&node.place, "expected \"\" for SQLite in the home, or postgres://…");
+        report.fault(&node.location, "expected \"\" for SQLite in the home, or postgres://…");
     }
     Some(Store::Postgres(url))
 }
 
-fn json_object(node: &Node<'_>, report: &mut Report) -> Option<serde_json::Map<String, Json>> {
-    let entries = node.entries(report)?;
+fn json_object(node: &Node<'_>, report: &mut Report) -> Option<Map<String, Value>> {
+    let entries = entries(node, report)?;
     Some(entries.iter().map(|entry| (entry.name.to_owned(), json(&entry.node, report))).collect())
 }
 
 /// The depth of the tree is bounded, and so is this.
-fn json(node: &Node<'_>, report: &mut Report) -> Json {
-    match node.value {
-        Value::StringLit(text) => Json::from(&*text.value),
-        Value::BooleanLit(flag) => Json::from(flag.value),
-        Value::NullKeyword(_) => Json::Null,
-        Value::NumberLit(number) => number.value.parse().map(Json::Number).unwrap_or_else(|_| {
-            report.fault(&node.place, "a number that JSON cannot hold");
-            Json::Null
-        }),
-        Value::Object(_) => json_object(node, report).map(Json::Object).unwrap_or_default(),
-        Value::Array(_) => {
-            let items = node.items("a list", report);
+fn json(node: &Node<'_>, report: &mut Report) -> Value {
+    match &node.tree.content {
+        Content::Map(_) => json_object(node, report).map(Value::Object).unwrap_or_default(),
+        Content::List(_) => {
+            let items = report.take(node.items("a list"));
             items.into_iter().flatten().map(|item| json(&item, report)).collect()
+        }
+        Content::Scalar(scalar) => {
+            if scalar.kind == ScalarKind::Number(None) {
+                report.fault(&node.location, "a number that JSON cannot hold");
+            }
+            node.tree.to_json()
         }
     }
 }

@@ -4,13 +4,11 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
-use jsonc_parser::ast::Value;
-
-use super::super::{AutoApprove, OAuth, Server, Sharing, Start, Transport, keys};
-use super::node::{Members, Node, Place, shown};
+use super::super::{AutoApprove, OAuth, Server, Sharing, Start, ToolRules, Transport, keys};
 use super::report::Report;
-use super::{give, scalar, set, transport};
-use crate::policy::ToolRules;
+use super::table::{Section, entries, give, set};
+use super::{scalar, transport};
+use crate::document::{Content, Location, Node, shown};
 
 /// The built-in tools are served under this name.
 pub(super) const RESERVED_NAME: &str = "workspace";
@@ -28,27 +26,29 @@ pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> V
         servers.extend(server(name, members, listen, report));
     });
     if servers.len() > SERVERS_MAX {
-        report.fault(&node.place, format!("more than {SERVERS_MAX} servers"));
+        report.fault(&node.location, format!("more than {SERVERS_MAX} servers"));
     }
     servers
 }
 
 /// What is done with one server: its name, its members, and where to tell of them.
-pub(super) type Visit<'v> = dyn FnMut(&str, &Members<'_>, &mut Report) + 'v;
+pub(super) type Visit<'v> = dyn FnMut(&str, &Section<'_>, &mut Report) + 'v;
 
 /// Visits every server, whichever way they are written.
 pub(super) fn each(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) {
-    match node.value {
-        Value::Array(_) => listed(node, report, visit),
-        Value::Object(_) => mapped(node, report, visit),
-        _ => node.wrong("an object of servers by name, or a list", report),
+    match node.tree.content {
+        Content::List(_) => listed(node, report, visit),
+        Content::Map(_) => mapped(node, report, visit),
+        Content::Scalar(_) => {
+            report.take(Err(node.mismatch("an object of servers by name, or a list")))
+        }
     };
 }
 
 fn mapped(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option<()> {
-    for entry in node.entries(report)? {
+    for entry in entries(node, report)? {
         check_name(entry.name, &entry.key, report);
-        let Some(members) = Members::open(&entry.node, &keys::SERVER, report) else { continue };
+        let Some(members) = Section::open(&entry.node, &keys::SERVER, report) else { continue };
         if let Some(name) = members.get("name") {
             report.note(&name.key, "ignored: the server's name is its key");
         }
@@ -59,19 +59,19 @@ fn mapped(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option
 
 fn listed(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option<()> {
     let mut names = HashSet::new();
-    for item in node.items("a list of servers", report)? {
-        let Some(members) = Members::open(&item, &keys::SERVER, report) else { continue };
+    for item in report.take(node.items("a list of servers"))? {
+        let Some(members) = Section::open(&item, &keys::SERVER, report) else { continue };
         let name = match members.get("name") {
-            Some(entry) => entry.node.text(report).map(|name| (name, &entry.node.place)),
+            Some(entry) => report.take(entry.node.text()).map(|name| (name, &entry.node.location)),
             None => {
-                report.fault(&members.place, "a server in a list needs a 'name'");
+                report.fault(&members.location, "a server in a list needs a 'name'");
                 None
             }
         };
-        if let Some((name, place)) = name {
-            check_name(name, place, report);
+        if let Some((name, location)) = name {
+            check_name(name, location, report);
             if !names.insert(name) {
-                report.fault(place, format!("another server is named {} already", shown(name)));
+                report.fault(location, format!("another server is named {} already", shown(name)));
             }
         }
         visit(name.map_or("", |(name, _)| name), &members, report);
@@ -79,18 +79,18 @@ fn listed(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option
     Some(())
 }
 
-fn check_name(name: &str, place: &Place, report: &mut Report) {
+fn check_name(name: &str, location: &Location, report: &mut Report) {
     if let Some(fault) = scalar::name_fault(name) {
-        report.fault(place, fault);
+        report.fault(location, fault);
     } else if name == RESERVED_NAME {
         let fault = "this name is reserved for the built-in tools; choose another";
-        report.fault(place, fault);
+        report.fault(location, fault);
     }
 }
 
 pub(super) fn server(
     name: &str,
-    members: &Members<'_>,
+    members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
 ) -> Option<Server> {
@@ -102,7 +102,7 @@ pub(super) fn server(
 }
 
 /// All but how the server is reached.
-fn settings(server: &mut Server, members: &Members<'_>, report: &mut Report) {
+fn settings(server: &mut Server, members: &Section<'_>, report: &mut Report) {
     set(&mut server.enabled, enabled(members, report));
     set(&mut server.quarantined, members.flag("quarantined", report));
     set(&mut server.tools, tools(members, report));
@@ -123,7 +123,7 @@ fn settings(server: &mut Server, members: &Members<'_>, report: &mut Report) {
 /// what was there, but for the lists, which narrow.
 pub(super) fn laid_over(
     own: &Server,
-    members: &Members<'_>,
+    members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
 ) -> Option<Server> {
@@ -142,7 +142,7 @@ pub(super) fn laid_over(
 /// The lists of an entry that only narrows a server which is there already: how that is reached
 /// need not be repeated.
 pub(super) fn narrowing(
-    members: &Members<'_>,
+    members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
 ) -> ToolRules {
@@ -155,7 +155,7 @@ pub(super) fn narrowing(
 }
 
 /// `enabled`, or its opposite as other clients write it.
-fn enabled(members: &Members<'_>, report: &mut Report) -> Option<bool> {
+fn enabled(members: &Section<'_>, report: &mut Report) -> Option<bool> {
     let enabled = members.flag("enabled", report);
     let disabled = members.flag("disabled", report);
     if let (Some(entry), Some(enabled), Some(disabled)) =
@@ -167,7 +167,7 @@ fn enabled(members: &Members<'_>, report: &mut Report) -> Option<bool> {
     enabled.or(disabled.map(|disabled| !disabled))
 }
 
-fn tools(members: &Members<'_>, report: &mut Report) -> Option<ToolRules> {
+fn tools(members: &Section<'_>, report: &mut Report) -> Option<ToolRules> {
     let enabled = members.read("enabled_tools", report, tool_names);
     let disabled = members.read("disabled_tools", report, tool_names);
     if let (Some(_), Some(entry)) = (members.get("enabled_tools"), members.get("disabled_tools")) {
@@ -183,12 +183,12 @@ fn tools(members: &Members<'_>, report: &mut Report) -> Option<ToolRules> {
 fn tool_names(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();
-    for item in node.items("a list of strings", report)? {
-        let Some(name) = item.text(report) else { continue };
+    for item in report.take(node.items("a list of strings"))? {
+        let Some(name) = report.take(item.text()) else { continue };
         if name.trim().is_empty() {
-            report.note(&item.place, "ignored: no tool has an empty name");
+            report.note(&item.location, "ignored: no tool has an empty name");
         } else if !seen.insert(name) {
-            report.note(&item.place, format!("{} stands here twice", shown(name)));
+            report.note(&item.location, format!("{} stands here twice", shown(name)));
         } else {
             names.push(name.to_owned());
         }

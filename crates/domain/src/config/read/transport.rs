@@ -7,9 +7,10 @@ use std::net::SocketAddr;
 use super::super::defaults;
 use super::super::keys::SSE_NOTE;
 use super::super::{Template, Transport};
-use super::node::{Entry, Members, Node};
 use super::report::Report;
 use super::scalar;
+use super::table::{Section, entries};
+use crate::document::{Member, Node};
 
 /// Variables that make a program load code; sometimes wanted, never by accident.
 const RISKY_VARIABLES: &[&str] = &[
@@ -52,7 +53,7 @@ enum Wire {
 }
 
 pub(super) fn read(
-    members: &Members<'_>,
+    members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
 ) -> Option<Transport> {
@@ -65,14 +66,14 @@ pub(super) fn read(
             None
         }
         (None, None) => {
-            report.fault(&members.place, "a server needs 'command' (stdio) or 'url' (http)");
+            report.fault(&members.location, "a server needs 'command' (stdio) or 'url' (http)");
             None
         }
     }
 }
 
 /// What `transport`, or the `type` of other clients, says.
-fn stated(members: &Members<'_>, report: &mut Report) -> Option<Wire> {
+fn stated(members: &Section<'_>, report: &mut Report) -> Option<Wire> {
     let ours = members.read("transport", report, word);
     let theirs = members.read("type", report, word);
     if let (Some(entry), Some(ours), Some(theirs)) = (members.get("type"), ours, theirs)
@@ -84,7 +85,7 @@ fn stated(members: &Members<'_>, report: &mut Report) -> Option<Wire> {
 }
 
 fn word(node: &Node<'_>, report: &mut Report) -> Option<Wire> {
-    match node.text(report)? {
+    match report.take(node.text())? {
         "stdio" => Some(Wire::Stdio),
         "http" | "streamable-http" | "streamableHttp" => Some(Wire::Http),
         "sse" => Some(Wire::Sse),
@@ -93,8 +94,8 @@ fn word(node: &Node<'_>, report: &mut Report) -> Option<Wire> {
 }
 
 fn stdio(
-    entry: &Entry<'_>,
-    members: &Members<'_>,
+    entry: &Member<'_>,
+    members: &Section<'_>,
     stated: Option<Wire>,
     report: &mut Report,
 ) -> Option<Transport> {
@@ -102,7 +103,7 @@ fn stdio(
         report.fault(&entry.key, "'command' goes with transport \"stdio\"; give a 'url' instead");
     }
     note_idle(members, &["headers"], "command", report);
-    let command = entry.node.text(report);
+    let command = report.take(entry.node.text());
     let args = members.read("args", report, templates).unwrap_or_default();
     let env = members.read("env", report, env).unwrap_or_default();
     let cwd = members.read("cwd", report, filled);
@@ -111,8 +112,8 @@ fn stdio(
 }
 
 fn remote(
-    entry: &Entry<'_>,
-    members: &Members<'_>,
+    entry: &Member<'_>,
+    members: &Section<'_>,
     stated: Option<Wire>,
     listen: SocketAddr,
     report: &mut Report,
@@ -139,26 +140,26 @@ fn guessed(url: &Template) -> Wire {
     if path.trim_end_matches('/').ends_with("/sse") { Wire::Sse } else { Wire::Http }
 }
 
-fn note_idle(members: &Members<'_>, names: &[&str], with: &str, report: &mut Report) {
+fn note_idle(members: &Section<'_>, names: &[&str], with: &str, report: &mut Report) {
     for entry in names.iter().filter_map(|name| members.get(name)) {
         report.note(&entry.key, format!("ignored: has no effect with '{with}'"));
     }
 }
 
-fn check_command(entry: &Entry<'_>, command: &str, args: &[Template], report: &mut Report) {
-    let place = &entry.node.place;
+fn check_command(entry: &Member<'_>, command: &str, args: &[Template], report: &mut Report) {
+    let location = &entry.node.location;
     if command.trim().is_empty() {
-        report.fault(place, "the command must not be empty");
+        report.fault(location, "the command must not be empty");
     } else if command.contains('\0') {
-        report.fault(place, "the command must not hold a NUL character");
+        report.fault(location, "the command must not hold a NUL character");
     } else if is_countersign(command, args) {
-        report.fault(place, "this is Countersign itself, which would call itself without end");
+        report.fault(location, "this is Countersign itself, which would call itself without end");
     } else if command.contains(['|', '&', ';', '<', '>', '$', '`']) {
-        report.note(place, "no shell reads the command; these characters are part of its name");
+        report.note(location, "no shell reads the command; these characters are part of its name");
     } else if command.contains(char::is_whitespace) && !command.contains(['/', '\\']) {
-        report.note(place, "one program, not a command line: put what follows it in 'args'");
+        report.note(location, "one program, not a command line: put what follows it in 'args'");
     } else if command.contains('/') && !command.starts_with('/') && !command.contains(['\\', ':']) {
-        report.note(place, "a relative path depends on the folder Countersign is started in");
+        report.note(location, "a relative path depends on the folder Countersign is started in");
     }
 }
 
@@ -169,15 +170,15 @@ fn is_countersign(command: &str, args: &[Template]) -> bool {
     program == "countersign" && matches!(verb, Some("mcp" | "serve"))
 }
 
-fn check_url(entry: &Entry<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
+fn check_url(entry: &Member<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
     if url.starts_with_variable() {
         return;
     }
     if !is_http_url(url.text()) {
-        report.fault(&entry.node.place, "expected an http or https url");
+        report.fault(&entry.node.location, "expected an http or https url");
     } else if is_own(url.text(), listen) {
         let fault = "this is Countersign's own address; it would call itself without end";
-        report.fault(&entry.node.place, fault);
+        report.fault(&entry.node.location, fault);
     }
 }
 
@@ -200,22 +201,22 @@ pub(super) fn is_http_url(text: &str) -> bool {
 
 /// A string that is not empty and can be given to the system.
 fn filled(node: &Node<'_>, report: &mut Report) -> Option<String> {
-    let text = node.text(report)?;
+    let text = report.take(node.text())?;
     if text.is_empty() || text.contains('\0') {
-        report.fault(&node.place, "expected a path");
+        report.fault(&node.location, "expected a path");
     }
     Some(text.to_owned())
 }
 
 fn templates(node: &Node<'_>, report: &mut Report) -> Option<Vec<Template>> {
-    let items = node.items("a list of strings", report)?;
+    let items = report.take(node.items("a list of strings"))?;
     Some(items.filter_map(|item| template(&item, report)).collect())
 }
 
 pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template> {
-    let text = node.text(report)?;
+    let text = report.take(node.text())?;
     if text.contains('\0') {
-        report.fault(&node.place, "must not hold a NUL character");
+        report.fault(&node.location, "must not hold a NUL character");
     }
     match Template::parse(text) {
         Ok(template) => {
@@ -223,7 +224,7 @@ pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template>
             Some(template)
         }
         Err(malformed) => {
-            report.fault(&node.place, malformed.to_string());
+            report.fault(&node.location, malformed.to_string());
             None
         }
     }
@@ -232,13 +233,13 @@ pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template>
 /// Other clients have more variables; theirs reach the server as they stand.
 fn note_unreplaced(node: &Node<'_>, template: &Template, report: &mut Report) {
     if template.literals().any(|literal| literal.contains("${")) {
-        report.note(&node.place, "only ${env:NAME} is replaced; other '${…}' stay as they are");
+        report.note(&node.location, "only ${env:NAME} is replaced; other '${…}' stay as they are");
     }
 }
 
 fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
     let mut env = Vec::new();
-    for entry in node.entries(report)? {
+    for entry in entries(node, report)? {
         let name = entry.name;
         if name.is_empty() || name.contains(['=', '\0']) {
             report.fault(&entry.key, "not a name for an environment variable");
@@ -255,7 +256,7 @@ fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> 
 fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
     let mut headers = Vec::new();
     let mut seen = HashSet::new();
-    for entry in node.entries(report)? {
+    for entry in entries(node, report)? {
         let lower = entry.name.to_ascii_lowercase();
         if OWN_HEADERS.contains(&lower.as_str()) {
             report.note(&entry.key, "ignored: the protocol sets this header");
@@ -268,7 +269,7 @@ fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template
         }
         let Some(value) = template(&entry.node, report) else { continue };
         if value.text().contains(|c: char| c.is_control() && c != '\t') {
-            report.fault(&entry.node.place, "a header's value must not hold control characters");
+            report.fault(&entry.node.location, "a header's value must not hold control characters");
         }
         headers.push((entry.name.to_owned(), value));
     }

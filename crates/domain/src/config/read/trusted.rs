@@ -1,29 +1,29 @@
 //! A file of the folder that a person has trusted: every key of it counts, laid over the person's
 //! own. What narrows goes on narrowing, so that to trust a file never opens what one's own lists lock.
 
-use super::super::source::Source;
+use super::super::source;
 use super::super::{Config, Faults, Parsed, Server, keys};
-use super::node::{Members, Node, Place};
 use super::report::Report;
-use super::{network, numbers, profile, section, sections, server};
+use super::table::Section;
+use super::{profile, section, server, top};
+use crate::document::{Location, Node, Syntax};
 
 pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<Parsed, Faults> {
-    let source = Source::new(text);
     let mut report = Report::default();
     let mut config = own;
-    match source.tree() {
-        Ok(tree) => read(&mut config, &Node::root(&tree), &mut report),
-        Err(unreadable) => report.fault(&Place::root(unreadable.at), unreadable.message),
+    match source::tree(text) {
+        Ok(tree) => read(&mut config, &Node::root(&tree, Syntax::Json), &mut report),
+        Err(unreadable) => report.fault(&Location::root(unreadable.mark), unreadable.message),
     }
-    let notes = report.finish(&source)?;
+    let notes = report.finish()?;
     Ok(Parsed { config, notes })
 }
 
 fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
-    let Some(top) = Members::open(root, &keys::TOP, report) else { return };
+    let Some(top) = Section::open(root, &keys::TOP, report) else { return };
     let own = config.clone();
-    network(config, &top, report);
-    numbers(config, &top, report);
+    top::network(config, &top, report);
+    top::numbers(config, &top, report);
     servers(config, &top, report);
     for plugin in top.read("plugins", report, section::plugins).unwrap_or_default() {
         put(&mut config.plugins, plugin, |plugin| &plugin.name);
@@ -33,7 +33,7 @@ fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
         config.workspace.enabled = config.is_bare();
     }
     let mut hidden = std::mem::take(&mut config.redact);
-    sections(config, &top, report);
+    top::sections(config, &top, report);
     if let Some(entry) = top.get("redact") {
         section::check_together(&own, &config.redact, &entry.node, report);
     }
@@ -44,7 +44,7 @@ fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
     }
 }
 
-fn servers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
+fn servers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     let Some(entry) = top.get("mcpServers") else { return };
     let mut given: Vec<Server> = Vec::new();
     server::each(&entry.node, report, &mut |name, members, report| {
@@ -58,7 +58,7 @@ fn servers(config: &mut Config, top: &Members<'_>, report: &mut Report) {
     }
     if config.servers.len() > server::SERVERS_MAX {
         let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
-        report.fault(&entry.node.place, fault);
+        report.fault(&entry.node.location, fault);
     }
 }
 

@@ -4,9 +4,8 @@
 use serde_json::{Map, Value, json};
 
 use super::super::keys::{SERVER, TOP};
-use super::super::{Origin, Server, overlay, parse};
+use super::super::{Origin, Server, ToolRules, overlay, parse};
 use super::*;
-use crate::policy::ToolRules;
 
 const OWN: &str = r#"{
   "listen": "127.0.0.1:1", "allowed_hosts": ["own"], "allowed_origins": ["http://own:1"],

@@ -25,7 +25,7 @@ struct Told<'a, R> {
 impl<R: Copy> Contention<R> {
     fn tell(&mut self, told: Told<'_, R>) {
         let Told { agent, system, resource, doing, at_us, record } = told;
-        if self.key_number == 0 || (system, resource) != (&self.system, &self.resource) {
+        if self.site_number == 0 || (system, resource) != (&self.system, &self.resource) {
             self.turn_to(system, resource);
         }
         let agent = self.agent(agent);

@@ -24,10 +24,10 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
         return None;
     }
     let span = match place.kind {
-        Kind::Quoted => quoted(text, &place),
-        Kind::Element => until(text, place.start, |c| c == '<' || c == '\n'),
-        Kind::Line => until(text, place.start, |c| matches!(c, '\n' | '\r' | '"' | '\'')),
-        Kind::Tight | Kind::Loose => plain(text, place.start),
+        ValueForm::Quoted => quoted(text, &place),
+        ValueForm::Element => until(text, place.start, |c| c == '<' || c == '\n'),
+        ValueForm::Line => until(text, place.start, |c| matches!(c, '\n' | '\r' | '"' | '\'')),
+        ValueForm::Tight | ValueForm::Loose => plain(text, place.start),
     };
     let value = &text[span.clone()];
     let kept = value.is_empty()
@@ -39,7 +39,7 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ValueForm {
     Quoted,
     /// `key=value`, `--key value`: nobody writes that in prose.
     Tight,
@@ -51,8 +51,8 @@ enum Kind {
     Element,
 }
 
-struct Place {
-    kind: Kind,
+struct ValueStart {
+    kind: ValueForm,
     start: usize,
     /// With how many backslashes the quote is escaped.
     escapes: usize,
@@ -70,15 +70,15 @@ fn name(text: &str, clue: Range<usize>) -> Range<usize> {
 }
 
 /// Where the value of the key begins, and how it is written.
-fn place(text: &str, name: &Range<usize>) -> Option<Place> {
+fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     let bytes = text.as_bytes();
     let byte = |at: usize| bytes.get(at).copied();
     let key_quote = quote(bytes, name.end);
     let bare_in_json = key_quote.as_ref().is_some_and(|it| it.escapes == 0 && it.quote == b'"');
-    let place = |kind, start| Some(Place { kind, start, escapes: 0, quote: 0, bare_in_json });
+    let place = |kind, start| Some(ValueStart { kind, start, escapes: 0, quote: 0, bare_in_json });
     let element = name.start > 0 && bytes[name.start - 1] == b'<';
     if element && byte(name.end) == Some(b'>') {
-        return place(Kind::Element, name.end + 1);
+        return place(ValueForm::Element, name.end + 1);
     }
     let flag = text[name.clone()].starts_with("--");
     let after_key = key_quote.map_or(name.end, |quote| quote.end);
@@ -94,16 +94,16 @@ fn place(text: &str, name: &Range<usize>) -> Option<Place> {
     let start = blanks(bytes, sign_end);
     if let Some(open) = quote(bytes, start) {
         let Quote { end, escapes, quote } = open;
-        let kind = Kind::Quoted;
-        return Some(Place { kind, start: end, escapes, quote, bare_in_json: false });
+        let kind = ValueForm::Quoted;
+        return Some(ValueStart { kind, start: end, escapes, quote, bare_in_json: false });
     }
     match (
         header(&text[name.clone()]) && byte(sign) == Some(b':'),
         tight && (flag || start == sign_end),
     ) {
-        (true, _) => place(Kind::Line, start),
-        (false, true) => place(Kind::Tight, start),
-        (false, false) => place(Kind::Loose, start),
+        (true, _) => place(ValueForm::Line, start),
+        (false, true) => place(ValueForm::Tight, start),
+        (false, false) => place(ValueForm::Loose, start),
     }
 }
 
@@ -132,7 +132,7 @@ fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
 }
 
 /// To the quotation mark that is escaped no more than the opening one; cut off, to the end.
-fn quoted(text: &str, place: &Place) -> Range<usize> {
+fn quoted(text: &str, place: &ValueStart) -> Range<usize> {
     let mut escapes = 0;
     for (offset, byte) in text.as_bytes()[place.start..].iter().enumerate() {
         if *byte == b'\\' {
@@ -166,18 +166,18 @@ fn word_of_prose(key: &str) -> bool {
         .any(|word| key.eq_ignore_ascii_case(word))
 }
 
-fn harmless(value: &str, kind: Kind, prose: bool) -> bool {
-    if kind == Kind::Quoted {
+fn harmless(value: &str, kind: ValueForm, prose: bool) -> bool {
+    if kind == ValueForm::Quoted {
         return value.starts_with("${") && value.ends_with('}');
     }
     let reference = ["${", "$(", "{{", "<", "process.env", "os.environ"];
     let nested = value.starts_with(['{', '[']) && marker_length(value).is_none();
     if matches!(value, "true" | "false" | "null" | "None" | "nil")
         || reference.iter().any(|start| value.starts_with(start))
-        || nested && kind != Kind::Tight
+        || nested && kind != ValueForm::Tight
     {
         return true;
     }
     let wordy = value.len() < PLAIN_BYTES_MIN && !value.bytes().any(|byte| byte.is_ascii_digit());
-    kind == Kind::Loose && (value.contains('(') || prose && wordy)
+    kind == ValueForm::Loose && (value.contains('(') || prose && wordy)
 }

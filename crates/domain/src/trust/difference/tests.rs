@@ -7,10 +7,10 @@ use super::*;
 /// As `diff` prints it.
 fn shown(old: Option<&str>, new: &str) -> Vec<String> {
     let sign = |mark| match mark {
-        Mark::Same => ' ',
-        Mark::Removed => '-',
-        Mark::Added => '+',
-        Mark::Skipped(_) => '~',
+        LineChange::Same => ' ',
+        LineChange::Removed => '-',
+        LineChange::Added => '+',
+        LineChange::Skipped(_) => '~',
     };
     let lines = difference(old, new).into_iter();
     lines.map(|line| format!("{}{}", sign(line.mark), line.text)).collect()
@@ -95,23 +95,25 @@ fn too_many_lines_are_all_removed_and_all_added() {
     let lines = difference(Some(&text(0)), &text(1));
     let count = |mark| lines.iter().filter(|line| line.mark == mark).count();
     assert_eq!(
-        (count(Mark::Removed), count(Mark::Added), count(Mark::Same)),
+        (count(LineChange::Removed), count(LineChange::Added), count(LineChange::Same)),
         (LINES_MAX + 1, LINES_MAX + 1, 2)
     );
     let short = difference(Some(&text(0)), &text(0).replace("\n5\n", "\nfive\n"));
-    assert_eq!(short.iter().filter(|line| line.mark == Mark::Added).count(), 1);
+    assert_eq!(short.iter().filter(|line| line.mark == LineChange::Added).count(), 1);
 }
 
 /// The lines of one side, those that were folded taken from its layout.
-fn side(lines: &[Line], whole: &[String], left_out: Mark) -> Vec<String> {
+fn side(lines: &[Line], whole: &[String], left_out: LineChange) -> Vec<String> {
     let mut side: Vec<String> = Vec::new();
     for line in lines.iter().filter(|line| line.mark != left_out) {
         match line.mark {
-            Mark::Skipped(count) => {
+            LineChange::Skipped(count) => {
                 let from = side.len();
                 side.extend_from_slice(&whole[from..from + count]);
             }
-            Mark::Same | Mark::Removed | Mark::Added => side.push(line.text.clone()),
+            LineChange::Same | LineChange::Removed | LineChange::Added => {
+                side.push(line.text.clone())
+            }
         }
     }
     side
@@ -123,14 +125,14 @@ proptest! {
         old in "([abc]\n){0,30}", new in "([abc]\n){0,30}",
     ) {
         let lines = difference(Some(&old), &new);
-        prop_assert_eq!(side(&lines, &lay_out(&new), Mark::Removed), lay_out(&new));
-        prop_assert_eq!(side(&lines, &lay_out(&old), Mark::Added), lay_out(&old));
+        prop_assert_eq!(side(&lines, &lay_out(&new), LineChange::Removed), lay_out(&new));
+        prop_assert_eq!(side(&lines, &lay_out(&old), LineChange::Added), lay_out(&old));
     }
 
     #[test]
     fn equal_texts_have_no_difference(text in "\\PC*|([abc\u{200b}]{0,3}\n){0,30}|[\\[\\]{}:,\"a1 \\\\]{0,20}") {
         let lines = difference(Some(&text), &text);
-        prop_assert!(lines.iter().all(|line| line.mark == Mark::Same));
+        prop_assert!(lines.iter().all(|line| line.mark == LineChange::Same));
         prop_assert_eq!(lines.len(), lay_out(&text).len());
     }
 }

@@ -10,10 +10,10 @@ const NAME_CHARS_MIN: usize = 6;
 pub struct KnownNames {
     servers: Vec<String>,
     /// By the name in small letters.
-    tools: HashMap<String, Known>,
+    tools: HashMap<String, Bearers>,
 }
 
-struct Known {
+struct Bearers {
     /// Whether no plain word looks like it.
     is_unmistakable: bool,
     /// Places in `servers`.
@@ -37,7 +37,7 @@ impl KnownNames {
                 known.servers.push(server.to_owned());
                 known.servers.len() - 1
             });
-            let entry = known.tools.entry(tool.to_lowercase()).or_insert_with(|| Known {
+            let entry = known.tools.entry(tool.to_lowercase()).or_insert_with(|| Bearers {
                 is_unmistakable: is_unmistakable(tool),
                 servers: Vec::new(),
             });
@@ -87,7 +87,7 @@ impl KnownNames {
         Some(Mention { name: word.to_owned(), server })
     }
 
-    fn others<'a>(&'a self, known: &'a Known, own_server: &str) -> impl Iterator<Item = &'a str> {
+    fn others<'a>(&'a self, known: &'a Bearers, own_server: &str) -> impl Iterator<Item = &'a str> {
         let servers = known.servers.iter().map(|at| self.servers[*at].as_str());
         servers.filter(move |server| *server != own_server)
     }

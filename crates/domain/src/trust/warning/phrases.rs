@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 
 use aho_corasick::AhoCorasick;
 
-use super::WarningKind;
+use super::kind::WarningKind;
 
 /// Text in one run that is taken for encoded: above keys and hashes, which examples hold.
 pub(super) const ENCODED_CHARS_MIN: usize = 200;

@@ -6,7 +6,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
 use domain::catalog::{Listing, Server};
-use domain::policy::{ServerRules, ToolRules};
+use domain::config::ToolRules;
+use domain::policy::ServerRules;
 use domain::tool::Source;
 use domain::upstream::State;
 use mcp::message::{Message, Raw, Request, to_raw};

@@ -12,7 +12,7 @@ const PATH_MAX: usize = 16;
 const NAME_CHARS_MAX: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Said {
+pub(super) struct Passage {
     /// The member of the item in which it stands.
     pub(super) member: String,
     /// `inputSchema.properties.path.description`; items of a list have the list's.
@@ -25,18 +25,18 @@ pub(super) struct Said {
 
 /// All strings and the names of all members, doubled ones too. A text that is no JSON is one
 /// string.
-pub(super) fn said(definition: &str) -> Vec<Said> {
+pub(super) fn passages(definition: &str) -> Vec<Passage> {
     let Some(tokens) = tokens(definition) else {
-        return vec![Said::whole(definition.to_owned())];
+        return vec![Passage::whole(definition.to_owned())];
     };
     let mut walk = Walk::default();
     tokens.for_each(|token| walk.step(token));
-    walk.said
+    walk.passages
 }
 
-impl Said {
-    fn whole(text: String) -> Said {
-        Said {
+impl Passage {
+    fn whole(text: String) -> Passage {
+        Passage {
             member: String::new(),
             place: "text".to_owned(),
             text,
@@ -48,7 +48,7 @@ impl Said {
 
 #[derive(Default)]
 struct Walk {
-    said: Vec<Said>,
+    passages: Vec<Passage>,
     /// The names of the members that are open, outermost first; none for an item of a list.
     open: Vec<Option<String>>,
     /// The name of the member whose value comes next.
@@ -80,12 +80,12 @@ impl Walk {
 
     fn say(&mut self, text: String, is_value: bool) {
         if self.open.is_empty() {
-            return self.said.push(Said::whole(text));
+            return self.passages.push(Passage::whole(text));
         }
         // The first that is open is the item itself, which has no name.
         let mut path = self.open.iter().skip(1).chain([&self.name]).flatten();
         let Some(first) = path.next() else {
-            return self.said.push(Said::whole(text));
+            return self.passages.push(Passage::whole(text));
         };
         let mut place = first.clone();
         for name in path.take(PATH_MAX) {
@@ -93,7 +93,7 @@ impl Walk {
             place.push_str(name);
         }
         let name = self.name.as_deref().unwrap_or_default();
-        self.said.push(Said {
+        self.passages.push(Passage {
             is_own_name: is_value && self.open.len() == 1 && name == "name",
             is_prose: is_value && PROSE.contains(&name),
             member: first.clone(),
@@ -111,9 +111,9 @@ mod tests {
     fn every_text_has_a_place() {
         let definition = r#"{"name":"t","icons":[{"src":"z"}],
             "inputSchema":{"properties":{"p":{"description":"d","enum":["a",1]}}},"title":"A","title":"B"}"#;
-        let found = said(definition);
+        let found = passages(definition);
         let values: Vec<(&str, &str)> =
-            found.iter().map(|said| (said.place.as_str(), said.text.as_str())).collect();
+            found.iter().map(|passage| (passage.place.as_str(), passage.text.as_str())).collect();
         assert_eq!(
             values,
             [
@@ -135,12 +135,15 @@ mod tests {
                 ("title", "B"),
             ]
         );
-        let prose: Vec<&str> =
-            found.iter().filter(|said| said.is_prose).map(|said| said.text.as_str()).collect();
+        let prose: Vec<&str> = found
+            .iter()
+            .filter(|passage| passage.is_prose)
+            .map(|passage| passage.text.as_str())
+            .collect();
         assert_eq!(prose, ["d", "A", "B"]);
-        assert_eq!(found.iter().filter(|said| said.is_own_name).count(), 1);
+        assert_eq!(found.iter().filter(|passage| passage.is_own_name).count(), 1);
         assert_eq!(found[4].member, "icons");
-        assert_eq!(said("just text"), [Said::whole("just text".to_owned())]);
-        assert_eq!(said(r#""just\u0020text""#), [Said::whole("just text".to_owned())]);
+        assert_eq!(passages("just text"), [Passage::whole("just text".to_owned())]);
+        assert_eq!(passages(r#""just\u0020text""#), [Passage::whole("just text".to_owned())]);
     }
 }

@@ -1,11 +1,13 @@
-//! Settings that are one word out of a few: the enum, and the words the file uses for it.
+//! Settings that are one word out of a few.
 
+/// Makes the enum and the words that files use for its variants.
+#[macro_export]
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident {
         $($(#[$variant_doc:meta])* $variant:ident = $word:literal),+ $(,)?
     }) => {
         $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
@@ -17,11 +19,9 @@ macro_rules! choice {
                 match self { $(Self::$variant => $word),+ }
             }
 
-            pub(in crate::config) fn named(word: &str) -> Option<Self> {
+            pub fn named(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
         }
     };
 }
-
-pub(super) use choice;

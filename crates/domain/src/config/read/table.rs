@@ -1,0 +1,135 @@
+//! An object opened against its table of keys. The faults that any key can have (type, unknown,
+//! twice, out of range) are found here.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use super::super::keys::{Kind, NOT_YET_NOTE, Table};
+use super::report::Report;
+use super::scalar;
+use crate::document::{Location, Member, Node};
+
+/// An object of the file with the members that its table knows.
+pub(super) struct Section<'a> {
+    pub(super) location: Location,
+    table: &'static Table,
+    entries: Vec<Member<'a>>,
+}
+
+impl<'a> Section<'a> {
+    pub(super) fn open(
+        node: &Node<'a>,
+        table: &'static Table,
+        report: &mut Report,
+    ) -> Option<Self> {
+        let mut entries = entries(node, report)?;
+        entries.retain(|entry| known(entry, table, report));
+        Some(Self { location: node.location.clone(), table, entries })
+    }
+
+    pub(super) fn get(&self, name: &str) -> Option<&Member<'a>> {
+        self.entries.iter().find(|entry| entry.name == name)
+    }
+
+    pub(super) fn read<T>(
+        &self,
+        name: &str,
+        report: &mut Report,
+        read: impl FnOnce(&Node<'a>, &mut Report) -> Option<T>,
+    ) -> Option<T> {
+        read(&self.get(name)?.node, report)
+    }
+
+    pub(super) fn section(&self, name: &str, report: &mut Report) -> Option<Section<'a>> {
+        let Some(Kind::Section(table)) = self.kind(name) else { return None };
+        self.read(name, report, |node, report| Section::open(node, table, report))
+    }
+
+    pub(super) fn text(&self, name: &str, report: &mut Report) -> Option<String> {
+        report.take(self.get(name)?.node.text()).map(str::to_owned)
+    }
+
+    pub(super) fn texts(&self, name: &str, report: &mut Report) -> Option<Vec<String>> {
+        self.read(name, report, scalar::texts)
+    }
+
+    pub(super) fn flag(&self, name: &str, report: &mut Report) -> Option<bool> {
+        report.take(self.get(name)?.node.flag())
+    }
+
+    pub(super) fn count(&self, name: &str, report: &mut Report) -> Option<u32> {
+        let kind = self.kind(name)?;
+        self.read(name, report, |node, report| scalar::count(node, kind, report))
+    }
+
+    pub(super) fn span(&self, name: &str, report: &mut Report) -> Option<Duration> {
+        let Some(Kind::Span { min, max }) = self.kind(name) else { return None };
+        self.read(name, report, |node, report| scalar::span(node, min..=max, report))
+    }
+
+    pub(super) fn choice<T>(
+        &self,
+        name: &str,
+        named: impl Fn(&str) -> Option<T>,
+        report: &mut Report,
+    ) -> Option<T> {
+        let Some(Kind::OneOf(names)) = self.kind(name) else { return None };
+        let node = &self.get(name)?.node;
+        let word = report.take(node.text())?;
+        named(word).or_else(|| scalar::no_choice(node, word, names, report))
+    }
+
+    fn kind(&self, name: &str) -> Option<Kind> {
+        let key = self.table.key(name);
+        debug_assert!(key.is_some(), "{name} is read but not declared in {:?}", self.table.path);
+        key.map(|key| key.kind)
+    }
+}
+
+/// The members of an object, each name once.
+pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Member<'a>>> {
+    let mut seen = HashSet::new();
+    let mut entries: Vec<Member<'a>> = report.take(node.entries())?.collect();
+    entries.retain(|entry| {
+        let is_first = seen.insert(entry.name);
+        if !is_first {
+            report.fault(&entry.key, "stands here twice; keep one");
+        }
+        is_first
+    });
+    Some(entries)
+}
+
+/// Reports whether the table has the key; notes keys that are foreign or not yet in effect.
+fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
+    if let Some(fate) = table.foreign(entry.name) {
+        report.note(&entry.key, fate);
+        return true;
+    }
+    if table.key(entry.name).is_none() {
+        let names = table.keys.iter().map(|key| key.name);
+        // Searching for near names is the most costly part of a fault that nobody will see.
+        let near =
+            if report.is_full() { String::new() } else { scalar::did_you_mean(entry.name, names) };
+        report.fault(&entry.key, format!("unknown key{near}"));
+        return false;
+    }
+    if table.is_not_yet(entry.name) {
+        report.note(&entry.key, NOT_YET_NOTE);
+    }
+    true
+}
+
+/// Keeps the default where the file says nothing.
+pub(super) fn set<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+/// The same for what has no default.
+pub(super) fn give<T>(slot: &mut Option<T>, value: Option<T>) {
+    if value.is_some() {
+        *slot = value;
+    }
+}

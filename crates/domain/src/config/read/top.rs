@@ -1,0 +1,48 @@
+//! The keys of the file's top level, apart from servers, plugins and profiles. Each lays what the
+//! file says over the config that it is given.
+
+use std::net::SocketAddr;
+use std::num::NonZeroU32;
+
+use super::super::Config;
+use super::report::Report;
+use super::table::{Section, give, set};
+use super::{scalar, section};
+
+pub(super) fn network(config: &mut Config, top: &Section<'_>, report: &mut Report) {
+    set(&mut config.listen, top.read("listen", report, scalar::listen));
+    note_reachable(top, config.listen, report);
+    give(&mut config.allowed_hosts, top.read("allowed_hosts", report, scalar::hosts));
+    give(&mut config.allowed_origins, top.read("allowed_origins", report, scalar::origins));
+}
+
+pub(super) fn numbers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
+    // For editors, but a string all the same.
+    top.text("$schema", report);
+    set(&mut config.tools_limit, top.count("tools_limit", report));
+    set(&mut config.tool_response_limit, top.count("tool_response_limit", report));
+    set(&mut config.call_timeout, top.span("call_timeout", report));
+    set(&mut config.connect_timeout, top.span("connect_timeout", report));
+    set(&mut config.shutdown_timeout, top.span("shutdown_timeout", report));
+    set(&mut config.refresh_interval, top.span("refresh_interval", report));
+    set(&mut config.rate_limit, top.count("rate_limit", report).map(NonZeroU32::new));
+}
+
+pub(super) fn sections(config: &mut Config, top: &Section<'_>, report: &mut Report) {
+    section::workspace(&mut config.workspace, top, report);
+    section::intent(&mut config.intent, top, report);
+    section::ledger(&mut config.ledger, top, report);
+    section::redact(&mut config.redact, top, report);
+    section::telemetry(&mut config.telemetry, top, report);
+    set(&mut config.store, top.read("store", report, section::store));
+}
+
+fn note_reachable(top: &Section<'_>, listen: SocketAddr, report: &mut Report) {
+    if let Some(entry) = top.get("listen")
+        && !listen.ip().is_loopback()
+    {
+        let own_hosts = top.get("allowed_hosts").is_some();
+        let hint = if own_hosts { "" } else { "; name the host they use in 'allowed_hosts'" };
+        report.note(&entry.key, format!("other machines can reach this address{hint}"));
+    }
+}

@@ -1,0 +1,68 @@
+//! The resources at which two agents came closest.
+
+use std::sync::Arc;
+
+use super::graph::{RECORDS_MAX, RESOURCES_MAX};
+use super::meeting::Meeting;
+use super::touch::Kind;
+
+/// The resources with the closest meetings, in order of the gap.
+pub(super) struct Closest<R> {
+    best: Vec<Encounter<R>>,
+    pub(super) total: u64,
+    latest_site: u64,
+}
+
+/// The closest meeting at one resource.
+struct Encounter<R> {
+    gap_us: i64,
+    site: u64,
+    resource: Arc<str>,
+    records: [R; 3],
+}
+
+impl<R> Default for Closest<R> {
+    fn default() -> Closest<R> {
+        Closest { best: Vec::new(), total: 0, latest_site: 0 }
+    }
+}
+
+impl<R: Copy> Closest<R> {
+    /// `site` is the number of the resource. It may come more than once, but then in a row: each of
+    /// the two agents may have come first, and in a crowd they may have come again.
+    pub(super) fn add(&mut self, site: u64, resource: &Arc<str>, meeting: &Meeting<R>) {
+        let gap_us = meeting.gap_us;
+        let again = std::mem::replace(&mut self.latest_site, site) == site;
+        self.total += u64::from(!again);
+        if self.best.len() == RESOURCES_MAX && self.best[RESOURCES_MAX - 1].gap_us <= gap_us {
+            return;
+        }
+        if again && let Some(known) = self.best.iter().position(|one| one.site == site) {
+            if self.best[known].gap_us <= gap_us {
+                return;
+            }
+            self.best.remove(known);
+        }
+        let at = self.best.partition_point(|one| one.gap_us <= gap_us);
+        let resource = Arc::clone(resource);
+        self.best.insert(at, Encounter { gap_us, site, resource, records: meeting.records });
+        self.best.truncate(RESOURCES_MAX);
+    }
+
+    /// Adds resources that come after all of these.
+    pub(super) fn follow(&mut self, later: Closest<R>) {
+        self.total += later.total;
+        // Stable: of two meetings that are as close, the earlier resource stays ahead.
+        self.best.extend(later.best);
+        self.best.sort_by_key(|one| one.gap_us);
+        self.best.truncate(RESOURCES_MAX);
+    }
+
+    /// The resources, and the records of their closest meetings.
+    pub(super) fn lists(self, kind: Kind) -> (Vec<Arc<str>>, Vec<R>) {
+        let each = if kind == Kind::StaleRead { 3 } else { 2 };
+        let records = self.best.iter().flat_map(|place| &place.records[..each]).copied();
+        let records = records.take(RECORDS_MAX - RECORDS_MAX % each).collect();
+        (self.best.into_iter().map(|one| one.resource).collect(), records)
+    }
+}

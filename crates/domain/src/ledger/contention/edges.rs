@@ -1,0 +1,140 @@
+//! The edges that the meetings of agents add up to.
+
+use std::collections::HashMap;
+use std::hash::{BuildHasherDefault, Hasher};
+use std::sync::Arc;
+
+use super::closest::Closest;
+use super::graph::{AgentNode, Edge};
+use super::meeting::Meeting;
+use super::touch::Kind;
+
+/// The resource at which agents meet, and its number among all.
+#[derive(Clone, Copy)]
+pub(super) struct Site<'a> {
+    pub(super) number: u64,
+    pub(super) resource: &'a Arc<str>,
+}
+
+/// Two agents, by their numbers.
+#[derive(Clone, Copy)]
+pub(super) struct AgentPair {
+    /// Came first.
+    pub(super) from: u32,
+    pub(super) to: u32,
+}
+
+/// The edges of one system. Two agents share one for each kind, whoever came first; but a stale
+/// read has a victim, and so a direction.
+pub(super) struct Edges<R> {
+    edges: HashMap<u64, Bond<R>, BuildHasherDefault<Mix>>,
+}
+
+/// All meetings of two agents, of one kind.
+struct Bond<R> {
+    pair: AgentPair,
+    kind: Kind,
+    whole: Meeting<R>,
+    closest: Closest<R>,
+}
+
+impl<R> Default for Edges<R> {
+    fn default() -> Edges<R> {
+        Edges { edges: HashMap::default() }
+    }
+}
+
+impl<R: Copy> Edges<R> {
+    pub(super) fn add(
+        &mut self,
+        pair: AgentPair,
+        kind: Kind,
+        site: Site<'_>,
+        meeting: &Meeting<R>,
+    ) {
+        let bond = self.bond(pair, kind, meeting);
+        bond.closest.add(site.number, site.resource, meeting);
+    }
+
+    /// The edge of two agents, with meetings added to it.
+    fn bond(&mut self, pair: AgentPair, kind: Kind, meetings: &Meeting<R>) -> &mut Bond<R> {
+        let AgentPair { from, to } = pair;
+        let (low, high) =
+            if kind == Kind::StaleRead { (from, to) } else { (from.min(to), from.max(to)) };
+        // Thirty bits an agent; more agents than that do not fit into memory either.
+        let place = u64::from(low) << 34 | u64::from(high) << 4 | kind as u64;
+        let bond = self.edges.entry(place).or_insert_with(|| Bond {
+            pair,
+            kind,
+            whole: Meeting { count: 0, ..*meetings },
+            closest: Closest::default(),
+        });
+        if meetings.earlier_than(&bond.whole) {
+            bond.pair = pair;
+        }
+        bond.whole.merge(meetings);
+        bond
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.edges.is_empty()
+    }
+
+    /// Adds the edges of later resources of the same system, whose agents have these numbers here.
+    pub(super) fn follow(&mut self, later: Edges<R>, numbers: &[u32]) {
+        for edge in later.edges.into_values() {
+            let number = |agent: u32| numbers[agent as usize];
+            let pair = AgentPair { from: number(edge.pair.from), to: number(edge.pair.to) };
+            // Its turns were counted apart; where times are equal, the earlier resource was first.
+            let whole = Meeting { first_turn: u64::MAX, ..edge.whole };
+            self.bond(pair, edge.kind, &whole).closest.follow(edge.closest);
+        }
+    }
+
+    pub(super) fn publish(
+        self,
+        system: String,
+        nodes: &[AgentNode],
+    ) -> impl Iterator<Item = Edge<R>> {
+        let name = |agent: u32| nodes[agent as usize].agent.clone();
+        self.edges.into_values().map(move |bond| {
+            let Bond { pair, kind, whole, closest } = bond;
+            let resources_total = closest.total;
+            let (resources, records) = closest.lists(kind);
+            Edge {
+                from: name(pair.from),
+                to: name(pair.to),
+                kind,
+                system: system.clone(),
+                resources,
+                resources_total,
+                meetings: whole.count,
+                first: whole.first_us,
+                last: whole.last_us,
+                smallest_gap_ms: whole.gap_us / 1000,
+                records,
+            }
+        })
+    }
+}
+
+/// The keys are numbers that were given here, so nobody can choose them to collide.
+#[derive(Default)]
+struct Mix(u64);
+
+impl Hasher for Mix {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    fn write_u64(&mut self, number: u64) {
+        let mixed = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        self.0 = mixed ^ (mixed >> 32);
+    }
+}

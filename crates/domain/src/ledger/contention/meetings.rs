@@ -1,0 +1,90 @@
+//! The meetings of all agents at the present resource.
+
+use super::edges::{AgentPair, Edges, Site};
+use super::meeting::Meeting;
+use super::touch::Kind;
+
+/// Agents of one resource that a touch is compared with, the latest first. More within one window
+/// is a crowd, not a contention that anybody can read.
+pub const CROWD_MAX: usize = 64;
+
+/// A square of places by places, one cell for each kind of meeting.
+pub(super) struct Meetings<R> {
+    cells: Vec<Option<Meeting<R>>>,
+    /// The cells that hold something, and some that did: most are empty, and to look at each at every
+    /// resource would cost more than all else.
+    used: Vec<usize>,
+}
+
+const KINDS: usize = Kind::ALL.len();
+const CELLS: usize = CROWD_MAX * CROWD_MAX * KINDS;
+
+impl<R> Default for Meetings<R> {
+    fn default() -> Meetings<R> {
+        Meetings { cells: Vec::new(), used: Vec::new() }
+    }
+}
+
+impl<R: Copy> Meetings<R> {
+    /// `from` came first.
+    pub(super) fn add(&mut self, from: usize, to: usize, kind: Kind, meeting: Meeting<R>) {
+        if self.cells.is_empty() {
+            self.cells.resize(CELLS, None);
+        }
+        let cell = cell(from, to, kind);
+        match &mut self.cells[cell] {
+            Some(known) => known.merge(&meeting),
+            empty => {
+                *empty = Some(meeting);
+                self.used.push(cell);
+            }
+        }
+    }
+
+    /// Hands over all meetings of the agent at a place, which another one will take.
+    pub(super) fn leave(
+        &mut self,
+        place: usize,
+        agents: &[u32],
+        site: Site<'_>,
+        edges: &mut Edges<R>,
+    ) {
+        if self.used.is_empty() {
+            return;
+        }
+        for other in 0..agents.len() {
+            for (from, to) in [(place, other), (other, place)] {
+                for kind in Kind::ALL {
+                    self.hand_over(cell(from, to, kind), agents, site, edges);
+                }
+            }
+        }
+        if self.used.len() > CELLS {
+            self.used.retain(|cell| self.cells[*cell].is_some());
+            self.used.sort_unstable();
+            self.used.dedup();
+        }
+    }
+
+    /// In the order of the cells, so that of two meetings that are as close the same one is kept.
+    pub(super) fn leave_all(&mut self, agents: &[u32], site: Site<'_>, edges: &mut Edges<R>) {
+        let mut used = std::mem::take(&mut self.used);
+        used.sort_unstable();
+        for cell in used.drain(..) {
+            self.hand_over(cell, agents, site, edges);
+        }
+        self.used = used;
+    }
+
+    fn hand_over(&mut self, cell: usize, agents: &[u32], site: Site<'_>, edges: &mut Edges<R>) {
+        if let Some(meeting) = self.cells[cell].take() {
+            let (from, to) = (cell / KINDS / CROWD_MAX, cell / KINDS % CROWD_MAX);
+            let pair = AgentPair { from: agents[from], to: agents[to] };
+            edges.add(pair, Kind::ALL[cell % KINDS], site, &meeting);
+        }
+    }
+}
+
+fn cell(from: usize, to: usize, kind: Kind) -> usize {
+    (from * CROWD_MAX + to) * KINDS + kind as usize
+}

@@ -1,0 +1,59 @@
+//! The end of a step, bounded.
+
+use serde_json::Value;
+
+use domain::choice;
+
+/// Of each text of an outcome: what a model or a person can still read.
+const KEPT_MAX_BYTES: usize = 1024 * 1024;
+
+choice! {
+    Status {
+        Success = "success",
+        Failure = "failure",
+        TimedOut = "timeout",
+        Cancelled = "cancelled",
+    }
+}
+
+/// The end of a step.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    pub status: Status,
+    pub output: String,
+    pub stderr: String,
+    pub exit_code: Option<i32>,
+    /// The value that `JSON.f` looks into; the output itself where it is JSON and this is `None`.
+    pub json: Option<Value>,
+    pub tokens: Option<u64>,
+}
+
+impl Outcome {
+    pub fn new(status: Status) -> Outcome {
+        let (output, stderr) = (String::new(), String::new());
+        Outcome { status, output, stderr, exit_code: None, json: None, tokens: None }
+    }
+
+    /// Bounded, and with its JSON where it has some.
+    pub(super) fn kept(mut self) -> Outcome {
+        let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
+        if self.json.is_none() && is_json(self.output.trim_start()) {
+            self.json = Some(&self.output)
+                .filter(|output| output.len() <= KEPT_MAX_BYTES)
+                .and_then(|output| serde_json::from_str(output).ok());
+        }
+        self.output = cut(self.output);
+        self.stderr = cut(self.stderr);
+        self
+    }
+}
+
+/// Beginning and end of a text that is too long.
+fn cut(text: String) -> String {
+    if text.len() <= KEPT_MAX_BYTES {
+        return text;
+    }
+    let half = KEPT_MAX_BYTES / 2;
+    let (head, tail) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len() - half));
+    format!("{}\n… {} bytes left out …\n{}", &text[..head], tail - head, &text[tail..])
+}

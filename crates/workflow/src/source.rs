@@ -1,0 +1,161 @@
+//! The text of a workflow: as a tree, with words for what makes it none, and with the places inside
+//! of its texts.
+
+use std::rc::Rc;
+
+use domain::document::yaml::{self, Features, Flaw, FlawKind, Rules};
+use domain::document::{Mark, Tree, shown};
+
+/// A workflow of a thousand states takes less; more is some other file.
+const SIZE_MAX_BYTES: usize = 1024 * 1024;
+
+/// Our own keys nest to six; an agent's `config` may go on.
+const DEPTH_MAX: usize = 64;
+
+/// A thousand states of twenty keys take half of it.
+const VALUES_MAX: usize = 50_000;
+
+/// Texts and lines up to this are walked along to find a place in them; nobody counts columns
+/// beyond, and a thousand faults would each walk a megabyte.
+const WALKED_MAX_BYTES: usize = 16 * 1024;
+
+pub(super) const BARE_TEMPLATE: &str = "a value that begins with {{ must stand in quotes";
+
+pub(super) struct Source<'t> {
+    text: &'t str,
+    lines: Vec<&'t str>,
+}
+
+/// Why a text is no tree, or what is wrong in one that is.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct SyntaxFault {
+    pub(super) mark: Mark,
+    pub(super) message: String,
+}
+
+impl<'t> Source<'t> {
+    pub(super) fn new(text: &'t str) -> Self {
+        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+        let lines = text.split('\n').map(|line| line.strip_suffix('\r').unwrap_or(line)).collect();
+        Self { text, lines }
+    }
+
+    /// The tree, and keys that come twice in it: the first of them counts.
+    pub(super) fn tree(&self) -> Result<(Rc<Tree>, Vec<SyntaxFault>), SyntaxFault> {
+        if self.text.len() > SIZE_MAX_BYTES {
+            return Err(fault(Mark::START, "larger than 1 MiB: this is not a workflow"));
+        }
+        if let Some(mark) = self.find('\0') {
+            return Err(fault(mark, "a NUL character: this is not text"));
+        }
+        let rules = Rules { features: Features::All, depth_max: DEPTH_MAX, values_max: VALUES_MAX };
+        let yaml = yaml::parse(self.text, rules).map_err(|flaw| self.explained(flaw))?;
+        let repeated = yaml.repeated.iter().map(|key| fault(key.mark, repeated(&key.name)));
+        Ok((yaml.root, repeated.collect()))
+    }
+
+    /// The mark of a byte of a scalar's text, as nearly as the style of the scalar lets us know.
+    pub(super) fn inside(&self, start: Mark, text: &str, at: usize) -> Mark {
+        let before = &text[..at];
+        let line = self.line(start.line);
+        if text.len().max(line.len()) > WALKED_MAX_BYTES {
+            return start;
+        }
+        let (start_line, start_column) = (start.line as usize, start.column as usize);
+        let opening: String = line.chars().skip(start_column - 1).collect();
+        for quote in ["", "\"", "'"] {
+            let body = opening.strip_prefix(quote).unwrap_or_default();
+            if body.starts_with(text.lines().next().unwrap_or_default()) && !before.contains('\n') {
+                let shift = quote.len() + before.chars().count();
+                return Mark::new(start_line, start_column + shift);
+            }
+        }
+        // Each line of a literal block is one of the text, behind the block's indentation.
+        let index = before.matches('\n').count();
+        let mark = Mark::new(start_line + index, 1);
+        let content = text.split('\n').nth(index).unwrap_or_default();
+        match self.line(mark.line).strip_suffix(content) {
+            Some(indent) if index > 0 => {
+                let in_line = before.rsplit('\n').next().unwrap_or_default();
+                let column = indent.chars().count() + in_line.chars().count() + 1;
+                Mark::new(start_line + index, column)
+            }
+            _ => start,
+        }
+    }
+
+    /// True where a template stands that YAML took for a mapping, for want of quotes.
+    pub(super) fn is_bare_template(&self, mark: Mark) -> bool {
+        let line = self.line(mark.line);
+        let mut rest = line.chars().skip(mark.column as usize - 1);
+        line.len() <= WALKED_MAX_BYTES && rest.next() == Some('{') && rest.next() == Some('{')
+    }
+
+    fn line(&self, number: u32) -> &'t str {
+        self.lines.get((number as usize).wrapping_sub(1)).copied().unwrap_or_default()
+    }
+
+    fn find(&self, wanted: char) -> Option<Mark> {
+        self.lines.iter().enumerate().find_map(|(index, line)| {
+            let at = line.chars().position(|character| character == wanted)?;
+            Some(Mark::new(index + 1, at + 1))
+        })
+    }
+
+    fn explained(&self, Flaw { mark, kind }: Flaw) -> SyntaxFault {
+        match kind {
+            FlawKind::NotYaml(error) => self.not_yaml(mark, error.info()),
+            FlawKind::Empty => fault(mark, "empty: a workflow has a name and states"),
+            FlawKind::SecondDocument => fault(mark, "a second document: a file holds one workflow"),
+            FlawKind::Alias | FlawKind::AliasInItself => {
+                fault(mark, "an alias inside of what it stands for")
+            }
+            FlawKind::ForeignTag => fault(mark, "tags of its own are not known in a workflow"),
+            FlawKind::MergeKey => {
+                fault(mark, "merge keys (<<) are not known here: write the keys out")
+            }
+            FlawKind::KeyIsNoScalar { .. } => {
+                let outer = Mark { column: mark.column.saturating_sub(1).max(1), ..mark };
+                if self.is_bare_template(outer) {
+                    fault(outer, BARE_TEMPLATE)
+                } else {
+                    fault(mark, "a key must be a word")
+                }
+            }
+            FlawKind::RepeatedKey(name) => fault(mark, repeated(&name)),
+            FlawKind::TooDeep => too_deep(mark),
+            FlawKind::TooManyValues => {
+                fault(mark, "too many values; an alias counts for all it stands for")
+            }
+        }
+    }
+
+    /// The parser's complaint; tabs get a word of their own, since they cannot be seen.
+    fn not_yaml(&self, mark: Mark, complaint: &str) -> SyntaxFault {
+        for number in [mark.line, mark.line.saturating_sub(1)] {
+            let line = self.line(number);
+            let indent = &line[..line.len() - line.trim_start().len()];
+            if let Some(at) = indent.find('\t') {
+                let mark = Mark::new(number as usize, at + 1);
+                return fault(mark, "a tab: YAML is indented with spaces only");
+            }
+        }
+        // The parser has a bound of its own, which it may come to first.
+        match complaint {
+            "recursion limit exceeded" => too_deep(mark),
+            complaint => fault(mark, format!("not YAML: {complaint}")),
+        }
+    }
+}
+
+fn repeated(name: &str) -> String {
+    format!("{} comes twice", shown(name))
+}
+
+fn too_deep(mark: Mark) -> SyntaxFault {
+    fault(mark, format!("nested deeper than {DEPTH_MAX}"))
+}
+
+fn fault(mark: Mark, message: impl Into<String>) -> SyntaxFault {
+    SyntaxFault { mark, message: message.into() }
+}
