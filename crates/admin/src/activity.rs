@@ -10,8 +10,8 @@ use domain::tool::Class;
 use domain::{Code, Refusal};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::summary::{Bucket, Counts, Tally};
-use store::query::{Detail, Filter, Period, Summary};
+use store::read::summary::{Bucket, Counts, Tally};
+use store::read::{Detail, Filter, Period, Summary};
 use store::{Kind, Status};
 
 use crate::Admin;

@@ -11,7 +11,7 @@ use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
-use store::query::contention::{Meetings, WINDOW};
+use store::read::contention::{Meetings, WINDOW};
 
 use crate::Admin;
 use crate::answer::{Query, Refused};

@@ -8,7 +8,7 @@ use domain::{Code, Refusal};
 use receipt::audit::Detail;
 use receipt::chain::Expected;
 use serde_json::{Value, json};
-use store::{Copy, Store, StoreError};
+use store::{ChainCopy, Store, StoreError};
 
 use crate::Admin;
 use crate::answer::{Path, Refused};
@@ -22,7 +22,7 @@ pub(crate) async fn list(State(admin): State<Admin>) -> Json<Value> {
     Json(json!({"copies": copies.iter().map(entry).collect::<Vec<_>>()}))
 }
 
-fn entry(copy: &Copy) -> Value {
+fn entry(copy: &ChainCopy) -> Value {
     json!({"name": copy.name, "bytes": copy.bytes, "modified_at": copy.modified_at.map(moment)})
 }
 

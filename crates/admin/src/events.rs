@@ -16,7 +16,7 @@ use futures_util::stream;
 use gateway::Gateway;
 use gateway::front::step::BYPASS;
 use serde_json::json;
-use store::query::{Change, Record, Run};
+use store::read::{Change, Record, Run};
 use store::run::StepRecord;
 use store::{Status, StoreError};
 use tokio::sync::watch;

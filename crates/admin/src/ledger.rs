@@ -6,7 +6,7 @@ use futures_util::stream;
 use jiff::Timestamp;
 use serde_json::json;
 use store::StoreError;
-use store::query::{PAGE_MAX, Page, Reader, Total};
+use store::read::{PAGE_MAX, Page, Reader, Total};
 
 use crate::Admin;
 use crate::answer::Refused;

@@ -12,7 +12,7 @@ use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::{Age, Chain, Reader, Receipt, ReceiptFilter, SIGNING_TIME_MAX};
+use store::read::{Age, Chain, Reader, Receipt, ReceiptFilter, SIGNING_TIME_MAX};
 use store::{Store, StoreError};
 
 use crate::Admin;

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use serde_json::{Map, Value, json};
-use store::query::Record;
+use store::read::Record;
 
 /// Without the texts of arguments and response.
 pub(crate) fn brief(record: &Record) -> Value {

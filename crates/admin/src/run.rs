@@ -8,7 +8,7 @@ use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::{Value, json};
-use store::query::{Filter, PAGE_MAX, Page, Reader, Record, Run, RunFilter};
+use store::read::{Filter, PAGE_MAX, Page, Reader, Record, Run, RunFilter};
 use store::run::{RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 

@@ -9,8 +9,8 @@ use domain::ledger::contention::Kind;
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use store::query::contention::Meetings;
-use store::query::{Detail, Filter, Page, Period, Reader};
+use store::read::contention::Meetings;
+use store::read::{Detail, Filter, Page, Period, Reader};
 use store::{FILE, Status, Store};
 
 const RECORDS: i64 = 1_000_000;

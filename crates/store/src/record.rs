@@ -2,6 +2,7 @@
 //! own, read back only after a crash.
 
 mod redaction;
+pub mod run;
 mod stored;
 
 pub use redaction::TARGET_OMITTED;
@@ -216,6 +217,15 @@ impl Ended {
             duration: Duration::ZERO,
             response: Payload::default(),
             receipt: Receipted::Yes,
+        }
+    }
+
+    /// How a call ends whose process went away.
+    pub(crate) fn interrupted(call: &Started) -> Ended {
+        Ended {
+            status: Status::Interrupted,
+            error_message: Some("the process ended before the call did".to_owned()),
+            ..Ended::at_once(call.id.clone())
         }
     }
 }

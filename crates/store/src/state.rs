@@ -16,7 +16,6 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
 use rusqlite::Connection;
 
 pub use items::{Approval, Definition, Item, ItemChange};
@@ -24,8 +23,11 @@ pub(crate) use runs::end_lost_runs;
 pub use servers::ServerState;
 pub use tokens::TokenRecord;
 
-use crate::chain::Lock;
-use crate::{Durability, StoreError, query, schema, transaction};
+use crate::database::connection::{self, ReadOnlyFile};
+use crate::database::lock::Lock;
+use crate::database::{schema, transaction};
+use crate::error::StoreError;
+use domain::config::Durability;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct State {
@@ -53,7 +55,7 @@ impl State {
     /// writing or brought to another format. None where nobody has decided anything that this
     /// program could read.
     pub fn of_home(home: &Path) -> Result<Option<State>, StoreError> {
-        let file = home.join(crate::FILE);
+        let file = home.join(crate::database::FILE);
         if !file.exists() {
             return Ok(None);
         }
@@ -137,11 +139,11 @@ impl Place {
     fn connect(&self) -> Result<Connection, StoreError> {
         match self {
             Place::File(file, durability) => {
-                let db = crate::connect(file, *durability)?;
+                let db = connection::writing(file, *durability)?;
                 db.pragma_update(None, "cache_size", -CACHE_KIB)?;
                 Ok(db)
             }
-            Place::Look(file) => query::look(file),
+            Place::Look(file) => ReadOnlyFile::at(file)?.connect(),
             Place::Memory => {
                 let mut db = Connection::open_in_memory()?;
                 schema::migrate(&mut db)?;
@@ -156,10 +158,4 @@ pub(crate) fn bytes(db: &Connection) -> Result<u64, StoreError> {
     let texts = "SELECT COALESCE(SUM(octet_length(approved_text)), 0)
                    + COALESCE(SUM(octet_length(pending_text)), 0) FROM items";
     Ok(db.query_row(texts, [], |row| row.get(0))?)
-}
-
-/// A time as it is stored.
-fn time(microseconds: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(microseconds)
-        .map_err(|_| StoreError::Corrupt(format!("{microseconds} is no time")))
 }

@@ -3,7 +3,7 @@
 use axum::http::StatusCode;
 use domain::Code;
 use domain::tool::Class;
-use store::query::{PAGE_MAX, Period};
+use store::read::{PAGE_MAX, Period};
 use store::{Kind, Status};
 use utoipa::openapi::ObjectBuilder;
 

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl State {
     /// Takes the place of what was trusted under this path before.

@@ -4,8 +4,9 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{State, servers, time};
-use crate::StoreError;
+use super::{State, servers};
+use crate::database::timestamp;
+use crate::error::StoreError;
 
 /// A thing that a server offers or has offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -237,5 +238,9 @@ fn definition(row: &Row<'_>, first: usize) -> Result<Option<Definition>, StoreEr
     let Some(fingerprint) = row.get(first + 1)? else {
         return Ok(None);
     };
-    Ok(Some(Definition { text: row.get(first)?, fingerprint, at: time(row.get(first + 2)?)? }))
+    Ok(Some(Definition {
+        text: row.get(first)?,
+        fingerprint,
+        at: timestamp::read(row.get(first + 2)?)?,
+    }))
 }

@@ -3,7 +3,7 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
 /// What was decided about a server. One that nothing was decided about has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

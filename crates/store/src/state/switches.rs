@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl State {
     pub fn switched_off(&self, server: &str) -> Result<BTreeSet<String>, StoreError> {

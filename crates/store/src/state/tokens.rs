@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use rusqlite::{Row, params};
 
-use super::{State, time};
-use crate::StoreError;
+use super::State;
+use crate::database::timestamp;
+use crate::error::StoreError;
 
 /// Times are kept to the microsecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,8 +72,8 @@ fn read(row: &Row<'_>) -> Result<TokenRecord, StoreError> {
         name: row.get(0)?,
         hash: row.get(1)?,
         scope: row.get(2)?,
-        created_at: time(row.get(3)?)?,
-        expires_at: row.get::<_, Option<i64>>(4)?.map(time).transpose()?,
-        revoked_at: row.get::<_, Option<i64>>(5)?.map(time).transpose()?,
+        created_at: timestamp::read(row.get(3)?)?,
+        expires_at: row.get::<_, Option<i64>>(4)?.map(timestamp::read).transpose()?,
+        revoked_at: row.get::<_, Option<i64>>(5)?.map(timestamp::read).transpose()?,
     })
 }

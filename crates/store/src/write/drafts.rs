@@ -1,0 +1,259 @@
+//! Entries before they are committed: which are written now, which wait a moment for their end, and
+//! what becomes of them when the file cannot be written.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Instant;
+
+use domain::config::OnFailure;
+
+use crate::database::timestamp;
+use crate::error::StoreError;
+use crate::limits::{HOLD, QUEUE_MAX};
+use crate::record::{Ended, Entry, Receipted, Started, Status};
+use crate::write::commit::Safety;
+use crate::write::compose;
+use crate::write::link::Issuance;
+use crate::write::message::{CommitReply, Submission};
+use crate::write::row::{JournalRow, StartEntry};
+
+/// What one row of the journal will say.
+pub(crate) struct Draft {
+    call: Arc<Started>,
+    part: Part,
+    reply: Option<CommitReply>,
+}
+
+enum Part {
+    Start,
+    /// With the entry of the journal that holds the start.
+    End(i64, Arc<Ended>),
+    Whole(Arc<Ended>),
+}
+
+impl Draft {
+    /// The row, linked to the chain where it ends a call that leaves a receipt.
+    pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
+        let (start, ended) = match &self.part {
+            Part::Start => (None, None),
+            Part::End(start, ended) => (Some(*start), Some(ended)),
+            Part::Whole(ended) => (None, Some(ended)),
+        };
+        let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
+        let link =
+            receipted.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
+        let (call, ended) = (Some(self.call.clone()), ended.cloned());
+        JournalRow { entry: 0, call, ended, start, link, promise: None }
+    }
+
+    fn answer(&mut self, result: Result<Safety, StoreError>) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// The start of a call that is made once it is safe.
+    pub(crate) fn permits(&self) -> bool {
+        matches!(self.part, Part::Start) && self.call.changes_things()
+    }
+
+    fn starts(&self, id: &str) -> bool {
+        matches!(self.part, Part::Start) && self.call.id == id
+    }
+}
+
+#[derive(Default)]
+pub(crate) struct Drafts {
+    /// Starts that are written with their ends, if those come soon.
+    held: HashSet<ById>,
+    /// The same in order of time, and among them some whose ends have come.
+    order: VecDeque<(Instant, Arc<Started>)>,
+    /// Calls that run, with the entry of the journal that holds their start.
+    running: HashMap<ById, i64>,
+    /// Ends of calls whose start is only now being written.
+    early: Vec<Submission>,
+    /// Could not be written yet, oldest first.
+    queue: VecDeque<Draft>,
+}
+
+/// A call, found by its id.
+struct ById(Arc<Started>);
+
+impl Borrow<str> for ById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for ById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for ById {
+    fn eq(&self, other: &ById) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for ById {}
+
+impl Drafts {
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// When the next start has waited long enough for its end.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.order.front().map(|(since, _)| *since + HOLD)
+    }
+
+    /// What came too early to be written with the last drafts.
+    pub(crate) fn early(&mut self) -> Vec<Submission> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// What is to be written now, in order: what could not be written before comes first.
+    pub(crate) fn sort(
+        &mut self,
+        submissions: Vec<Submission>,
+        urgent: bool,
+        now: Instant,
+    ) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        for Submission { entry, reply } in submissions {
+            match entry {
+                Entry::Started(started) if started.changes_things() => {
+                    drafts.push(Draft { call: Arc::from(started), part: Part::Start, reply });
+                }
+                Entry::Started(started) => self.hold(Arc::from(started), now),
+                Entry::Ended(ended) => {
+                    if let Some(draft) = self.end(&drafts, ended, reply) {
+                        drafts.push(draft);
+                    }
+                }
+                Entry::Whole(started, ended) => {
+                    let (call, part) = (Arc::from(started), Part::Whole(Arc::from(ended)));
+                    drafts.push(Draft { call, part, reply });
+                }
+            }
+        }
+        while let Some(call) = self.next_due(urgent, now) {
+            drafts.push(Draft { call, part: Part::Start, reply: None });
+        }
+        drafts
+    }
+
+    fn hold(&mut self, call: Arc<Started>, now: Instant) {
+        self.order.push_back((now, call.clone()));
+        self.held.insert(ById(call));
+    }
+
+    /// The next start that has waited long enough for its end.
+    fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<Started>> {
+        loop {
+            let (since, call) = self.order.front()?;
+            let is_held = self.held.contains(&*call.id);
+            if is_held && !urgent && now.duration_since(*since) < HOLD {
+                return None;
+            }
+            let (_, call) = self.order.pop_front()?;
+            if is_held {
+                self.held.remove(&*call.id);
+                return Some(call);
+            }
+        }
+    }
+
+    fn end(
+        &mut self,
+        drafts: &[Draft],
+        ended: Box<Ended>,
+        reply: Option<CommitReply>,
+    ) -> Option<Draft> {
+        if let Some(ById(call)) = self.held.take(&*ended.id) {
+            return Some(Draft { call, part: Part::Whole(Arc::from(ended)), reply });
+        }
+        if let Some((ById(call), start)) = self.running.remove_entry(&*ended.id) {
+            return Some(Draft { call, part: Part::End(start, Arc::from(ended)), reply });
+        }
+        if drafts.iter().any(|draft| draft.starts(&ended.id)) {
+            self.early.push(Submission { entry: Entry::Ended(ended), reply });
+            return None;
+        }
+        if let Some(reply) = reply {
+            let unknown = StoreError::Write(format!("call {} has no start", ended.id));
+            let _ = reply.send(Err(unknown));
+        }
+        None
+    }
+
+    /// The drafts are safe as these rows.
+    pub(crate) fn committed(&mut self, drafts: Vec<Draft>, rows: &[JournalRow]) {
+        for (mut draft, row) in drafts.into_iter().zip(rows) {
+            draft.answer(Ok(Safety::Committed));
+            if let Part::Start = draft.part {
+                self.running.insert(ById(draft.call), row.entry);
+            }
+        }
+    }
+
+    /// The file cannot be written. A call that would change things is not made; what has happened
+    /// is kept until it can be written.
+    pub(crate) fn failed(&mut self, drafts: Vec<Draft>, error: &StoreError, policy: OnFailure) {
+        let now = Instant::now();
+        for mut draft in drafts {
+            let changes = draft.call.changes_things();
+            match &draft.part {
+                Part::Start if changes => draft.answer(Err(error.clone())),
+                Part::Start => self.hold(draft.call, now),
+                // Refused calls and events have touched nothing here: they may be turned away.
+                Part::Whole(ended)
+                    if self.queue.len() >= QUEUE_MAX
+                        && draft.reply.is_some()
+                        && (ended.status == Status::Blocked || draft.call.outside.is_some()) =>
+                {
+                    draft.answer(Err(error.clone()));
+                }
+                // It happened elsewhere: nothing is withheld, and what is queued is not lost.
+                Part::Whole(_) if draft.call.outside.is_some() => {
+                    draft.answer(Ok(Safety::Queued));
+                    self.queue.push_back(draft);
+                }
+                Part::End(..) | Part::Whole(_) => {
+                    draft.answer(match policy {
+                        OnFailure::QueueReads if !changes => Ok(Safety::Queued),
+                        OnFailure::QueueReads | OnFailure::Refuse => Err(error.clone()),
+                    });
+                    self.queue.push_back(draft);
+                }
+            }
+        }
+    }
+
+    /// Calls whose start is committed and whose end is not.
+    pub(crate) fn running(&self) -> impl Iterator<Item = StartEntry<'_>> {
+        self.running.iter().map(|(ById(call), entry)| StartEntry { entry: *entry, call })
+    }
+
+    /// Ends what still runs when the process ends.
+    pub(crate) fn interrupt(&mut self) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        let held = self.order.drain(..).filter(|(_, call)| self.held.contains(&*call.id));
+        for (_, call) in held {
+            let ended = Arc::new(Ended::interrupted(&call));
+            drafts.push(Draft { call, part: Part::Whole(ended), reply: None });
+        }
+        self.held.clear();
+        let mut running: Vec<_> = self.running.drain().collect();
+        running.sort_by_key(|(ById(call), _)| call.at);
+        for (ById(call), start) in running {
+            let ended = Arc::new(Ended::interrupted(&call));
+            drafts.push(Draft { call, part: Part::End(start, ended), reply: None });
+        }
+        drafts
+    }
+}
