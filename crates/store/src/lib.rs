@@ -41,12 +41,13 @@ use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
 use crate::state::State;
-use crate::upkeep::retention::{Retention, Rules};
+use crate::upkeep::retention::RetentionRules;
 use crate::write::checkpoint::Checkpoint;
 use crate::write::health::Health;
 use crate::write::inbox::{Inbox, InboxError};
 use crate::write::message::{Message, Submission};
 use crate::write::recovery;
+use crate::write::schedule::Schedule;
 use crate::write::signer::Signer;
 use crate::write::writer::{self, Writer};
 
@@ -93,10 +94,11 @@ impl Store {
             health: health.clone(),
             on_failure: rules.on_failure,
             durability: rules.durability,
-            retention: Retention::new(retention_rules(rules), Instant::now()),
+            retention: retention_rules(rules),
             changes: changes_sender,
             home: home.to_owned(),
-            state: writer::State::default(),
+            schedule: Schedule::new(Instant::now()),
+            work: writer::Work::default(),
         };
         let writer = Arc::new(Mutex::new(Some(writer)));
         let (shared, messages) = (writer.clone(), inbox.clone());
@@ -249,8 +251,8 @@ impl Drop for Inner {
     }
 }
 
-fn retention_rules(rules: &domain::config::Ledger) -> Rules {
-    Rules {
+fn retention_rules(rules: &domain::config::Ledger) -> RetentionRules {
+    RetentionRules {
         days: rules.activity_retention_days,
         records_max: rules.max_records.into(),
         megabytes_max: rules.max_size_mb.into(),

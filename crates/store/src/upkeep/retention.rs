@@ -1,14 +1,12 @@
-//! What may be forgotten, and when: activity and payloads by age, number and size, runs by age.
+//! What may be forgotten: activity and payloads by age, number and size, runs by age.
 //! Receipts stay, unless the operator says otherwise.
-
-use std::time::Instant;
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::database::timestamp;
 use crate::error::StoreError;
-use crate::limits::{RETENTION_CHUNK, RETENTION_EVERY, RETENTION_PAUSE};
+use crate::limits::RETENTION_CHUNK;
 use crate::state;
 
 /// What one receipt takes in the file, its index entries included (measured).
@@ -16,13 +14,9 @@ const RECEIPT_BYTES: u64 = 2_400;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
-pub(crate) struct Retention {
-    rules: Rules,
-    next: Instant,
-}
-
+/// How long, and how much, is kept.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Rules {
+pub(crate) struct RetentionRules {
     pub(crate) days: u32,
     pub(crate) records_max: u64,
     pub(crate) megabytes_max: u64,
@@ -30,28 +24,13 @@ pub(crate) struct Rules {
     pub(crate) receipt_days: u32,
 }
 
-impl Retention {
-    pub(crate) fn new(rules: Rules, now: Instant) -> Retention {
-        // Not at once: a start is not the time for it.
-        Retention { rules, next: now + RETENTION_PAUSE }
-    }
-
-    pub(crate) fn next(&self) -> Instant {
-        self.next
-    }
-
-    /// Looks again soon if there is more to do. Faults wait for the next time: nothing is lost by
-    /// keeping too much.
-    pub(crate) fn done(&mut self, now: Instant, more: bool) {
-        self.next = now + if more { RETENTION_PAUSE } else { RETENTION_EVERY };
-    }
-
+impl RetentionRules {
     /// A chain that is closed and old enough to leave, the oldest first.
     pub(crate) fn expired_chain(&self, db: &Connection) -> Result<Option<String>, StoreError> {
-        if self.rules.receipt_days == 0 {
+        if self.receipt_days == 0 {
             return Ok(None);
         }
-        let cutoff = timestamp::text(days_ago(self.rules.receipt_days));
+        let cutoff = timestamp::text(days_ago(self.receipt_days));
         let found = db
             .query_row(
                 "SELECT chain_id FROM chains
@@ -68,7 +47,7 @@ impl Retention {
 
     /// Whether there is more to let go of.
     pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
-        let oldest = days_ago(self.rules.days).as_microsecond();
+        let oldest = days_ago(self.days).as_microsecond();
         if delete_runs(db, oldest)? {
             return Ok(true);
         }
@@ -85,13 +64,13 @@ impl Retention {
             [oldest, first],
             |row| row.get(0),
         )?;
-        if records > self.rules.records_max || is_old {
-            let surplus = records.saturating_sub(self.rules.records_max);
+        if records > self.records_max || is_old {
+            let surplus = records.saturating_sub(self.records_max);
             let surplus = i64::try_from(surplus).unwrap_or(i64::MAX).min(chunk());
             let upto = if is_old { first + chunk() - 1 } else { first + surplus - 1 };
             return delete_activity(db, upto, (is_old && surplus < chunk()).then_some(oldest));
         }
-        if activity_bytes(db)? > self.rules.megabytes_max * MEGABYTE {
+        if activity_bytes(db)? > self.megabytes_max * MEGABYTE {
             return delete_payloads(db, first);
         }
         Ok(false)

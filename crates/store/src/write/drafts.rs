@@ -1,5 +1,5 @@
 //! Entries before they are committed: which are written now, which wait a moment for their end, and
-//! what becomes of them when the file cannot be written.
+//! which wait until the file can be written.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -9,73 +9,32 @@ use std::time::Instant;
 
 use domain::config::OnFailure;
 
-use crate::database::timestamp;
 use crate::error::StoreError;
-use crate::limits::{HOLD, QUEUE_MAX};
-use crate::record::{Ended, Entry, Receipted, Started, Status};
+use crate::limits::HOLD;
+use crate::record::{Ended, Entry, Started};
 use crate::write::commit::Safety;
-use crate::write::compose;
-use crate::write::link::Issuance;
+use crate::write::draft::{Draft, Fate, Part};
 use crate::write::message::{CommitReply, Submission};
 use crate::write::row::{JournalRow, StartEntry};
-
-/// What one row of the journal will say.
-pub(crate) struct Draft {
-    call: Arc<Started>,
-    part: Part,
-    reply: Option<CommitReply>,
-}
-
-enum Part {
-    Start,
-    /// With the entry of the journal that holds the start.
-    End(i64, Arc<Ended>),
-    Whole(Arc<Ended>),
-}
-
-impl Draft {
-    /// The row, linked to the chain where it ends a call that leaves a receipt.
-    pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
-        let (start, ended) = match &self.part {
-            Part::Start => (None, None),
-            Part::End(start, ended) => (Some(*start), Some(ended)),
-            Part::Whole(ended) => (None, Some(ended)),
-        };
-        let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
-        let link =
-            receipted.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
-        let (call, ended) = (Some(self.call.clone()), ended.cloned());
-        JournalRow { entry: 0, call, ended, start, link, promise: None }
-    }
-
-    fn answer(&mut self, result: Result<Safety, StoreError>) {
-        if let Some(reply) = self.reply.take() {
-            let _ = reply.send(result);
-        }
-    }
-
-    /// The start of a call that is made once it is safe.
-    pub(crate) fn permits(&self) -> bool {
-        matches!(self.part, Part::Start) && self.call.changes_things()
-    }
-
-    fn starts(&self, id: &str) -> bool {
-        matches!(self.part, Part::Start) && self.call.id == id
-    }
-}
 
 #[derive(Default)]
 pub(crate) struct Drafts {
     /// Starts that are written with their ends, if those come soon.
     held: HashSet<ById>,
     /// The same in order of time, and among them some whose ends have come.
-    order: VecDeque<(Instant, Arc<Started>)>,
+    order: VecDeque<HeldStart>,
     /// Calls that run, with the entry of the journal that holds their start.
     running: HashMap<ById, i64>,
     /// Ends of calls whose start is only now being written.
     early: Vec<Submission>,
     /// Could not be written yet, oldest first.
     queue: VecDeque<Draft>,
+}
+
+/// A start that is held back, and since when.
+struct HeldStart {
+    since: Instant,
+    call: Arc<Started>,
 }
 
 /// A call, found by its id.
@@ -108,7 +67,7 @@ impl Drafts {
 
     /// When the next start has waited long enough for its end.
     pub(crate) fn due(&self) -> Option<Instant> {
-        self.order.front().map(|(since, _)| *since + HOLD)
+        self.order.front().map(|start| start.since + HOLD)
     }
 
     /// What came too early to be written with the last drafts.
@@ -148,19 +107,19 @@ impl Drafts {
     }
 
     fn hold(&mut self, call: Arc<Started>, now: Instant) {
-        self.order.push_back((now, call.clone()));
+        self.order.push_back(HeldStart { since: now, call: call.clone() });
         self.held.insert(ById(call));
     }
 
     /// The next start that has waited long enough for its end.
     fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<Started>> {
         loop {
-            let (since, call) = self.order.front()?;
+            let HeldStart { since, call } = self.order.front()?;
             let is_held = self.held.contains(&*call.id);
             if is_held && !urgent && now.duration_since(*since) < HOLD {
                 return None;
             }
-            let (_, call) = self.order.pop_front()?;
+            let HeldStart { call, .. } = self.order.pop_front()?;
             if is_held {
                 self.held.remove(&*call.id);
                 return Some(call);
@@ -201,33 +160,24 @@ impl Drafts {
         }
     }
 
-    /// The file cannot be written. A call that would change things is not made; what has happened
-    /// is kept until it can be written.
-    pub(crate) fn failed(&mut self, drafts: Vec<Draft>, error: &StoreError, policy: OnFailure) {
-        let now = Instant::now();
+    /// The file cannot be written: each draft is refused, held or queued.
+    pub(crate) fn failed(
+        &mut self,
+        drafts: Vec<Draft>,
+        error: &StoreError,
+        policy: OnFailure,
+        now: Instant,
+    ) {
         for mut draft in drafts {
-            let changes = draft.call.changes_things();
-            match &draft.part {
-                Part::Start if changes => draft.answer(Err(error.clone())),
-                Part::Start => self.hold(draft.call, now),
-                // Refused calls and events have touched nothing here: they may be turned away.
-                Part::Whole(ended)
-                    if self.queue.len() >= QUEUE_MAX
-                        && draft.reply.is_some()
-                        && (ended.status == Status::Blocked || draft.call.outside.is_some()) =>
-                {
-                    draft.answer(Err(error.clone()));
-                }
-                // It happened elsewhere: nothing is withheld, and what is queued is not lost.
-                Part::Whole(_) if draft.call.outside.is_some() => {
+            match draft.fate(self.queue.len(), policy) {
+                Fate::Refused => draft.answer(Err(error.clone())),
+                Fate::Held => self.hold(draft.call, now),
+                Fate::Queued => {
                     draft.answer(Ok(Safety::Queued));
                     self.queue.push_back(draft);
                 }
-                Part::End(..) | Part::Whole(_) => {
-                    draft.answer(match policy {
-                        OnFailure::QueueReads if !changes => Ok(Safety::Queued),
-                        OnFailure::QueueReads | OnFailure::Refuse => Err(error.clone()),
-                    });
+                Fate::QueuedWithError => {
+                    draft.answer(Err(error.clone()));
                     self.queue.push_back(draft);
                 }
             }
@@ -242,8 +192,8 @@ impl Drafts {
     /// Ends what still runs when the process ends.
     pub(crate) fn interrupt(&mut self) -> Vec<Draft> {
         let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
-        let held = self.order.drain(..).filter(|(_, call)| self.held.contains(&*call.id));
-        for (_, call) in held {
+        let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));
+        for HeldStart { call, .. } in held {
             let ended = Arc::new(Ended::interrupted(&call));
             drafts.push(Draft { call, part: Part::Whole(ended), reply: None });
         }

@@ -7,6 +7,7 @@ use domain::tool::Class;
 use receipt::Hash;
 
 use crate::error::StoreError;
+use crate::write::backlog::Progress;
 use crate::write::link::ChainEnd;
 
 #[derive(Default)]
@@ -52,9 +53,9 @@ impl Health {
         ledger.is_full = queue >= most;
     }
 
-    pub(crate) fn set_rows(&self, committed: u64, filed: u64) {
+    pub(crate) fn set_progress(&self, progress: Progress) {
         let mut ledger = self.lock();
-        (ledger.committed, ledger.filed) = (committed, filed);
+        (ledger.committed, ledger.filed) = (progress.committed, progress.filed);
     }
 
     /// Whether this is news.

@@ -1,8 +1,7 @@
-//! The one writer of this process. It takes what waits for it, commits that in one transaction,
-//! answers those who wait, and files earlier entries in between: on a thread of its own, or for a
-//! few entries on the thread of the caller that appended one.
+//! The one writer of this process. It carries out what its schedule decides: it commits what waits
+//! in one write, answers those who wait, and files earlier entries in between: on a thread of its
+//! own, or for a few entries on the thread of the caller that appended one.
 
-use std::collections::VecDeque;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -11,7 +10,7 @@ use domain::config::{Durability, OnFailure};
 use receipt::content::Termination;
 use receipt::key::SigningKey;
 use rusqlite::Connection;
-use tokio::sync::{oneshot, watch};
+use tokio::sync::watch;
 
 use crate::database::lock::Lock;
 use crate::database::{settings, timestamp, transaction};
@@ -19,39 +18,28 @@ use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::limits::{
     AT_ONCE_MAX, BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, COMMIT_MAX, FILE_AFTER, FILE_AT_ONCE,
-    FILE_MAX, QUEUE_MAX, RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
+    QUEUE_MAX,
 };
 use crate::state;
 use crate::upkeep::expiry;
-use crate::upkeep::retention::Retention;
+use crate::upkeep::retention::RetentionRules;
+use crate::write::backlog::Backlog;
 use crate::write::chain::{OpenChain, filed_end_of};
 use crate::write::checkpoint::Checkpoint;
-use crate::write::drafts::{Draft, Drafts};
+use crate::write::compose;
+use crate::write::draft::Draft;
+use crate::write::drafts::Drafts;
 use crate::write::filing::{Clerk, Consequence, Filing};
 use crate::write::health::Health;
 use crate::write::inbox::Inbox;
 use crate::write::journal::Journal;
 use crate::write::link::{ChainEnd, ChainRef, Issuance, Link};
-use crate::write::message::{CloseReply, Message, RotationReply, Submission};
+use crate::write::message::{Message, Submission};
+use crate::write::recovery;
 use crate::write::row::JournalRow;
+use crate::write::schedule::{Action, Precondition, Schedule, Situation, Upkeep};
 use crate::write::signer::Signer;
-use crate::write::{compose, recovery};
-
-/// Whether it is known that the tables can be written.
-#[derive(Clone, Copy)]
-enum Checked {
-    Yes,
-    No,
-}
-
-/// What is done between the rows that are filed.
-#[derive(Clone, Copy)]
-enum Beside {
-    /// What has come meanwhile is committed, so that nobody waits for all of the rows.
-    Commits,
-    /// Where all that is committed is to be filed, more would never let that end.
-    Nothing,
-}
+use crate::write::waiters::Waiters;
 
 pub(crate) struct Writer {
     pub(crate) db: Connection,
@@ -64,47 +52,43 @@ pub(crate) struct Writer {
     pub(crate) health: Arc<Health>,
     pub(crate) on_failure: OnFailure,
     pub(crate) durability: Durability,
-    pub(crate) retention: Retention,
+    pub(crate) retention: RetentionRules,
     /// The number of the last change that readers can see.
     pub(crate) changes: watch::Sender<i64>,
-    pub(crate) state: State,
+    pub(crate) schedule: Schedule,
+    pub(crate) work: Work,
 }
 
+/// All that is under way.
 #[derive(Default)]
-pub(crate) struct State {
+pub(crate) struct Work {
     chain: Option<OpenChain>,
     clerk: Clerk,
     drafts: Drafts,
-    /// Committed and not yet filed.
-    unfiled: VecDeque<(Instant, JournalRow)>,
-    unfiled_bytes: usize,
-    /// Rows committed and rows filed since the start, for those who wait for the ones before them.
-    committed: u64,
-    filed: u64,
-    /// Rows are with the signer, or came back from it.
-    signing: bool,
-    /// Signed rows that are to be filed next.
-    signed: Vec<JournalRow>,
-    /// Signed rows that could not be filed.
-    refiled: Option<Vec<JournalRow>>,
-    settling: Vec<oneshot::Sender<()>>,
-    /// Those of them whose entries are committed, with how many rows that makes.
-    filing: Vec<(u64, oneshot::Sender<()>)>,
-    rotating: Vec<RotationReply>,
-    closing: Option<CloseReply>,
-    /// Retention has receipts to issue, as soon as the signer is idle.
-    retaining: bool,
+    backlog: Backlog,
+    waiters: Waiters,
 }
 
-impl State {
-    /// More is committed than can be filed beside it.
-    fn is_crowded(&self) -> bool {
-        self.unfiled.len() > UNFILED_MAX || self.unfiled_bytes > UNFILED_BYTES_MAX
-    }
+/// How a turn ended.
+enum Turn {
+    Rest,
+    Close,
+}
 
-    fn is_journal_long(&self) -> bool {
-        self.chain.as_ref().is_some_and(|chain| chain.journal.is_long(self.unfiled_bytes))
-    }
+/// Whether it is known that the tables can be written.
+#[derive(Clone, Copy)]
+enum Tables {
+    Writable,
+    Unknown,
+}
+
+/// What is done between the rows that are filed.
+#[derive(Clone, Copy)]
+enum Interlude {
+    /// What has come meanwhile is committed, so that nobody waits for all of the rows.
+    Commits,
+    /// Where all that is committed is to be filed, more would never let that end.
+    Nothing,
 }
 
 /// The writer, for its thread and for callers that commit what they have just appended. It is gone
@@ -114,16 +98,18 @@ pub(crate) type Shared = Mutex<Option<Writer>>;
 /// The writer's thread: whatever nobody does at once is done here.
 pub(crate) fn run(shared: &Shared, inbox: &Inbox) {
     loop {
-        let Some(wait) = lock(shared).as_ref().map(Writer::wait) else {
+        let Some(rest) = lock(shared).as_ref().map(Writer::rest) else {
             return;
         };
-        inbox.wait(wait);
+        inbox.wait(rest);
         let mut writer = lock(shared);
-        let is_closing = writer.as_mut().is_none_or(Writer::turn);
-        if is_closing {
-            let closed = writer.take();
-            drop(writer);
-            return closed.map_or((), Writer::close);
+        match writer.as_mut().map(Writer::turn) {
+            Some(Turn::Rest) => {}
+            Some(Turn::Close) | None => {
+                let closed = writer.take();
+                drop(writer);
+                return closed.map_or((), Writer::close);
+            }
         }
     }
 }
@@ -144,21 +130,46 @@ fn lock(shared: &Shared) -> MutexGuard<'_, Option<Writer>> {
 }
 
 impl Writer {
-    /// Does all that is to be done now, and says whether that was the end.
-    fn turn(&mut self) -> bool {
-        let pending = self.gather();
-        self.refile();
-        self.commit(pending, Checked::No);
-        self.probe();
-        self.file_signed();
-        self.make_room();
-        self.sign();
-        self.answer();
-        if self.state.closing.is_some() && !self.state.signing {
-            return true;
+    fn situation(&self) -> Situation {
+        let Work { chain, drafts, backlog, waiters, .. } = &self.work;
+        Situation {
+            durability: self.durability,
+            journal_bytes: chain.as_ref().map(|chain| chain.journal.length()),
+            queued: drafts.queued(),
+            held_until: drafts.due(),
+            is_failing: self.health.is_failing(),
+            unfiled: backlog.unfiled(),
+            batches: backlog.batches(),
+            waiting: waiters.count(),
         }
-        self.retain();
-        false
+    }
+
+    /// How long nothing needs doing.
+    fn rest(&self) -> Duration {
+        self.schedule.rest(&self.situation(), Instant::now())
+    }
+
+    /// Does all that is to be done now.
+    fn turn(&mut self) -> Turn {
+        let mut submissions = self.gather();
+        loop {
+            match self.schedule.next(&self.situation(), Instant::now()) {
+                Action::Refile => self.refile(),
+                Action::Commit => self.commit(std::mem::take(&mut submissions), Tables::Unknown),
+                Action::Probe => self.probe(),
+                Action::Sign => self.sign(),
+                Action::FileSigned => {
+                    let rows = self.work.backlog.take_signed();
+                    self.file(rows, Interlude::Commits);
+                }
+                Action::FileHere => self.sign_and_file(),
+                Action::AnswerSettled => self.answer_settled(),
+                Action::Rotate => self.answer_rotating(),
+                Action::Maintain => self.maintain(),
+                Action::Close => return Turn::Close,
+                Action::Rest => return Turn::Rest,
+            }
+        }
     }
 
     fn close(mut self) {
@@ -168,25 +179,17 @@ impl Writer {
         }
         // So that the file alone holds everything, for whoever copies it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
-        let closing = self.state.closing.take();
+        let closing = self.work.waiters.take_closing();
         // Whoever hears that it is closed may open it again at once: the locks go first.
         drop(self);
-        if let Some(done) = closing {
-            let _ = done.send(result);
+        if let Some(reply) = closing {
+            let _ = reply.send(result);
         }
     }
 
     /// Commits the few entries that wait, if nothing else is to be done.
     fn commit_few(&mut self) -> bool {
-        let state = &self.state;
-        // To wait for the disk is too long for a caller's thread.
-        let slow = self.durability == Durability::Disk || state.chain.is_none() || state.retaining;
-        if slow
-            || state.is_crowded()
-            || self.is_urgent()
-            || self.is_stuck()
-            || self.health.is_failing()
-        {
+        if !self.schedule.lets_callers_commit(&self.situation()) {
             return false;
         }
         let Some(messages) = self.inbox.take_few(AT_ONCE_MAX) else {
@@ -196,12 +199,11 @@ impl Writer {
             self.inbox.put_back(messages);
             return false;
         }
-        let mut pending = Vec::with_capacity(messages.len());
-        for message in messages {
-            self.take(message, &mut pending);
+        let submissions = self.sort(messages);
+        self.commit(submissions, Tables::Writable);
+        if self.schedule.signs(&self.situation(), Instant::now()) {
+            self.sign();
         }
-        self.commit(pending, Checked::Yes);
-        self.sign();
         true
     }
 
@@ -216,90 +218,63 @@ impl Writer {
     /// Takes as much of what waits as goes into one commit.
     fn gather(&mut self) -> Vec<Submission> {
         let messages = self.inbox.take(COMMIT_MAX);
-        let mut pending = Vec::with_capacity(messages.len());
+        self.sort(messages)
+    }
+
+    /// Puts messages where they belong. The entries are left, to be committed.
+    fn sort(&mut self, messages: Vec<Message>) -> Vec<Submission> {
+        let Work { backlog, waiters, .. } = &mut self.work;
+        let mut submissions = Vec::with_capacity(messages.len());
         for message in messages {
-            self.take(message, &mut pending);
+            match message {
+                // Whoever waits for it hears that the ledger is closed.
+                Message::Append(_) if waiters.is_closing() => {}
+                Message::Append(submission) => submissions.push(submission),
+                Message::Signed(rows) => backlog.keep_signed(rows),
+                Message::Settle(reply) => waiters.settle(reply),
+                Message::Rotate(reply) => waiters.rotate(reply),
+                Message::Close(reply) => waiters.close(reply),
+            }
         }
-        pending
+        submissions
     }
 
-    fn take(&mut self, message: Message, pending: &mut Vec<Submission>) {
-        match message {
-            // Whoever waits for it hears that the ledger is closed.
-            Message::Append(_) if self.state.closing.is_some() => {}
-            Message::Append(append) => pending.push(append),
-            Message::Signed(rows) => self.state.signed = rows,
-            Message::Settle(done) => self.state.settling.push(done),
-            Message::Rotate(done) => self.state.rotating.push(done),
-            Message::Close(done) => self.state.closing = Some(done),
-        }
-    }
-
-    /// How long nothing needs doing.
-    fn wait(&self) -> Duration {
-        let (state, now) = (&self.state, Instant::now());
-        if !state.signed.is_empty() {
-            return Duration::ZERO;
-        }
-        if self.is_stuck() || self.health.is_failing() {
-            return RETRY_EVERY;
-        }
-        let unfiled = state.unfiled.front().filter(|_| !state.signing);
-        let unfiled = unfiled.map(|(since, _)| *since + FILE_AFTER);
-        let next = [state.drafts.due(), unfiled].into_iter().flatten();
-        let retention = if state.retaining { now + FILE_AFTER } else { self.retention.next() };
-        let next = next.fold(retention, Instant::min);
-        next.saturating_duration_since(now)
-    }
-
-    /// Something could not be written and is tried again.
-    fn is_stuck(&self) -> bool {
-        self.state.drafts.queued() > 0 || self.state.refiled.is_some()
-    }
-
-    /// Somebody waits for everything to be in its place.
-    fn is_urgent(&self) -> bool {
-        let state = &self.state;
-        !state.settling.is_empty() || !state.rotating.is_empty() || state.closing.is_some()
-    }
-
-    fn commit(&mut self, mut pending: Vec<Submission>, checked: Checked) {
+    fn commit(&mut self, mut submissions: Vec<Submission>, tables: Tables) {
         loop {
-            let urgent = self.is_urgent();
-            let drafts = self.state.drafts.sort(pending, urgent, Instant::now());
+            let is_urgent = self.work.waiters.count().is_urgent();
+            let drafts = self.work.drafts.sort(submissions, is_urgent, Instant::now());
             if !drafts.is_empty() {
-                let checked = match checked {
-                    Checked::Yes => Ok(()),
-                    Checked::No => self.check(&drafts),
+                let checked = match tables {
+                    Tables::Writable => Ok(()),
+                    Tables::Unknown => self.check(&drafts),
                 };
                 match checked.and_then(|()| self.write(&drafts)) {
                     Ok(rows) => {
                         self.recovered();
-                        self.state.drafts.committed(drafts, &rows);
+                        self.work.drafts.committed(drafts, &rows);
                         self.keep(rows);
                     }
                     Err(error) => self.give_back(drafts, &error),
                 }
             }
-            pending = self.state.drafts.early();
-            if pending.is_empty() {
+            submissions = self.work.drafts.early();
+            if submissions.is_empty() {
                 break;
             }
         }
-        let committed = self.state.committed;
-        self.state.filing.extend(self.state.settling.drain(..).map(|done| (committed, done)));
+        self.work.waiters.committed(self.work.backlog.progress().committed);
     }
 
     fn give_back(&mut self, drafts: Vec<Draft>, error: &StoreError) {
         self.failed(error);
-        self.state.drafts.failed(drafts, error, self.on_failure);
-        self.health.set_queue(self.state.drafts.queued(), QUEUE_MAX);
+        self.work.drafts.failed(drafts, error, self.on_failure, Instant::now());
+        self.health.set_queue(self.work.drafts.queued(), QUEUE_MAX);
     }
 
     /// Writes drafts as rows of the journal.
     fn write(&mut self, drafts: &[Draft]) -> Result<Vec<JournalRow>, StoreError> {
         self.open_chain()?;
-        let chain = self.state.chain.as_mut().expect("it was opened");
+        let chain = self.work.chain.as_mut().expect("it was opened");
         let mut end = chain.end;
         let mut rows: Vec<JournalRow> =
             drafts.iter().map(|draft| draft.row(chain.issuance(&mut end))).collect();
@@ -308,173 +283,118 @@ impl Writer {
         Ok(rows)
     }
 
-    /// What is committed must be filed soon. So a call that would change things is not made while the
-    /// tables are out of reach, and after a fault nothing is committed until they are not.
     fn check(&self, drafts: &[Draft]) -> Result<(), StoreError> {
-        if self.state.refiled.is_some() {
-            return Err(self.health.fault());
+        match self.situation().precondition(drafts.iter().any(Draft::permits)) {
+            Precondition::Nothing => Ok(()),
+            Precondition::WritableTables => transaction::whole(&self.db, |_| Ok(())),
+            Precondition::Unmet => Err(self.health.fault()),
         }
-        if self.health.is_failing() || drafts.iter().any(Draft::permits) {
-            transaction::whole(&self.db, |_| Ok(()))?;
-        }
-        Ok(())
     }
 
     fn open_chain(&mut self) -> Result<(), StoreError> {
-        if self.state.chain.is_none() {
+        if self.work.chain.is_none() {
             let Writer { db, keys, writers, durability, .. } = self;
             let chain = transaction::whole(db, |db| {
                 let key = keys.refreshed(db)?;
                 OpenChain::open(db, writers, key, *durability)
             })?;
-            self.state.chain = Some(chain);
+            self.work.chain = Some(chain);
         }
         Ok(())
     }
 
     /// Keeps committed rows until they are filed.
     fn keep(&mut self, rows: Vec<JournalRow>) {
-        let (now, state) = (Instant::now(), &mut self.state);
-        state.committed += rows.len() as u64;
-        state.unfiled_bytes += rows.iter().map(JournalRow::bytes).sum::<usize>();
-        state.unfiled.extend(rows.into_iter().map(|row| (now, row)));
-        self.health.set_rows(state.committed, state.filed);
-    }
-
-    /// Takes the next rows that are to be filed.
-    fn next_rows(&mut self) -> Vec<JournalRow> {
-        let state = &mut self.state;
-        let count = state.unfiled.len().min(FILE_MAX);
-        let rows: Vec<JournalRow> = state.unfiled.drain(..count).map(|(_, row)| row).collect();
-        state.unfiled_bytes -= rows.iter().map(JournalRow::bytes).sum::<usize>();
-        rows
-    }
-
-    /// Where more is committed than can be filed beside it, commits wait.
-    fn make_room(&mut self) {
-        while !self.state.signing && self.state.refiled.is_none() && self.state.is_crowded() {
-            self.sign_and_file();
-        }
-    }
-
-    /// Signs and files some rows here and now.
-    fn sign_and_file(&mut self) {
-        let Some(key) = self.state.chain.as_ref().map(|chain| chain.key.clone()) else {
-            return;
-        };
-        let mut rows = self.next_rows();
-        rows.iter_mut().for_each(|row| row.sign(&key));
-        self.file(rows, Beside::Nothing);
+        self.work.backlog.keep(rows, Instant::now());
+        self.health.set_progress(self.work.backlog.progress());
     }
 
     fn set_end(&mut self, end: ChainEnd) {
-        let Some(chain) = &mut self.state.chain else {
+        let Some(chain) = &mut self.work.chain else {
             return;
         };
         chain.end = end;
         self.health.set_chain(&chain.id, end);
     }
 
-    /// Hands rows to the signer once they are many, old or waited for. It rests while something is
-    /// to be issued after all that is committed.
+    /// Hands the next batch to the signer.
     fn sign(&mut self) {
-        let state = &self.state;
-        let Some((since, _)) = state.unfiled.front() else {
-            return;
-        };
-        let urgent = !state.filing.is_empty() || state.unfiled.len() >= FILE_MAX;
-        let due = urgent || since.elapsed() >= FILE_AFTER;
-        let rests = !state.rotating.is_empty() || state.closing.is_some() || state.retaining;
-        if state.signing || state.refiled.is_some() || rests || !due {
-            return;
-        }
-        let Some(key) = state.chain.as_ref().map(|chain| chain.key.clone()) else {
-            return;
-        };
-        let rows = self.next_rows();
-        self.signer.sign(rows, key);
-        self.state.signing = true;
+        let key = self.key_of_chain();
+        self.signer.sign(self.work.backlog.batch_for_signer(), key);
     }
 
-    /// Files what has been signed, while the signer has the next rows: unless there is first something
-    /// to be done for which none may be under way.
-    fn file_signed(&mut self) {
-        let rows = std::mem::take(&mut self.state.signed);
-        if rows.is_empty() {
-            return;
-        }
-        self.state.signing = false;
-        if !self.state.is_crowded() && !self.state.is_journal_long() {
-            self.sign();
-        }
-        self.file(rows, Beside::Commits);
+    /// Signs and files the next batch here and now.
+    fn sign_and_file(&mut self) {
+        let key = self.key_of_chain();
+        let mut rows = self.work.backlog.next_batch();
+        rows.iter_mut().for_each(|row| row.sign(&key));
+        self.file(rows, Interlude::Nothing);
     }
 
-    fn file(&mut self, rows: Vec<JournalRow>, beside: Beside) {
-        if let Some(earlier) = &mut self.state.refiled {
-            earlier.extend(rows);
-            return;
+    fn key_of_chain(&self) -> Arc<SigningKey> {
+        let chain = self.work.chain.as_ref().expect("what is committed is of a chain");
+        chain.key.clone()
+    }
+
+    fn file(&mut self, rows: Vec<JournalRow>, interlude: Interlude) {
+        if self.work.backlog.batches().is_refused {
+            return self.work.backlog.keep_refused(rows);
         }
-        match self.try_file(&rows, beside) {
+        match self.try_file(&rows, interlude) {
             Ok(changed) => {
-                self.state.filed += rows.len() as u64;
-                self.health.set_rows(self.state.committed, self.state.filed);
+                self.work.backlog.count_filed(rows.len());
+                self.health.set_progress(self.work.backlog.progress());
                 self.changes.send_replace(changed);
                 self.checkpoint.look();
-                self.shorten_journal();
+                if self.situation().begins_journal_anew() {
+                    self.begin_journal_anew();
+                }
             }
             Err(error) => {
                 self.failed(&error);
-                self.state.refiled = Some(rows);
+                self.work.backlog.keep_refused(rows);
             }
         }
     }
 
-    fn try_file(&mut self, rows: &[JournalRow], beside: Beside) -> Result<i64, StoreError> {
-        let chain = self.state.chain.as_ref().expect("what is signed is of a chain");
+    fn try_file(&mut self, rows: &[JournalRow], interlude: Interlude) -> Result<i64, StoreError> {
+        let chain = self.work.chain.as_ref().expect("what is signed is of a chain");
         let (number, id) = (chain.number, chain.id.clone());
         let mut filing = Filing::begin(&self.db, ChainRef { number, id: &id }, rows)?;
         let mut filed = Ok(());
         for some in rows.chunks(FILE_AT_ONCE) {
-            filed = self.state.clerk.add(&self.db, &mut filing, some);
-            match (&filed, beside) {
-                (Ok(()), Beside::Commits) => self.commit_meanwhile(),
-                (Ok(()), Beside::Nothing) => {}
+            filed = self.work.clerk.add(&self.db, &mut filing, some);
+            match (&filed, interlude) {
+                (Ok(()), Interlude::Commits) => self.commit_meanwhile(),
+                (Ok(()), Interlude::Nothing) => {}
                 (Err(_), _) => break,
             }
         }
-        self.state.clerk.finish(&self.db, filing, filed, Consequence::Nothing)
+        self.work.clerk.finish(&self.db, filing, filed, Consequence::Nothing)
     }
 
     /// Commits what waits. The tables are being written, so that need not be asked.
     fn commit_meanwhile(&mut self) {
-        if !self.state.is_crowded() && !self.is_stuck() && !self.health.is_failing() {
-            let pending = self.gather();
-            self.commit(pending, Checked::Yes);
+        if self.situation().lets_commit_beside_filing() {
+            let submissions = self.gather();
+            self.commit(submissions, Tables::Writable);
         }
     }
 
-    /// What was filed need not stay in the journal. What is with the signer must, and is not known here.
-    fn shorten_journal(&mut self) {
-        if self.state.signing || !self.state.is_journal_long() {
-            return;
-        }
-        let State { chain: Some(chain), drafts, unfiled, .. } = &mut self.state else {
+    /// What was filed need not stay in the journal.
+    fn begin_journal_anew(&mut self) {
+        let Work { chain: Some(chain), drafts, backlog, .. } = &mut self.work else {
             return;
         };
-        // What waits to be tried again may end a call whose start is there.
-        if drafts.queued() == 0
-            && let Err(error) =
-                chain.journal.begin_anew(drafts.running(), unfiled.iter().map(|(_, row)| row))
-        {
+        if let Err(error) = chain.journal.begin_anew(drafts.running(), backlog.rows()) {
             tracing::warn!("the journal grows: {error}");
         }
     }
 
     fn refile(&mut self) {
-        if let Some(rows) = self.state.refiled.take() {
-            self.file(rows, Beside::Nothing);
-            if self.state.refiled.is_none() {
+        if let Some(rows) = self.work.backlog.take_refused() {
+            self.file(rows, Interlude::Nothing);
+            if !self.work.backlog.batches().is_refused {
                 self.recovered();
             }
         }
@@ -494,13 +414,9 @@ impl Writer {
         }
     }
 
-    /// Where nothing waits to be tried again, a ledger that failed would never be found sound: a gate
-    /// that refuses every call meanwhile asks nothing of it. So something small is written.
+    /// Writes something small.
     fn probe(&mut self) {
-        if !self.health.is_failing() || self.is_stuck() {
-            return;
-        }
-        let journal = self.state.chain.as_mut().map(|chain| &mut chain.journal);
+        let journal = self.work.chain.as_mut().map(|chain| &mut chain.journal);
         let probed = settings::set(&self.db, "probed_at", &timestamp::now())
             .and_then(|()| journal.map_or(Ok(()), Journal::probe));
         match probed {
@@ -509,28 +425,29 @@ impl Writer {
         }
     }
 
-    /// Answers those who wait for more than a commit.
-    fn answer(&mut self) {
-        let (stuck, filed) = (self.is_stuck(), self.state.filed);
-        for (_, done) in self.state.filing.extract_if(.., |(upto, _)| stuck || *upto <= filed) {
-            let _ = done.send(());
-        }
-        if !self.state.signing {
-            for done in std::mem::take(&mut self.state.rotating) {
-                let _ = done.send(self.rotate());
-            }
+    fn answer_settled(&mut self) {
+        let (situation, filed) = (self.situation(), self.work.backlog.progress().filed);
+        self.work.waiters.answer(|upto| situation.is_settled(upto, filed));
+    }
+
+    fn answer_rotating(&mut self) {
+        for reply in self.work.waiters.take_rotating() {
+            let _ = reply.send(self.rotate());
         }
     }
 
     /// Signs and files here and now all that is committed.
     fn file_all(&mut self) -> Result<(), StoreError> {
         self.refile();
-        while self.state.refiled.is_none() && !self.state.unfiled.is_empty() {
+        loop {
+            let Situation { unfiled, batches, .. } = self.situation();
+            if batches.is_refused {
+                return Err(self.health.fault());
+            }
+            if unfiled.rows == 0 {
+                return Ok(());
+            }
             self.sign_and_file();
-        }
-        match self.state.refiled {
-            Some(_) => Err(self.health.fault()),
-            None => Ok(()),
         }
     }
 
@@ -539,11 +456,10 @@ impl Writer {
     fn rotate(&mut self) -> Result<Arc<SigningKey>, StoreError> {
         let new = self.keys.make()?;
         let fingerprint = new.public().fingerprint().to_string();
-        self.issue(Consequence::Key(&fingerprint), |issuance| {
-            compose::rotated(issuance, &new.public())
-        })
-        .inspect_err(|_| self.keys.discard(&new))?;
-        if let Some(chain) = &mut self.state.chain {
+        let consequence = Consequence::Key(&fingerprint);
+        self.issue(consequence, |issuance| compose::rotated(issuance, &new.public()))
+            .inspect_err(|_| self.keys.discard(&new))?;
+        if let Some(chain) = &mut self.work.chain {
             chain.key = new.clone();
         }
         self.keys.set_current(new.clone());
@@ -551,20 +467,20 @@ impl Writer {
     }
 
     /// Files a receipt of the ledger's own after all others, and what becomes true with it.
-    pub(crate) fn issue(
+    fn issue(
         &mut self,
         consequence: Consequence<'_>,
         compose: impl FnOnce(Issuance<'_>) -> Link,
     ) -> Result<(), StoreError> {
         self.open_chain()?;
         self.file_all()?;
-        let Some(chain) = &self.state.chain else {
+        let Some(chain) = &self.work.chain else {
             return Ok(());
         };
         let mut end = chain.end;
         let mut row = JournalRow::of_link(compose(chain.issuance(&mut end)));
         row.sign(&chain.key);
-        let changed = self.state.clerk.file(&self.db, chain.by_ref(), &[row], consequence)?;
+        let changed = self.work.clerk.file(&self.db, chain.by_ref(), &[row], consequence)?;
         self.changes.send_replace(changed);
         self.set_end(end);
         Ok(())
@@ -572,50 +488,43 @@ impl Writer {
 
     /// The last act: what ran is recorded as interrupted, the chain gets its terminal receipt.
     fn finish(&mut self) -> Result<(), StoreError> {
-        let interrupted = self.state.drafts.interrupt();
+        let interrupted = self.work.drafts.interrupt();
         if !interrupted.is_empty() {
             let rows = self.write(&interrupted)?;
             self.keep(rows);
         }
-        if self.state.chain.is_none() {
+        if self.work.chain.is_none() {
             return Ok(());
         }
         let termination = Termination::Complete;
         self.issue(Consequence::Closed(termination), |issuance| {
             compose::closing(issuance, termination)
         })?;
-        if let Some(chain) = &self.state.chain {
+        if let Some(chain) = &self.work.chain {
             chain.journal.remove();
         }
         Ok(())
     }
 
-    /// Old things are let go, and what other processes left open is closed, by one process at a
-    /// time and not while receipts are being signed.
-    fn retain(&mut self) {
-        if Instant::now() < self.retention.next() {
-            return;
-        }
-        self.state.retaining = self.state.signing;
-        if self.state.retaining {
-            return;
-        }
-        let more = self.maintain().unwrap_or_else(|error| {
+    /// Old things are let go, and what other processes left open is closed.
+    fn maintain(&mut self) {
+        let upkeep = self.try_maintain().unwrap_or_else(|error| {
             tracing::warn!("retention: {error}");
-            false
+            Upkeep::Done
         });
-        self.retention.done(Instant::now(), more);
+        self.schedule.maintained(upkeep, Instant::now());
     }
 
-    /// Whether there is more to let go of.
-    fn maintain(&mut self) -> Result<bool, StoreError> {
+    /// By one process at a time.
+    fn try_maintain(&mut self) -> Result<Upkeep, StoreError> {
         let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
-            return Ok(false);
+            return Ok(Upkeep::Done);
         };
         recovery::recover(&mut self.db, &self.writers, &self.keys)?;
         state::end_lost_runs(&self.db, &self.writers)?;
         let more = self.retention.let_go(&mut self.db)?;
-        Ok(self.expire_chain()? || more)
+        let expired = self.expire_chain()?;
+        Ok(if expired || more { Upkeep::More } else { Upkeep::Done })
     }
 
     /// Lets one chain go, if one is old enough.

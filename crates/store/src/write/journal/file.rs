@@ -12,7 +12,7 @@ use receipt::Hash;
 use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
-use crate::limits::{JOURNAL_BYTES_KEPT, JOURNAL_BYTES_LARGE, JOURNAL_BYTES_MAX};
+use crate::limits::JOURNAL_BYTES_KEPT;
 use crate::record::{Ended, Started};
 use crate::write::link::ChainEnd;
 use crate::write::row::{JournalRow, ReceiptPromise, StartEntry};
@@ -127,11 +127,9 @@ impl Journal {
         Ok(())
     }
 
-    /// It is worth while to begin anew: much was added since, and little of it is still needed. Of a
-    /// very long one more may be needed: a crash would have all of it read.
-    pub(crate) fn is_long(&self, needed: usize) -> bool {
-        let parts = if self.length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
-        self.length > JOURNAL_BYTES_MAX && self.length / parts > needed as u64
+    /// Bytes of what is committed.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
     }
 
     /// Goes on in a new file that holds what is still needed: the starts of calls that run, and what
@@ -371,25 +369,6 @@ mod tests {
         let (unfiled, starts) = found(folder.path(), 0);
         assert_eq!(unfiled, [(1, "first".to_owned()), (2, "first".to_owned())]);
         assert_eq!(starts, Vec::<i64>::new());
-    }
-
-    #[test]
-    fn the_longer_it_is_the_more_may_be_carried_over() {
-        let folder = tempfile::tempdir().unwrap();
-        let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
-        for (length, needed, is_long) in [
-            (JOURNAL_BYTES_MAX, 0, false),
-            (JOURNAL_BYTES_MAX + 1, 0, true),
-            (JOURNAL_BYTES_MAX * 2, JOURNAL_BYTES_MAX / 8, false),
-            (JOURNAL_BYTES_MAX * 2 + 16, JOURNAL_BYTES_MAX / 8, true),
-            (JOURNAL_BYTES_LARGE, JOURNAL_BYTES_LARGE / 5, false),
-            (JOURNAL_BYTES_LARGE + 1, JOURNAL_BYTES_LARGE / 5, true),
-            (JOURNAL_BYTES_LARGE + 1, JOURNAL_BYTES_LARGE / 3, false),
-        ] {
-            journal.length = length;
-            let found = journal.is_long(usize::try_from(needed).unwrap());
-            assert_eq!(found, is_long, "{length}, of which {needed} are needed");
-        }
     }
 
     #[test]

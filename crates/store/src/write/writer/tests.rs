@@ -3,11 +3,14 @@
 use std::collections::HashSet;
 use std::path::Path;
 
+use tokio::sync::oneshot;
+
 use super::*;
 use crate::Store;
 use crate::limits::JOURNAL_BYTES_MAX;
 use crate::record::tests::started;
 use crate::record::{Ended, Entry, Payload, Started};
+use crate::write::backlog::Progress;
 
 const CALL_BYTES: usize = 60_000;
 
@@ -42,10 +45,11 @@ fn entries(path: &Path) -> HashSet<u64> {
 }
 
 fn assert_kept(writer: &Writer) {
-    let chain = writer.state.chain.as_ref().unwrap();
+    let chain = writer.work.chain.as_ref().unwrap();
     let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
-    for entry in writer.state.filed + 1..=writer.state.committed {
-        assert!(kept.contains(&entry), "entry {entry} is gone; {} are filed", writer.state.filed);
+    let Progress { committed, filed } = writer.work.backlog.progress();
+    for entry in filed + 1..=committed {
+        assert!(kept.contains(&entry), "entry {entry} is gone; {filed} are filed");
     }
 }
 
@@ -56,22 +60,22 @@ fn a_journal_that_begins_anew_keeps_what_is_with_the_signer() {
     // Without its thread it does something when it is told to.
     let mut writer = lock(&store.inner.writer).take().unwrap();
     // Retention keeps the signer idle for a moment, and might come between.
-    writer.retention.done(Instant::now(), false);
+    writer.schedule.maintained(Upkeep::Done, Instant::now());
     let many = usize::try_from(JOURNAL_BYTES_MAX).unwrap() / CALL_BYTES + 1;
     (0..many).for_each(|number| leave_call(&writer, number));
     settle(&mut writer);
-    assert!(writer.state.signing);
+    assert!(writer.work.backlog.batches().at_signer);
     await_message(&writer.inbox);
     // They are signed. More is committed before they are filed, and somebody waits for it.
     (many..many + 5).for_each(|number| leave_call(&writer, number));
     settle(&mut writer);
-    let all = writer.state.committed;
-    while writer.state.filed < all {
+    let all = writer.work.backlog.progress().committed;
+    while writer.work.backlog.progress().filed < all {
         assert_kept(&writer);
-        writer.inbox.wait(writer.wait());
+        writer.inbox.wait(writer.rest());
         writer.turn();
     }
-    let chain = writer.state.chain.as_ref().unwrap();
+    let chain = writer.work.chain.as_ref().unwrap();
     let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
     assert!(kept.len() <= 5, "{} of {all} are still there", kept.len());
 }
