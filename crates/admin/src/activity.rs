@@ -117,10 +117,9 @@ fn counted(period: Period, summary: &Summary) -> Value {
     let named = |name: &str, tallies: &[Tally<String>]| -> Vec<Value> {
         tallies.iter().map(|tally| with_counts(json!({name: tally.of}), tally.counts)).collect()
     };
-    let tools = summary
-        .by_tool
-        .iter()
-        .map(|tally| with_counts(json!({"server": tally.of.0, "tool": tally.of.1}), tally.counts));
+    let tools = summary.by_tool.iter().map(|tally| {
+        with_counts(json!({"server": tally.of.server, "tool": tally.of.tool}), tally.counts)
+    });
     let buckets = summary.buckets.iter();
     let milliseconds = |duration: Option<std::time::Duration>| duration.map(record::milliseconds);
     json!({

@@ -31,7 +31,8 @@ pub use error::StoreError;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
 pub use record::{
-    Action, Agent, Ended, Entry, Kind, Outside, Payload, Receipted, Started, Status, Word,
+    Action, Agent, Ended, Entry, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
+    Word,
 };
 pub use write::{Commit, Ledger, Safety};
 

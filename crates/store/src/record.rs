@@ -187,12 +187,32 @@ pub struct Outside {
     pub drop_count: Option<u32>,
     pub issuer_name: Option<String>,
     pub model: Option<String>,
-    pub operator: Option<(String, String)>,
+    pub operator: Option<EventOperator>,
     pub agent_id: Option<String>,
     pub agent_type: Option<String>,
     pub capture_method: Option<String>,
     /// What the model used, as JSON.
     pub usage: Option<String>,
+}
+
+/// Who runs the agent that an event is about. The journal has it as a pair of texts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "(String, String)", into = "(String, String)")]
+pub struct EventOperator {
+    pub id: String,
+    pub name: String,
+}
+
+impl From<(String, String)> for EventOperator {
+    fn from((id, name): (String, String)) -> Self {
+        EventOperator { id, name }
+    }
+}
+
+impl From<EventOperator> for (String, String) {
+    fn from(operator: EventOperator) -> Self {
+        (operator.id, operator.name)
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -282,6 +302,15 @@ pub(crate) mod tests {
         for kind in Kind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.as_str()));
         }
+    }
+
+    #[test]
+    fn an_operator_stays_a_pair_in_the_journal() {
+        let operator = EventOperator { id: "acme".to_owned(), name: "Acme".to_owned() };
+        let text = serde_json::to_string(&operator).unwrap();
+        assert_eq!(text, r#"["acme","Acme"]"#);
+        let back: EventOperator = serde_json::from_str(&text).unwrap();
+        assert_eq!((back.id, back.name), (operator.id, operator.name));
     }
 
     #[test]

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
-pub use items::{Approval, Definition, Item, ItemChange};
+pub use items::{Approval, Definition, Item, ItemChange, ReviewedItem};
 pub(crate) use runs::end_lost_runs;
 pub use servers::ServerState;
 pub use tokens::TokenRecord;

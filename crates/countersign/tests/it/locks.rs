@@ -9,7 +9,7 @@ use mcp::peer::RequestError;
 use receipt::Hash;
 use serde_json::{Value, json};
 use store::Store;
-use store::state::TokenRecord;
+use store::state::{ReviewedItem, TokenRecord};
 use testkit::client::{Client, text};
 
 use crate::gate::{Gate, eventually, scripted};
@@ -36,12 +36,12 @@ pub(crate) fn replace_script(gate: &Gate, name: &str, script: &Value) {
 /// Approves these tools of a server as they wait now.
 pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
     let items = store.state().items(server).unwrap();
-    let reviewed: Vec<(&str, &str, &str)> = items
+    let reviewed: Vec<ReviewedItem<'_>> = items
         .iter()
         .filter(|item| item.kind == "tool" && tools.contains(&&*item.name))
         .map(|item| {
             let pending = item.pending.as_ref().unwrap_or_else(|| panic!("{item:?} waits"));
-            ("tool", &*item.name, &*pending.fingerprint)
+            ReviewedItem { kind: "tool", name: &item.name, fingerprint: &pending.fingerprint }
         })
         .collect();
     assert_eq!(reviewed.len(), tools.len(), "{items:?}");

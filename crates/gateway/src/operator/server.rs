@@ -4,6 +4,7 @@ use domain::config::{self, Origin};
 use domain::upstream::State;
 use domain::{Code, Refusal};
 use serde_json::{Value, json};
+use store::state::ReviewedItem;
 
 use super::decision::About;
 use super::{By, conflict, unavailable};
@@ -146,7 +147,11 @@ impl Gateway {
                 Some((item.kind.clone(), item.name.clone(), fingerprint))
             });
             let pending: Vec<ApprovedItem> = pending.collect();
-            let named = pending.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+            let named = pending.iter().map(|(kind, name, fingerprint)| ReviewedItem {
+                kind,
+                name,
+                fingerprint,
+            });
             state.approve_items(&owned, &named.collect::<Vec<_>>())?;
             // A list that was seen is the baseline; otherwise the first one will be.
             state.record_items(&owned, &[], !items.is_empty())?;

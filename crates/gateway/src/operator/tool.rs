@@ -8,7 +8,7 @@ use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal, near};
 use serde_json::json;
-use store::state::{Approval, Item};
+use store::state::{Approval, Item, ReviewedItem};
 
 use super::decision::About;
 use super::{ApprovedItem, By, conflict, unavailable};
@@ -61,7 +61,11 @@ impl Gateway {
         let (owned, kept) = (server.to_owned(), approved.clone());
         let answers = self
             .decide(move |state| {
-                let items = kept.iter().map(|(kind, name, print)| (&**kind, &**name, &**print));
+                let items = kept.iter().map(|(kind, name, fingerprint)| ReviewedItem {
+                    kind,
+                    name,
+                    fingerprint,
+                });
                 state.approve_items(&owned, &items.collect::<Vec<_>>())
             })
             .await?;

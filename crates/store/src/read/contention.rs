@@ -101,8 +101,11 @@ impl Reader {
     }
 }
 
-/// A target, by system and resource.
-type Middle = (String, String);
+/// The target at which the work is cut in two.
+struct Middle {
+    system: String,
+    resource: String,
+}
 
 /// Which of the targets are looked at, in their order.
 #[derive(Clone, Copy)]
@@ -133,7 +136,7 @@ fn middle(
              ORDER BY system, resource
              LIMIT 1 OFFSET (SELECT count(*) / 2 FROM targets WHERE ?1 IS NULL OR system = ?1)",
             [system],
-            |row| Ok((row.get(0)?, row.get(1)?)),
+            |row| Ok(Middle { system: row.get(0)?, resource: row.get(1)? }),
         )
         .optional()?;
     Ok(middle)
@@ -164,7 +167,8 @@ fn touch_all(
         Part::All => None,
         Part::Before(middle) | Part::From(middle) => Some(middle),
     };
-    let (at_system, at_resource) = (place.map(|place| &place.0), place.map(|place| &place.1));
+    let at_system = place.map(|middle| &middle.system);
+    let at_resource = place.map(|middle| &middle.resource);
     let mut rows = targets.query((&wanted.system, at_system, at_resource))?;
     while let Some(row) = rows.next()? {
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);

@@ -5,6 +5,7 @@ use std::vec;
 
 use super::filter::Filter;
 use super::reader::Reader;
+use super::receipts::ReceiptText;
 use super::record::{Detail, Record};
 use super::search::{Effort, Search};
 use super::{activity, receipts};
@@ -27,7 +28,7 @@ pub struct Records {
 pub struct Texts {
     reader: Reader,
     chain_id: String,
-    page: vec::IntoIter<(i64, String)>,
+    page: vec::IntoIter<ReceiptText>,
     /// The last sequence so far; `None` after the last page.
     after: Option<i64>,
 }
@@ -89,7 +90,7 @@ impl Iterator for Texts {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            if let Some((sequence, text)) = self.page.next() {
+            if let Some(ReceiptText { sequence, text }) = self.page.next() {
                 if self.page.len() == 0 {
                     self.after = Some(sequence);
                 }

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use rusqlite::types::Value;
 use rusqlite::{Connection, params_from_iter};
 
-use super::search::{Conditions, Effort, Pace, Search};
+use super::search::{Bounds, Conditions, Effort, Pace, Search};
 use crate::error::StoreError;
 use crate::record::{Kind, Status};
 
@@ -90,14 +90,14 @@ impl Filter {
                 extent(db, &part.conditions.select(EXTENT, &from, ""), &part.conditions)?
             }
         };
-        let Some((count, first, last)) = extent else {
+        let Some(Extent { count, bounds }) = extent else {
             return Ok(None);
         };
         let known_total = rest.is_empty().then_some(count);
         let search = if count <= effort.sort {
             whole(&from, both, Pace::AtOnce)
         } else {
-            whole(WALK, both, Pace::InSteps { first, last })
+            whole(WALK, both, Pace::InSteps(bounds))
         };
         Ok(Some(Search { known_total, ..search }))
     }
@@ -268,12 +268,12 @@ fn pace_through_all(db: &Connection, rest: &Conditions) -> Result<Option<Pace>, 
     if rest.is_empty() {
         return Ok(Some(Pace::AtOnce));
     }
-    let (first, last): (Option<i64>, Option<i64>) = db
+    let bounds = db
         .prepare_cached(
             "SELECT (SELECT MIN(number) FROM activity), (SELECT MAX(number) FROM activity)",
         )?
-        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    Ok(first.zip(last).map(|(first, last)| Pace::InSteps { first, last }))
+        .query_row([], |row| Bounds::read(row, 0))?;
+    Ok(bounds.map(Pace::InSteps))
 }
 
 const EXTENT: &str = "COUNT(*), MIN(number), MAX(number)";
@@ -292,16 +292,22 @@ fn extent_of_agents() -> String {
 }
 
 /// How many records an index leads to, and between which numbers they lie.
+struct Extent {
+    count: u64,
+    bounds: Bounds,
+}
+
 fn extent(
     db: &Connection,
     sql: &str,
     conditions: &Conditions,
-) -> Result<Option<(u64, i64, i64)>, StoreError> {
-    let (count, first, last): (Option<u64>, Option<i64>, Option<i64>) =
+) -> Result<Option<Extent>, StoreError> {
+    let extent =
         db.prepare_cached(sql)?.query_row(params_from_iter(conditions.values()), |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?))
+            let (count, bounds) = (row.get::<_, Option<u64>>(0)?, Bounds::read(row, 1)?);
+            Ok(count.zip(bounds).map(|(count, bounds)| Extent { count, bounds }))
         })?;
-    Ok(count.zip(first.zip(last)).map(|(count, (first, last))| (count, first, last)))
+    Ok(extent)
 }
 
 fn text(word: &str) -> Value {

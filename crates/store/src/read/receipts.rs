@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::cursor::{self, List};
 use super::page::Page;
 use super::reader::Reader;
-use super::search::{Conditions, Effort, Pace, Search, Total};
+use super::search::{Bounds, Conditions, Effort, Pace, Search, Total};
 use crate::database::{schema, timestamp};
 use crate::error::StoreError;
 use crate::keys;
@@ -155,10 +155,9 @@ impl ReceiptFilter {
         let pace = if conditions.is_empty() {
             Pace::AtOnce
         } else {
-            let (first, last): (Option<i64>, Option<i64>) = db
-                .prepare_cached(ends)?
-                .query_row([&self.chain_id], |row| Ok((row.get(0)?, row.get(1)?)))?;
-            Pace::InSteps { first: first.unwrap_or(0), last: last.unwrap_or(-1) }
+            let bounds =
+                db.prepare_cached(ends)?.query_row([&self.chain_id], |row| Bounds::read(row, 0))?;
+            Pace::InSteps(bounds.unwrap_or(Bounds { first: 0, last: -1 }))
         };
         conditions.add_if("chain_id = ?", self.chain_id.clone());
         let from = "receipts".to_owned();
@@ -179,20 +178,26 @@ impl ReceiptFilter {
     }
 }
 
-/// Texts of a chain that come after a sequence, each with its own.
+/// A signed receipt and its place in the chain.
+pub(super) struct ReceiptText {
+    pub(super) sequence: i64,
+    pub(super) text: String,
+}
+
+/// Texts of a chain that come after a sequence.
 pub(super) fn texts(
     db: &Connection,
     chain_id: &str,
     after: i64,
     limit: usize,
-) -> Result<Vec<(i64, String)>, StoreError> {
+) -> Result<Vec<ReceiptText>, StoreError> {
     let mut statement = db.prepare_cached(
         "SELECT sequence, receipt_json FROM receipts WHERE chain_id = ?1 AND sequence > ?2
          ORDER BY sequence LIMIT ?3",
     )?;
     let rows = statement
         .query_map((chain_id, after, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
-            Ok((row.get(0)?, row.get(1)?))
+            Ok(ReceiptText { sequence: row.get(0)?, text: row.get(1)? })
         })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -243,24 +248,29 @@ fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
 }
 
 fn chain(db: &Connection, id: String) -> Result<Chain, StoreError> {
-    let end = |order: &str| -> Result<Option<(String, String)>, StoreError> {
+    struct EndReceipt {
+        hash: String,
+        timestamp: String,
+    }
+    let end = |order: &str| -> Result<Option<EndReceipt>, StoreError> {
         let sql = format!(
             "SELECT receipt_hash, timestamp FROM receipts WHERE chain_id = ?1
              ORDER BY sequence {order} LIMIT 1"
         );
         let mut statement = db.prepare_cached(&sql)?;
-        Ok(statement.query_row([&id], |row| Ok((row.get(0)?, row.get(1)?))).optional()?)
+        let read = |row: &Row<'_>| Ok(EndReceipt { hash: row.get(0)?, timestamp: row.get(1)? });
+        Ok(statement.query_row([&id], read).optional()?)
     };
     let (first, last) = (end("ASC")?, end("DESC")?);
     let length = db
         .prepare_cached("SELECT COUNT(*) FROM receipts WHERE chain_id = ?1")?
         .query_row([&id], |row| row.get(0))?;
-    let (last_hash, last_timestamp) = last.unzip();
+    let (last_hash, last_timestamp) = last.map(|last| (last.hash, last.timestamp)).unzip();
     Ok(Chain {
         opening: opening(db, &id)?,
         length,
         last_hash,
-        first_timestamp: first.map(|(_, timestamp)| timestamp),
+        first_timestamp: first.map(|first| first.timestamp),
         last_timestamp,
         id,
     })

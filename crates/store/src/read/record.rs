@@ -177,12 +177,14 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
 }
 
 fn target(row: &Row<'_>) -> Result<Option<Target>, StoreError> {
-    let (system, resource): (Option<String>, Option<String>) = (row.get(18)?, row.get(19)?);
+    let system: Option<String> = row.get(18)?;
+    let resource: Option<String> = row.get(19)?;
     Ok(system.zip(resource).map(|(system, resource)| Target { system, resource }))
 }
 
 fn intent(row: &Row<'_>) -> Result<Option<Intent>, StoreError> {
-    let (operation_type, reason): (Option<String>, Option<String>) = (row.get(22)?, row.get(24)?);
+    let operation_type: Option<String> = row.get(22)?;
+    let reason: Option<String> = row.get(24)?;
     if operation_type.is_none() && reason.is_none() {
         return Ok(None);
     }

@@ -2,10 +2,11 @@
 //! else is looked for in steps along the positions, and after a while handed out as far as it got:
 //! a search for a rare word in a million records never holds anybody for long.
 
+use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use rusqlite::types::Value;
-use rusqlite::{Connection, params_from_iter};
+use rusqlite::{Connection, Row, params_from_iter};
 
 use crate::error::StoreError;
 use crate::limits::{COUNT_TIME, SEARCH_STEP, SEARCH_TIME, SORT_MAX};
@@ -108,7 +109,23 @@ pub(super) enum Pace {
     /// An index leads to these rows and no others, or to few others.
     AtOnce,
     /// Other rows are passed on the way; the first and the last position that matter are known.
-    InSteps { first: i64, last: i64 },
+    InSteps(Bounds),
+}
+
+/// The first and the last of some positions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Bounds {
+    pub(super) first: i64,
+    pub(super) last: i64,
+}
+
+impl Bounds {
+    /// Reads the first and the last position from two columns; none where there are no positions.
+    pub(super) fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Bounds>> {
+        let first: Option<i64> = row.get(column)?;
+        let last: Option<i64> = row.get(column + 1)?;
+        Ok(first.zip(last).map(|(first, last)| Bounds { first, last }))
+    }
 }
 
 /// Positions of one page.
@@ -130,13 +147,13 @@ impl Search {
         let below = below.unwrap_or(i64::MAX);
         let mut found = Found::default();
         match self.pace {
-            Pace::AtOnce => self.take(db, (i64::MIN, below), limit, &mut found)?,
-            Pace::InSteps { first, last } => {
+            Pace::AtOnce => self.take(db, i64::MIN..below, limit, &mut found)?,
+            Pace::InSteps(Bounds { first, last }) => {
                 let begun = Instant::now();
                 let mut upper = below.min(last.saturating_add(1));
                 while upper > first && found.more_below.is_none() {
                     let lower = upper.saturating_sub(self.effort.step).max(first);
-                    self.take(db, (lower, upper), limit, &mut found)?;
+                    self.take(db, lower..upper, limit, &mut found)?;
                     upper = lower;
                     if begun.elapsed() >= self.effort.search && upper > first {
                         found.more_below.get_or_insert(upper);
@@ -147,16 +164,17 @@ impl Search {
         Ok(found)
     }
 
-    /// Adds the rows from `lower` to below `upper`, until there are `limit`.
+    /// Adds the rows of a range of positions, until there are `limit`.
     fn take(
         &self,
         db: &Connection,
-        (lower, upper): (i64, i64),
+        range: Range<i64>,
         limit: usize,
         found: &mut Found,
     ) -> Result<(), StoreError> {
         let mut statement = db.prepare_cached(&self.page_sql())?;
-        let bounds = [lower, upper, i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)];
+        let bounds =
+            [range.start, range.end, i64::try_from(limit).unwrap_or(i64::MAX).saturating_add(1)];
         let values = self.conditions.values.iter().cloned().chain(bounds.map(Value::from));
         let mut rows = statement.query(params_from_iter(values))?;
         while let Some(row) = rows.next()? {
@@ -191,11 +209,12 @@ impl Search {
                 let values = params_from_iter(self.conditions.values.iter());
                 Ok(Total::Exact(statement.query_row(values, |row| row.get(0))?))
             }
-            Pace::InSteps { first, last } => self.count_in_steps(db, first, last),
+            Pace::InSteps(bounds) => self.count_in_steps(db, bounds),
         }
     }
 
-    fn count_in_steps(&self, db: &Connection, first: i64, last: i64) -> Result<Total, StoreError> {
+    fn count_in_steps(&self, db: &Connection, bounds: Bounds) -> Result<Total, StoreError> {
+        let Bounds { first, last } = bounds;
         let begun = Instant::now();
         let mut statement =
             db.prepare_cached(&self.between().select("COUNT(*)", &self.from, ""))?;

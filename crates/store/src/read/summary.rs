@@ -57,7 +57,7 @@ pub struct Summary {
     pub by_status: Vec<(Status, u64)>,
     /// The busiest first, here and below.
     pub by_server: Vec<Tally<String>>,
-    pub by_tool: Vec<Tally<(String, String)>>,
+    pub by_tool: Vec<Tally<ServerTool>>,
     pub by_intent: Vec<Tally<String>>,
     pub by_agent: Vec<Tally<String>>,
     pub buckets: Vec<Bucket>,
@@ -71,6 +71,13 @@ pub struct Summary {
 pub struct Tally<T> {
     pub of: T,
     pub counts: Counts,
+}
+
+/// A tool and the server that offers it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ServerTool {
+    pub server: String,
+    pub tool: String,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -186,8 +193,9 @@ impl Count {
     fn finish(mut self) -> Summary {
         let (p50, p95) = (self.percentile(50), self.percentile(95));
         let tools = self.servers.iter().flat_map(|(server, tools)| {
-            let server = server.clone();
-            tools.iter().map(move |(tool, counts)| ((server.clone(), tool.clone()), *counts))
+            tools.iter().map(move |(tool, counts)| {
+                (ServerTool { server: server.clone(), tool: tool.clone() }, *counts)
+            })
         });
         let by_tool = busiest(tools);
         let servers = self.servers.into_iter().map(|(server, tools)| {

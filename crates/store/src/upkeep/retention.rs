@@ -51,11 +51,7 @@ impl RetentionRules {
         if delete_runs(db, oldest)? {
             return Ok(true);
         }
-        let (first, last): (Option<i64>, Option<i64>) =
-            db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
-                Ok((row.get(0)?, row.get(1)?))
-            })?;
-        let (Some(first), Some(last)) = (first, last) else {
+        let Some(Numbers { first, last }) = Numbers::of_activity(db)? else {
             return Ok(false);
         };
         let records = u64::try_from(last - first + 1).unwrap_or(0);
@@ -74,6 +70,23 @@ impl RetentionRules {
             return delete_payloads(db, first);
         }
         Ok(false)
+    }
+}
+
+/// The numbers of the oldest and the newest record.
+struct Numbers {
+    first: i64,
+    last: i64,
+}
+
+impl Numbers {
+    /// None where there are no records.
+    fn of_activity(db: &Connection) -> Result<Option<Numbers>, StoreError> {
+        let numbers = db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
+            let (first, last): (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
+            Ok(first.zip(last).map(|(first, last)| Numbers { first, last }))
+        })?;
+        Ok(numbers)
     }
 }
 

@@ -111,16 +111,21 @@ fn named_by(
     writers: &Path,
     number: i64,
 ) -> Result<Option<PrecedingChain>, StoreError> {
-    let named: Option<(String, u64, String)> = db
+    struct Name {
+        chain_id: String,
+        sequence: u64,
+        hash: String,
+    }
+    let name = db
         .query_row(
             "SELECT preceding, preceding_sequence, preceding_hash FROM chains
              WHERE chain = ?1 AND preceding_hash IS NOT NULL",
             [number],
-            |row| Ok((row.get(0)?, row.get(1)?, row.get(2)?)),
+            |row| Ok(Name { chain_id: row.get(0)?, sequence: row.get(1)?, hash: row.get(2)? }),
         )
         .optional()?;
-    match named {
-        Some((chain_id, sequence, hash)) => {
+    match name {
+        Some(Name { chain_id, sequence, hash }) => {
             let hash = parsed(&hash, &chain_id, sequence)?;
             Ok(Some(PrecedingChain { chain_id, sequence, hash }))
         }

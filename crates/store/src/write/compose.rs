@@ -152,7 +152,7 @@ fn name<'a>(call: &'a Started, outside: Option<&'a Outside>) -> Option<&'a str> 
 }
 
 fn operator(outside: &Outside) -> Option<Operator<'_>> {
-    outside.operator.as_ref().map(|(id, name)| Operator { id, name })
+    outside.operator.as_ref().map(|operator| Operator { id: &operator.id, name: &operator.name })
 }
 
 fn peer(outside: &Outside) -> Option<PeerCredential<'_>> {

@@ -3,7 +3,7 @@
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
-use store::{Entry, Kind, Outside, Receipted, Safety, Status, StoreError};
+use store::{Entry, EventOperator, Kind, Outside, Receipted, Safety, Status, StoreError};
 
 use super::support::{Home, call, ended, started, whole};
 
@@ -106,7 +106,7 @@ async fn an_event_from_outside_names_its_peer_and_what_was_dropped() {
         uid: Some(1000),
         gid: Some(1000),
         drop_count: Some(3),
-        operator: Some(("did:web:acme".to_owned(), "Acme".to_owned())),
+        operator: Some(EventOperator { id: "did:web:acme".to_owned(), name: "Acme".to_owned() }),
         model: Some("some-model".to_owned()),
         ..Outside::default()
     }));
