@@ -11,7 +11,7 @@ use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
-use store::read::contention::{Meetings, WINDOW};
+use store::read::contention::{ContentionFilter, WINDOW};
 
 use crate::Admin;
 use crate::answer::{Query, Refused};
@@ -38,7 +38,7 @@ pub(crate) async fn show(
     let start = time("start_time", query.start_time.as_deref())?;
     let end = time("end_time", query.end_time.as_deref())?;
     let recent = || Timestamp::now().checked_sub(RECENT).ok();
-    let wanted = Meetings {
+    let wanted = ContentionFilter {
         window: window(query.window.as_deref())?,
         system: query.system,
         kind: one_of("kind", query.kind.as_deref(), &Kind::ALL, Kind::as_str)?,

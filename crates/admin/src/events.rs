@@ -71,7 +71,7 @@ pub(crate) async fn stream(
 }
 
 /// A client learns at once that it is heard, and from where on.
-fn greeting(last: i64, ledger: &store::Ledger) -> Bytes {
+fn greeting(last: i64, ledger: &store::LedgerHealth) -> Bytes {
     let data = status::ledger(ledger);
     format!("event: ledger\nid: {last}\ndata: {data}\n\n").into()
 }

@@ -36,7 +36,7 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Json<Value> {
     }))
 }
 
-pub(crate) fn ledger(ledger: &store::Ledger) -> Value {
+pub(crate) fn ledger(ledger: &store::LedgerHealth) -> Value {
     json!({
         "state": if ledger.fault.is_some() { "failing" } else { "ok" },
         "chain": ledger.chain,

@@ -34,7 +34,7 @@ pub use record::{
     Action, Agent, Ended, Entry, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
     Word,
 };
-pub use write::{Commit, Ledger, Safety};
+pub use write::{Commit, LedgerHealth, Safety};
 
 use crate::database::lock::Lock;
 use crate::database::{WRITERS, change, connection, schema};
@@ -61,7 +61,7 @@ pub struct Store {
 struct Inner {
     home: PathBuf,
     inbox: Arc<Inbox>,
-    writer: Arc<writer::Shared>,
+    writer: Arc<writer::SharedWriter>,
     health: Arc<Health>,
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
@@ -172,7 +172,7 @@ impl Store {
         self.inner.health.admits(class, self.inner.on_failure)
     }
 
-    pub fn ledger(&self) -> Ledger {
+    pub fn ledger(&self) -> LedgerHealth {
         self.inner.health.now()
     }
 

@@ -23,11 +23,11 @@ mod tests;
 
 pub use activity::Activity;
 pub use audit::{Age, SIGNING_TIME_MAX};
-pub use export::{Records, Texts};
+pub use export::{ReceiptTexts, Records};
 pub use filter::Filter;
 pub use page::{PAGE_MAX, Page};
 pub use reader::Reader;
-pub use receipts::{Chain, Opening, Receipt, ReceiptFilter, Receipts};
+pub use receipts::{Chain, ChainOpening, Receipt, ReceiptFilter, Receipts};
 pub use record::{Detail, Intent, Payloads, Record};
 pub use runs::{Change, Run, RunFilter, Runs};
 pub use search::Total;

@@ -197,21 +197,21 @@ pub struct Outside {
 
 /// Who runs the agent that an event is about. The journal has it as a pair of texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(from = "(String, String)", into = "(String, String)")]
+#[serde(from = "[String; 2]", into = "[String; 2]")]
 pub struct EventOperator {
     pub id: String,
     pub name: String,
 }
 
-impl From<(String, String)> for EventOperator {
-    fn from((id, name): (String, String)) -> Self {
+impl From<[String; 2]> for EventOperator {
+    fn from([id, name]: [String; 2]) -> Self {
         EventOperator { id, name }
     }
 }
 
-impl From<EventOperator> for (String, String) {
+impl From<EventOperator> for [String; 2] {
     fn from(operator: EventOperator) -> Self {
-        (operator.id, operator.name)
+        [operator.id, operator.name]
     }
 }
 

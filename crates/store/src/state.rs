@@ -31,14 +31,14 @@ use domain::config::Durability;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct State {
-    place: Place,
+    place: Location,
     /// Made by the first question, and then kept.
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
 }
 
-enum Place {
+enum Location {
     File(PathBuf, Durability),
     /// A file that is only read.
     Look(PathBuf),
@@ -48,7 +48,7 @@ enum Place {
 impl State {
     /// The state in a ledger's file, which is there and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
-        State::at(Place::File(file.to_owned(), durability))
+        State::at(Location::File(file.to_owned(), durability))
     }
 
     /// The state of a home as it lies there, to be read and not changed: nothing is opened for
@@ -59,15 +59,15 @@ impl State {
         if !file.exists() {
             return Ok(None);
         }
-        let state = State::at(Place::Look(file));
+        let state = State::at(Location::Look(file));
         Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
     pub(crate) fn in_memory() -> State {
-        State::at(Place::Memory)
+        State::at(Location::Memory)
     }
 
-    fn at(place: Place) -> State {
+    fn at(place: Location) -> State {
         State { place, db: Mutex::default(), running: Mutex::default() }
     }
 
@@ -82,8 +82,8 @@ impl State {
     /// Lets go of the file, unless it is being asked right now. The next question opens it again.
     pub(crate) fn rest(&self) {
         match (&self.place, self.db.try_lock()) {
-            (Place::File(..) | Place::Look(_), Ok(mut db)) => *db = None,
-            (Place::File(..) | Place::Look(_) | Place::Memory, _) => {}
+            (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
+            (Location::File(..) | Location::Look(_) | Location::Memory, _) => {}
         }
     }
 
@@ -135,16 +135,16 @@ impl State {
 /// Decisions are few: what the first lists of many servers leave in memory would only lie there.
 const CACHE_KIB: i64 = 256;
 
-impl Place {
+impl Location {
     fn connect(&self) -> Result<Connection, StoreError> {
         match self {
-            Place::File(file, durability) => {
+            Location::File(file, durability) => {
                 let db = connection::writing(file, *durability)?;
                 db.pragma_update(None, "cache_size", -CACHE_KIB)?;
                 Ok(db)
             }
-            Place::Look(file) => ReadOnlyFile::at(file)?.connect(),
-            Place::Memory => {
+            Location::Look(file) => ReadOnlyFile::at(file)?.connect(),
+            Location::Memory => {
                 let mut db = Connection::open_in_memory()?;
                 schema::migrate(&mut db)?;
                 Ok(db)

@@ -24,4 +24,4 @@ mod waiters;
 pub(crate) mod writer;
 
 pub use commit::{Commit, Safety};
-pub use health::Ledger;
+pub use health::LedgerHealth;

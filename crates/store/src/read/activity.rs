@@ -7,7 +7,7 @@ use super::filter::Filter;
 use super::page::Page;
 use super::reader::Reader;
 use super::record::{self, Detail, Record};
-use super::search::{Effort, Found, Search, Total};
+use super::search::{Effort, Hits, Search, Total};
 use crate::database::change;
 use crate::error::StoreError;
 
@@ -69,7 +69,7 @@ impl Activity {
 
 pub(super) fn records(
     db: &Connection,
-    found: &Found,
+    found: &Hits,
     detail: Detail,
 ) -> Result<Vec<Record>, StoreError> {
     let mut records = Vec::with_capacity(found.positions.len());

@@ -16,7 +16,7 @@ use crate::error::StoreError;
 
 /// Which meetings of agents are wanted.
 #[derive(Clone, Debug)]
-pub struct Meetings {
+pub struct ContentionFilter {
     /// Touches further apart than this are no meeting.
     pub window: Duration,
     pub system: Option<String>,
@@ -31,9 +31,9 @@ pub struct Meetings {
 /// An hour: two agents that far apart no longer work on the same thing at once.
 pub const WINDOW: Duration = Duration::from_secs(3_600);
 
-impl Default for Meetings {
-    fn default() -> Meetings {
-        Meetings { window: WINDOW, system: None, kind: None, start: None, end: None }
+impl Default for ContentionFilter {
+    fn default() -> ContentionFilter {
+        ContentionFilter { window: WINDOW, system: None, kind: None, start: None, end: None }
     }
 }
 
@@ -45,24 +45,24 @@ const NAMES_SPLIT_MIN: usize = 1_000;
 
 impl Reader {
     /// The graph, with records by their ids. A call that was refused touched nothing.
-    pub fn contention(&self, wanted: &Meetings) -> Result<Graph<String>, StoreError> {
-        self.meet(wanted, SPLIT_MIN)
+    pub fn contention(&self, filter: &ContentionFilter) -> Result<Graph<String>, StoreError> {
+        self.meet(filter, SPLIT_MIN)
     }
 
     /// The same, by two threads where there are more records than `split_min`.
     pub(super) fn meet(
         &self,
-        wanted: &Meetings,
+        filter: &ContentionFilter,
         split_min: i64,
     ) -> Result<Graph<String>, StoreError> {
-        let middle = self.pool.ask(|db| middle(db, wanted.system.as_deref(), split_min))?;
+        let middle = self.pool.ask(|db| middle(db, filter.system.as_deref(), split_min))?;
         let contention = match &middle {
-            None => self.gather(wanted, Part::All),
+            None => self.gather(filter, TargetRange::All),
             // Each target is read whole by one of the two, so that it does not matter that they
             // may see the file a moment apart.
             Some(middle) => std::thread::scope(|scope| {
-                let later = scope.spawn(|| self.gather(wanted, Part::From(middle)));
-                let first = self.gather(wanted, Part::Before(middle))?;
+                let later = scope.spawn(|| self.gather(filter, TargetRange::From(middle)));
+                let first = self.gather(filter, TargetRange::Before(middle))?;
                 Ok(first.followed_by(joined(later)?))
             }),
         }?;
@@ -90,13 +90,17 @@ impl Reader {
         }))
     }
 
-    fn gather(&self, wanted: &Meetings, part: Part<'_>) -> Result<Contention<i64>, StoreError> {
+    fn gather(
+        &self,
+        filter: &ContentionFilter,
+        range: TargetRange<'_>,
+    ) -> Result<Contention<i64>, StoreError> {
         self.pool.ask_at_once(|db| {
             let question = Question {
-                window_us: i64::try_from(wanted.window.as_micros()).unwrap_or(i64::MAX),
-                kind: wanted.kind,
+                window_us: i64::try_from(filter.window.as_micros()).unwrap_or(i64::MAX),
+                kind: filter.kind,
             };
-            touch_all(db, wanted, part, Contention::new(question))
+            touch_all(db, filter, range, Contention::new(question))
         })
     }
 }
@@ -109,7 +113,7 @@ struct Middle {
 
 /// Which of the targets are looked at, in their order.
 #[derive(Clone, Copy)]
-enum Part<'a> {
+enum TargetRange<'a> {
     All,
     Before(&'a Middle),
     From(&'a Middle),
@@ -144,32 +148,32 @@ fn middle(
 
 fn touch_all(
     db: &Connection,
-    wanted: &Meetings,
-    part: Part<'_>,
+    filter: &ContentionFilter,
+    range: TargetRange<'_>,
     contention: Contention<i64>,
 ) -> Result<Contention<i64>, StoreError> {
     let desk = Desk::set_up(db)?;
     let mut gathering = Gathering::new(db, contention)?;
-    let is_bounded = wanted.start.is_some() || wanted.end.is_some();
-    let first_us = wanted.start.map_or(i64::MIN, Timestamp::as_microsecond);
-    let last_us = wanted.end.map_or(i64::MAX, Timestamp::as_microsecond);
+    let is_bounded = filter.start.is_some() || filter.end.is_some();
+    let first_us = filter.start.map_or(i64::MIN, Timestamp::as_microsecond);
+    let last_us = filter.end.map_or(i64::MAX, Timestamp::as_microsecond);
     let mut touches = db.prepare(if is_bounded { TOUCHES_BETWEEN } else { TOUCHES })?;
-    let within = match part {
-        Part::All => "?2 IS ?3",
-        Part::Before(_) => "(system, resource) < (?2, ?3)",
-        Part::From(_) => "(system, resource) >= (?2, ?3)",
+    let within = match range {
+        TargetRange::All => "?2 IS ?3",
+        TargetRange::Before(_) => "(system, resource) < (?2, ?3)",
+        TargetRange::From(_) => "(system, resource) >= (?2, ?3)",
     };
     let mut targets = db.prepare(&format!(
         "SELECT target, system, resource FROM targets
          WHERE (?1 IS NULL OR system = ?1) AND {within} ORDER BY system, resource"
     ))?;
-    let place = match part {
-        Part::All => None,
-        Part::Before(middle) | Part::From(middle) => Some(middle),
+    let place = match range {
+        TargetRange::All => None,
+        TargetRange::Before(middle) | TargetRange::From(middle) => Some(middle),
     };
     let at_system = place.map(|middle| &middle.system);
     let at_resource = place.map(|middle| &middle.resource);
-    let mut rows = targets.query((&wanted.system, at_system, at_resource))?;
+    let mut rows = targets.query((&filter.system, at_system, at_resource))?;
     while let Some(row) = rows.next()? {
         let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
         let system = system.as_str().map_err(rusqlite::Error::from)?;
@@ -208,14 +212,14 @@ struct Gathering {
     contention: Contention<i64>,
     /// By number; they are given from one on.
     agents: Vec<Option<AgentNumber>>,
-    refused: Refused,
+    refused: RefusedCalls,
     latest_us: i64,
 }
 
 impl Gathering {
     fn new(db: &Connection, mut contention: Contention<i64>) -> Result<Gathering, StoreError> {
         let agents = agents(db, &mut contention)?;
-        Ok(Gathering { contention, agents, refused: Refused::read(db)?, latest_us: i64::MIN })
+        Ok(Gathering { contention, agents, refused: RefusedCalls::read(db)?, latest_us: i64::MIN })
     }
 
     fn turn_to(&mut self, system: &str, resource: &str) {
@@ -300,19 +304,19 @@ fn agents(
 
 /// The numbers of refused calls, a bit for each record. The index of targets knows no status: it
 /// would have to be written again when a call ends.
-struct Refused {
+struct RefusedCalls {
     first: i64,
     bits: Vec<u64>,
 }
 
-impl Refused {
-    fn read(db: &Connection) -> Result<Refused, StoreError> {
+impl RefusedCalls {
+    fn read(db: &Connection) -> Result<RefusedCalls, StoreError> {
         let mut statement = db.prepare_cached(
             "SELECT number FROM activity INDEXED BY activity_unsuccessful
              WHERE status = 'blocked' AND status <> 'success' ORDER BY number",
         )?;
         let mut rows = statement.query([])?;
-        let mut refused = Refused { first: 0, bits: Vec::new() };
+        let mut refused = RefusedCalls { first: 0, bits: Vec::new() };
         while let Some(row) = rows.next()? {
             let number = row.get(0)?;
             if refused.bits.is_empty() {

@@ -25,7 +25,7 @@ pub struct Records {
 }
 
 /// The receipts of one chain as they were signed, in order.
-pub struct Texts {
+pub struct ReceiptTexts {
     reader: Reader,
     chain_id: String,
     page: vec::IntoIter<ReceiptText>,
@@ -42,10 +42,10 @@ impl Reader {
     }
 
     /// The signed texts of a chain.
-    pub fn receipt_texts(&self, chain_id: &str) -> Texts {
+    pub fn receipt_texts(&self, chain_id: &str) -> ReceiptTexts {
         let page = Vec::new().into_iter();
         let chain_id = chain_id.to_owned();
-        Texts { reader: self.clone(), chain_id, page, after: Some(i64::MIN) }
+        ReceiptTexts { reader: self.clone(), chain_id, page, after: Some(i64::MIN) }
     }
 }
 
@@ -85,7 +85,7 @@ impl Iterator for Records {
     }
 }
 
-impl Iterator for Texts {
+impl Iterator for ReceiptTexts {
     type Item = Result<String, StoreError>;
 
     fn next(&mut self) -> Option<Self::Item> {

@@ -44,7 +44,7 @@ enum Order {
 }
 
 /// One condition, and the index that can lead to its records.
-struct Part {
+struct Criterion {
     lead: Option<(&'static str, Order)>,
     conditions: Conditions,
 }
@@ -59,12 +59,14 @@ impl Filter {
         db: &Connection,
         effort: Effort,
     ) -> Result<Option<Search>, StoreError> {
-        let Some(mut parts) = self.parts(db)? else {
+        let Some(mut criteria) = self.criteria(db)? else {
             return Ok(None);
         };
-        let leader = parts.iter().position(|part| part.lead.is_some());
-        let lead = leader.map(|at| parts.remove(at));
-        let rest = parts.iter().fold(Conditions::default(), |all, part| all.and(&part.conditions));
+        let leader = criteria.iter().position(|criterion| criterion.lead.is_some());
+        let lead = leader.map(|at| criteria.remove(at));
+        let rest = criteria
+            .iter()
+            .fold(Conditions::default(), |all, criterion| all.and(&criterion.conditions));
         let whole = |from: &str, conditions: Conditions, pace| Search {
             from: from.to_owned(),
             position: "number",
@@ -73,21 +75,22 @@ impl Filter {
             known_total: None,
             effort,
         };
-        let Some((part, (index, order))) = lead.and_then(|part| part.lead.map(|lead| (part, lead)))
+        let Some((criterion, (index, order))) =
+            lead.and_then(|criterion| criterion.lead.map(|lead| (criterion, lead)))
         else {
             let pace = pace_through_all(db, &rest)?;
             return Ok(pace.map(|pace| whole(WALK, rest, pace)));
         };
         let from = format!("activity INDEXED BY {index}");
-        let both = part.conditions.clone().and(&rest);
+        let both = criterion.conditions.clone().and(&rest);
         let extent = match order {
             Order::ByNumber => {
                 let pace = pace_through_all(db, &rest)?;
                 return Ok(pace.map(|pace| whole(&from, both, pace)));
             }
-            Order::ByAgent => extent(db, &extent_of_agents(), &part.conditions)?,
+            Order::ByAgent => extent(db, &extent_of_agents(), &criterion.conditions)?,
             Order::Mixed => {
-                extent(db, &part.conditions.select(EXTENT, &from, ""), &part.conditions)?
+                extent(db, &criterion.conditions.select(EXTENT, &from, ""), &criterion.conditions)?
             }
         };
         let Some(Extent { count, bounds }) = extent else {
@@ -104,42 +107,49 @@ impl Filter {
 
     /// The conditions, those that usually leave the fewest records first. `None`: one names an
     /// agent that nobody knows.
-    fn parts(&self, db: &Connection) -> Result<Option<Vec<Part>>, StoreError> {
-        let mut parts = Vec::new();
-        parts.extend(self.session_id.as_ref().map(|id| {
-            Part::led("activity_session", Order::ByNumber, "session_id = ?", [id.clone().into()])
+    fn criteria(&self, db: &Connection) -> Result<Option<Vec<Criterion>>, StoreError> {
+        let mut criteria = Vec::new();
+        criteria.extend(self.session_id.as_ref().map(|id| {
+            Criterion::led(
+                "activity_session",
+                Order::ByNumber,
+                "session_id = ?",
+                [id.clone().into()],
+            )
         }));
-        parts.extend(self.target());
-        parts.extend(self.status.map(of_status));
+        criteria.extend(self.target());
+        criteria.extend(self.status.map(of_status));
         if let Some(agent) = &self.agent {
-            let Some(part) = of_agent(db, agent)? else {
+            let Some(criterion) = of_agent(db, agent)? else {
                 return Ok(None);
             };
-            parts.push(part);
+            criteria.push(criterion);
         }
-        parts.extend(self.tool_of_server());
-        parts.extend(self.intent_type.as_ref().map(|intent| {
-            Part::led(
+        criteria.extend(self.tool_of_server());
+        criteria.extend(self.intent_type.as_ref().map(|intent| {
+            Criterion::led(
                 "activity_intent",
                 Order::ByNumber,
                 "intent_type = ?",
                 [intent.clone().into()],
             )
         }));
-        parts.extend(self.time());
-        parts.extend(self.kind.map(|kind| Part::plain("type = ?", [text(kind.as_str())])));
-        parts.extend(
+        criteria.extend(self.time());
+        criteria.extend(self.kind.map(|kind| Criterion::plain("type = ?", [text(kind.as_str())])));
+        criteria.extend(
             self.effective_class
-                .map(|class| Part::plain("effective_class = ?", [text(class.as_str())])),
+                .map(|class| Criterion::plain("effective_class = ?", [text(class.as_str())])),
         );
-        parts.extend(
-            self.request_id.as_ref().map(|id| Part::plain("request_id = ?", [id.clone().into()])),
+        criteria.extend(
+            self.request_id
+                .as_ref()
+                .map(|id| Criterion::plain("request_id = ?", [id.clone().into()])),
         );
-        parts.extend(self.text.as_deref().filter(|text| !text.is_empty()).map(holding));
-        Ok(Some(parts))
+        criteria.extend(self.text.as_deref().filter(|text| !text.is_empty()).map(holding));
+        Ok(Some(criteria))
     }
 
-    fn target(&self) -> Option<Part> {
+    fn target(&self) -> Option<Criterion> {
         let (which, values) = match (&self.target_system, &self.target_resource) {
             (None, None) => return None,
             (Some(system), None) => ("system = ?", vec![system]),
@@ -150,10 +160,10 @@ impl Filter {
         };
         let sql = format!("target IN (SELECT target FROM targets WHERE {which})");
         let values = values.into_iter().cloned().map(Value::from);
-        Some(Part::led("activity_target", Order::Mixed, &sql, values))
+        Some(Criterion::led("activity_target", Order::Mixed, &sql, values))
     }
 
-    fn tool_of_server(&self) -> Option<Part> {
+    fn tool_of_server(&self) -> Option<Criterion> {
         let (order, sql, values) = match (&self.server, &self.tool) {
             (None, None) => return None,
             (Some(server), Some(tool)) => {
@@ -165,10 +175,10 @@ impl Filter {
             }
         };
         let values = values.into_iter().cloned().map(Value::from);
-        Some(Part::led("activity_tool", order, &sql, values))
+        Some(Criterion::led("activity_tool", order, &sql, values))
     }
 
-    fn time(&self) -> Option<Part> {
+    fn time(&self) -> Option<Criterion> {
         let mut conditions = Conditions::default();
         if let Some(start) = self.start {
             conditions.add("started_us >= ?", [start.as_microsecond().into()]);
@@ -177,24 +187,24 @@ impl Filter {
             conditions.add("started_us < ?", [end.as_microsecond().into()]);
         }
         let lead = Some(("activity_started", Order::Mixed));
-        (!conditions.is_empty()).then_some(Part { lead, conditions })
+        (!conditions.is_empty()).then_some(Criterion { lead, conditions })
     }
 }
 
-impl Part {
+impl Criterion {
     fn led(
         index: &'static str,
         order: Order,
         sql: &str,
         values: impl IntoIterator<Item = Value>,
-    ) -> Part {
-        Part { lead: Some((index, order)), ..Part::plain(sql, values) }
+    ) -> Criterion {
+        Criterion { lead: Some((index, order)), ..Criterion::plain(sql, values) }
     }
 
-    fn plain(sql: &str, values: impl IntoIterator<Item = Value>) -> Part {
+    fn plain(sql: &str, values: impl IntoIterator<Item = Value>) -> Criterion {
         let mut conditions = Conditions::default();
         conditions.add(sql, values);
-        Part { lead: None, conditions }
+        Criterion { lead: None, conditions }
     }
 }
 
@@ -207,10 +217,10 @@ const SERVERS: &str = "WITH RECURSIVE known (name) AS (
   ) SELECT name FROM known WHERE name IS NOT NULL";
 
 /// Most calls succeed, so that an index of those would lead nowhere.
-fn of_status(status: Status) -> Part {
+fn of_status(status: Status) -> Criterion {
     let values = [text(status.as_str())];
     match status {
-        Status::Success => Part::plain("status = ?", values),
+        Status::Success => Criterion::plain("status = ?", values),
         Status::Pending
         | Status::Error
         | Status::Blocked
@@ -218,7 +228,7 @@ fn of_status(status: Status) -> Part {
         | Status::Interrupted => {
             // The second half is the index's own condition, by which SQLite knows it.
             let sql = "status = ? AND status <> 'success'";
-            Part::led("activity_unsuccessful", Order::ByNumber, sql, values)
+            Criterion::led("activity_unsuccessful", Order::ByNumber, sql, values)
         }
     }
 }
@@ -227,24 +237,24 @@ fn of_status(status: Status) -> Part {
 const AGENTS: &str =
     "SELECT agent FROM agents WHERE name = ? OR (name >= ? AND name < ?) OR token = ?";
 
-fn of_agent(db: &Connection, agent: &str) -> Result<Option<Part>, StoreError> {
+fn of_agent(db: &Connection, agent: &str) -> Result<Option<Criterion>, StoreError> {
     let names = [agent.to_owned(), format!("{agent}#"), format!("{agent}$"), agent.to_owned()];
     let mut statement = db.prepare_cached(&format!("{AGENTS} LIMIT 2"))?;
     let agents: Vec<i64> = statement
         .query_map(params_from_iter(&names), |row| row.get(0))?
         .collect::<Result<_, _>>()?;
-    let part = match agents[..] {
+    let criterion = match agents[..] {
         [] => return Ok(None),
-        [agent] => Part::led("activity_agent", Order::ByNumber, "agent = ?", [agent.into()]),
+        [agent] => Criterion::led("activity_agent", Order::ByNumber, "agent = ?", [agent.into()]),
         _ => {
             let sql = format!("agent IN ({AGENTS})");
-            Part::led("activity_agent", Order::ByAgent, &sql, names.map(Value::from))
+            Criterion::led("activity_agent", Order::ByAgent, &sql, names.map(Value::from))
         }
     };
-    Ok(Some(part))
+    Ok(Some(criterion))
 }
 
-fn holding(words: &str) -> Part {
+fn holding(words: &str) -> Criterion {
     let sql = r"(tool LIKE ? ESCAPE '\' OR server LIKE ? ESCAPE '\' OR reason LIKE ? ESCAPE '\'
       OR error_message LIKE ? ESCAPE '\' OR target IN (SELECT target FROM targets
         WHERE system LIKE ? ESCAPE '\' OR resource LIKE ? ESCAPE '\'))";
@@ -256,7 +266,7 @@ fn holding(words: &str) -> Part {
         pattern.push(character);
     }
     pattern.push('%');
-    Part::plain(sql, std::iter::repeat_n(Value::from(pattern), 6))
+    Criterion::plain(sql, std::iter::repeat_n(Value::from(pattern), 6))
 }
 
 /// Characters of a text that are looked for. SQLite takes no pattern much longer than this, and

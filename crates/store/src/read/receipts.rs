@@ -57,7 +57,7 @@ pub struct Receipts {
 pub struct Chain {
     pub id: String,
     /// Unknown where another program wrote the chain.
-    pub opening: Option<Opening>,
+    pub opening: Option<ChainOpening>,
     /// Receipts that are there.
     pub length: u64,
     pub last_hash: Option<String>,
@@ -67,7 +67,7 @@ pub struct Chain {
 
 /// How a chain began, and what became of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Opening {
+pub struct ChainOpening {
     /// `open`, `complete`, `interrupted` or `expired`.
     pub status: String,
     pub opened_at: String,
@@ -276,7 +276,7 @@ fn chain(db: &Connection, id: String) -> Result<Chain, StoreError> {
     })
 }
 
-fn opening(db: &Connection, id: &str) -> Result<Option<Opening>, StoreError> {
+fn opening(db: &Connection, id: &str) -> Result<Option<ChainOpening>, StoreError> {
     if !schema::has_table(db, "chains")? {
         return Ok(None);
     }
@@ -284,7 +284,7 @@ fn opening(db: &Connection, id: &str) -> Result<Option<Opening>, StoreError> {
         "SELECT status, opened_at, pid, key, preceding FROM chains WHERE chain_id = ?1",
     )?;
     let opening = statement.query_row([id], |row| {
-        Ok(Opening {
+        Ok(ChainOpening {
             status: row.get(0)?,
             opened_at: row.get(1)?,
             pid: row.get(2)?,

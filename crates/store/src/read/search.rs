@@ -130,7 +130,7 @@ impl Bounds {
 
 /// Positions of one page.
 #[derive(Clone, Debug, Default)]
-pub(super) struct Found {
+pub(super) struct Hits {
     pub(super) positions: Vec<i64>,
     /// There may be more below this position.
     pub(super) more_below: Option<i64>,
@@ -143,9 +143,9 @@ impl Search {
         db: &Connection,
         below: Option<i64>,
         limit: usize,
-    ) -> Result<Found, StoreError> {
+    ) -> Result<Hits, StoreError> {
         let below = below.unwrap_or(i64::MAX);
-        let mut found = Found::default();
+        let mut found = Hits::default();
         match self.pace {
             Pace::AtOnce => self.take(db, i64::MIN..below, limit, &mut found)?,
             Pace::InSteps(Bounds { first, last }) => {
@@ -170,7 +170,7 @@ impl Search {
         db: &Connection,
         range: Range<i64>,
         limit: usize,
-        found: &mut Found,
+        found: &mut Hits,
     ) -> Result<(), StoreError> {
         let mut statement = db.prepare_cached(&self.page_sql())?;
         let bounds =

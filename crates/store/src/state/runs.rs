@@ -8,7 +8,7 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Place, State};
+use super::{Location, State};
 use crate::database::lock::Lock;
 use crate::database::{change, transaction};
 use crate::error::StoreError;
@@ -101,12 +101,12 @@ impl State {
     }
 }
 
-impl Place {
+impl Location {
     /// Where locks lie, if this process may write.
     fn writers(&self) -> Option<std::path::PathBuf> {
         match self {
-            Place::File(file, _) => Some(file.with_file_name(crate::database::WRITERS)),
-            Place::Look(_) | Place::Memory => None,
+            Location::File(file, _) => Some(file.with_file_name(crate::database::WRITERS)),
+            Location::Look(_) | Location::Memory => None,
         }
     }
 }

@@ -83,7 +83,8 @@ impl Numbers {
     /// None where there are no records.
     fn of_activity(db: &Connection) -> Result<Option<Numbers>, StoreError> {
         let numbers = db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
-            let (first, last): (Option<i64>, Option<i64>) = (row.get(0)?, row.get(1)?);
+            let first: Option<i64> = row.get(0)?;
+            let last: Option<i64> = row.get(1)?;
             Ok(first.zip(last).map(|(first, last)| Numbers { first, last }))
         })?;
         Ok(numbers)

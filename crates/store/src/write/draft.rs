@@ -17,12 +17,12 @@ use crate::write::row::JournalRow;
 /// What one row of the journal will say.
 pub(crate) struct Draft {
     pub(crate) call: Arc<Started>,
-    pub(crate) part: Part,
+    pub(crate) part: DraftPart,
     pub(crate) reply: Option<CommitReply>,
 }
 
 /// The part of a call that a draft records.
-pub(crate) enum Part {
+pub(crate) enum DraftPart {
     Start,
     /// With the entry of the journal that holds the start.
     End(i64, Arc<Ended>),
@@ -46,9 +46,9 @@ impl Draft {
     /// The row, linked to the chain where it ends a call that leaves a receipt.
     pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
         let (start, ended) = match &self.part {
-            Part::Start => (None, None),
-            Part::End(start, ended) => (Some(*start), Some(ended)),
-            Part::Whole(ended) => (None, Some(ended)),
+            DraftPart::Start => (None, None),
+            DraftPart::End(start, ended) => (Some(*start), Some(ended)),
+            DraftPart::Whole(ended) => (None, Some(ended)),
         };
         let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
         let link =
@@ -65,11 +65,11 @@ impl Draft {
 
     /// The start of a call that is made once it is safe.
     pub(crate) fn permits(&self) -> bool {
-        matches!(self.part, Part::Start) && self.call.changes_things()
+        matches!(self.part, DraftPart::Start) && self.call.changes_things()
     }
 
     pub(crate) fn starts(&self, id: &str) -> bool {
-        matches!(self.part, Part::Start) && self.call.id == id
+        matches!(self.part, DraftPart::Start) && self.call.id == id
     }
 
     /// Decides what becomes of it when the file cannot be written and so many are queued. A call
@@ -77,10 +77,10 @@ impl Draft {
     pub(crate) fn fate(&self, queued: usize, policy: OnFailure) -> Fate {
         let (changes, is_outside) = (self.call.changes_things(), self.call.outside.is_some());
         match &self.part {
-            Part::Start if changes => Fate::Refused,
-            Part::Start => Fate::Held,
+            DraftPart::Start if changes => Fate::Refused,
+            DraftPart::Start => Fate::Held,
             // Refused calls and events have touched nothing here: they may be turned away.
-            Part::Whole(ended)
+            DraftPart::Whole(ended)
                 if queued >= QUEUE_MAX
                     && self.reply.is_some()
                     && (ended.status == Status::Blocked || is_outside) =>
@@ -88,8 +88,8 @@ impl Draft {
                 Fate::Refused
             }
             // It happened elsewhere: nothing is withheld, and what is queued is not lost.
-            Part::Whole(_) if is_outside => Fate::Queued,
-            Part::End(..) | Part::Whole(_) => match policy {
+            DraftPart::Whole(_) if is_outside => Fate::Queued,
+            DraftPart::End(..) | DraftPart::Whole(_) => match policy {
                 OnFailure::QueueReads if !changes => Fate::Queued,
                 OnFailure::QueueReads | OnFailure::Refuse => Fate::QueuedWithError,
             },
@@ -119,20 +119,26 @@ mod tests {
     }
 
     /// A draft that somebody waits for.
-    fn draft(call: Started, part: Part) -> Draft {
+    fn draft(call: Started, part: DraftPart) -> Draft {
         Draft { call: Arc::new(call), part, reply: Some(oneshot::channel().0) }
     }
 
     #[test]
     fn what_has_happened_is_kept_and_what_would_change_things_is_refused() {
         use OnFailure::{QueueReads, Refuse};
-        let whole = |status| Part::Whole(end(status));
-        let ended = || Part::End(1, end(Status::Success));
+        let whole = |status| DraftPart::Whole(end(status));
+        let ended = || DraftPart::End(1, end(Status::Success));
         let (read, write) = (call(Class::Read), call(Class::Write));
         for (case, draft, queued, policy, expected) in [
-            ("write starts", draft(write.clone(), Part::Start), 0, QueueReads, Fate::Refused),
-            ("read starts", draft(read.clone(), Part::Start), 0, QueueReads, Fate::Held),
-            ("read starts, none kept", draft(read.clone(), Part::Start), 0, Refuse, Fate::Held),
+            ("write starts", draft(write.clone(), DraftPart::Start), 0, QueueReads, Fate::Refused),
+            ("read starts", draft(read.clone(), DraftPart::Start), 0, QueueReads, Fate::Held),
+            (
+                "read starts, none kept",
+                draft(read.clone(), DraftPart::Start),
+                0,
+                Refuse,
+                Fate::Held,
+            ),
             ("read ends", draft(read.clone(), ended()), 0, QueueReads, Fate::Queued),
             ("read ends, refusing", draft(read.clone(), ended()), 0, Refuse, Fate::QueuedWithError),
             ("write ends", draft(write.clone(), ended()), 0, QueueReads, Fate::QueuedWithError),

@@ -13,18 +13,18 @@ use crate::error::StoreError;
 use crate::limits::HOLD;
 use crate::record::{Ended, Entry, Started};
 use crate::write::commit::Safety;
-use crate::write::draft::{Draft, Fate, Part};
+use crate::write::draft::{Draft, DraftPart, Fate};
 use crate::write::message::{CommitReply, Submission};
 use crate::write::row::{JournalRow, StartEntry};
 
 #[derive(Default)]
 pub(crate) struct Drafts {
     /// Starts that are written with their ends, if those come soon.
-    held: HashSet<ById>,
+    held: HashSet<CallById>,
     /// The same in order of time, and among them some whose ends have come.
     order: VecDeque<HeldStart>,
     /// Calls that run, with the entry of the journal that holds their start.
-    running: HashMap<ById, i64>,
+    running: HashMap<CallById, i64>,
     /// Ends of calls whose start is only now being written.
     early: Vec<Submission>,
     /// Could not be written yet, oldest first.
@@ -38,27 +38,27 @@ struct HeldStart {
 }
 
 /// A call, found by its id.
-struct ById(Arc<Started>);
+struct CallById(Arc<Started>);
 
-impl Borrow<str> for ById {
+impl Borrow<str> for CallById {
     fn borrow(&self) -> &str {
         &self.0.id
     }
 }
 
-impl Hash for ById {
+impl Hash for CallById {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.0.id.hash(state);
     }
 }
 
-impl PartialEq for ById {
-    fn eq(&self, other: &ById) -> bool {
+impl PartialEq for CallById {
+    fn eq(&self, other: &CallById) -> bool {
         self.0.id == other.0.id
     }
 }
 
-impl Eq for ById {}
+impl Eq for CallById {}
 
 impl Drafts {
     pub(crate) fn queued(&self) -> usize {
@@ -86,7 +86,7 @@ impl Drafts {
         for Submission { entry, reply } in submissions {
             match entry {
                 Entry::Started(started) if started.changes_things() => {
-                    drafts.push(Draft { call: Arc::from(started), part: Part::Start, reply });
+                    drafts.push(Draft { call: Arc::from(started), part: DraftPart::Start, reply });
                 }
                 Entry::Started(started) => self.hold(Arc::from(started), now),
                 Entry::Ended(ended) => {
@@ -95,20 +95,20 @@ impl Drafts {
                     }
                 }
                 Entry::Whole(started, ended) => {
-                    let (call, part) = (Arc::from(started), Part::Whole(Arc::from(ended)));
+                    let (call, part) = (Arc::from(started), DraftPart::Whole(Arc::from(ended)));
                     drafts.push(Draft { call, part, reply });
                 }
             }
         }
         while let Some(call) = self.next_due(urgent, now) {
-            drafts.push(Draft { call, part: Part::Start, reply: None });
+            drafts.push(Draft { call, part: DraftPart::Start, reply: None });
         }
         drafts
     }
 
     fn hold(&mut self, call: Arc<Started>, now: Instant) {
         self.order.push_back(HeldStart { since: now, call: call.clone() });
-        self.held.insert(ById(call));
+        self.held.insert(CallById(call));
     }
 
     /// The next start that has waited long enough for its end.
@@ -133,11 +133,11 @@ impl Drafts {
         ended: Box<Ended>,
         reply: Option<CommitReply>,
     ) -> Option<Draft> {
-        if let Some(ById(call)) = self.held.take(&*ended.id) {
-            return Some(Draft { call, part: Part::Whole(Arc::from(ended)), reply });
+        if let Some(CallById(call)) = self.held.take(&*ended.id) {
+            return Some(Draft { call, part: DraftPart::Whole(Arc::from(ended)), reply });
         }
-        if let Some((ById(call), start)) = self.running.remove_entry(&*ended.id) {
-            return Some(Draft { call, part: Part::End(start, Arc::from(ended)), reply });
+        if let Some((CallById(call), start)) = self.running.remove_entry(&*ended.id) {
+            return Some(Draft { call, part: DraftPart::End(start, Arc::from(ended)), reply });
         }
         if drafts.iter().any(|draft| draft.starts(&ended.id)) {
             self.early.push(Submission { entry: Entry::Ended(ended), reply });
@@ -154,8 +154,8 @@ impl Drafts {
     pub(crate) fn committed(&mut self, drafts: Vec<Draft>, rows: &[JournalRow]) {
         for (mut draft, row) in drafts.into_iter().zip(rows) {
             draft.answer(Ok(Safety::Committed));
-            if let Part::Start = draft.part {
-                self.running.insert(ById(draft.call), row.entry);
+            if let DraftPart::Start = draft.part {
+                self.running.insert(CallById(draft.call), row.entry);
             }
         }
     }
@@ -186,7 +186,7 @@ impl Drafts {
 
     /// Calls whose start is committed and whose end is not.
     pub(crate) fn running(&self) -> impl Iterator<Item = StartEntry<'_>> {
-        self.running.iter().map(|(ById(call), entry)| StartEntry { entry: *entry, call })
+        self.running.iter().map(|(CallById(call), entry)| StartEntry { entry: *entry, call })
     }
 
     /// Ends what still runs when the process ends.
@@ -195,14 +195,14 @@ impl Drafts {
         let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));
         for HeldStart { call, .. } in held {
             let ended = Arc::new(Ended::interrupted(&call));
-            drafts.push(Draft { call, part: Part::Whole(ended), reply: None });
+            drafts.push(Draft { call, part: DraftPart::Whole(ended), reply: None });
         }
         self.held.clear();
         let mut running: Vec<_> = self.running.drain().collect();
-        running.sort_by_key(|(ById(call), _)| call.at);
-        for (ById(call), start) in running {
+        running.sort_by_key(|(CallById(call), _)| call.at);
+        for (CallById(call), start) in running {
             let ended = Arc::new(Ended::interrupted(&call));
-            drafts.push(Draft { call, part: Part::End(start, ended), reply: None });
+            drafts.push(Draft { call, part: DraftPart::End(start, ended), reply: None });
         }
         drafts
     }

@@ -35,7 +35,7 @@ pub(crate) enum Consequence<'a> {
 
 /// A change to a record: the chain that it belongs to, and its number among all changes.
 #[derive(Clone, Copy)]
-struct Change {
+struct RecordChange {
     chain: i64,
     number: i64,
 }
@@ -76,7 +76,7 @@ impl Clerk {
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
             if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
                 filing.changed += 1;
-                let change = Change { chain: filing.chain.number, number: filing.changed };
+                let change = RecordChange { chain: filing.chain.number, number: filing.changed };
                 self.file_call(db, change, call, row)?;
             }
             insert_receipt(db, filing.chain, row)?;
@@ -110,7 +110,7 @@ impl Clerk {
     fn file_call(
         &mut self,
         db: &Connection,
-        change: Change,
+        change: RecordChange,
         call: &Started,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
@@ -125,7 +125,7 @@ impl Clerk {
     fn insert(
         &mut self,
         db: &Connection,
-        change: Change,
+        change: RecordChange,
         started: &Started,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
@@ -247,7 +247,7 @@ pub(crate) fn receipt_id(call: &str) -> String {
 /// Ends a call that was filed when it started; false where it was not.
 fn end(
     db: &Connection,
-    change: Change,
+    change: RecordChange,
     ended: &Ended,
     row: &JournalRow,
 ) -> Result<bool, StoreError> {

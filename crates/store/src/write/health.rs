@@ -11,11 +11,11 @@ use crate::write::backlog::Progress;
 use crate::write::link::ChainEnd;
 
 #[derive(Default)]
-pub(crate) struct Health(Mutex<Ledger>);
+pub(crate) struct Health(Mutex<LedgerHealth>);
 
 /// What `status` shows of the ledger.
 #[derive(Clone, Debug, Default)]
-pub struct Ledger {
+pub struct LedgerHealth {
     /// The chain that this process writes; none before its first record.
     pub chain: Option<String>,
     pub length: u64,
@@ -34,7 +34,7 @@ pub struct Ledger {
 }
 
 impl Health {
-    pub(crate) fn now(&self) -> Ledger {
+    pub(crate) fn now(&self) -> LedgerHealth {
         self.lock().clone()
     }
 
@@ -94,7 +94,7 @@ impl Health {
         }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Ledger> {
+    fn lock(&self) -> MutexGuard<'_, LedgerHealth> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

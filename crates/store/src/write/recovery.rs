@@ -27,12 +27,12 @@ pub(crate) fn recover(
     keys: &Keys,
 ) -> Result<usize, StoreError> {
     let mut closed = 0;
-    for left in left_open(db, writers)? {
+    for left in abandoned(db, writers)? {
         let Some(lock) = Lock::take(writers, &left.chain_id)? else {
             continue;
         };
         // Its writer may have ended it properly just before its lock was taken.
-        if left_open(db, writers)?.iter().any(|chain| chain.number == left.number) {
+        if abandoned(db, writers)?.iter().any(|chain| chain.number == left.number) {
             close(db, writers, left, lock, keys)?;
             closed += 1;
         }
@@ -40,7 +40,7 @@ pub(crate) fn recover(
     Ok(closed)
 }
 
-struct LeftChain {
+struct AbandonedChain {
     number: i64,
     chain_id: String,
     key: String,
@@ -48,7 +48,7 @@ struct LeftChain {
 }
 
 /// Chains that were not closed, and those of which something is left beside the tables.
-fn left_open(db: &Connection, writers: &Path) -> Result<Vec<LeftChain>, StoreError> {
+fn abandoned(db: &Connection, writers: &Path) -> Result<Vec<AbandonedChain>, StoreError> {
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status = 'open' FROM chains
          WHERE status = 'open' OR chain IN (SELECT chain FROM journal)
@@ -58,7 +58,7 @@ fn left_open(db: &Connection, writers: &Path) -> Result<Vec<LeftChain>, StoreErr
     let journals = serde_json::to_string(&journal::chains(writers)).unwrap_or_default();
     let rows = statement.query_map([journals], |row| {
         let (number, chain_id) = (row.get(0)?, row.get(1)?);
-        Ok(LeftChain { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
+        Ok(AbandonedChain { number, chain_id, key: row.get(2)?, is_open: row.get(3)? })
     })?;
     Ok(rows.collect::<Result<_, _>>()?)
 }
@@ -66,7 +66,7 @@ fn left_open(db: &Connection, writers: &Path) -> Result<Vec<LeftChain>, StoreErr
 fn close(
     db: &mut Connection,
     writers: &Path,
-    left: LeftChain,
+    left: AbandonedChain,
     lock: Lock,
     keys: &Keys,
 ) -> Result<(), StoreError> {

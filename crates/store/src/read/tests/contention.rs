@@ -7,7 +7,7 @@ use domain::tool::Class;
 
 use super::rig::{call, store};
 use crate::Store;
-use crate::read::contention::Meetings;
+use crate::read::contention::ContentionFilter;
 use crate::record::Status;
 
 async fn history() -> (tempfile::TempDir, Store) {
@@ -31,7 +31,7 @@ async fn history() -> (tempfile::TempDir, Store) {
     store(calls.to_vec()).await
 }
 
-fn edges(store: &Store, wanted: &Meetings) -> Vec<String> {
+fn edges(store: &Store, wanted: &ContentionFilter) -> Vec<String> {
     let graph = store.read().contention(wanted).unwrap();
     let by_two = store.read().meet(wanted, 0).unwrap();
     assert_eq!(by_two, graph, "two threads find what one finds");
@@ -46,7 +46,7 @@ fn edges(store: &Store, wanted: &Meetings) -> Vec<String> {
 #[tokio::test]
 async fn agents_that_touched_one_thing_are_joined() {
     let (_home, store) = history().await;
-    let usual = Meetings::default();
+    let usual = ContentionFilter::default();
     assert_eq!(
         edges(&store, &usual),
         [
@@ -63,20 +63,20 @@ async fn agents_that_touched_one_thing_are_joined() {
 #[tokio::test]
 async fn the_window_the_kind_the_system_and_the_time_narrow_it() {
     let (_home, store) = history().await;
-    let usual = Meetings::default;
-    let kind = |kind| Meetings { kind: Some(kind), ..usual() };
+    let usual = ContentionFilter::default;
+    let kind = |kind| ContentionFilter { kind: Some(kind), ..usual() };
     assert_eq!(edges(&store, &kind(Kind::ReadRead)), ["read-read a#1>b#1 files/z 7,8"]);
     assert_eq!(edges(&store, &kind(Kind::WriteWrite)), ["write-write b#1>a#1 files/x 2,3"]);
-    let wide = Meetings { window: Duration::from_secs(7_200), ..kind(Kind::WriteWrite) };
+    let wide = ContentionFilter { window: Duration::from_secs(7_200), ..kind(Kind::WriteWrite) };
     assert_eq!(
         edges(&store, &wide),
         ["write-write b#1>a#1 files/x 2,3", "write-write d#1>a#1 files/y 5,6"]
     );
-    let narrow = Meetings { window: Duration::from_secs(29), ..usual() };
+    let narrow = ContentionFilter { window: Duration::from_secs(29), ..usual() };
     assert_eq!(edges(&store, &narrow), Vec::<String>::new());
-    let elsewhere = Meetings { system: Some("github".to_owned()), ..usual() };
+    let elsewhere = ContentionFilter { system: Some("github".to_owned()), ..usual() };
     assert_eq!(store.read().contention(&elsewhere).unwrap().nodes, []);
     let at = |second: i64| Some(jiff::Timestamp::from_second(1_700_000_000 + second).unwrap());
-    let later = Meetings { start: at(60), end: at(91), ..usual() };
+    let later = ContentionFilter { start: at(60), end: at(91), ..usual() };
     assert_eq!(edges(&store, &later), ["write-write b#1>a#1 files/x 2,3"]);
 }

@@ -11,6 +11,8 @@ use crate::limits::JOURNAL_BYTES_MAX;
 use crate::record::tests::started;
 use crate::record::{Ended, Entry, Payload, Started};
 use crate::write::backlog::Progress;
+use crate::write::message::{Message, Submission};
+use crate::write::schedule::Upkeep;
 
 const CALL_BYTES: usize = 60_000;
 
