@@ -1,4 +1,4 @@
-//! What Countersign remembers: every call, and the signed receipt that it left. Entries are
+//! The ledger of Countersign: every call, and the signed receipt that it left. Entries are
 //! appended and read back through typed queries; that they lie in SQLite is nobody else's business.
 //!
 //! An append is committed to a journal by one writer and answered; a thread signs; filing into the
@@ -167,7 +167,7 @@ impl Store {
         commit
     }
 
-    /// Whether a call of this class may be made, as far as its record goes.
+    /// Refuses a call of this class if its record could not be kept.
     pub fn admits(&self, class: Class) -> Result<(), StoreError> {
         self.inner.health.admits(class, self.inner.on_failure)
     }
@@ -190,12 +190,12 @@ impl Store {
         self.inner.changes.clone()
     }
 
-    /// What was recorded and filed so far; `settled` waits for the rest.
+    /// Reads what was recorded and filed so far; `settled` waits for the rest.
     pub fn read(&self) -> &Reader {
         &self.inner.reader
     }
 
-    /// What people decided while the program ran.
+    /// The decisions that people made while the program ran.
     pub fn state(&self) -> &State {
         &self.inner.state
     }

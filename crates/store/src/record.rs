@@ -1,4 +1,4 @@
-//! What is recorded of a call: how it began and how it ended. The serialised form is the journal's
+//! The record of a call: how it began and how it ended. The serialised form is the journal's
 //! own, read back only after a crash.
 
 mod redaction;
@@ -110,7 +110,7 @@ impl Status {
     }
 }
 
-/// Who made a call. Two sessions of one program are two agents.
+/// The agent that made a call. Two sessions of one program are two agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
@@ -145,7 +145,7 @@ pub struct Started {
     pub trace_id: Option<String>,
     pub arguments: Payload,
     pub action: Action,
-    /// Who stands behind an event that came from outside.
+    /// The source of an event that came from outside.
     pub outside: Option<Box<Outside>>,
 }
 
@@ -156,7 +156,7 @@ impl Started {
     }
 }
 
-/// What the receipt says of the action, beside what the record says.
+/// The action as the receipt describes it, beyond what the record says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Action {
     pub kind: Word,
@@ -178,7 +178,7 @@ pub struct Payload {
     pub truncated: bool,
 }
 
-/// Where an event came from that the gate did not see itself.
+/// The source of an event that the gate did not see itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outside {
     pub pid: Option<i32>,
@@ -191,11 +191,11 @@ pub struct Outside {
     pub agent_id: Option<String>,
     pub agent_type: Option<String>,
     pub capture_method: Option<String>,
-    /// What the model used, as JSON.
+    /// The usage that the model reported, as JSON.
     pub usage: Option<String>,
 }
 
-/// Who runs the agent that an event is about. The journal has it as a pair of texts.
+/// The operator of the agent that an event is about. The journal keeps it as a pair of texts.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(from = "[String; 2]", into = "[String; 2]")]
 pub struct EventOperator {
@@ -240,7 +240,7 @@ impl Ended {
         }
     }
 
-    /// How a call ends whose process went away.
+    /// The end of a call whose process went away.
     pub(crate) fn interrupted(call: &Started) -> Ended {
         Ended {
             status: Status::Interrupted,
@@ -250,7 +250,7 @@ impl Ended {
     }
 }
 
-/// Whether a call leaves a receipt. One of an unknown tool leaves only its record.
+/// The choice whether a call leaves a receipt. One of an unknown tool leaves only its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Receipted {
     Yes,

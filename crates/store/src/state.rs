@@ -1,6 +1,6 @@
-//! What people decided while the program ran: servers, approvals, switches, tokens, trusted files.
-//! It lies beside the records, in tables of its own; what a decision means is for others to know.
-//! Runs of workflows are written here as well.
+//! Decisions that people made while the program ran: servers, approvals, switches, tokens, trusted
+//! files. They lie beside the records, in tables of their own; what a decision means is for
+//! others to know. Runs of workflows are written here as well.
 //!
 //! The writer of the ledger waits while a change is made here, so a change is one short transaction
 //! of values that come in ready.

@@ -138,7 +138,7 @@ CREATE VIEW calls AS
   FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target);
 ";
 
-/// What people decided while the program ran; `state` counts the decisions. The index that contention
+/// Decisions that people made while the program ran; `state` counts the decisions. The index that contention
 /// walks keeps no more than it reads: a flag for the class, and the number that every index has.
 const SECOND: &str = "
 DROP INDEX activity_target;
@@ -284,13 +284,13 @@ pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Whether the file has all that this program reads and writes.
+/// Returns whether the file has all that this program reads and writes.
 pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
     let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(found == STEPS.len())
 }
 
-/// Whether the file has a table of this name.
+/// Returns whether the file has a table of this name.
 pub(crate) fn has_table(db: &Connection, name: &str) -> Result<bool, StoreError> {
     let mut statement =
         db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;

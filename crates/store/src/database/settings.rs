@@ -1,4 +1,4 @@
-//! What the process remembers beside its records, such as which key signs.
+//! Settings that the process keeps beside its records, such as which key signs.
 
 use rusqlite::{Connection, OptionalExtension};
 

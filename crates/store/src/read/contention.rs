@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension};
 use super::reader::Reader;
 use crate::error::StoreError;
 
-/// Which meetings of agents are wanted.
+/// A filter of meetings between agents.
 #[derive(Clone, Debug)]
 pub struct ContentionFilter {
     /// Touches further apart than this are no meeting.
@@ -111,7 +111,7 @@ struct Middle {
     resource: String,
 }
 
-/// Which of the targets are looked at, in their order.
+/// A range of the targets, in their order.
 #[derive(Clone, Copy)]
 enum TargetRange<'a> {
     All,
@@ -119,7 +119,7 @@ enum TargetRange<'a> {
     From(&'a Middle),
 }
 
-/// Where to cut the targets in two, if there is enough to read.
+/// Finds the target at which to cut the work in two, if there is enough to read.
 fn middle(
     db: &Connection,
     system: Option<&str>,
@@ -207,7 +207,7 @@ macro_rules! touches {
 pub(super) const TOUCHES: &str = touches!("");
 pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND started_us < ?3");
 
-/// What was gathered so far, and what is needed to read a touch.
+/// The touches gathered so far, and the tables needed to read another.
 struct Gathering {
     contention: Contention<i64>,
     /// By number; they are given from one on.
@@ -245,7 +245,7 @@ impl Gathering {
     }
 }
 
-/// Where the gathering lies between two targets. SQLite takes it up for the rows of one target and
+/// The place of the gathering between two targets. SQLite takes it up for the rows of one target and
 /// lays it down again: to step through those rows from outside costs half as much again.
 #[derive(Clone)]
 pub(super) struct Desk(Arc<Mutex<Option<Gathering>>>);

@@ -1,4 +1,4 @@
-//! Where a page ended, as text that nobody else makes. It holds a position and says of which list.
+//! Cursors: the end of a page as an opaque text. It holds a position and names the list.
 
 use crate::error::StoreError;
 

@@ -20,7 +20,7 @@ pub struct Records {
     /// Chosen with the first page, and kept.
     search: Option<Search>,
     page: vec::IntoIter<Record>,
-    /// Where the next page begins; `None` after the last one.
+    /// The start of the next page; `None` after the last one.
     below: Option<i64>,
 }
 

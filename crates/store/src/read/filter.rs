@@ -1,4 +1,4 @@
-//! What a reader wants to see of the activity, and which index leads there.
+//! Filters of the activity, and the index that leads to what they ask for.
 
 use domain::tool::Class;
 use jiff::Timestamp;
@@ -33,7 +33,7 @@ pub struct Filter {
     pub text: Option<String>,
 }
 
-/// How an index hands out its records.
+/// The order in which an index hands out its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     ByNumber,
@@ -53,7 +53,7 @@ struct Criterion {
 const WALK: &str = "activity NOT INDEXED";
 
 impl Filter {
-    /// How these records are found. `None`: there are none.
+    /// Plans the search for these records. `None`: there are none.
     pub(super) fn search(
         &self,
         db: &Connection,
@@ -301,7 +301,7 @@ fn extent_of_agents() -> String {
     )
 }
 
-/// How many records an index leads to, and between which numbers they lie.
+/// The number of records that an index leads to, and the bounds of their numbers.
 struct Extent {
     count: u64,
     bounds: Bounds,

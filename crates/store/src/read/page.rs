@@ -1,11 +1,11 @@
 //! Pages of a list.
 
-/// How much of a list, and from where on.
+/// The size and the start of a part of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
     /// 1 to [`PAGE_MAX`]; others are taken as the nearest of these.
     pub limit: usize,
-    /// Where an earlier page ended.
+    /// The end of an earlier page.
     pub cursor: Option<String>,
 }
 

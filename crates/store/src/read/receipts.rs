@@ -65,7 +65,7 @@ pub struct Chain {
     pub last_timestamp: Option<String>,
 }
 
-/// How a chain began, and what became of it.
+/// The beginning of a chain, and its status since.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainOpening {
     /// `open`, `complete`, `interrupted` or `expired`.

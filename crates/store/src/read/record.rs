@@ -34,7 +34,7 @@ pub struct Record {
     pub target: Option<Target>,
     pub receipt_id: Option<String>,
     pub trace_id: Option<String>,
-    /// What the agent declared, on surfaces where it does.
+    /// The agent's declaration, on surfaces where it makes one.
     pub intent: Option<Intent>,
     pub tool_variant: Option<String>,
     pub effective_class: Option<Class>,
@@ -69,7 +69,7 @@ pub struct Payloads {
     pub response: Option<String>,
 }
 
-/// How much of a record is read.
+/// The part of a record that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// Without what was sent and answered.

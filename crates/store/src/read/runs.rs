@@ -82,7 +82,8 @@ impl Reader {
         })
     }
 
-    /// What changed after a change, by whichever process, each with its number and in that order.
+    /// Everything that changed after a change, by whichever process, with its number and in that
+    /// order.
     pub fn changes_after(
         &self,
         change: i64,

@@ -11,7 +11,7 @@ use rusqlite::{Connection, Row, params_from_iter};
 use crate::error::StoreError;
 use crate::limits::{COUNT_TIME, SEARCH_STEP, SEARCH_TIME, SORT_MAX};
 
-/// How many there are.
+/// The number of rows that fit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Total {
     Exact(u64),
@@ -77,7 +77,7 @@ impl Conditions {
     }
 }
 
-/// How much work is done in one go, and how much at all.
+/// Limits on the work that is done in one go, and at all.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub(super) step: i64,
@@ -99,7 +99,7 @@ pub(super) struct Search {
     pub(super) position: &'static str,
     pub(super) conditions: Conditions,
     pub(super) pace: Pace,
-    /// Where choosing the way has counted them already.
+    /// Their number, if choosing the way has counted them already.
     pub(super) known_total: Option<u64>,
     pub(super) effort: Effort,
 }

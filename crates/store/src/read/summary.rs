@@ -1,4 +1,4 @@
-//! What happened of late, counted.
+//! A summary of recent activity.
 
 use std::collections::HashMap;
 use std::time::Duration;

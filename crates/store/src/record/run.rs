@@ -10,7 +10,7 @@ pub struct RunRecord {
     pub id: String,
     pub workflow: String,
     pub version: Option<String>,
-    /// Where the workflow was read from, if from a file.
+    /// The file that the workflow was read from, if any.
     pub file: Option<String>,
     pub pid: u32,
     pub started_at: Timestamp,
@@ -22,7 +22,7 @@ pub struct RunRecord {
     pub trace_id: Option<String>,
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     pub status: RunStatus,

@@ -1,4 +1,4 @@
-//! How values of the domain lie in the journal: as one text each.
+//! Values of the domain as the journal keeps them: one text each.
 
 use domain::ledger::target::Target;
 use domain::tool::Class;

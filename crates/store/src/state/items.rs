@@ -1,5 +1,5 @@
-//! What servers offer, as it was approved and as it waits for a review. Texts and fingerprints come
-//! in ready: what makes two definitions the same is decided elsewhere.
+//! The items that servers offer, as approved and as they wait for a review. Texts and fingerprints
+//! come in ready: what makes two definitions the same is decided elsewhere.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -25,11 +25,11 @@ pub struct Item {
 pub struct Definition {
     pub text: String,
     pub fingerprint: String,
-    /// When it was approved, or first seen as it is.
+    /// The time at which it was approved, or first seen as it is.
     pub at: Timestamp,
 }
 
-/// What a new list of a server means for one of its items.
+/// The change that a new list of a server makes to one of its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemChange<'a> {
     /// Of the baseline, or accepted: this is approved now, and nothing waits.
@@ -71,7 +71,7 @@ impl<'a> ItemKey<'a> {
     }
 }
 
-/// What came of one of the items to be approved.
+/// The outcome for one of the items to be approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Approved,

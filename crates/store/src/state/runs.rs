@@ -102,7 +102,7 @@ impl State {
 }
 
 impl Location {
-    /// Where locks lie, if this process may write.
+    /// The folder of the locks, if this process may write.
     fn writers(&self) -> Option<std::path::PathBuf> {
         match self {
             Location::File(file, _) => Some(file.with_file_name(crate::database::WRITERS)),
@@ -130,7 +130,7 @@ fn lock_name(id: &str) -> String {
     format!("run-{id}")
 }
 
-/// Whether it still ran: its process may have ended it just before its lock was taken.
+/// Returns whether it still ran: its process may have ended it just before its lock was taken.
 fn interrupt(db: &Connection, id: &str) -> Result<bool, StoreError> {
     let words = "SELECT number FROM runs WHERE id = ?1 AND status = 'running'";
     let run: Option<i64> = db.query_row(words, [id], |row| row.get(0)).optional()?;

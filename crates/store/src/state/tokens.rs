@@ -38,7 +38,7 @@ impl State {
         })
     }
 
-    /// Whether it was made: not where the name is taken by a token that is not revoked.
+    /// Creates a token, unless its name is taken by one that is not revoked; returns whether it did.
     pub fn create_token(&self, token: &TokenRecord) -> Result<bool, StoreError> {
         self.decide(|db| {
             let made = db.execute(
@@ -58,7 +58,7 @@ impl State {
         })
     }
 
-    /// Whether there was such a token that was not revoked yet.
+    /// Returns whether there was such a token that was not revoked yet.
     pub fn revoke_token(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.decide(|db| {
             let words = "UPDATE tokens SET revoked_us = ?2 WHERE name = ?1 AND revoked_us IS NULL";

@@ -1,5 +1,5 @@
-//! What may be forgotten: activity and payloads by age, number and size, runs by age.
-//! Receipts stay, unless the operator says otherwise.
+//! Retention of activity and payloads by age, number and size, and of runs by age. Receipts stay,
+//! unless the operator says otherwise.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -9,12 +9,12 @@ use crate::error::StoreError;
 use crate::limits::RETENTION_CHUNK;
 use crate::state;
 
-/// What one receipt takes in the file, its index entries included (measured).
+/// Bytes that one receipt takes in the file, its index entries included (measured).
 const RECEIPT_BYTES: u64 = 2_400;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
-/// How long, and how much, is kept.
+/// Limits on the age and the amount of what is kept.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetentionRules {
     pub(crate) days: u32,
@@ -45,7 +45,7 @@ impl RetentionRules {
         Ok(found)
     }
 
-    /// Whether there is more to let go of.
+    /// Deletes some of what is too old or too much, and returns whether there may be more.
     pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
         let oldest = days_ago(self.days).as_microsecond();
         if delete_runs(db, oldest)? {
@@ -179,7 +179,7 @@ fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> 
     delete_activity(db, first + chunk() - 1, None)
 }
 
-/// What is in use in the file, less what receipts and people's decisions take: to let records go
+/// Bytes in use in the file, less what receipts and people's decisions take: to let records go
 /// would make neither of them smaller.
 fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
     let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0));

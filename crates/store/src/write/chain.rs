@@ -59,8 +59,7 @@ impl OpenChain {
         Ok(OpenChain { number, id, key, end: ChainEnd::default(), preceding, journal, _lock: lock })
     }
 
-    /// What it takes to issue the receipt after `end`, which is the chain's own once that has been
-    /// committed.
+    /// Prepares the receipt after `end`, which is the chain's own once that has been committed.
     pub(crate) fn issuance<'a>(&'a self, end: &'a mut ChainEnd) -> Issuance<'a> {
         let preceding = self.preceding.as_ref().filter(|_| end.sequence == 0);
         Issuance { chain_id: &self.id, key: &self.key, end, preceding }

@@ -1,4 +1,4 @@
-//! What the columns of `receipts` repeat of a receipt.
+//! The columns of `receipts`, which repeat parts of the receipt's text.
 
 use std::borrow::Cow;
 

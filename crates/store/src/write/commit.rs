@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use crate::error::StoreError;
 
-/// How safe an entry is.
+/// The safety of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
     /// It survives the process being killed.

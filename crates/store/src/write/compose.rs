@@ -217,7 +217,7 @@ fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
     runtime
 }
 
-/// What the format has no place for.
+/// Collects what the format has no place for.
 fn runtime<'a>(
     call: &'a Started,
     ended: &'a Ended,

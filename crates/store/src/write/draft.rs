@@ -14,7 +14,7 @@ use crate::write::link::Issuance;
 use crate::write::message::CommitReply;
 use crate::write::row::JournalRow;
 
-/// What one row of the journal will say.
+/// The content of one row of the journal.
 pub(crate) struct Draft {
     pub(crate) call: Arc<Started>,
     pub(crate) part: DraftPart,
@@ -29,7 +29,7 @@ pub(crate) enum DraftPart {
     Whole(Arc<Ended>),
 }
 
-/// What becomes of a draft that could not be committed.
+/// The fate of a draft that could not be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
     /// Its caller gets the error, and nothing is kept.

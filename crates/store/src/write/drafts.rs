@@ -65,17 +65,17 @@ impl Drafts {
         self.queue.len()
     }
 
-    /// When the next start has waited long enough for its end.
+    /// The time at which the next start has waited long enough for its end.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.order.front().map(|start| start.since + HOLD)
     }
 
-    /// What came too early to be written with the last drafts.
+    /// Takes the entries that came too early to be written with the last drafts.
     pub(crate) fn early(&mut self) -> Vec<Submission> {
         std::mem::take(&mut self.early)
     }
 
-    /// What is to be written now, in order: what could not be written before comes first.
+    /// Makes drafts of what is to be written now; what could not be written before comes first.
     pub(crate) fn sort(
         &mut self,
         submissions: Vec<Submission>,

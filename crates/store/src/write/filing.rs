@@ -22,7 +22,7 @@ pub(crate) struct Clerk {
     targets: HashMap<Target, i64>,
 }
 
-/// What becomes true in the transaction that files rows.
+/// A further change in the transaction that files rows.
 #[derive(Clone, Copy)]
 pub(crate) enum Consequence<'a> {
     Nothing,

@@ -1,4 +1,4 @@
-//! How the ledger is, for those who ask without waiting.
+//! The health of the ledger, readable without waiting for the writer.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use crate::write::link::ChainEnd;
 #[derive(Default)]
 pub(crate) struct Health(Mutex<LedgerHealth>);
 
-/// What `status` shows of the ledger.
+/// The state of the ledger that `status` shows.
 #[derive(Clone, Debug, Default)]
 pub struct LedgerHealth {
     /// The chain that this process writes; none before its first record.
@@ -29,7 +29,7 @@ pub struct LedgerHealth {
     pub committed: u64,
     /// Those of them that are signed and filed, so that they can be read.
     pub filed: u64,
-    /// How often the file could not be written since the start.
+    /// Failed writes since the start.
     pub failures: u64,
 }
 
@@ -58,14 +58,14 @@ impl Health {
         (ledger.committed, ledger.filed) = (progress.committed, progress.filed);
     }
 
-    /// Whether this is news.
+    /// Returns whether this is news.
     pub(crate) fn set_failing(&self, error: &StoreError) -> bool {
         let mut ledger = self.lock();
         ledger.failures += 1;
         ledger.fault.replace(error.clone()).is_none()
     }
 
-    /// Whether this is news.
+    /// Returns whether this is news.
     pub(crate) fn set_sound(&self) -> bool {
         let mut ledger = self.lock();
         ledger.queue = 0;
@@ -81,7 +81,7 @@ impl Health {
         self.lock().fault.clone().unwrap_or(StoreError::Closed)
     }
 
-    /// Whether a call of this class may be made, as far as its record goes.
+    /// Refuses a call of this class if its record could not be kept.
     pub(crate) fn admits(&self, class: Class, policy: OnFailure) -> Result<(), StoreError> {
         let ledger = self.lock();
         match (&ledger.fault, policy) {

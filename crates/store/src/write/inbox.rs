@@ -1,4 +1,4 @@
-//! What waits for the writer. The end of a call that was let begin is always taken, so it can never
+//! Messages that wait for the writer. The end of a call that was let begin is always taken, so it can never
 //! be lost here; everything else is bounded.
 
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Inner {
     messages: VecDeque<Message>,
-    /// When the writer's thread wakes by itself; nothing while it is at work.
+    /// The time at which the writer's thread wakes by itself; none while it is at work.
     wakes_at: Option<Instant>,
     /// It must look again before it rests.
     look_again: bool,

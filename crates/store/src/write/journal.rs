@@ -15,9 +15,9 @@ use crate::write::row::JournalRow;
 pub(crate) use file::{Journal, chains, end_of};
 pub(crate) use table::clear;
 
-/// What a process that is gone has left of a chain.
+/// The part of a chain that a dead process left in its journal.
 pub(crate) struct Remnant {
-    /// What has not been filed, each end with its start.
+    /// Rows that have not been filed, each end with its start.
     pub(crate) unfiled: Vec<JournalRow>,
     /// The starts without an end in the journal, by their entries; some may have ended all the same.
     pub(crate) starts: Vec<OpenStart>,

@@ -1,4 +1,4 @@
-//! What is asked of the writer.
+//! Messages to the writer.
 
 use std::sync::Arc;
 

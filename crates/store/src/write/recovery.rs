@@ -1,4 +1,4 @@
-//! What a process left behind that did not end well: entries in the journal, calls without an end,
+//! Recovery of what a process left that did not end well: entries in the journal, calls without an end,
 //! a chain without its terminal receipt.
 
 use std::path::Path;
@@ -145,7 +145,7 @@ fn end_calls(
     Ok(rows)
 }
 
-/// Whether a call was filed when it started and has not been ended.
+/// Returns whether a call was filed when it started and has not been ended.
 fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
     let found = db
         .prepare_cached(

@@ -17,7 +17,7 @@ pub(crate) struct JournalRow {
     /// The entry that holds the start of the call that ends here.
     pub(crate) start: Option<i64>,
     pub(crate) link: Option<Link>,
-    /// What a dead process left says of its receipt.
+    /// The receipt that a dead process promised for it.
     pub(crate) promise: Option<ReceiptPromise>,
 }
 

@@ -44,7 +44,7 @@ pub(crate) struct Situation {
     pub(crate) journal_bytes: Option<u64>,
     /// Drafts that could not be committed.
     pub(crate) queued: usize,
-    /// When the first of the starts that are held back has waited long enough for its end.
+    /// The time at which the first start that is held back has waited long enough for its end.
     pub(crate) held_until: Option<Instant>,
     /// The ledger could not be written the last time.
     pub(crate) is_failing: bool,
@@ -58,7 +58,7 @@ pub(crate) struct Situation {
 pub(crate) struct Unfiled {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
-    /// When the first of them was committed.
+    /// The time at which the first of them was committed.
     pub(crate) oldest: Option<Instant>,
 }
 
@@ -72,7 +72,7 @@ pub(crate) struct Batches {
     pub(crate) is_refused: bool,
 }
 
-/// How many wait for more than the commit of an entry.
+/// The numbers of those who wait for more than the commit of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
     /// For all that came before to be committed.
@@ -83,7 +83,7 @@ pub(crate) struct Waiting {
     pub(crate) close: usize,
 }
 
-/// What must be known before drafts are committed.
+/// A condition that must hold before drafts are committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Precondition {
     Nothing,
@@ -93,7 +93,7 @@ pub(crate) enum Precondition {
     Unmet,
 }
 
-/// How upkeep went.
+/// The outcome of upkeep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upkeep {
     Done,
@@ -101,7 +101,7 @@ pub(crate) enum Upkeep {
     More,
 }
 
-/// Where the writer is in its turn, and when upkeep is due.
+/// The writer's place in its turn, and the time at which upkeep is due.
 pub(crate) struct Schedule {
     step: Step,
     upkeep_at: Instant,
@@ -190,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// How long nothing needs doing, unless a message comes.
+    /// The time until something needs doing, unless a message comes.
     pub(crate) fn rest(&self, at: &Situation, now: Instant) -> Duration {
         if at.batches.is_signed {
             return Duration::ZERO;
@@ -205,7 +205,7 @@ impl Schedule {
         next.saturating_duration_since(now)
     }
 
-    /// Whether rows go to the signer: once they are many, old or waited for. It rests while
+    /// Returns whether rows go to the signer: once they are many, old or waited for. It rests while
     /// something is to be issued after all that is committed.
     pub(crate) fn signs(&self, at: &Situation, now: Instant) -> bool {
         !at.batches.is_signing() && self.has_batch(at, now)
@@ -231,8 +231,8 @@ impl Schedule {
         is_due && !rests && !at.batches.is_refused
     }
 
-    /// Whether a caller may commit the few entries that wait on its own thread: if nothing else is
-    /// to be done, and not where that means to wait for the disk.
+    /// Returns whether a caller may commit the few entries that wait on its own thread: if nothing
+    /// else is to be done, and not where that means to wait for the disk.
     pub(crate) fn lets_callers_commit(&self, at: &Situation) -> bool {
         at.durability == Durability::Process
             && at.journal_bytes.is_some()
@@ -277,13 +277,13 @@ impl Situation {
         self.is_crowded() && !self.batches.is_signing() && !self.batches.is_refused
     }
 
-    /// Whether what has come meanwhile is committed between the rows that are filed, so that nobody
+    /// Returns whether new entries are committed between the rows that are filed, so that nobody
     /// waits for all of them.
     pub(crate) fn lets_commit_beside_filing(&self) -> bool {
         !self.is_crowded() && !self.is_stuck() && !self.is_failing
     }
 
-    /// What is committed must be filed soon. So a call that would change things is not permitted
+    /// Chooses the check: what is committed must be filed soon. So a call that would change things is not permitted
     /// while the tables are out of reach, and after a fault nothing is committed until they are not.
     pub(crate) fn precondition(&self, permits_a_call: bool) -> Precondition {
         if self.batches.is_refused {
@@ -304,13 +304,13 @@ impl Situation {
         })
     }
 
-    /// Whether the journal begins anew. What is with the signer must stay in it, and is not known
+    /// Returns whether the journal begins anew. What is with the signer must stay in it, and is not known
     /// here; what waits to be tried again may end a call whose start is there.
     pub(crate) fn begins_journal_anew(&self) -> bool {
         self.is_journal_long() && !self.batches.is_signing() && self.queued == 0
     }
 
-    /// Whether somebody hears that rows up to this one are settled: they are filed, or cannot be.
+    /// Returns whether rows up to this one are settled: they are filed, or cannot be.
     pub(crate) fn is_settled(&self, upto: u64, filed: u64) -> bool {
         upto <= filed || self.is_stuck()
     }

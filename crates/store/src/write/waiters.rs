@@ -45,7 +45,7 @@ impl Waiters {
         self.closing.is_some()
     }
 
-    /// What those waited for who settle is committed: now they wait for these rows to be filed.
+    /// Moves those who settle on: their entries are committed, and these rows are to be filed.
     pub(crate) fn committed(&mut self, upto: u64) {
         self.filing.extend(self.settling.drain(..).map(|reply| FilingWaiter { upto, reply }));
     }

@@ -62,7 +62,7 @@ pub(crate) struct Work {
     waiters: Waiters,
 }
 
-/// How a turn ended.
+/// The end of a turn.
 enum Turn {
     Rest,
     Close,
@@ -121,7 +121,7 @@ impl Writer {
         }
     }
 
-    /// How long nothing needs doing.
+    /// The time until something needs doing.
     fn rest(&self) -> Duration {
         self.schedule.rest(&self.situation(), Instant::now())
     }

@@ -27,7 +27,7 @@ pub(crate) struct Journal {
     /// Something that was not committed may lie beyond that.
     is_torn: bool,
     durability: Durability,
-    /// What is about to be written; used again from one commit to the next.
+    /// The lines about to be written; the memory is used again by the next commit.
     lines: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ struct WrittenLine<'a> {
     receipt: Option<WrittenPromise<'a>>,
 }
 
-/// What is promised of a receipt: its text is made again from the rest.
+/// The promise of a receipt: its text is made again from the rest.
 #[derive(Serialize)]
 struct WrittenPromise<'a> {
     sequence: u64,
@@ -101,7 +101,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Whether anything can be written. An empty line says nothing.
+    /// Tries to write an empty line, which says nothing.
     pub(crate) fn probe(&mut self) -> Result<(), StoreError> {
         self.lines.clear();
         self.lines.push(b'\n');
@@ -320,7 +320,7 @@ mod tests {
         JournalRow { entry: 0, call: Some(call(id)), ended, start, link: None, promise: None }
     }
 
-    /// What a later process finds: the entries beyond `filed` with their calls, and the starts.
+    /// The remnant that a later process finds: the entries beyond `filed` with their calls, and the starts.
     fn found(writers: &Path, filed: i64) -> (Vec<(i64, String)>, Vec<i64>) {
         let rows = Journal::open(writers, "c", Durability::Process).unwrap().read().unwrap();
         let Remnant { unfiled, starts } = Remnant::of(rows, filed);

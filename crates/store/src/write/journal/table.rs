@@ -1,4 +1,4 @@
-//! What a program left that kept its journal in a table of the ledger.
+//! The journal of an older program, which kept it in a table of the ledger.
 
 use std::sync::Arc;
 

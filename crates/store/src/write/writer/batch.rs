@@ -13,12 +13,12 @@ use crate::write::link::ChainRef;
 use crate::write::row::JournalRow;
 use crate::write::schedule::Situation;
 
-/// What is done between the rows that are filed.
+/// The work between the rows that are filed.
 #[derive(Clone, Copy)]
 pub(super) enum Interlude {
-    /// What has come meanwhile is committed, so that nobody waits for all of the rows.
+    /// New entries are committed, so that nobody waits for all of the rows.
     Commits,
-    /// Where all that is committed is to be filed, more would never let that end.
+    /// Nothing: where all that is committed is to be filed, more would never let that end.
     Nothing,
 }
 
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// What was filed need not stay in the journal.
+    /// Drops from the journal what was filed.
     fn begin_journal_anew(&mut self) {
         let Work { chain: Some(chain), drafts, backlog, .. } = &mut self.work else {
             return;

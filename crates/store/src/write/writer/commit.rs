@@ -13,7 +13,7 @@ use crate::write::message::{Message, Submission};
 use crate::write::row::JournalRow;
 use crate::write::schedule::Precondition;
 
-/// Whether it is known that the tables can be written.
+/// The tables, as far as it is known that they can be written.
 #[derive(Clone, Copy)]
 pub(super) enum Tables {
     Writable,
@@ -41,7 +41,7 @@ impl Writer {
         true
     }
 
-    /// Whether the tables can be written without waiting for another process.
+    /// Returns whether the tables can be written without waiting for another process.
     fn is_free(&self) -> bool {
         let _ = self.db.busy_timeout(Duration::ZERO);
         let free = transaction::whole(&self.db, |_| Ok(()));
