@@ -7,7 +7,7 @@ use axum::response::{IntoResponse, Response};
 use domain::tool::Class;
 use domain::{Code, Refusal};
 use serde::Deserialize;
-use store::query::{Detail, Filter, Period};
+use store::read::{Detail, Filter, Period};
 use store::{Kind, Status};
 use utoipa::IntoParams;
 

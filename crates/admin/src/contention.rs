@@ -9,7 +9,7 @@ use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
 use serde_json::json;
-use store::query::contention::{Meetings, WINDOW};
+use store::read::contention::{ContentionFilter, WINDOW};
 use utoipa::IntoParams;
 
 use crate::Admin;
@@ -41,7 +41,7 @@ pub(crate) async fn show(
 ) -> Result<Json<ContentionGraph>, Refused> {
     let (start, end) = (span.start()?, span.end()?);
     let recent = || Timestamp::now().checked_sub(RECENT).ok();
-    let wanted = Meetings {
+    let wanted = ContentionFilter {
         window: window(query.window.as_deref())?,
         system: query.system,
         kind: one_of("kind", query.kind.as_deref(), &Kind::ALL, Kind::as_str)?,

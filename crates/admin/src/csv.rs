@@ -1,6 +1,6 @@
 //! Records as a table for spreadsheets.
 
-use store::query::Record;
+use store::read::Record;
 
 use crate::view::{milliseconds, moment};
 

@@ -16,7 +16,7 @@ use gateway::Gateway;
 use gateway::front::step::BYPASS;
 use serde::Serialize;
 use serde_json::json;
-use store::query::{Change, Record, Run};
+use store::read::{Change, Record, Run};
 use store::run::StepRecord;
 use store::{Status, StoreError};
 use tokio::sync::watch;
@@ -72,7 +72,7 @@ pub(crate) async fn stream(
 }
 
 /// A client learns at once that it is heard, and from where on.
-fn greeting(last: i64, ledger: &store::Ledger) -> Bytes {
+fn greeting(last: i64, ledger: &store::LedgerHealth) -> Bytes {
     event("ledger", Some(last), &LedgerState::from(ledger)).into()
 }
 

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 use store::StoreError;
-use store::query::{PAGE_MAX, Page, Reader};
+use store::read::{PAGE_MAX, Page, Reader};
 use utoipa::IntoParams;
 
 use crate::Admin;

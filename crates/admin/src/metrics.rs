@@ -74,7 +74,7 @@ fn servers(page: &mut Page, gateway: &Gateway) {
     }
 }
 
-fn ledger(page: &mut Page, ledger: &store::Ledger) {
+fn ledger(page: &mut Page, ledger: &store::LedgerHealth) {
     page.counter("countersign_ledger_entries_total", "Entries committed to the ledger.");
     page.sample("", &[], ledger.committed);
     page.gauge("countersign_ledger_unfiled", "Entries that are safe and not yet signed and filed.");

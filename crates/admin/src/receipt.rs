@@ -8,7 +8,7 @@ use domain::{Code, Refusal};
 use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
 use serde::Deserialize;
-use store::query::{Age, Chain, Reader, ReceiptFilter, SIGNING_TIME_MAX};
+use store::read::{Age, Chain, Reader, ReceiptFilter, SIGNING_TIME_MAX};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
 

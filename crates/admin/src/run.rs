@@ -5,7 +5,7 @@ use axum::extract::State;
 use domain::{Code, Refusal};
 use serde::Deserialize;
 use serde_json::json;
-use store::query::{Filter, PAGE_MAX, Page, Reader, Record, Run, RunFilter};
+use store::read::{Filter, PAGE_MAX, Page, Reader, Record, Run, RunFilter};
 use store::run::{RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 use utoipa::IntoParams;

@@ -16,7 +16,7 @@ use mcp::peer::{Ask, RequestError};
 use mcp::server::{Server, text_result};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use serde_json::{Value, json};
-use store::query::{Filter, Page, Record};
+use store::read::{Filter, Page, Record};
 use store::{Status, Store};
 use tempfile::TempDir;
 use testkit::client::{Answers, Client, PATIENCE, text};

@@ -9,8 +9,8 @@ use domain::ledger::contention::Kind;
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
-use store::query::contention::Meetings;
-use store::query::{Detail, Filter, Page, Period, Reader};
+use store::read::contention::ContentionFilter;
+use store::read::{Detail, Filter, Page, Period, Reader};
 use store::{FILE, Status, Store};
 
 const RECORDS: i64 = 1_000_000;
@@ -139,18 +139,19 @@ fn list(reader: &Reader, name: &str, target_ms: Option<f64>, filter: &Filter) {
 fn others(reader: &Reader) {
     let count = |len: usize| u64::try_from(len).expect("a count");
     measure("contention", Some(200.0), || {
-        count(reader.contention(&Meetings::default()).expect("a graph").edges_total)
+        count(reader.contention(&ContentionFilter::default()).expect("a graph").edges_total)
     });
     let week = Timestamp::from_microsecond(NOW_US - 7 * 24 * 3_600 * 1_000_000).ok();
-    let recent = Meetings { start: week, ..Meetings::default() };
+    let recent = ContentionFilter { start: week, ..ContentionFilter::default() };
     measure("contention of the last week", Some(200.0), || {
         count(reader.contention(&recent).expect("a graph").edges_total)
     });
-    let stale = Meetings { kind: Some(Kind::StaleRead), ..Meetings::default() };
+    let stale = ContentionFilter { kind: Some(Kind::StaleRead), ..ContentionFilter::default() };
     measure("contention, stale reads", Some(200.0), || {
         count(reader.contention(&stale).expect("a graph").edges_total)
     });
-    let system = Meetings { system: Some("server7".to_owned()), ..Meetings::default() };
+    let system =
+        ContentionFilter { system: Some("server7".to_owned()), ..ContentionFilter::default() };
     measure("contention in one system", Some(200.0), || {
         count(reader.contention(&system).expect("a graph").edges_total)
     });

@@ -8,9 +8,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use receipt::key::{PublicKey, SigningKey};
-use rusqlite::{Connection, OptionalExtension};
+use rusqlite::Connection;
 
-use crate::StoreError;
+use crate::database::settings;
+use crate::error::StoreError;
 
 const SETTING: &str = "signing_key";
 
@@ -28,7 +29,7 @@ impl Keys {
             .mode(0o700)
             .create(dir)
             .map_err(|error| unusable(dir, error))?;
-        let current = match named(db)? {
+        let current = match settings::get(db, SETTING)? {
             Some(fingerprint) => load(dir, &fingerprint)?,
             None => {
                 let key = match newest(dir)? {
@@ -48,7 +49,7 @@ impl Keys {
 
     /// The key that signs now: another process may have changed it since.
     pub(crate) fn refreshed(&mut self, db: &Connection) -> Result<Arc<SigningKey>, StoreError> {
-        if let Some(fingerprint) = named(db)? {
+        if let Some(fingerprint) = settings::get(db, SETTING)? {
             self.current = self.of(&fingerprint)?;
         }
         Ok(self.current())
@@ -83,7 +84,7 @@ impl Keys {
 /// Every public key that ever signed here, the present one first.
 pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, StoreError> {
     let mut keys = Vec::new();
-    let current = named(db)?;
+    let current = settings::get(db, SETTING)?;
     let files = match fs::read_dir(dir) {
         Ok(files) => files,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(keys),
@@ -103,24 +104,7 @@ pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, Stor
 
 /// Says which key signs from now on.
 pub(crate) fn remember(db: &Connection, fingerprint: &str) -> Result<(), StoreError> {
-    note(db, SETTING, fingerprint)
-}
-
-/// Writes a setting, in place of what it was.
-pub(crate) fn note(db: &Connection, name: &str, value: &str) -> Result<(), StoreError> {
-    db.execute(
-        "INSERT INTO settings (name, value) VALUES (?1, ?2)
-         ON CONFLICT (name) DO UPDATE SET value = excluded.value",
-        [name, value],
-    )?;
-    Ok(())
-}
-
-fn named(db: &Connection) -> Result<Option<String>, StoreError> {
-    let found = db
-        .query_row("SELECT value FROM settings WHERE name = ?1", [SETTING], |row| row.get(0))
-        .optional()?;
-    Ok(found)
+    settings::set(db, SETTING, fingerprint)
 }
 
 const PUBLIC_ENDING: &str = ".public.pem";

@@ -1,138 +1,56 @@
-//! What Countersign remembers: every call, and the signed receipt that it left. Entries are
+//! The ledger of Countersign: every call, and the signed receipt that it left. Entries are
 //! appended and read back through typed queries; that they lie in SQLite is nobody else's business.
 //!
 //! An append is committed to a journal by one writer and answered; a thread signs; filing into the
 //! tables that people query comes after, many entries at a time.
 
-mod chain;
-mod checkpoint;
-mod columns;
-mod committed;
-mod compose;
-mod copies;
-mod drafts;
-mod expiry;
-mod filing;
-mod health;
-mod inbox;
-mod journal;
+mod database;
+mod error;
 mod keys;
 mod limits;
-pub mod query;
+pub mod read;
 pub mod record;
-mod recovery;
-mod retention;
-pub mod run;
-mod schema;
-mod signer;
 pub mod state;
-mod transaction;
-mod writer;
+mod upkeep;
+mod write;
 
-use std::fs::{DirBuilder, OpenOptions};
-use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
+use std::fs::DirBuilder;
+use std::os::unix::fs::DirBuilderExt;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
-use domain::Code;
 pub use domain::config::{Durability, OnFailure};
 use domain::tool::Class;
 use receipt::{PublicKey, SigningKey};
-use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 use tokio::sync::{oneshot, watch};
 
-pub use committed::{Committed, Safe};
-pub use copies::{COPIES, Copy};
-pub use health::Ledger;
+pub use database::FILE;
+pub use error::StoreError;
+pub use read::copies::{COPIES, ChainCopy};
+pub use record::run;
 pub use record::{
-    Action, Agent, Ended, Entry, Kind, Outside, Payload, Receipted, Started, Status, Word,
+    Action, Agent, Ended, Entry, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
+    Word,
 };
+pub use write::{Commit, LedgerHealth, Safety};
 
-use crate::chain::Lock;
-use crate::checkpoint::Checkpoint;
-use crate::health::Health;
-use crate::inbox::{Declined, Inbox};
+use crate::database::lock::Lock;
+use crate::database::{WRITERS, change, connection, schema};
 use crate::keys::Keys;
-use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, HOLD, INBOX_MAX, PAGE_BYTES};
-use crate::query::Reader;
-use crate::retention::{Retention, Rules};
-use crate::signer::Signer;
+use crate::limits::{HOLD, INBOX_MAX};
+use crate::read::{Reader, copies};
 use crate::state::State;
-use crate::writer::{Message, Pending, Writer};
-
-/// The file of the ledger in the home.
-pub const FILE: &str = "ledger.db";
-
-/// The folder in the home where those who write hold their locks.
-const WRITERS: &str = "writers";
-
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum StoreError {
-    #[error("cannot write the ledger: {0}")]
-    Write(String),
-    #[error("cannot read the ledger: {0}")]
-    Read(String),
-    #[error("{0}")]
-    Key(String),
-    #[error("the ledger is damaged: {0}; move ledger.db aside, and a new one begins")]
-    Corrupt(String),
-    #[error(
-        "a journal is damaged: {0}; move that file aside: what it holds and the ledger does not is lost"
-    )]
-    CorruptJournal(String),
-    #[error("the ledger was written by a newer version (format {found}, this one knows {newest})")]
-    Newer { found: usize, newest: usize },
-    #[error("the ledger is closed")]
-    Closed,
-    #[error("'{0}' is no cursor of this list: leave it out to begin with the newest")]
-    Cursor(String),
-}
-
-impl StoreError {
-    pub fn code(&self) -> Code {
-        match self {
-            StoreError::Cursor(_) => Code::InvalidRequest,
-            StoreError::Write(_)
-            | StoreError::Read(_)
-            | StoreError::Key(_)
-            | StoreError::Corrupt(_)
-            | StoreError::CorruptJournal(_)
-            | StoreError::Newer { .. }
-            | StoreError::Closed => Code::LedgerUnavailable,
-        }
-    }
-
-    /// SQLite's errors do not say whether something was to be read or written.
-    fn of_reading(self) -> StoreError {
-        match self {
-            StoreError::Write(words) => StoreError::Read(words),
-            StoreError::Read(_)
-            | StoreError::Key(_)
-            | StoreError::Corrupt(_)
-            | StoreError::CorruptJournal(_)
-            | StoreError::Newer { .. }
-            | StoreError::Closed
-            | StoreError::Cursor(_) => self,
-        }
-    }
-}
-
-impl From<rusqlite::Error> for StoreError {
-    fn from(error: rusqlite::Error) -> Self {
-        use rusqlite::ErrorCode;
-        match error.sqlite_error_code() {
-            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
-                StoreError::Corrupt(error.to_string())
-            }
-            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Write("another process holds it".to_owned())
-            }
-            _ => StoreError::Write(error.to_string()),
-        }
-    }
-}
+use crate::upkeep::retention::RetentionRules;
+use crate::write::checkpoint::Checkpoint;
+use crate::write::health::Health;
+use crate::write::inbox::{Inbox, InboxError};
+use crate::write::message::{Message, Submission};
+use crate::write::recovery;
+use crate::write::schedule::Schedule;
+use crate::write::signer::Signer;
+use crate::write::writer::{self, Writer};
 
 /// A handle to the ledger; clones are the same ledger.
 #[derive(Clone)]
@@ -143,7 +61,7 @@ pub struct Store {
 struct Inner {
     home: PathBuf,
     inbox: Arc<Inbox>,
-    writer: Arc<writer::Shared>,
+    writer: Arc<writer::SharedWriter>,
     health: Arc<Health>,
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
@@ -166,7 +84,7 @@ impl Store {
         let key = keys.current();
         let inbox = Arc::new(Inbox::default());
         let health = Arc::new(Health::default());
-        let (changes_sender, changes) = watch::channel(filing::latest_change(&db)?);
+        let (changes_sender, changes) = watch::channel(change::latest(&db)?);
         let writer = Writer {
             db,
             writers,
@@ -177,10 +95,11 @@ impl Store {
             health: health.clone(),
             on_failure: rules.on_failure,
             durability: rules.durability,
-            retention: Retention::new(retention_rules(rules), Instant::now()),
+            retention: retention_rules(rules),
             changes: changes_sender,
             home: home.to_owned(),
-            state: writer::State::default(),
+            schedule: Schedule::new(Instant::now()),
+            work: writer::Work::default(),
         };
         let writer = Arc::new(Mutex::new(Some(writer)));
         let (shared, messages) = (writer.clone(), inbox.clone());
@@ -224,36 +143,36 @@ impl Store {
     /// Takes an entry. The future resolves once it will survive the process being killed; the
     /// entry is taken whether or not anybody waits. The start of a call that only reads is not
     /// waited for: it is written with its end, or soon.
-    pub fn append(&self, entry: Entry) -> Committed {
+    pub fn append(&self, entry: Entry) -> Commit {
         if self.inner.is_nowhere {
-            return Committed::known(Ok(Safe::Committed));
+            return Commit::known(Ok(Safety::Committed));
         }
         let inbox = &self.inner.inbox;
         let is_held = matches!(&entry, Entry::Started(started) if !started.changes_things());
-        let (done, committed) = if is_held {
-            (None, Committed::known(Ok(Safe::Queued)))
+        let (reply, commit) = if is_held {
+            (None, Commit::known(Ok(Safety::Queued)))
         } else {
-            let (done, answer) = oneshot::channel();
-            (Some(done), Committed::awaited(answer))
+            let (reply, answer) = oneshot::channel();
+            (Some(reply), Commit::awaited(answer))
         };
-        match inbox.leave(Message::Append(Pending { entry, done })) {
+        match inbox.leave(Message::Append(Submission { entry, reply })) {
             Ok(()) if is_held => inbox.wake_by(Instant::now() + HOLD),
             Ok(()) => writer::commit_at_once(&self.inner.writer, inbox),
-            Err(Declined::Full) => {
+            Err(InboxError::Full) => {
                 let words = format!("{INBOX_MAX} entries wait for it already");
-                return Committed::known(Err(StoreError::Write(words)));
+                return Commit::known(Err(StoreError::Write(words)));
             }
-            Err(Declined::Closed) => return Committed::known(Err(StoreError::Closed)),
+            Err(InboxError::Closed) => return Commit::known(Err(StoreError::Closed)),
         }
-        committed
+        commit
     }
 
-    /// Whether a call of this class may be made, as far as its record goes.
+    /// Refuses a call of this class if its record could not be kept.
     pub fn admits(&self, class: Class) -> Result<(), StoreError> {
         self.inner.health.admits(class, self.inner.on_failure)
     }
 
-    pub fn ledger(&self) -> Ledger {
+    pub fn ledger(&self) -> LedgerHealth {
         self.inner.health.now()
     }
 
@@ -271,14 +190,27 @@ impl Store {
         self.inner.changes.clone()
     }
 
-    /// What was recorded and filed so far; `settled` waits for the rest.
+    /// Reads what was recorded and filed so far; `settled` waits for the rest.
     pub fn read(&self) -> &Reader {
         &self.inner.reader
     }
 
-    /// What people decided while the program ran.
+    /// The decisions that people made while the program ran.
     pub fn state(&self) -> &State {
         &self.inner.state
+    }
+
+    /// The copies of chains that were brought back, by name.
+    pub fn copies(&self) -> Vec<ChainCopy> {
+        copies::list(&self.inner.home)
+    }
+
+    /// The lines of a copy; none where there is no such file.
+    pub fn copy_lines(
+        &self,
+        name: &str,
+    ) -> Result<Option<impl Iterator<Item = Result<String, StoreError>> + use<>>, StoreError> {
+        copies::lines(&self.inner.home, name)
     }
 
     /// Every public key that ever signed here, the present one first.
@@ -320,48 +252,13 @@ impl Drop for Inner {
     }
 }
 
-fn retention_rules(rules: &domain::config::Ledger) -> Rules {
-    Rules {
+fn retention_rules(rules: &domain::config::Ledger) -> RetentionRules {
+    RetentionRules {
         days: rules.activity_retention_days,
         records_max: rules.max_records.into(),
         megabytes_max: rules.max_size_mb.into(),
         receipt_days: rules.receipt_retention_days,
     }
-}
-
-/// The file is the person's own, whatever the umask; SQLite gives its companions the same mode.
-fn create(file: &Path) -> Result<(), StoreError> {
-    OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(false)
-        .mode(0o600)
-        .open(file)
-        .map_err(|error| StoreError::Write(format!("cannot open '{}': {error}", file.display())))?;
-    Ok(())
-}
-
-/// A connection that writes to a file which is there.
-fn connect(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let db = Connection::open_with_flags(file, flags)?;
-    db.busy_timeout(BUSY_TIMEOUT)?;
-    // Otherwise each statement is planned anew for each value that is bound to it.
-    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Of a new file alone: an older one keeps the size that it has.
-    db.pragma_update(None, "page_size", PAGE_BYTES)?;
-    db.pragma_update(None, "journal_mode", "wal")?;
-    db.pragma_update(
-        None,
-        "synchronous",
-        match durability {
-            Durability::Process => "normal",
-            Durability::Disk => "full",
-        },
-    )?;
-    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES_MAX)?;
-    db.set_prepared_statement_cache_capacity(64);
-    Ok(db)
 }
 
 /// The file, its tables, keys and what a dead process left; one process at a time.
@@ -372,8 +269,8 @@ fn prepare(
 ) -> Result<(Connection, Keys), StoreError> {
     let _lock = Lock::maintenance(writers)?;
     let file = home.join(FILE);
-    create(&file)?;
-    let mut db = connect(&file, durability)?;
+    connection::create(&file)?;
+    let mut db = connection::writing(&file, durability)?;
     if !schema::is_current(&db)? {
         schema::migrate(&mut db)?;
     }

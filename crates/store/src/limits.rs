@@ -43,7 +43,7 @@ pub(crate) const HOLD: Duration = Duration::from_millis(50);
 /// Entries kept in memory while the file cannot be written.
 pub(crate) const QUEUE_MAX: usize = 1_000;
 
-/// How often the queue is tried again.
+/// The time between two attempts to write the queue.
 pub(crate) const RETRY_EVERY: Duration = Duration::from_millis(250);
 
 /// Another process holds the file for milliseconds when it commits; so long it has hung.
@@ -52,7 +52,7 @@ pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 /// While the file is known to be out of reach, nobody waits long to hear it again.
 pub(crate) const BUSY_TIMEOUT_FAILING: Duration = Duration::from_millis(50);
 
-/// How often retention looks at what is old.
+/// The time between two rounds of retention.
 pub(crate) const RETENTION_EVERY: Duration = Duration::from_secs(600);
 
 /// Between two steps of it while there is more to do.

@@ -1,7 +1,8 @@
-//! What is recorded of a call: how it began and how it ended. The serialised form is the journal's
+//! The record of a call: how it began and how it ended. The serialised form is the journal's
 //! own, read back only after a crash.
 
 mod redaction;
+pub mod run;
 mod stored;
 
 pub use redaction::TARGET_OMITTED;
@@ -109,7 +110,7 @@ impl Status {
     }
 }
 
-/// Who made a call. Two sessions of one program are two agents.
+/// The agent that made a call. Two sessions of one program are two agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Agent {
     pub name: String,
@@ -144,7 +145,7 @@ pub struct Started {
     pub trace_id: Option<String>,
     pub arguments: Payload,
     pub action: Action,
-    /// Who stands behind an event that came from outside.
+    /// The source of an event that came from outside.
     pub outside: Option<Box<Outside>>,
 }
 
@@ -155,7 +156,7 @@ impl Started {
     }
 }
 
-/// What the receipt says of the action, beside what the record says.
+/// The action as the receipt describes it, beyond what the record says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Action {
     pub kind: Word,
@@ -177,7 +178,7 @@ pub struct Payload {
     pub truncated: bool,
 }
 
-/// Where an event came from that the gate did not see itself.
+/// The source of an event that the gate did not see itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Outside {
     pub pid: Option<i32>,
@@ -186,12 +187,32 @@ pub struct Outside {
     pub drop_count: Option<u32>,
     pub issuer_name: Option<String>,
     pub model: Option<String>,
-    pub operator: Option<(String, String)>,
+    pub operator: Option<EventOperator>,
     pub agent_id: Option<String>,
     pub agent_type: Option<String>,
     pub capture_method: Option<String>,
-    /// What the model used, as JSON.
+    /// The usage that the model reported, as JSON.
     pub usage: Option<String>,
+}
+
+/// The operator of the agent that an event is about. The journal keeps it as a pair of texts.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(from = "[String; 2]", into = "[String; 2]")]
+pub struct EventOperator {
+    pub id: String,
+    pub name: String,
+}
+
+impl From<[String; 2]> for EventOperator {
+    fn from([id, name]: [String; 2]) -> Self {
+        EventOperator { id, name }
+    }
+}
+
+impl From<EventOperator> for [String; 2] {
+    fn from(operator: EventOperator) -> Self {
+        [operator.id, operator.name]
+    }
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -218,9 +239,18 @@ impl Ended {
             receipt: Receipted::Yes,
         }
     }
+
+    /// The end of a call whose process went away.
+    pub(crate) fn interrupted(call: &Started) -> Ended {
+        Ended {
+            status: Status::Interrupted,
+            error_message: Some("the process ended before the call did".to_owned()),
+            ..Ended::at_once(call.id.clone())
+        }
+    }
 }
 
-/// Whether a call leaves a receipt. One of an unknown tool leaves only its record.
+/// The choice whether a call leaves a receipt. One of an unknown tool leaves only its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Receipted {
     Yes,
@@ -272,6 +302,15 @@ pub(crate) mod tests {
         for kind in Kind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.as_str()));
         }
+    }
+
+    #[test]
+    fn an_operator_stays_a_pair_in_the_journal() {
+        let operator = EventOperator { id: "acme".to_owned(), name: "Acme".to_owned() };
+        let text = serde_json::to_string(&operator).unwrap();
+        assert_eq!(text, r#"["acme","Acme"]"#);
+        let back: EventOperator = serde_json::from_str(&text).unwrap();
+        assert_eq!((back.id, back.name), (operator.id, operator.name));
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What people decided while the program ran: servers, approvals, switches, tokens, trusted files.
-//! It lies beside the records, in tables of its own; what a decision means is for others to know.
-//! Runs of workflows are written here as well.
+//! Decisions that people made while the program ran: servers, approvals, switches, tokens, trusted
+//! files. They lie beside the records, in tables of their own; what a decision means is for
+//! others to know. Runs of workflows are written here as well.
 //!
 //! The writer of the ledger waits while a change is made here, so a change is one short transaction
 //! of values that come in ready.
@@ -16,27 +16,29 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use jiff::Timestamp;
 use rusqlite::Connection;
 
-pub use items::{Approval, Definition, Item, ItemChange};
+pub use items::{Approval, Definition, Item, ItemChange, ItemVersion};
 pub(crate) use runs::end_lost_runs;
 pub use servers::ServerState;
 pub use tokens::TokenRecord;
 
-use crate::chain::Lock;
-use crate::{Durability, StoreError, query, schema, transaction};
+use crate::database::connection::{self, ReadOnlyFile};
+use crate::database::lock::Lock;
+use crate::database::{schema, transaction};
+use crate::error::StoreError;
+use domain::config::Durability;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct State {
-    place: Place,
+    place: Location,
     /// Made by the first question, and then kept.
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
 }
 
-enum Place {
+enum Location {
     File(PathBuf, Durability),
     /// A file that is only read.
     Look(PathBuf),
@@ -46,26 +48,26 @@ enum Place {
 impl State {
     /// The state in a ledger's file, which is there and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
-        State::at(Place::File(file.to_owned(), durability))
+        State::at(Location::File(file.to_owned(), durability))
     }
 
     /// The state of a home as it lies there, to be read and not changed: nothing is opened for
     /// writing or brought to another format. None where nobody has decided anything that this
     /// program could read.
     pub fn of_home(home: &Path) -> Result<Option<State>, StoreError> {
-        let file = home.join(crate::FILE);
+        let file = home.join(crate::database::FILE);
         if !file.exists() {
             return Ok(None);
         }
-        let state = State::at(Place::Look(file));
+        let state = State::at(Location::Look(file));
         Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
     pub(crate) fn in_memory() -> State {
-        State::at(Place::Memory)
+        State::at(Location::Memory)
     }
 
-    fn at(place: Place) -> State {
+    fn at(place: Location) -> State {
         State { place, db: Mutex::default(), running: Mutex::default() }
     }
 
@@ -80,8 +82,8 @@ impl State {
     /// Lets go of the file, unless it is being asked right now. The next question opens it again.
     pub(crate) fn rest(&self) {
         match (&self.place, self.db.try_lock()) {
-            (Place::File(..) | Place::Look(_), Ok(mut db)) => *db = None,
-            (Place::File(..) | Place::Look(_) | Place::Memory, _) => {}
+            (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
+            (Location::File(..) | Location::Look(_) | Location::Memory, _) => {}
         }
     }
 
@@ -133,16 +135,16 @@ impl State {
 /// Decisions are few: what the first lists of many servers leave in memory would only lie there.
 const CACHE_KIB: i64 = 256;
 
-impl Place {
+impl Location {
     fn connect(&self) -> Result<Connection, StoreError> {
         match self {
-            Place::File(file, durability) => {
-                let db = crate::connect(file, *durability)?;
+            Location::File(file, durability) => {
+                let db = connection::writing(file, *durability)?;
                 db.pragma_update(None, "cache_size", -CACHE_KIB)?;
                 Ok(db)
             }
-            Place::Look(file) => query::look(file),
-            Place::Memory => {
+            Location::Look(file) => ReadOnlyFile::at(file)?.connect(),
+            Location::Memory => {
                 let mut db = Connection::open_in_memory()?;
                 schema::migrate(&mut db)?;
                 Ok(db)
@@ -156,10 +158,4 @@ pub(crate) fn bytes(db: &Connection) -> Result<u64, StoreError> {
     let texts = "SELECT COALESCE(SUM(octet_length(approved_text)), 0)
                    + COALESCE(SUM(octet_length(pending_text)), 0) FROM items";
     Ok(db.query_row(texts, [], |row| row.get(0))?)
-}
-
-/// A time as it is stored.
-fn time(microseconds: i64) -> Result<Timestamp, StoreError> {
-    Timestamp::from_microsecond(microseconds)
-        .map_err(|_| StoreError::Corrupt(format!("{microseconds} is no time")))
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::query::{Activity, Record};
+use store::read::{Activity, Record};
 use utoipa::ToSchema;
 
 use super::{milliseconds, moment, words};

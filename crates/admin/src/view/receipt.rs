@@ -7,8 +7,8 @@ use receipt::audit::{Outcome, Report};
 use receipt::chain::ReceiptCheck;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
-use store::Copy;
-use store::query::{Chain, Receipt, Receipts};
+use store::ChainCopy;
+use store::read::{Chain, Receipt, Receipts};
 use utoipa::ToSchema;
 
 use super::{moment, words};
@@ -254,8 +254,8 @@ impl LedgerReport {
     }
 }
 
-impl From<Copy> for CopyEntry {
-    fn from(copy: Copy) -> CopyEntry {
+impl From<ChainCopy> for CopyEntry {
+    fn from(copy: ChainCopy) -> CopyEntry {
         let modified_at = copy.modified_at.map(moment);
         CopyEntry { name: copy.name, bytes: copy.bytes, modified_at }
     }

@@ -1,7 +1,7 @@
 //! Runs of workflows, their steps and calls.
 
 use serde::{Deserialize, Serialize};
-use store::query::{Record, Run, Runs};
+use store::read::{Record, Run, Runs};
 use store::run::StepRecord;
 use utoipa::ToSchema;
 

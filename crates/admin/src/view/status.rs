@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use store::Ledger;
+use store::LedgerHealth;
 use utoipa::ToSchema;
 
 use super::words;
@@ -68,8 +68,8 @@ impl ConfigState {
     }
 }
 
-impl From<&Ledger> for LedgerState {
-    fn from(ledger: &Ledger) -> LedgerState {
+impl From<&LedgerHealth> for LedgerState {
+    fn from(ledger: &LedgerHealth) -> LedgerState {
         let state = if ledger.fault.is_some() { "failing" } else { "ok" };
         LedgerState {
             state: state.to_owned(),

@@ -1,8 +1,8 @@
 //! Calls, counted.
 
 use serde::{Deserialize, Serialize};
-use store::query::summary::{Bucket, Tally};
-use store::query::{Period, Summary};
+use store::read::summary::{Bucket, ServerTool, Tally};
+use store::read::{Period, Summary};
 use utoipa::ToSchema;
 
 use super::{milliseconds, moment, words};
@@ -113,8 +113,8 @@ impl From<&Tally<String>> for ServerCounts {
     }
 }
 
-impl From<&Tally<(String, String)>> for ToolCounts {
-    fn from(Tally { of: (server, tool), counts }: &Tally<(String, String)>) -> ToolCounts {
+impl From<&Tally<ServerTool>> for ToolCounts {
+    fn from(Tally { of: ServerTool { server, tool }, counts }: &Tally<ServerTool>) -> ToolCounts {
         let (calls, errors, blocked) = (counts.calls, counts.errors, counts.blocked);
         ToolCounts { server: server.clone(), tool: tool.clone(), calls, errors, blocked }
     }

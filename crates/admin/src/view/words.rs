@@ -11,7 +11,7 @@ use domain::tool::Class;
 use domain::trust::{Change, ItemKind, WarningKind};
 use receipt::RiskLevel;
 use serde_json::Value;
-use store::query::Period;
+use store::read::Period;
 use store::run::{RunStatus, StepStatus};
 use store::{Kind, Status};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, SchemaType, Type};

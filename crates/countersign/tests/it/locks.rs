@@ -9,7 +9,7 @@ use mcp::peer::RequestError;
 use receipt::Hash;
 use serde_json::{Value, json};
 use store::Store;
-use store::state::TokenRecord;
+use store::state::{ItemVersion, TokenRecord};
 use testkit::client::{Client, text};
 use testkit::gate::Gate;
 use testkit::upstream::scripted;
@@ -37,12 +37,12 @@ pub(crate) fn replace_script(gate: &Gate, name: &str, script: &Value) {
 /// Approves these tools of a server as they wait now.
 pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
     let items = store.state().items(server).unwrap();
-    let reviewed: Vec<(&str, &str, &str)> = items
+    let reviewed: Vec<ItemVersion<'_>> = items
         .iter()
         .filter(|item| item.kind == "tool" && tools.contains(&&*item.name))
         .map(|item| {
             let pending = item.pending.as_ref().unwrap_or_else(|| panic!("{item:?} waits"));
-            ("tool", &*item.name, &*pending.fingerprint)
+            ItemVersion { kind: "tool", name: &item.name, fingerprint: &pending.fingerprint }
         })
         .collect();
     assert_eq!(reviewed.len(), tools.len(), "{items:?}");

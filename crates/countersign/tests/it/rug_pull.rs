@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use serde_json::{Value, json};
+use store::state::ItemVersion;
 use testkit::client::{Client, text};
 use testkit::gate::Gate;
 use testkit::program::stdio_client;
@@ -440,7 +441,8 @@ async fn approving_lifts_the_lock_of_what_was_reviewed_and_outlasts_a_restart() 
     pending(&views.agent, "r", waiting().len()).await;
     let store = decisions(&gate);
     let wrong = format!("sha256:{}", "0".repeat(64));
-    let answers = store.state().approve_items("r", &[("tool", "description", &wrong)]).unwrap();
+    let reviewed = [ItemVersion { kind: "tool", name: "description", fingerprint: &wrong }];
+    let answers = store.state().approve_items("r", &reviewed).unwrap();
     assert_eq!(answers, [store::state::Approval::Changed]);
     // The switch is seen, so an approval would have been seen as well.
     store.state().set_switch("r", "steady", true).unwrap();
@@ -515,7 +517,8 @@ async fn instructions_that_changed_are_kept_back_until_they_are_approved() {
     let item = items.iter().find(|item| item.kind == "instructions").unwrap();
     assert_eq!(item.approved.as_ref().unwrap().text, "Handle with care");
     let fingerprint = &item.pending.as_ref().unwrap().fingerprint;
-    store.state().approve_items("r", &[("instructions", &item.name, fingerprint)]).unwrap();
+    let reviewed = [ItemVersion { kind: "instructions", name: &item.name, fingerprint }];
+    store.state().approve_items("r", &reviewed).unwrap();
     let expected = format!("Always {MARKER}");
     eventually(|| async { (instructions(&gate).await == [&*expected; 2]).then_some(()) }).await;
 }

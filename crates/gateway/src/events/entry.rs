@@ -9,7 +9,9 @@ use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
 use serde_json::Value;
-use store::{Action, Agent, Ended, Kind, Outside, Payload, Receipted, Started, Status};
+use store::{
+    Action, Agent, Ended, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
+};
 
 use crate::Settings;
 use crate::events::sender::{Arrival, Sender};
@@ -184,8 +186,10 @@ fn touched(frame: &Frame, settings: &Settings) -> (Option<Target>, bool) {
 fn outside(frame: &Frame, sender: Option<Sender>) -> Outside {
     let identity = &frame.identity;
     let operator = match (&identity.operator_id, &identity.operator_name) {
-        (Some(id), Some(name)) => Some((id.clone(), name.clone())),
-        (Some(one), None) | (None, Some(one)) => Some((one.clone(), one.clone())),
+        (Some(id), Some(name)) => Some(EventOperator { id: id.clone(), name: name.clone() }),
+        (Some(one), None) | (None, Some(one)) => {
+            Some(EventOperator { id: one.clone(), name: one.clone() })
+        }
         (None, None) => None,
     };
     Outside {

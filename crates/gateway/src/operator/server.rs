@@ -161,8 +161,8 @@ impl Gateway {
                 Some(ApprovedItem { kind: item.kind.clone(), name: item.name.clone(), fingerprint })
             });
             let pending: Vec<ApprovedItem> = pending.collect();
-            let stored = pending.iter().map(ApprovedItem::stored);
-            state.approve_items(&owned, &stored.collect::<Vec<_>>())?;
+            let versions = pending.iter().map(ApprovedItem::version);
+            state.approve_items(&owned, &versions.collect::<Vec<_>>())?;
             // A list that was seen is the baseline; otherwise the first one will be.
             state.record_items(&owned, &[], !items.is_empty())?;
             Ok(pending)

@@ -8,7 +8,7 @@ use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal, near};
 use serde_json::json;
-use store::state::{Approval, Item};
+use store::state::{Approval, Item, ItemVersion};
 
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
@@ -32,9 +32,8 @@ pub struct ApprovedItem {
 }
 
 impl ApprovedItem {
-    /// As the store takes it: kind, name and fingerprint.
-    pub(super) fn stored(&self) -> (&str, &str, &str) {
-        (&self.kind, &self.name, &self.fingerprint)
+    pub(super) fn version(&self) -> ItemVersion<'_> {
+        ItemVersion { kind: &self.kind, name: &self.name, fingerprint: &self.fingerprint }
     }
 }
 
@@ -80,7 +79,7 @@ impl Gateway {
         let (owned, kept) = (server.to_owned(), approved.clone());
         let answers = self
             .decide(move |state| {
-                let items = kept.iter().map(ApprovedItem::stored);
+                let items = kept.iter().map(ApprovedItem::version);
                 state.approve_items(&owned, &items.collect::<Vec<_>>())
             })
             .await?;

@@ -6,7 +6,7 @@ use domain::policy::Allowed;
 use domain::tool::Class;
 use domain::{Code, Refusal};
 use provider::{Call, CallContext, Outcome, RecordState};
-use store::{Ended, Entry, Kind, Payload, Receipted, Safe, Status, Store, StoreError};
+use store::{Ended, Entry, Kind, Payload, Receipted, Safety, Status, Store, StoreError};
 use tokio::time::Instant;
 
 use super::facts::Snapshot;
@@ -158,12 +158,12 @@ async fn ended(call: &Call, settings: &Settings, outcome: &Outcome, duration: Du
 }
 
 /// An outcome whose record waits in memory says so.
-fn with_safety(outcome: Outcome, safe: Safe) -> Outcome {
+fn with_safety(outcome: Outcome, safe: Safety) -> Outcome {
     match (outcome, safe) {
-        (Outcome::Replied { reply, warnings, .. }, Safe::Queued) => {
+        (Outcome::Replied { reply, warnings, .. }, Safety::Queued) => {
             Outcome::Replied { reply, warnings, kept: RecordState::Queued }
         }
-        (outcome, Safe::Committed | Safe::Queued) => outcome,
+        (outcome, Safety::Committed | Safety::Queued) => outcome,
     }
 }
 

@@ -3,6 +3,7 @@
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 use serde_json::{Value, json};
+use store::state::ItemVersion;
 
 use super::*;
 
@@ -44,7 +45,11 @@ fn waiting(store: &Store) -> Vec<String> {
 fn approve_all(store: &Store) {
     for item in store.state().items("s").unwrap() {
         if let Some(pending) = item.pending {
-            let reviewed = [(&*item.kind, &*item.name, &*pending.fingerprint)];
+            let reviewed = [ItemVersion {
+                kind: &item.kind,
+                name: &item.name,
+                fingerprint: &pending.fingerprint,
+            }];
             store.state().approve_items("s", &reviewed).unwrap();
         }
     }

@@ -92,7 +92,8 @@ impl Outside {
             usage,
         } = self;
         let texts = [issuer_name, model, agent_id, agent_type, capture_method, usage];
-        let operator = operator.iter_mut().flat_map(|(id, name)| [id, name]);
+        let operator =
+            operator.iter_mut().flat_map(|operator| [&mut operator.id, &mut operator.name]);
         for text in texts.into_iter().flatten().chain(operator) {
             redactor.line(text);
         }
@@ -129,6 +130,7 @@ fn redact_word(word: &mut Word, redactor: &Redactor) {
 mod tests {
     use domain::ledger::target::Target;
 
+    use super::super::EventOperator;
     use super::super::tests::started;
     use super::*;
 
@@ -143,7 +145,7 @@ mod tests {
         let outside = Outside {
             issuer_name: some(),
             model: some(),
-            operator: Some((SECRET.to_owned(), SECRET.to_owned())),
+            operator: Some(EventOperator { id: SECRET.to_owned(), name: SECRET.to_owned() }),
             agent_id: some(),
             agent_type: some(),
             capture_method: some(),

@@ -1,4 +1,4 @@
-//! How values of the domain lie in the journal: as one text each.
+//! Values of the domain as the journal keeps them: one text each.
 
 use domain::ledger::target::Target;
 use domain::tool::Class;
@@ -10,25 +10,30 @@ use serde::{Deserialize, Deserializer, Serializer};
 /// Stands between the two parts of a target; no name of a server holds it.
 const PARTS: char = '\u{1f}';
 
-pub(super) trait Stored: Sized {
+pub(super) trait JournalText: Sized {
     fn store(&self) -> String;
     fn restore(text: &str) -> Option<Self>;
 }
 
-pub(super) fn serialize<T: Stored, S: Serializer>(value: &T, to: S) -> Result<S::Ok, S::Error> {
+pub(super) fn serialize<T: JournalText, S: Serializer>(
+    value: &T,
+    to: S,
+) -> Result<S::Ok, S::Error> {
     to.serialize_str(&value.store())
 }
 
-pub(super) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(from: D) -> Result<T, D::Error> {
+pub(super) fn deserialize<'de, T: JournalText, D: Deserializer<'de>>(
+    from: D,
+) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     T::restore(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is none of ours")))
 }
 
 pub(super) mod optional {
-    use super::{Deserialize, Deserializer, Error, Serializer, Stored};
+    use super::{Deserialize, Deserializer, Error, JournalText, Serializer};
 
     #[expect(clippy::ref_option, reason = "serde's signature")]
-    pub(in crate::record) fn serialize<T: Stored, S: Serializer>(
+    pub(in crate::record) fn serialize<T: JournalText, S: Serializer>(
         value: &Option<T>,
         to: S,
     ) -> Result<S::Ok, S::Error> {
@@ -38,7 +43,7 @@ pub(super) mod optional {
         }
     }
 
-    pub(in crate::record) fn deserialize<'de, T: Stored, D: Deserializer<'de>>(
+    pub(in crate::record) fn deserialize<'de, T: JournalText, D: Deserializer<'de>>(
         from: D,
     ) -> Result<Option<T>, D::Error> {
         let Some(text) = Option::<String>::deserialize(from)? else {
@@ -51,7 +56,7 @@ pub(super) mod optional {
     }
 }
 
-impl Stored for Class {
+impl JournalText for Class {
     fn store(&self) -> String {
         self.as_str().to_owned()
     }
@@ -61,7 +66,7 @@ impl Stored for Class {
     }
 }
 
-impl Stored for RiskLevel {
+impl JournalText for RiskLevel {
     fn store(&self) -> String {
         self.as_str().to_owned()
     }
@@ -71,7 +76,7 @@ impl Stored for RiskLevel {
     }
 }
 
-impl Stored for Digest {
+impl JournalText for Digest {
     fn store(&self) -> String {
         match self {
             Digest::Canonical(hash) => hash.to_string(),
@@ -87,7 +92,7 @@ impl Stored for Digest {
     }
 }
 
-impl Stored for Target {
+impl JournalText for Target {
     fn store(&self) -> String {
         format!("{}{PARTS}{}", self.system(), self.resource())
     }

@@ -3,7 +3,7 @@
 use rusqlite::OptionalExtension;
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl State {
     /// Takes the place of what was trusted under this path before.
@@ -19,7 +19,7 @@ impl State {
         })
     }
 
-    /// Whether it was trusted.
+    /// Returns whether it was trusted.
     pub fn forget_file(&self, path: &str) -> Result<bool, StoreError> {
         self.decide(|db| Ok(db.execute("DELETE FROM trusted_files WHERE path = ?1", [path])? > 0))
     }

@@ -1,11 +1,12 @@
-//! What servers offer, as it was approved and as it waits for a review. Texts and fingerprints come
-//! in ready: what makes two definitions the same is decided elsewhere.
+//! The items that servers offer, as approved and as they wait for a review. Texts and fingerprints
+//! come in ready: what makes two definitions the same is decided elsewhere.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{State, servers, time};
-use crate::StoreError;
+use super::{State, servers};
+use crate::database::timestamp;
+use crate::error::StoreError;
 
 /// A thing that a server offers or has offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,11 +25,11 @@ pub struct Item {
 pub struct Definition {
     pub text: String,
     pub fingerprint: String,
-    /// When it was approved, or first seen as it is.
+    /// The time at which it was approved, or first seen as it is.
     pub at: Timestamp,
 }
 
-/// What a new list of a server means for one of its items.
+/// The change that a new list of a server makes to one of its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemChange<'a> {
     /// Of the baseline, or accepted: this is approved now, and nothing waits.
@@ -42,7 +43,35 @@ pub enum ItemChange<'a> {
     Back { kind: &'a str, name: &'a str },
 }
 
-/// What came of one of the items to be approved.
+/// An item in the version that a person has reviewed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ItemVersion<'a> {
+    pub kind: &'a str,
+    pub name: &'a str,
+    pub fingerprint: &'a str,
+}
+
+impl<'a> ItemVersion<'a> {
+    fn key(self, server: &'a str) -> ItemKey<'a> {
+        ItemKey { server, kind: self.kind, name: self.name }
+    }
+}
+
+/// The columns by which an item is found.
+#[derive(Clone, Copy)]
+struct ItemKey<'a> {
+    server: &'a str,
+    kind: &'a str,
+    name: &'a str,
+}
+
+impl<'a> ItemKey<'a> {
+    fn values(self) -> [&'a str; 3] {
+        [self.server, self.kind, self.name]
+    }
+}
+
+/// The outcome for one of the items to be approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Approval {
     Approved,
@@ -91,26 +120,26 @@ impl State {
         })
     }
 
-    /// Approves what was reviewed, each as kind, name and fingerprint, if exactly that still waits;
-    /// all of them or none. The answers are in the order of the questions.
+    /// Approves what was reviewed, if exactly that still waits; all of it or nothing. The answers are
+    /// in the order of the questions.
     pub fn approve_items(
         &self,
         server: &str,
-        reviewed: &[(&str, &str, &str)],
+        reviewed: &[ItemVersion<'_>],
     ) -> Result<Vec<Approval>, StoreError> {
         let now = Timestamp::now().as_microsecond();
         self.decide(|db| {
             let mut answers = Vec::with_capacity(reviewed.len());
-            for (kind, name, expected) in reviewed {
-                answers.push(match pending_fingerprint(db, [server, kind, name])? {
-                    Some(found) if found == *expected => Approval::Approved,
+            for item in reviewed {
+                answers.push(match pending_fingerprint(db, item.key(server))? {
+                    Some(found) if found == item.fingerprint => Approval::Approved,
                     Some(_) => Approval::Changed,
                     None => Approval::NotPending,
                 });
             }
             if answers.iter().all(|answer| *answer == Approval::Approved) {
-                for (kind, name, _) in reviewed {
-                    approve(db, (server, kind, name, now))?;
+                for item in reviewed {
+                    approve(db, item.key(server), now)?;
                 }
             } else {
                 hold(&mut answers);
@@ -157,7 +186,7 @@ impl ItemChange<'_> {
                 )?
                 .execute((server, kind, name, text, fingerprint, now)),
             ItemChange::Gone { kind, name } => {
-                return gone(db, [server, kind, name]);
+                return gone(db, ItemKey { server, kind, name });
             }
             ItemChange::Back { kind, name } => db
                 .prepare_cached(
@@ -173,33 +202,34 @@ impl ItemChange<'_> {
     }
 }
 
-fn gone(db: &Connection, item: [&str; 3]) -> Result<(), StoreError> {
+fn gone(db: &Connection, item: ItemKey<'_>) -> Result<(), StoreError> {
     let forgotten = db
         .prepare_cached(
             "DELETE FROM items WHERE server = ?1 AND kind = ?2 AND name = ?3
                AND approved_fingerprint IS NULL",
         )?
-        .execute(item)?;
+        .execute(item.values())?;
     if forgotten == 0 {
         db.prepare_cached(
             "UPDATE items SET listed = 0
              WHERE server = ?1 AND kind = ?2 AND name = ?3 AND listed",
         )?
-        .execute(item)?;
+        .execute(item.values())?;
     }
     Ok(())
 }
 
-fn pending_fingerprint(db: &Connection, item: [&str; 3]) -> Result<Option<String>, StoreError> {
+fn pending_fingerprint(db: &Connection, item: ItemKey<'_>) -> Result<Option<String>, StoreError> {
     let mut statement = db.prepare_cached(
         "SELECT pending_fingerprint FROM items WHERE server = ?1 AND kind = ?2 AND name = ?3",
     )?;
-    let found: Option<Option<String>> = statement.query_row(item, |row| row.get(0)).optional()?;
+    let found: Option<Option<String>> =
+        statement.query_row(item.values(), |row| row.get(0)).optional()?;
     Ok(found.flatten())
 }
 
 /// Makes what waits what is approved. An item named twice is approved once.
-fn approve(db: &Connection, item: (&str, &str, &str, i64)) -> Result<(), StoreError> {
+fn approve(db: &Connection, item: ItemKey<'_>, now: i64) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE items SET
            approved_text = pending_text, approved_fingerprint = pending_fingerprint,
@@ -207,7 +237,7 @@ fn approve(db: &Connection, item: (&str, &str, &str, i64)) -> Result<(), StoreEr
            pending_text = NULL, pending_fingerprint = NULL, pending_us = NULL
          WHERE server = ?1 AND kind = ?2 AND name = ?3 AND pending_fingerprint IS NOT NULL",
     )?
-    .execute(item)?;
+    .execute((item.server, item.kind, item.name, now))?;
     Ok(())
 }
 
@@ -237,5 +267,9 @@ fn definition(row: &Row<'_>, first: usize) -> Result<Option<Definition>, StoreEr
     let Some(fingerprint) = row.get(first + 1)? else {
         return Ok(None);
     };
-    Ok(Some(Definition { text: row.get(first)?, fingerprint, at: time(row.get(first + 2)?)? }))
+    Ok(Some(Definition {
+        text: row.get(first)?,
+        fingerprint,
+        at: timestamp::read(row.get(first + 2)?)?,
+    }))
 }

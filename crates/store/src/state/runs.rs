@@ -8,11 +8,12 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Place, State};
-use crate::chain::Lock;
+use super::{Location, State};
+use crate::database::lock::Lock;
+use crate::database::{change, transaction};
+use crate::error::StoreError;
 use crate::limits::LOST_RUNS_CHUNK;
-use crate::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus, next_change};
-use crate::{StoreError, transaction};
+use crate::record::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 
 impl State {
     /// Writes down that a run began. It counts as running until it is ended, or this process is
@@ -38,7 +39,7 @@ impl State {
                            ended_us = ?6 WHERE id = ?1";
             let ended = db.prepare_cached(words)?.execute(params![
                 id,
-                next_change(db)?,
+                change::next(db)?,
                 end.status.as_str(),
                 end.message,
                 end.exit_code,
@@ -66,7 +67,7 @@ impl State {
             let words = "UPDATE run_steps SET changed = ?3, sessions = ?4
                          WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
             let sessions = serde_json::to_string(sessions).expect("texts are JSON");
-            let values = (run, number, next_change(db)?, sessions);
+            let values = (run, number, change::next(db)?, sessions);
             let set = db.prepare_cached(words)?.execute(values)?;
             is_there(set, || format!("step {number} of run '{run}'"))
         })
@@ -100,12 +101,12 @@ impl State {
     }
 }
 
-impl Place {
-    /// Where locks lie, if this process may write.
+impl Location {
+    /// The folder of the locks, if this process may write.
     fn writers(&self) -> Option<std::path::PathBuf> {
         match self {
-            Place::File(file, _) => Some(file.with_file_name(crate::WRITERS)),
-            Place::Look(_) | Place::Memory => None,
+            Location::File(file, _) => Some(file.with_file_name(crate::database::WRITERS)),
+            Location::Look(_) | Location::Memory => None,
         }
     }
 }
@@ -129,14 +130,14 @@ fn lock_name(id: &str) -> String {
     format!("run-{id}")
 }
 
-/// Whether it still ran: its process may have ended it just before its lock was taken.
+/// Returns whether it still ran: its process may have ended it just before its lock was taken.
 fn interrupt(db: &Connection, id: &str) -> Result<bool, StoreError> {
     let words = "SELECT number FROM runs WHERE id = ?1 AND status = 'running'";
     let run: Option<i64> = db.query_row(words, [id], |row| row.get(0)).optional()?;
     let Some(run) = run else {
         return Ok(false);
     };
-    let mut change = next_change(db)?;
+    let mut change = change::next(db)?;
     let mut statement =
         db.prepare("SELECT number FROM run_steps WHERE run = ?1 AND status = 'running'")?;
     let steps = statement.query_map([run], |row| row.get::<_, u32>(0))?;
@@ -162,7 +163,7 @@ fn insert_run(db: &Connection, run: &RunRecord) -> Result<(), StoreError> {
     )?
     .execute(params![
         run.id,
-        next_change(db)?,
+        change::next(db)?,
         run.workflow,
         run.version,
         run.file,
@@ -200,7 +201,7 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
     let put = db.prepare_cached(words)?.execute(params![
         step.run,
         step.number,
-        next_change(db)?,
+        change::next(db)?,
         step.state,
         step.kind,
         step.attempt,

@@ -3,9 +3,9 @@
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
-/// What was decided about a server. One that nothing was decided about has none.
+/// The decisions about a server. One that nothing was decided about has none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     pub name: String,
@@ -58,7 +58,7 @@ impl State {
     }
 
     /// Forgets what it was seen to list, and lifts its quarantine: the next list is its first one.
-    /// What was switched off stays so.
+    /// Tools that were switched off stay so.
     pub fn begin_server_anew(&self, name: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute("DELETE FROM items WHERE server = ?1", [name])?;
@@ -116,7 +116,7 @@ pub(super) fn set_baseline(db: &Connection, name: &str) -> Result<(), StoreError
     Ok(())
 }
 
-/// Whether there was anything to forget.
+/// Deletes all that is known of a server, and returns whether there was anything.
 fn forget(db: &Connection, name: &str) -> Result<bool, StoreError> {
     let mut rows = 0;
     for words in [

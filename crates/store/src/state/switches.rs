@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::State;
-use crate::StoreError;
+use crate::error::StoreError;
 
 impl State {
     pub fn switched_off(&self, server: &str) -> Result<BTreeSet<String>, StoreError> {
@@ -27,7 +27,7 @@ impl State {
         })
     }
 
-    /// Whether that changed anything.
+    /// Returns whether that changed anything.
     pub fn set_switch(&self, server: &str, tool: &str, off: bool) -> Result<bool, StoreError> {
         let words = if off {
             "INSERT INTO switches (server, tool) VALUES (?1, ?2) ON CONFLICT DO NOTHING"

@@ -3,8 +3,9 @@
 use jiff::Timestamp;
 use rusqlite::{Row, params};
 
-use super::{State, time};
-use crate::StoreError;
+use super::State;
+use crate::database::timestamp;
+use crate::error::StoreError;
 
 /// Times are kept to the microsecond.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +38,7 @@ impl State {
         })
     }
 
-    /// Whether it was made: not where the name is taken by a token that is not revoked.
+    /// Creates a token, unless its name is taken by one that is not revoked; returns whether it did.
     pub fn create_token(&self, token: &TokenRecord) -> Result<bool, StoreError> {
         self.decide(|db| {
             let made = db.execute(
@@ -57,7 +58,7 @@ impl State {
         })
     }
 
-    /// Whether there was such a token that was not revoked yet.
+    /// Returns whether there was such a token that was not revoked yet.
     pub fn revoke_token(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.decide(|db| {
             let words = "UPDATE tokens SET revoked_us = ?2 WHERE name = ?1 AND revoked_us IS NULL";
@@ -71,8 +72,8 @@ fn read(row: &Row<'_>) -> Result<TokenRecord, StoreError> {
         name: row.get(0)?,
         hash: row.get(1)?,
         scope: row.get(2)?,
-        created_at: time(row.get(3)?)?,
-        expires_at: row.get::<_, Option<i64>>(4)?.map(time).transpose()?,
-        revoked_at: row.get::<_, Option<i64>>(5)?.map(time).transpose()?,
+        created_at: timestamp::read(row.get(3)?)?,
+        expires_at: row.get::<_, Option<i64>>(4)?.map(timestamp::read).transpose()?,
+        revoked_at: row.get::<_, Option<i64>>(5)?.map(timestamp::read).transpose()?,
     })
 }

@@ -3,7 +3,7 @@
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
-use store::{Entry, Kind, Outside, Receipted, Safe, Status, StoreError};
+use store::{Entry, EventOperator, Kind, Outside, Receipted, Safety, Status, StoreError};
 
 use super::support::{Home, call, ended, started, whole};
 
@@ -14,10 +14,10 @@ async fn calls_of_every_class_leave_a_record_and_a_receipt() {
     let mut ids = Vec::new();
     for class in [Class::Read, Class::Write, Class::Destructive] {
         let (id, safe) = call(&store, class).await.unwrap();
-        assert_eq!(safe, Safe::Committed);
+        assert_eq!(safe, Safety::Committed);
         ids.push(id);
         let (id, entry) = whole(class);
-        assert_eq!(store.append(entry).await.unwrap(), Safe::Committed);
+        assert_eq!(store.append(entry).await.unwrap(), Safety::Committed);
         ids.push(id);
     }
     store.settled().await;
@@ -106,7 +106,7 @@ async fn an_event_from_outside_names_its_peer_and_what_was_dropped() {
         uid: Some(1000),
         gid: Some(1000),
         drop_count: Some(3),
-        operator: Some(("did:web:acme".to_owned(), "Acme".to_owned())),
+        operator: Some(EventOperator { id: "did:web:acme".to_owned(), name: "Acme".to_owned() }),
         model: Some("some-model".to_owned()),
         ..Outside::default()
     }));

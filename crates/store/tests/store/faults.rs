@@ -7,7 +7,7 @@ use std::process::Command;
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use rusqlite::Connection;
-use store::{Entry, OnFailure, Safe, Store, StoreError};
+use store::{Entry, OnFailure, Safety, Store, StoreError};
 
 use super::support::{Home, Look, call, ended, journal, journal_file, rules, started, whole};
 
@@ -37,7 +37,7 @@ async fn a_file_that_others_hold_refuses_changes_and_queues_reads_until_it_is_fr
     assert!(matches!(call(&store, Class::Write).await, Err(StoreError::Write(_))));
     assert!(store.append(Entry::Ended(Box::new(end))).await.is_err(), "it is not safe yet");
     let (read, safe) = call(&store, Class::Read).await.unwrap();
-    assert_eq!(safe, Safe::Queued);
+    assert_eq!(safe, Safety::Queued);
     let mut queued = vec![ran, read];
     while store.admits(Class::Read).is_ok() {
         let batch: Vec<_> = (0..100).map(|_| whole(Class::Read)).collect();
@@ -169,7 +169,7 @@ async fn a_torn_journal_costs_only_what_was_torn() {
     let holder = foreign(&home);
     let (first, safe) = call(&store, Class::Read).await.unwrap();
     let (second, _) = call(&store, Class::Read).await.unwrap();
-    assert_eq!(safe, Safe::Committed);
+    assert_eq!(safe, Safety::Committed);
     let copy = home.copy();
     holder.execute_batch("COMMIT").unwrap();
     let whole = fs::read(journal_of(&copy)).unwrap();
@@ -301,7 +301,7 @@ async fn full_disk(home: &Path) {
         }
     }
     let (read, safe) = call(&store, Class::Read).await.unwrap();
-    assert_eq!(safe, Safe::Queued);
+    assert_eq!(safe, Safety::Queued);
     kept.push(read);
     fs::remove_file(&filler).unwrap();
     until(&store, || store.ledger().fault.is_none()).await;

@@ -1,7 +1,7 @@
 //! Many at once.
 
 use domain::tool::Class;
-use store::{Entry, Safe, Store};
+use store::{Entry, Safety, Store};
 
 use super::support::{Home, call, ended, journal_file, payload, rules, started, whole};
 
@@ -20,7 +20,7 @@ async fn several_ledgers_on_one_home_keep_their_chains_apart() {
             tokio::spawn(async move {
                 for turn in 0..CALLS {
                     let class = if turn % 2 == 0 { Class::Read } else { Class::Write };
-                    assert_eq!(call(&store, class).await.unwrap().1, Safe::Committed);
+                    assert_eq!(call(&store, class).await.unwrap().1, Safety::Committed);
                 }
             })
         })
@@ -65,7 +65,7 @@ async fn thousands_of_calls_run_at_once() {
     let ends: Vec<_> =
         ends.into_iter().rev().map(|end| store.append(Entry::Ended(Box::new(end)))).collect();
     for end in ends {
-        assert_eq!(end.await.unwrap(), Safe::Committed);
+        assert_eq!(end.await.unwrap(), Safety::Committed);
     }
     store.settled().await;
     assert_eq!(home.look().calls.len(), CALLS);

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
-use store::query::{Change, Page, RunFilter};
+use store::read::{Change, Page, RunFilter};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 

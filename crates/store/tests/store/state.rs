@@ -8,7 +8,7 @@ use std::process::Command;
 
 use domain::tool::Class;
 use jiff::Timestamp;
-use store::state::{Approval, Item, ItemChange, ServerState, State, TokenRecord};
+use store::state::{Approval, Item, ItemChange, ItemVersion, ServerState, State, TokenRecord};
 use store::{Store, StoreError};
 
 use super::faults::{SMALL_DISK, fill, foreign, on_a_small_disk};
@@ -224,6 +224,10 @@ fn kinds_and_servers_keep_items_of_one_name_apart() {
     assert_eq!(items(state, "y"), [tool("", Some("4"), None, true)]);
 }
 
+fn reviewed<'a>(kind: &'a str, name: &'a str, fingerprint: &'a str) -> ItemVersion<'a> {
+    ItemVersion { kind, name, fingerprint }
+}
+
 #[test]
 fn only_what_was_reviewed_is_approved() {
     let store = Store::nowhere();
@@ -231,30 +235,36 @@ fn only_what_was_reviewed_is_approved() {
     let set = [approved("a", "1"), pending("a", "2"), pending("b", "1"), approved("c", "1")];
     state.record_items("git", &set, false).unwrap();
     let before = state.items("git").unwrap();
-    type Refused<'a> = (&'a [(&'a str, &'a str, &'a str)], &'a [Approval]);
+    type Refused<'a> = (&'a [ItemVersion<'a>], &'a [Approval]);
     let refused: [Refused<'_>; 6] = [
-        (&[("tool", "a", "1")], &[Approval::Changed]),
-        (&[("tool", "c", "1")], &[Approval::NotPending]),
-        (&[("tool", "absent", "1")], &[Approval::NotPending]),
-        (&[("prompt", "a", "2")], &[Approval::NotPending]),
-        (&[("tool", "a", "2"), ("tool", "b", "2")], &[Approval::Held, Approval::Changed]),
+        (&[reviewed("tool", "a", "1")], &[Approval::Changed]),
+        (&[reviewed("tool", "c", "1")], &[Approval::NotPending]),
+        (&[reviewed("tool", "absent", "1")], &[Approval::NotPending]),
+        (&[reviewed("prompt", "a", "2")], &[Approval::NotPending]),
         (
-            &[("tool", "c", "1"), ("tool", "b", "1"), ("tool", "a", "")],
+            &[reviewed("tool", "a", "2"), reviewed("tool", "b", "2")],
+            &[Approval::Held, Approval::Changed],
+        ),
+        (
+            &[reviewed("tool", "c", "1"), reviewed("tool", "b", "1"), reviewed("tool", "a", "")],
             &[Approval::NotPending, Approval::Held, Approval::Changed],
         ),
     ];
-    for (reviewed, expected) in refused {
-        let (changed, answers) =
-            changes(state, |state| state.approve_items("git", reviewed).unwrap());
-        assert_eq!((changed, &*answers), (false, expected), "{reviewed:?}");
+    for (items, expected) in refused {
+        let (changed, answers) = changes(state, |state| state.approve_items("git", items).unwrap());
+        assert_eq!((changed, &*answers), (false, expected), "{items:?}");
         assert_eq!(state.items("git").unwrap(), before);
     }
     // Between the look and the approval the server changed it once more.
     state.record_items("git", &[pending("b", "2")], false).unwrap();
-    assert_eq!(state.approve_items("git", &[("tool", "b", "1")]).unwrap(), [Approval::Changed]);
+    assert_eq!(
+        state.approve_items("git", &[reviewed("tool", "b", "1")]).unwrap(),
+        [Approval::Changed]
+    );
 
-    let reviewed = [("tool", "a", "2"), ("tool", "b", "2"), ("tool", "a", "2")];
-    let (changed, answers) = changes(state, |state| state.approve_items("git", &reviewed).unwrap());
+    let chosen =
+        [reviewed("tool", "a", "2"), reviewed("tool", "b", "2"), reviewed("tool", "a", "2")];
+    let (changed, answers) = changes(state, |state| state.approve_items("git", &chosen).unwrap());
     assert_eq!((changed, answers), (true, vec![Approval::Approved; 3]));
     let expected = [("a", "2"), ("b", "2"), ("c", "1")];
     let expected = expected.map(|(name, text)| tool(name, Some(text), None, true));
@@ -277,7 +287,7 @@ fn times_say_when_it_was_seen_and_when_it_was_approved() {
     let pending = only().pending.unwrap();
     assert_eq!((&*pending.text, pending.at), ("1 ", seen));
     while Timestamp::now().as_microsecond() <= seen.as_microsecond() {}
-    state.approve_items("git", &[("tool", "a", "1")]).unwrap();
+    state.approve_items("git", &[reviewed("tool", "a", "1")]).unwrap();
     assert!(only().approved.unwrap().at > seen);
 }
 
@@ -400,7 +410,7 @@ fn names_may_hold_anything() {
         state.approve_server(name, name).unwrap();
         state.record_items(name, &odd.map(|tool| pending(tool, name)), true).unwrap();
         assert_eq!(
-            state.approve_items(name, &[("tool", name, name)]).unwrap(),
+            state.approve_items(name, &[reviewed("tool", name, name)]).unwrap(),
             [Approval::Approved]
         );
         odd.iter().for_each(|tool| assert!(state.set_switch(name, tool, true).unwrap()));

@@ -16,7 +16,9 @@ use receipt::chain::{ChainStatus, Expected, verify};
 use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
-use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Safe, Started, Status, Store};
+use store::{
+    Action, Agent, Ended, Entry, Kind, Payload, Receipted, Safety, Started, Status, Store,
+};
 
 pub(crate) struct Home(tempfile::TempDir);
 
@@ -120,7 +122,10 @@ pub(crate) fn whole(class: Class) -> (String, Entry) {
 }
 
 /// A call from its start to its end, as the pipeline makes it.
-pub(crate) async fn call(store: &Store, class: Class) -> Result<(String, Safe), store::StoreError> {
+pub(crate) async fn call(
+    store: &Store,
+    class: Class,
+) -> Result<(String, Safety), store::StoreError> {
     let call = started(class);
     let (id, end) = (call.id.clone(), ended(&call));
     store.append(Entry::Started(Box::new(call))).await?;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gateway::Gateway;
 use jiff::Timestamp;
-use store::query::{Filter, Page};
+use store::read::{Filter, Page};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 

@@ -10,7 +10,7 @@ use admin::view::{ChainList, ChainReport, LedgerReport};
 use receipt::PublicKey;
 use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
 use receipt::chain::Expected;
-use store::query::{Age, Reader, SIGNING_TIME_MAX};
+use store::read::{Age, Reader, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
 use crate::cli::{Place, Verify};

@@ -68,7 +68,7 @@ fn take(state: &State, step: &Step) {
         Step::Gone(name) => gone(NAMES[name]),
         Step::Back(name) => back(NAMES[name]),
         Step::Review(name, text) => {
-            state.approve_items("git", &[("tool", NAMES[name], TEXTS[text])]).unwrap();
+            state.approve_items("git", &[reviewed("tool", NAMES[name], TEXTS[text])]).unwrap();
             return;
         }
     };

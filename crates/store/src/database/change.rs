@@ -1,0 +1,24 @@
+//! The number that counts every change to a record, run or step, so that whoever follows them sees
+//! one row of numbers.
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// The number of the last change, by whichever process.
+pub(crate) fn latest(db: &Connection) -> Result<i64, StoreError> {
+    let latest = db
+        .prepare_cached(
+            "SELECT MAX(
+               COALESCE((SELECT MAX(changed) FROM activity), 0),
+               COALESCE((SELECT MAX(changed) FROM runs), 0),
+               COALESCE((SELECT MAX(changed) FROM run_steps), 0))",
+        )?
+        .query_row([], |row| row.get(0))?;
+    Ok(latest)
+}
+
+/// The number of a change that is about to be written.
+pub(crate) fn next(db: &Connection) -> Result<i64, StoreError> {
+    Ok(latest(db)? + 1)
+}

@@ -1,0 +1,103 @@
+//! Connections to the ledger's file: one that writes, and those that only read.
+
+use std::ffi::OsString;
+use std::fs::OpenOptions;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+
+use domain::config::Durability;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, OpenFlags};
+
+use crate::error::StoreError;
+use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, PAGE_BYTES, READ_IN_PLACE_BYTES};
+
+/// The file is the person's own, whatever the umask; SQLite gives its companions the same mode.
+pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(file)
+        .map_err(|error| StoreError::Write(format!("cannot open '{}': {error}", file.display())))?;
+    Ok(())
+}
+
+/// A connection that writes to a file which is there.
+pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let db = Connection::open_with_flags(file, flags)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    // Otherwise each statement is planned anew for each value that is bound to it.
+    db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    // Of a new file alone: an older one keeps the size that it has.
+    db.pragma_update(None, "page_size", PAGE_BYTES)?;
+    db.pragma_update(None, "journal_mode", "wal")?;
+    db.pragma_update(
+        None,
+        "synchronous",
+        match durability {
+            Durability::Process => "normal",
+            Durability::Disk => "full",
+        },
+    )?;
+    db.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES_MAX)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(db)
+}
+
+/// A ledger's file to be read, and whether anybody may write it meanwhile.
+pub(crate) struct ReadOnlyFile {
+    path: PathBuf,
+    /// Nobody writes the file, so that no lock and no file beside it is needed.
+    is_still: bool,
+}
+
+impl ReadOnlyFile {
+    /// The file of a ledger that this process writes.
+    pub(crate) fn live(path: &Path) -> ReadOnlyFile {
+        ReadOnlyFile { path: path.to_owned(), is_still: false }
+    }
+
+    /// Any file. Whoever writes a ledger keeps a write-ahead log beside it; a file without one is
+    /// still, and a connection to it leaves no trace.
+    pub(crate) fn at(path: &Path) -> Result<ReadOnlyFile, StoreError> {
+        if let Err(error) = std::fs::File::open(path) {
+            return Err(StoreError::Read(format!("'{}': {error}", path.display())));
+        }
+        let mut log = path.as_os_str().to_owned();
+        log.push("-wal");
+        let is_still = !Path::new(&log).exists();
+        Ok(ReadOnlyFile { path: path.to_owned(), is_still })
+    }
+
+    pub(crate) fn connect(&self) -> Result<Connection, StoreError> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let db = if self.is_still {
+            Connection::open_with_flags(still(&self.path), flags | OpenFlags::SQLITE_OPEN_URI)?
+        } else {
+            Connection::open_with_flags(&self.path, flags)?
+        };
+        db.busy_timeout(BUSY_TIMEOUT)?;
+        // Otherwise SQLite plans a statement anew for each value that it is given.
+        db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+        db.pragma_update(None, "mmap_size", READ_IN_PLACE_BYTES)?;
+        db.set_prepared_statement_cache_capacity(64);
+        Ok(db)
+    }
+}
+
+/// The address that opens a file as one that does not change.
+fn still(file: &Path) -> PathBuf {
+    let mut address = b"file:".to_vec();
+    for byte in file.as_os_str().as_bytes() {
+        match byte {
+            b'?' | b'#' | b'%' => address.extend(format!("%{byte:02x}").bytes()),
+            plain => address.push(*plain),
+        }
+    }
+    address.extend(b"?immutable=1");
+    OsString::from_vec(address).into()
+}

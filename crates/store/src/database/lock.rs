@@ -1,0 +1,79 @@
+//! Locks on files beside the ledger. A chain or run whose lock can be taken has lost its process.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::error::StoreError;
+use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
+
+/// A lock that the system lifts when the process ends, however it ends.
+pub(crate) struct Lock {
+    file: File,
+    path: PathBuf,
+    remains: bool,
+}
+
+impl Lock {
+    /// The lock of a chain; `None` where its writer lives. The file goes with the lock.
+    pub(crate) fn take(writers: &Path, chain_id: &str) -> Result<Option<Lock>, StoreError> {
+        let path = writers.join(format!("{chain_id}.lock"));
+        let file = open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { file, path, remains: false })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(cannot(&path, &error)),
+        }
+    }
+
+    /// Migration, retention and recovery are one process's work at a time; others wait.
+    pub(crate) fn maintenance(writers: &Path) -> Result<Lock, StoreError> {
+        let deadline = Instant::now() + MAINTENANCE_MAX;
+        loop {
+            if let Some(lock) = Lock::try_maintenance(writers)? {
+                return Ok(lock);
+            }
+            if Instant::now() >= deadline {
+                let words = "another process has been putting it in order for too long";
+                return Err(StoreError::Write(words.to_owned()));
+            }
+            std::thread::park_timeout(MAINTENANCE_LOOK);
+        }
+    }
+
+    /// `None`: another process is at it.
+    pub(crate) fn try_maintenance(writers: &Path) -> Result<Option<Lock>, StoreError> {
+        let path = writers.join("maintenance.lock");
+        let file = open(&path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { file, path, remains: true })),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(cannot(&path, &error)),
+        }
+    }
+}
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        if !self.remains {
+            // While it is still held, so that nobody else can hold it by then.
+            let _ = std::fs::remove_file(&self.path);
+        }
+        let _ = self.file.unlock();
+    }
+}
+
+fn open(path: &Path) -> Result<File, StoreError> {
+    OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .open(path)
+        .map_err(|error| cannot(path, &error))
+}
+
+fn cannot(path: &Path, error: &std::io::Error) -> StoreError {
+    StoreError::Write(format!("cannot lock '{}': {error}", path.display()))
+}

@@ -1,0 +1,301 @@
+//! The tables, and the steps that lead from an older file to this one.
+//!
+//! `receipts` is a published form: other readers of receipts open a copy of the file. The rest may
+//! change with a step of its own in `STEPS`, which never change once they were released.
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+
+/// One entry per version of the file; its number is SQLite's `user_version`.
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+
+/// Calls are committed to `journal`, which has no index and so costs little; from there they are
+/// filed into the other tables, many at a time. `chains.filed` says up to which entry that has been
+/// done; the rows stay and are written over, which costs a page where a new row costs three.
+const FIRST: &str = "
+CREATE TABLE journal (
+  slot INTEGER PRIMARY KEY,
+  chain INTEGER NOT NULL,
+  entry INTEGER NOT NULL,
+  started TEXT,
+  ended TEXT,
+  arguments TEXT,
+  response TEXT,
+  sequence INTEGER,
+  hash TEXT,
+  body TEXT
+);
+
+CREATE TABLE chains (
+  chain INTEGER PRIMARY KEY,
+  chain_id TEXT NOT NULL UNIQUE,
+  opened_at TEXT NOT NULL,
+  pid INTEGER NOT NULL,
+  key TEXT NOT NULL,
+  status TEXT NOT NULL DEFAULT 'open',
+  filed INTEGER NOT NULL DEFAULT 0,
+  preceding TEXT
+);
+
+CREATE TABLE receipts (
+  id TEXT PRIMARY KEY,
+  chain_id TEXT NOT NULL,
+  sequence INTEGER NOT NULL,
+  action_type TEXT NOT NULL,
+  tool_name TEXT NOT NULL DEFAULT '',
+  risk_level TEXT NOT NULL,
+  status TEXT NOT NULL,
+  timestamp TEXT NOT NULL,
+  issuer_id TEXT NOT NULL,
+  principal_id TEXT,
+  receipt_json TEXT NOT NULL,
+  receipt_hash TEXT NOT NULL,
+  previous_receipt_hash TEXT,
+  created_at TEXT DEFAULT CURRENT_TIMESTAMP,
+  UNIQUE (chain_id, sequence)
+);
+
+CREATE TABLE agents (
+  agent INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  client TEXT NOT NULL,
+  token TEXT NOT NULL,
+  UNIQUE (name, client, token)
+);
+
+CREATE TABLE targets (
+  target INTEGER PRIMARY KEY,
+  system TEXT NOT NULL,
+  resource TEXT NOT NULL,
+  UNIQUE (system, resource)
+);
+-- Written only when a target is new, so that it costs no call.
+CREATE INDEX targets_resource ON targets (resource);
+
+CREATE TABLE activity (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  changed INTEGER NOT NULL UNIQUE,
+  chain INTEGER NOT NULL,
+  type TEXT NOT NULL,
+  source TEXT NOT NULL,
+  surface TEXT NOT NULL,
+  server TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  agent INTEGER NOT NULL REFERENCES agents,
+  session_id TEXT,
+  request_id TEXT,
+  started_us INTEGER NOT NULL,
+  duration_us INTEGER,
+  status TEXT NOT NULL,
+  error_code TEXT,
+  error_message TEXT,
+  tool_variant TEXT,
+  intent_type TEXT,
+  data_sensitivity TEXT,
+  reason TEXT,
+  effective_class TEXT,
+  unverified INTEGER NOT NULL DEFAULT 0,
+  target INTEGER REFERENCES targets,
+  receipt_id TEXT,
+  trace_id TEXT,
+  warnings TEXT,
+  arguments_bytes INTEGER NOT NULL DEFAULT 0,
+  response_bytes INTEGER NOT NULL DEFAULT 0
+);
+CREATE INDEX activity_started ON activity (started_us);
+CREATE INDEX activity_agent ON activity (agent);
+CREATE INDEX activity_tool ON activity (server, tool);
+CREATE INDEX activity_intent ON activity (intent_type) WHERE intent_type IS NOT NULL;
+CREATE INDEX activity_session ON activity (session_id) WHERE session_id IS NOT NULL;
+CREATE INDEX activity_unsuccessful ON activity (status) WHERE status <> 'success';
+-- Covers what contention reads, so that it never touches the table.
+CREATE INDEX activity_target ON activity (target, started_us, agent, effective_class, number)
+  WHERE target IS NOT NULL;
+
+CREATE TABLE payloads (
+  number INTEGER PRIMARY KEY REFERENCES activity ON DELETE CASCADE,
+  -- Before the long texts, so that lists read it without them.
+  response_truncated INTEGER NOT NULL DEFAULT 0,
+  arguments TEXT,
+  response TEXT
+);
+
+-- What the process remembers beside its records, such as which key signs.
+CREATE TABLE settings (
+  name TEXT PRIMARY KEY,
+  value TEXT NOT NULL
+) WITHOUT ROWID;
+
+-- For people who open the file.
+CREATE VIEW calls AS
+  SELECT activity.number, activity.id,
+    strftime('%Y-%m-%dT%H:%M:%fZ', started_us / 1e6, 'unixepoch') AS started,
+    agents.name AS agent, server, tool, status, error_code, intent_type, effective_class,
+    targets.system AS target_system, targets.resource AS target_resource,
+    duration_us / 1000.0 AS duration_ms, receipt_id
+  FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target);
+";
+
+/// Decisions that people made while the program ran; `state` counts the decisions. The index that contention
+/// walks keeps no more than it reads: a flag for the class, and the number that every index has.
+const SECOND: &str = "
+DROP INDEX activity_target;
+CREATE INDEX activity_target ON activity (target, started_us, agent, effective_class IS 'read')
+  WHERE target IS NOT NULL;
+
+CREATE TABLE state (
+  version INTEGER NOT NULL
+);
+INSERT INTO state (version) VALUES (0);
+
+CREATE TABLE servers (
+  name TEXT PRIMARY KEY,
+  -- Its definition, where it was added at run time.
+  added TEXT,
+  disabled INTEGER NOT NULL DEFAULT 0,
+  quarantined INTEGER NOT NULL DEFAULT 0,
+  -- The identity that the approval is bound to.
+  approved TEXT,
+  has_baseline INTEGER NOT NULL DEFAULT 0
+) WITHOUT ROWID;
+
+-- What servers offer: as it was approved, and as it waits for a review. With a rowid, since without
+-- one every row over 1,000 bytes takes a page of its own.
+CREATE TABLE items (
+  server TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  name TEXT NOT NULL,
+  listed INTEGER NOT NULL DEFAULT 1,
+  approved_fingerprint TEXT,
+  approved_us INTEGER,
+  pending_fingerprint TEXT,
+  pending_us INTEGER,
+  approved_text TEXT,
+  pending_text TEXT,
+  UNIQUE (server, kind, name)
+);
+
+-- Tools that a person switched off.
+CREATE TABLE switches (
+  server TEXT NOT NULL,
+  tool TEXT NOT NULL,
+  PRIMARY KEY (server, tool)
+) WITHOUT ROWID;
+
+-- Revoked ones stay, so that they can be told from unknown ones.
+CREATE TABLE tokens (
+  number INTEGER PRIMARY KEY,
+  name TEXT NOT NULL,
+  hash BLOB NOT NULL UNIQUE,
+  scope TEXT NOT NULL,
+  created_us INTEGER NOT NULL,
+  expires_us INTEGER,
+  revoked_us INTEGER
+);
+CREATE UNIQUE INDEX tokens_name ON tokens (name) WHERE revoked_us IS NULL;
+
+CREATE TABLE trusted_files (
+  path TEXT PRIMARY KEY,
+  sha256 TEXT NOT NULL
+) WITHOUT ROWID;
+";
+
+/// Runs of workflows. Their changes are counted with those of `activity`, so that whoever follows
+/// them sees one row of numbers.
+const THIRD: &str = "
+CREATE TABLE runs (
+  number INTEGER PRIMARY KEY,
+  id TEXT NOT NULL UNIQUE,
+  changed INTEGER NOT NULL UNIQUE,
+  workflow TEXT NOT NULL,
+  version TEXT,
+  file TEXT,
+  pid INTEGER NOT NULL,
+  started_us INTEGER NOT NULL,
+  ended_us INTEGER,
+  status TEXT NOT NULL,
+  message TEXT,
+  exit_code INTEGER,
+  trace_id TEXT
+);
+CREATE INDEX runs_status ON runs (status);
+CREATE INDEX runs_workflow ON runs (workflow);
+CREATE INDEX runs_started ON runs (started_us);
+
+CREATE TABLE run_steps (
+  run INTEGER NOT NULL REFERENCES runs (number),
+  number INTEGER NOT NULL,
+  changed INTEGER NOT NULL UNIQUE,
+  state TEXT NOT NULL,
+  kind TEXT NOT NULL,
+  attempt INTEGER NOT NULL,
+  provider TEXT,
+  model TEXT,
+  isolation TEXT,
+  status TEXT NOT NULL,
+  started_us INTEGER NOT NULL,
+  ended_us INTEGER,
+  exit_code INTEGER,
+  tokens INTEGER,
+  cost_usd REAL,
+  error_code TEXT,
+  error TEXT,
+  -- Under which its calls are in activity; a list as JSON.
+  sessions TEXT NOT NULL,
+  output TEXT,
+  UNIQUE (run, number)
+);
+CREATE INDEX run_steps_output ON run_steps (started_us) WHERE output IS NOT NULL;
+";
+
+/// The text of a receipt is made again from what the journal keeps beside it, so that a page holds
+/// several calls.
+const FOURTH: &str = "
+ALTER TABLE journal DROP COLUMN body;
+ALTER TABLE journal ADD COLUMN issued_at TEXT;
+ALTER TABLE chains ADD COLUMN preceding_sequence INTEGER;
+ALTER TABLE chains ADD COLUMN preceding_hash TEXT;
+";
+
+/// Agent and class in one number: contention reads every entry of this index, and each column costs it.
+/// `journal` is not written any more (see the module of that name); what an older program left is read.
+const FIFTH: &str = "
+DROP INDEX activity_target;
+CREATE INDEX activity_target
+  ON activity (target, started_us, agent * 2 + (effective_class IS 'read'))
+  WHERE target IS NOT NULL;
+";
+
+/// Brings the file to the newest version. The caller holds the maintenance lock.
+pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
+    let newest = STEPS.len();
+    let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    if found > newest {
+        return Err(StoreError::Newer { found, newest });
+    }
+    for (done, step) in STEPS.iter().enumerate().skip(found) {
+        let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+        transaction.execute_batch(step)?;
+        transaction.pragma_update(None, "user_version", done + 1)?;
+        transaction.commit()?;
+    }
+    Ok(())
+}
+
+/// Returns whether the file has all that this program reads and writes.
+pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
+    let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    Ok(found == STEPS.len())
+}
+
+/// Returns whether the file has a table of this name.
+pub(crate) fn has_table(db: &Connection, name: &str) -> Result<bool, StoreError> {
+    let mut statement =
+        db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;
+    Ok(statement.exists([name])?)
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! A file of any older version keeps what it holds.
+
+use std::fs;
+use std::path::Path;
+
+use receipt::Hash;
+use receipt::chain::{Expected, verify};
+
+use super::*;
+use crate::Store;
+use crate::read::{Filter, Page, Reader, ReceiptFilter, RunFilter};
+use crate::record::tests::started;
+use crate::record::{Ended, Entry, Payload, Receipted, Status};
+
+#[test]
+fn steps_stay_as_they_were_released() {
+    let hash = Hash::of(FIRST.as_bytes()).to_string();
+    assert_eq!(hash, "sha256:717bcfb7823bb228b0f38c255695989f4f99d0fef6cd098948ebd4b33b3767ad");
+}
+
+/// A closed ledger with a record and its receipt, as a program wrote it that knew the first
+/// step alone.
+async fn first(home: &Path) {
+    let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
+    let call = started();
+    let end = Ended {
+        id: call.id.clone(),
+        status: Status::Success,
+        error_code: None,
+        error_message: None,
+        duration: std::time::Duration::from_millis(1),
+        response: Payload::default(),
+        receipt: Receipted::Yes,
+    };
+    store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
+    store.close().await.unwrap();
+    let (new, old) = (home.join("new.db"), home.join(crate::database::FILE));
+    fs::rename(&old, &new).unwrap();
+    let db = Connection::open(&old).unwrap();
+    db.pragma_update(None, "journal_mode", "wal").unwrap();
+    db.execute_batch(FIRST).unwrap();
+    db.pragma_update(None, "user_version", 1).unwrap();
+    db.execute("ATTACH ?1 AS new", [new.to_str().unwrap()]).unwrap();
+    for table in ["receipts", "agents", "targets", "activity", "payloads", "settings"] {
+        db.execute(&format!("INSERT INTO {table} SELECT * FROM new.{table}"), []).unwrap();
+    }
+    db.execute(
+        "INSERT INTO chains SELECT chain, chain_id, opened_at, pid, key, status, filed, preceding
+         FROM new.chains",
+        [],
+    )
+    .unwrap();
+    drop(db);
+    fs::remove_file(new).unwrap();
+}
+
+fn version(home: &Path) -> usize {
+    let db = Connection::open(home.join(crate::database::FILE)).unwrap();
+    db.pragma_query_value(None, "user_version", |row| row.get(0)).unwrap()
+}
+
+fn assert_kept(reader: &Reader, key: &receipt::PublicKey) {
+    let activity = reader.activity(&Filter::default(), &Page::first(10)).unwrap();
+    assert_eq!(activity.records.len(), 1);
+    assert_eq!(activity.records[0].id, started().id);
+    let receipts = reader.receipts(&ReceiptFilter::default(), &Page::first(10)).unwrap();
+    let mut texts: Vec<_> = receipts.receipts.into_iter().map(|receipt| receipt.text).collect();
+    texts.reverse();
+    assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
+    assert!(verify(&texts, key, Expected::default()).valid);
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_first_step_gets_its_state_and_keeps_its_records() {
+    let folder = tempfile::tempdir().unwrap();
+    first(folder.path()).await;
+    assert_eq!(version(folder.path()), 1);
+    let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+    assert_eq!(version(folder.path()), STEPS.len());
+    assert_kept(store.read(), &store.key().public());
+    assert_eq!(store.state().version().unwrap(), 0);
+    store.state().quarantine_server("git").unwrap();
+    assert_eq!(store.state().servers().unwrap().len(), 1);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_ledger_of_the_second_step_gets_its_runs_and_keeps_what_was_decided() {
+    let folder = tempfile::tempdir().unwrap();
+    first(folder.path()).await;
+    let db = Connection::open(folder.path().join(crate::database::FILE)).unwrap();
+    db.execute_batch(SECOND).unwrap();
+    db.pragma_update(None, "user_version", 2).unwrap();
+    db.execute("INSERT INTO switches (server, tool) VALUES ('git', 'push')", []).unwrap();
+    drop(db);
+    let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+    assert_eq!(version(folder.path()), STEPS.len());
+    assert_kept(store.read(), &store.key().public());
+    let switches = store.state().switched_off("git").unwrap();
+    assert_eq!(switches.len(), 1);
+    let runs = store.read().runs(&RunFilter::default(), &Page::first(10)).unwrap();
+    assert_eq!((runs.runs.len(), runs.total, runs.next_cursor), (0, 0, None));
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
+    let folder = tempfile::tempdir().unwrap();
+    first(folder.path()).await;
+    let db = Connection::open(folder.path().join(crate::database::FILE)).unwrap();
+    let key: String = db.query_row("SELECT key FROM chains", [], |row| row.get(0)).unwrap();
+    let mut call = started();
+    call.id = uuid::Uuid::now_v7().to_string();
+    let texts = [
+        serde_json::to_string(&call).unwrap(),
+        serde_json::to_string(&Ended::at_once(call.id.clone())).unwrap(),
+    ];
+    db.execute(
+        "INSERT INTO chains (chain, chain_id, opened_at, pid, key) VALUES (7, 'left', '', 1, ?1)",
+        [key],
+    )
+    .unwrap();
+    db.execute(
+        "INSERT INTO journal (slot, chain, entry, started, ended, sequence, hash, body)
+         VALUES (1, 7, 1, ?1, ?2, 1, 'sha256:00', '{}')",
+        texts,
+    )
+    .unwrap();
+    drop(db);
+    let store = Store::open(folder.path(), &domain::config::Ledger::default()).unwrap();
+    let filter = ReceiptFilter { chain_id: Some("left".to_owned()), ..ReceiptFilter::default() };
+    let found = store.read().receipts(&filter, &Page::first(10)).unwrap().receipts;
+    let mut texts: Vec<_> = found.into_iter().map(|receipt| receipt.text).collect();
+    texts.reverse();
+    assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
+    assert!(texts[0].contains(&call.id));
+    assert!(verify(&texts, &store.key().public(), Expected::default()).valid);
+    store.close().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_look_at_a_ledger_of_the_first_step_writes_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    first(folder.path()).await;
+    let file = folder.path().join(crate::database::FILE);
+    let names = || fs::read_dir(folder.path()).unwrap().map(|file| file.unwrap().file_name());
+    let before = (fs::read(&file).unwrap(), names().collect::<Vec<_>>());
+    let reader = Reader::open(&file).unwrap();
+    let keys = reader.public_keys(&folder.path().join("keys")).unwrap();
+    assert_kept(&reader, &keys[0]);
+    assert!((fs::read(&file).unwrap(), names().collect::<Vec<_>>()) == before);
+}

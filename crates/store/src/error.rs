@@ -1,0 +1,69 @@
+//! Why the ledger could not do what it was asked.
+
+use domain::Code;
+
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum StoreError {
+    #[error("cannot write the ledger: {0}")]
+    Write(String),
+    #[error("cannot read the ledger: {0}")]
+    Read(String),
+    #[error("{0}")]
+    Key(String),
+    #[error("the ledger is damaged: {0}; move ledger.db aside, and a new one begins")]
+    Corrupt(String),
+    #[error(
+        "a journal is damaged: {0}; move that file aside: what it holds and the ledger does not is lost"
+    )]
+    CorruptJournal(String),
+    #[error("the ledger was written by a newer version (format {found}, this one knows {newest})")]
+    Newer { found: usize, newest: usize },
+    #[error("the ledger is closed")]
+    Closed,
+    #[error("'{0}' is no cursor of this list: leave it out to begin with the newest")]
+    Cursor(String),
+}
+
+impl StoreError {
+    pub fn code(&self) -> Code {
+        match self {
+            StoreError::Cursor(_) => Code::InvalidRequest,
+            StoreError::Write(_)
+            | StoreError::Read(_)
+            | StoreError::Key(_)
+            | StoreError::Corrupt(_)
+            | StoreError::CorruptJournal(_)
+            | StoreError::Newer { .. }
+            | StoreError::Closed => Code::LedgerUnavailable,
+        }
+    }
+
+    /// SQLite's errors do not say whether something was to be read or written.
+    pub(crate) fn of_reading(self) -> StoreError {
+        match self {
+            StoreError::Write(words) => StoreError::Read(words),
+            StoreError::Read(_)
+            | StoreError::Key(_)
+            | StoreError::Corrupt(_)
+            | StoreError::CorruptJournal(_)
+            | StoreError::Newer { .. }
+            | StoreError::Closed
+            | StoreError::Cursor(_) => self,
+        }
+    }
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        use rusqlite::ErrorCode;
+        match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase) => {
+                StoreError::Corrupt(error.to_string())
+            }
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
+                StoreError::Write("another process holds it".to_owned())
+            }
+            _ => StoreError::Write(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! Reading: questions about what was done. Each blocks the thread that asks; readers never hold up
+//! the writer. A question holds the file only for as long as one page takes, so that the
+//! write-ahead log can be copied back in between.
+
+pub mod activity;
+mod audit;
+pub mod contention;
+pub(crate) mod copies;
+mod cursor;
+mod export;
+mod filter;
+mod page;
+mod pool;
+mod reader;
+pub mod receipts;
+mod record;
+pub mod runs;
+mod search;
+pub mod summary;
+
+#[cfg(test)]
+mod tests;
+
+pub use activity::Activity;
+pub use audit::{Age, SIGNING_TIME_MAX};
+pub use export::{ReceiptTexts, Records};
+pub use filter::Filter;
+pub use page::{PAGE_MAX, Page};
+pub use reader::Reader;
+pub use receipts::{Chain, ChainOpening, Receipt, ReceiptFilter, Receipts};
+pub use record::{Detail, Intent, Payloads, Record};
+pub use runs::{Change, Run, RunFilter, Runs};
+pub use search::Total;
+pub use summary::{Period, Summary};

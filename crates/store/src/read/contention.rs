@@ -1,0 +1,377 @@
+//! Agents that touched the same thing. The touches come from one index, target by target and in
+//! order of time, and are compared as they come; nothing but the graph is kept.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::ScopedJoinHandle;
+use std::time::Duration;
+
+use domain::ledger::contention::{AgentNumber, Contention, Doing, Graph, Kind, Question, Touch};
+use jiff::Timestamp;
+use rusqlite::functions::{Aggregate, Context, FunctionFlags};
+use rusqlite::types::Null;
+use rusqlite::{Connection, OptionalExtension};
+
+use super::reader::Reader;
+use crate::error::StoreError;
+
+/// A filter of meetings between agents.
+#[derive(Clone, Debug)]
+pub struct ContentionFilter {
+    /// Touches further apart than this are no meeting.
+    pub window: Duration,
+    pub system: Option<String>,
+    /// `None`: every kind that is contention.
+    pub kind: Option<Kind>,
+    /// From this time on.
+    pub start: Option<Timestamp>,
+    /// Before this time.
+    pub end: Option<Timestamp>,
+}
+
+/// An hour: two agents that far apart no longer work on the same thing at once.
+pub const WINDOW: Duration = Duration::from_secs(3_600);
+
+impl Default for ContentionFilter {
+    fn default() -> ContentionFilter {
+        ContentionFilter { window: WINDOW, system: None, kind: None, start: None, end: None }
+    }
+}
+
+/// Fewer records than this are read before a second thread has begun.
+const SPLIT_MIN: i64 = 50_000;
+
+/// Fewer ids than this are read before a second thread has begun.
+const NAMES_SPLIT_MIN: usize = 1_000;
+
+impl Reader {
+    /// The graph, with records by their ids. A call that was refused touched nothing.
+    pub fn contention(&self, filter: &ContentionFilter) -> Result<Graph<String>, StoreError> {
+        self.meet(filter, SPLIT_MIN)
+    }
+
+    /// The same, by two threads where there are more records than `split_min`.
+    pub(super) fn meet(
+        &self,
+        filter: &ContentionFilter,
+        split_min: i64,
+    ) -> Result<Graph<String>, StoreError> {
+        let middle = self.pool.ask(|db| middle(db, filter.system.as_deref(), split_min))?;
+        let contention = match &middle {
+            None => self.gather(filter, TargetRange::All),
+            // Each target is read whole by one of the two, so that it does not matter that they
+            // may see the file a moment apart.
+            Some(middle) => std::thread::scope(|scope| {
+                let later = scope.spawn(|| self.gather(filter, TargetRange::From(middle)));
+                let first = self.gather(filter, TargetRange::Before(middle))?;
+                Ok(first.followed_by(joined(later)?))
+            }),
+        }?;
+        self.name_records(contention.finish())
+    }
+
+    /// By two threads as well, where there are many.
+    fn name_records(&self, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
+        let mut numbers: Vec<i64> =
+            graph.edges.iter().flat_map(|edge| &edge.records).copied().collect();
+        numbers.sort_unstable();
+        numbers.dedup();
+        let half = if numbers.len() < NAMES_SPLIT_MIN { 0 } else { numbers.len() / 2 };
+        let (first, later) = numbers.split_at(half);
+        let ask = |numbers| self.pool.ask_at_once(|db| ids(db, numbers));
+        let (first, later) = std::thread::scope(|scope| {
+            let first = (!first.is_empty()).then(|| scope.spawn(|| ask(first)));
+            let later = ask(later)?;
+            Ok::<_, StoreError>((first.map_or_else(|| Ok(Ids::default()), joined)?, later))
+        })?;
+        Ok(graph.with_records(|number| {
+            let place = numbers.binary_search(&number).unwrap_or(usize::MAX);
+            let id = if place < half { first.get(place) } else { later.get(place - half) };
+            id.to_owned()
+        }))
+    }
+
+    fn gather(
+        &self,
+        filter: &ContentionFilter,
+        range: TargetRange<'_>,
+    ) -> Result<Contention<i64>, StoreError> {
+        self.pool.ask_at_once(|db| {
+            let question = Question {
+                window_us: i64::try_from(filter.window.as_micros()).unwrap_or(i64::MAX),
+                kind: filter.kind,
+            };
+            touch_all(db, filter, range, Contention::new(question))
+        })
+    }
+}
+
+/// The target at which the work is cut in two.
+struct Middle {
+    system: String,
+    resource: String,
+}
+
+/// A range of the targets, in their order.
+#[derive(Clone, Copy)]
+enum TargetRange<'a> {
+    All,
+    Before(&'a Middle),
+    From(&'a Middle),
+}
+
+/// Finds the target at which to cut the work in two, if there is enough to read.
+fn middle(
+    db: &Connection,
+    system: Option<&str>,
+    split_min: i64,
+) -> Result<Option<Middle>, StoreError> {
+    // Each by itself, or every row would be looked at.
+    let spread: Option<i64> = db.query_row(
+        "SELECT (SELECT max(number) FROM activity) - (SELECT min(number) FROM activity)",
+        [],
+        |row| row.get(0),
+    )?;
+    if spread.is_none_or(|spread| spread < split_min) {
+        return Ok(None);
+    }
+    let middle = db
+        .query_row(
+            "SELECT system, resource FROM targets WHERE ?1 IS NULL OR system = ?1
+             ORDER BY system, resource
+             LIMIT 1 OFFSET (SELECT count(*) / 2 FROM targets WHERE ?1 IS NULL OR system = ?1)",
+            [system],
+            |row| Ok(Middle { system: row.get(0)?, resource: row.get(1)? }),
+        )
+        .optional()?;
+    Ok(middle)
+}
+
+fn touch_all(
+    db: &Connection,
+    filter: &ContentionFilter,
+    range: TargetRange<'_>,
+    contention: Contention<i64>,
+) -> Result<Contention<i64>, StoreError> {
+    let desk = Desk::set_up(db)?;
+    let mut gathering = Gathering::new(db, contention)?;
+    let is_bounded = filter.start.is_some() || filter.end.is_some();
+    let first_us = filter.start.map_or(i64::MIN, Timestamp::as_microsecond);
+    let last_us = filter.end.map_or(i64::MAX, Timestamp::as_microsecond);
+    let mut touches = db.prepare(if is_bounded { TOUCHES_BETWEEN } else { TOUCHES })?;
+    let within = match range {
+        TargetRange::All => "?2 IS ?3",
+        TargetRange::Before(_) => "(system, resource) < (?2, ?3)",
+        TargetRange::From(_) => "(system, resource) >= (?2, ?3)",
+    };
+    let mut targets = db.prepare(&format!(
+        "SELECT target, system, resource FROM targets
+         WHERE (?1 IS NULL OR system = ?1) AND {within} ORDER BY system, resource"
+    ))?;
+    let place = match range {
+        TargetRange::All => None,
+        TargetRange::Before(middle) | TargetRange::From(middle) => Some(middle),
+    };
+    let at_system = place.map(|middle| &middle.system);
+    let at_resource = place.map(|middle| &middle.resource);
+    let mut rows = targets.query((&filter.system, at_system, at_resource))?;
+    while let Some(row) = rows.next()? {
+        let (system, resource) = (row.get_ref(1)?, row.get_ref(2)?);
+        let system = system.as_str().map_err(rusqlite::Error::from)?;
+        let resource = resource.as_str().map_err(rusqlite::Error::from)?;
+        gathering.turn_to(system, resource);
+        desk.put(gathering);
+        let target: i64 = row.get(0)?;
+        let done = |_: &rusqlite::Row<'_>| Ok(());
+        if is_bounded {
+            touches.query_row((target, first_us, last_us), done)?;
+        } else {
+            touches.query_row([target], done)?;
+        }
+        gathering = desk.take()?;
+    }
+    Ok(gathering.contention)
+}
+
+/// The touches of one target, in order of time. To compare each with a time that nobody gave would
+/// cost a fifth of the whole.
+macro_rules! touches {
+    ($between:literal) => {
+        concat!(
+            "SELECT gather(started_us, agent * 2 + (effective_class IS 'read'), number)
+             FROM activity INDEXED BY activity_target WHERE target = ?1 ",
+            $between
+        )
+    };
+}
+
+pub(super) const TOUCHES: &str = touches!("");
+pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND started_us < ?3");
+
+/// The touches gathered so far, and the tables needed to read another.
+struct Gathering {
+    contention: Contention<i64>,
+    /// By number; they are given from one on.
+    agents: Vec<Option<AgentNumber>>,
+    refused: RefusedCalls,
+    latest_us: i64,
+}
+
+impl Gathering {
+    fn new(db: &Connection, mut contention: Contention<i64>) -> Result<Gathering, StoreError> {
+        let agents = agents(db, &mut contention)?;
+        Ok(Gathering { contention, agents, refused: RefusedCalls::read(db)?, latest_us: i64::MIN })
+    }
+
+    fn turn_to(&mut self, system: &str, resource: &str) {
+        self.contention.turn_to(system, resource);
+        self.latest_us = i64::MIN;
+    }
+
+    fn push(&mut self, at_us: i64, who: usize, record: i64) -> rusqlite::Result<()> {
+        // SQL does not promise it to an aggregate; the walk of an index does.
+        if at_us < self.latest_us {
+            let error = "the touches of a target came out of order";
+            return Err(rusqlite::Error::UserFunctionError(error.into()));
+        }
+        self.latest_us = at_us;
+        if self.refused.has(record) {
+            return Ok(());
+        }
+        let agent = self.agents.get(who / 2).copied().flatten();
+        let agent = agent.unwrap_or_else(|| self.contention.agent(""));
+        let doing = if who % 2 == 1 { Doing::Read } else { Doing::Write };
+        self.contention.push(Touch { agent, doing, at_us, record });
+        Ok(())
+    }
+}
+
+/// The place of the gathering between two targets. SQLite takes it up for the rows of one target and
+/// lays it down again: to step through those rows from outside costs half as much again.
+#[derive(Clone)]
+pub(super) struct Desk(Arc<Mutex<Option<Gathering>>>);
+
+impl Desk {
+    /// From now on the connection knows `gather`.
+    pub(super) fn set_up(db: &Connection) -> Result<Desk, StoreError> {
+        let desk = Desk(Arc::default());
+        let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
+        db.create_aggregate_function("gather", 3, flags, desk.clone())?;
+        Ok(desk)
+    }
+
+    fn put(&self, gathering: Gathering) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = Some(gathering);
+    }
+
+    fn take(&self) -> rusqlite::Result<Gathering> {
+        let taken = self.0.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let error = "a target's touches were not gathered one after the other";
+        taken.ok_or_else(|| rusqlite::Error::UserFunctionError(error.into()))
+    }
+}
+
+impl Aggregate<Gathering, Null> for Desk {
+    fn init(&self, _: &mut Context<'_>) -> rusqlite::Result<Gathering> {
+        self.take()
+    }
+
+    fn step(&self, row: &mut Context<'_>, gathering: &mut Gathering) -> rusqlite::Result<()> {
+        gathering.push(row.get(0)?, row.get(1)?, row.get(2)?)
+    }
+
+    fn finalize(&self, _: &mut Context<'_>, all: Option<Gathering>) -> rusqlite::Result<Null> {
+        if let Some(gathering) = all {
+            self.put(gathering);
+        }
+        Ok(Null)
+    }
+}
+
+fn agents(
+    db: &Connection,
+    contention: &mut Contention<i64>,
+) -> Result<Vec<Option<AgentNumber>>, StoreError> {
+    let mut statement = db.prepare_cached("SELECT agent, name FROM agents ORDER BY agent")?;
+    let mut rows = statement.query([])?;
+    let mut agents = Vec::new();
+    while let Some(row) = rows.next()? {
+        agents.resize(row.get(0)?, None);
+        let name = row.get_ref(1)?;
+        agents.push(Some(contention.agent(name.as_str().map_err(rusqlite::Error::from)?)));
+    }
+    Ok(agents)
+}
+
+/// The numbers of refused calls, a bit for each record. The index of targets knows no status: it
+/// would have to be written again when a call ends.
+struct RefusedCalls {
+    first: i64,
+    bits: Vec<u64>,
+}
+
+impl RefusedCalls {
+    fn read(db: &Connection) -> Result<RefusedCalls, StoreError> {
+        let mut statement = db.prepare_cached(
+            "SELECT number FROM activity INDEXED BY activity_unsuccessful
+             WHERE status = 'blocked' AND status <> 'success' ORDER BY number",
+        )?;
+        let mut rows = statement.query([])?;
+        let mut refused = RefusedCalls { first: 0, bits: Vec::new() };
+        while let Some(row) = rows.next()? {
+            let number = row.get(0)?;
+            if refused.bits.is_empty() {
+                refused.first = number;
+            }
+            if let Some((word, bit)) = refused.place(number) {
+                if refused.bits.len() <= word {
+                    refused.bits.resize(word + 1, 0);
+                }
+                refused.bits[word] |= bit;
+            }
+        }
+        Ok(refused)
+    }
+
+    fn has(&self, number: i64) -> bool {
+        let place = self.place(number);
+        place.is_some_and(|(word, bit)| self.bits.get(word).is_some_and(|bits| bits & bit != 0))
+    }
+
+    fn place(&self, number: i64) -> Option<(usize, u64)> {
+        let offset = usize::try_from(number.checked_sub(self.first)?).ok()?;
+        Some((offset / 64, 1 << (offset % 64)))
+    }
+}
+
+/// The ids of records, one behind the other: there can be tens of thousands.
+#[derive(Default)]
+struct Ids {
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Ids {
+    fn get(&self, place: usize) -> &str {
+        let start = place.checked_sub(1).and_then(|before| self.ends.get(before)).copied();
+        self.ends.get(place).map_or("", |end| &self.text[start.unwrap_or(0)..*end])
+    }
+}
+
+/// Asked for in order: neighbours lie on the same pages. A record that is gone has no id.
+fn ids(db: &Connection, numbers: &[i64]) -> Result<Ids, StoreError> {
+    let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
+    let mut ids = Ids::default();
+    for number in numbers {
+        let mut rows = statement.query([number])?;
+        if let Some(row) = rows.next()? {
+            ids.text.push_str(row.get_ref(0)?.as_str().map_err(rusqlite::Error::from)?);
+        }
+        ids.ends.push(ids.text.len());
+    }
+    Ok(ids)
+}
+
+fn joined<T>(thread: ScopedJoinHandle<'_, Result<T, StoreError>>) -> Result<T, StoreError> {
+    let ended = |_| StoreError::Read("a reader of contention has ended".to_owned());
+    thread.join().map_err(ended)?
+}

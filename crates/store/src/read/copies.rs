@@ -1,0 +1,67 @@
+//! Copies of chains that were brought back: exports in `<home>/copies`, which can be checked beside
+//! the ledger. They are only read.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use jiff::Timestamp;
+
+use crate::error::StoreError;
+
+/// The folder in the home.
+pub const COPIES: &str = "copies";
+
+/// Files that are listed; who has more keeps them elsewhere.
+const COPIES_MAX: usize = 100;
+
+/// Bytes of one line: ten times what a receipt can hold.
+const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
+
+const ENDING: &str = ".jsonl";
+
+/// An export that lies there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainCopy {
+    /// The file's name.
+    pub name: String,
+    pub bytes: u64,
+    pub modified_at: Option<Timestamp>,
+}
+
+/// The copies in a home, by name. A folder that is not there holds none.
+pub(crate) fn list(home: &Path) -> Vec<ChainCopy> {
+    let entries = std::fs::read_dir(home.join(COPIES)).into_iter().flatten().flatten();
+    let mut copies: Vec<ChainCopy> = entries
+        .filter_map(|entry| {
+            let (name, metadata) = (entry.file_name().into_string().ok()?, entry.metadata().ok()?);
+            let is_copy = metadata.is_file() && name.ends_with(ENDING);
+            let modified_at = metadata.modified().ok().and_then(|at| Timestamp::try_from(at).ok());
+            is_copy.then_some(ChainCopy { name, bytes: metadata.len(), modified_at })
+        })
+        .collect();
+    copies.sort_by(|one, other| one.name.cmp(&other.name));
+    copies.truncate(COPIES_MAX);
+    copies
+}
+
+/// The lines of a copy; none where there is no such file.
+pub(crate) fn lines(
+    home: &Path,
+    name: &str,
+) -> Result<Option<impl Iterator<Item = Result<String, StoreError>> + use<>>, StoreError> {
+    // Only what is listed is opened, so that a name leads nowhere else.
+    if !list(home).iter().any(|copy| copy.name == name) {
+        return Ok(None);
+    }
+    let fault = |error: std::io::Error| StoreError::Read(format!("copy: {error}"));
+    let mut reader = BufReader::new(File::open(home.join(COPIES).join(name)).map_err(fault)?);
+    Ok(Some(std::iter::from_fn(move || {
+        let mut line = Vec::new();
+        match reader.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut line) {
+            Ok(0) => None,
+            Ok(_) => Some(Ok(String::from_utf8_lossy(&line).trim().to_owned())),
+            Err(error) => Some(Err(fault(error))),
+        }
+    })))
+}

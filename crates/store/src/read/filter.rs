@@ -1,0 +1,325 @@
+//! Filters of the activity, and the index that leads to what they ask for.
+
+use domain::tool::Class;
+use jiff::Timestamp;
+use rusqlite::types::Value;
+use rusqlite::{Connection, params_from_iter};
+
+use super::search::{Bounds, Conditions, Effort, Pace, Search};
+use crate::error::StoreError;
+use crate::record::{Kind, Status};
+
+/// Everything that is given must hold.
+#[derive(Clone, Debug, Default)]
+pub struct Filter {
+    pub kind: Option<Kind>,
+    pub server: Option<String>,
+    pub tool: Option<String>,
+    pub status: Option<Status>,
+    pub intent_type: Option<String>,
+    pub effective_class: Option<Class>,
+    /// An agent's name, the part before its `#` (all its sessions), or the name of a token.
+    pub agent: Option<String>,
+    pub session_id: Option<String>,
+    pub request_id: Option<String>,
+    pub target_system: Option<String>,
+    pub target_resource: Option<String>,
+    /// From this time on.
+    pub start: Option<Timestamp>,
+    /// Before this time.
+    pub end: Option<Timestamp>,
+    /// Anywhere in the tool, the server, the reason, the error message or the target. Capitals of
+    /// the Latin alphabet do not count.
+    pub text: Option<String>,
+}
+
+/// The order in which an index hands out its records.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Order {
+    ByNumber,
+    /// Of one agent after the other.
+    ByAgent,
+    /// In some other order, to be sorted.
+    Mixed,
+}
+
+/// One condition, and the index that can lead to its records.
+struct Criterion {
+    lead: Option<(&'static str, Order)>,
+    conditions: Conditions,
+}
+
+/// Records one by one, whatever else could lead.
+const WALK: &str = "activity NOT INDEXED";
+
+impl Filter {
+    /// Plans the search for these records. `None`: there are none.
+    pub(super) fn search(
+        &self,
+        db: &Connection,
+        effort: Effort,
+    ) -> Result<Option<Search>, StoreError> {
+        let Some(mut criteria) = self.criteria(db)? else {
+            return Ok(None);
+        };
+        let leader = criteria.iter().position(|criterion| criterion.lead.is_some());
+        let lead = leader.map(|at| criteria.remove(at));
+        let rest = criteria
+            .iter()
+            .fold(Conditions::default(), |all, criterion| all.and(&criterion.conditions));
+        let whole = |from: &str, conditions: Conditions, pace| Search {
+            from: from.to_owned(),
+            position: "number",
+            conditions,
+            pace,
+            known_total: None,
+            effort,
+        };
+        let Some((criterion, (index, order))) =
+            lead.and_then(|criterion| criterion.lead.map(|lead| (criterion, lead)))
+        else {
+            let pace = pace_through_all(db, &rest)?;
+            return Ok(pace.map(|pace| whole(WALK, rest, pace)));
+        };
+        let from = format!("activity INDEXED BY {index}");
+        let both = criterion.conditions.clone().and(&rest);
+        let extent = match order {
+            Order::ByNumber => {
+                let pace = pace_through_all(db, &rest)?;
+                return Ok(pace.map(|pace| whole(&from, both, pace)));
+            }
+            Order::ByAgent => extent(db, &extent_of_agents(), &criterion.conditions)?,
+            Order::Mixed => {
+                extent(db, &criterion.conditions.select(EXTENT, &from, ""), &criterion.conditions)?
+            }
+        };
+        let Some(Extent { count, bounds }) = extent else {
+            return Ok(None);
+        };
+        let known_total = rest.is_empty().then_some(count);
+        let search = if count <= effort.sort {
+            whole(&from, both, Pace::AtOnce)
+        } else {
+            whole(WALK, both, Pace::InSteps(bounds))
+        };
+        Ok(Some(Search { known_total, ..search }))
+    }
+
+    /// The conditions, those that usually leave the fewest records first. `None`: one names an
+    /// agent that nobody knows.
+    fn criteria(&self, db: &Connection) -> Result<Option<Vec<Criterion>>, StoreError> {
+        let mut criteria = Vec::new();
+        criteria.extend(self.session_id.as_ref().map(|id| {
+            Criterion::led(
+                "activity_session",
+                Order::ByNumber,
+                "session_id = ?",
+                [id.clone().into()],
+            )
+        }));
+        criteria.extend(self.target());
+        criteria.extend(self.status.map(of_status));
+        if let Some(agent) = &self.agent {
+            let Some(criterion) = of_agent(db, agent)? else {
+                return Ok(None);
+            };
+            criteria.push(criterion);
+        }
+        criteria.extend(self.tool_of_server());
+        criteria.extend(self.intent_type.as_ref().map(|intent| {
+            Criterion::led(
+                "activity_intent",
+                Order::ByNumber,
+                "intent_type = ?",
+                [intent.clone().into()],
+            )
+        }));
+        criteria.extend(self.time());
+        criteria.extend(self.kind.map(|kind| Criterion::plain("type = ?", [text(kind.as_str())])));
+        criteria.extend(
+            self.effective_class
+                .map(|class| Criterion::plain("effective_class = ?", [text(class.as_str())])),
+        );
+        criteria.extend(
+            self.request_id
+                .as_ref()
+                .map(|id| Criterion::plain("request_id = ?", [id.clone().into()])),
+        );
+        criteria.extend(self.text.as_deref().filter(|text| !text.is_empty()).map(holding));
+        Ok(Some(criteria))
+    }
+
+    fn target(&self) -> Option<Criterion> {
+        let (which, values) = match (&self.target_system, &self.target_resource) {
+            (None, None) => return None,
+            (Some(system), None) => ("system = ?", vec![system]),
+            (None, Some(resource)) => ("resource = ?", vec![resource]),
+            (Some(system), Some(resource)) => {
+                ("system = ? AND resource = ?", vec![system, resource])
+            }
+        };
+        let sql = format!("target IN (SELECT target FROM targets WHERE {which})");
+        let values = values.into_iter().cloned().map(Value::from);
+        Some(Criterion::led("activity_target", Order::Mixed, &sql, values))
+    }
+
+    fn tool_of_server(&self) -> Option<Criterion> {
+        let (order, sql, values) = match (&self.server, &self.tool) {
+            (None, None) => return None,
+            (Some(server), Some(tool)) => {
+                (Order::ByNumber, "server = ? AND tool = ?".to_owned(), vec![server, tool])
+            }
+            (Some(server), None) => (Order::Mixed, "server = ?".to_owned(), vec![server]),
+            (None, Some(tool)) => {
+                (Order::Mixed, format!("server IN ({SERVERS}) AND tool = ?"), vec![tool])
+            }
+        };
+        let values = values.into_iter().cloned().map(Value::from);
+        Some(Criterion::led("activity_tool", order, &sql, values))
+    }
+
+    fn time(&self) -> Option<Criterion> {
+        let mut conditions = Conditions::default();
+        if let Some(start) = self.start {
+            conditions.add("started_us >= ?", [start.as_microsecond().into()]);
+        }
+        if let Some(end) = self.end {
+            conditions.add("started_us < ?", [end.as_microsecond().into()]);
+        }
+        let lead = Some(("activity_started", Order::Mixed));
+        (!conditions.is_empty()).then_some(Criterion { lead, conditions })
+    }
+}
+
+impl Criterion {
+    fn led(
+        index: &'static str,
+        order: Order,
+        sql: &str,
+        values: impl IntoIterator<Item = Value>,
+    ) -> Criterion {
+        Criterion { lead: Some((index, order)), ..Criterion::plain(sql, values) }
+    }
+
+    fn plain(sql: &str, values: impl IntoIterator<Item = Value>) -> Criterion {
+        let mut conditions = Conditions::default();
+        conditions.add(sql, values);
+        Criterion { lead: None, conditions }
+    }
+}
+
+/// Every server that was ever called, one seek in the index for each.
+const SERVERS: &str = "WITH RECURSIVE known (name) AS (
+    SELECT MIN(server) FROM activity
+    UNION ALL
+    SELECT (SELECT MIN(server) FROM activity WHERE server > known.name) FROM known
+    WHERE known.name IS NOT NULL
+  ) SELECT name FROM known WHERE name IS NOT NULL";
+
+/// Most calls succeed, so that an index of those would lead nowhere.
+fn of_status(status: Status) -> Criterion {
+    let values = [text(status.as_str())];
+    match status {
+        Status::Success => Criterion::plain("status = ?", values),
+        Status::Pending
+        | Status::Error
+        | Status::Blocked
+        | Status::Cancelled
+        | Status::Interrupted => {
+            // The second half is the index's own condition, by which SQLite knows it.
+            let sql = "status = ? AND status <> 'success'";
+            Criterion::led("activity_unsuccessful", Order::ByNumber, sql, values)
+        }
+    }
+}
+
+/// Sessions of an agent are `name#session`; `$` is the character after `#`.
+const AGENTS: &str =
+    "SELECT agent FROM agents WHERE name = ? OR (name >= ? AND name < ?) OR token = ?";
+
+fn of_agent(db: &Connection, agent: &str) -> Result<Option<Criterion>, StoreError> {
+    let names = [agent.to_owned(), format!("{agent}#"), format!("{agent}$"), agent.to_owned()];
+    let mut statement = db.prepare_cached(&format!("{AGENTS} LIMIT 2"))?;
+    let agents: Vec<i64> = statement
+        .query_map(params_from_iter(&names), |row| row.get(0))?
+        .collect::<Result<_, _>>()?;
+    let criterion = match agents[..] {
+        [] => return Ok(None),
+        [agent] => Criterion::led("activity_agent", Order::ByNumber, "agent = ?", [agent.into()]),
+        _ => {
+            let sql = format!("agent IN ({AGENTS})");
+            Criterion::led("activity_agent", Order::ByAgent, &sql, names.map(Value::from))
+        }
+    };
+    Ok(Some(criterion))
+}
+
+fn holding(words: &str) -> Criterion {
+    let sql = r"(tool LIKE ? ESCAPE '\' OR server LIKE ? ESCAPE '\' OR reason LIKE ? ESCAPE '\'
+      OR error_message LIKE ? ESCAPE '\' OR target IN (SELECT target FROM targets
+        WHERE system LIKE ? ESCAPE '\' OR resource LIKE ? ESCAPE '\'))";
+    let mut pattern = String::from("%");
+    for character in words.chars().take(TEXT_MAX) {
+        if matches!(character, '%' | '_' | '\\') {
+            pattern.push('\\');
+        }
+        pattern.push(character);
+    }
+    pattern.push('%');
+    Criterion::plain(sql, std::iter::repeat_n(Value::from(pattern), 6))
+}
+
+/// Characters of a text that are looked for. SQLite takes no pattern much longer than this, and
+/// nobody types one.
+const TEXT_MAX: usize = 1_000;
+
+/// With conditions of its own beside the index, a search passes other records on the way.
+fn pace_through_all(db: &Connection, rest: &Conditions) -> Result<Option<Pace>, StoreError> {
+    if rest.is_empty() {
+        return Ok(Some(Pace::AtOnce));
+    }
+    let bounds = db
+        .prepare_cached(
+            "SELECT (SELECT MIN(number) FROM activity), (SELECT MAX(number) FROM activity)",
+        )?
+        .query_row([], |row| Bounds::read(row, 0))?;
+    Ok(bounds.map(Pace::InSteps))
+}
+
+const EXTENT: &str = "COUNT(*), MIN(number), MAX(number)";
+
+/// The same of several agents, each by itself: the ends are found without a look at what lies between.
+fn extent_of_agents() -> String {
+    let of_one = |what: &str| {
+        format!("(SELECT {what} FROM activity INDEXED BY activity_agent WHERE agent = known.agent)")
+    };
+    format!(
+        "SELECT SUM({}), MIN({}), MAX({}) FROM ({AGENTS}) AS known",
+        of_one("COUNT(*)"),
+        of_one("MIN(number)"),
+        of_one("MAX(number)"),
+    )
+}
+
+/// The number of records that an index leads to, and the bounds of their numbers.
+struct Extent {
+    count: u64,
+    bounds: Bounds,
+}
+
+fn extent(
+    db: &Connection,
+    sql: &str,
+    conditions: &Conditions,
+) -> Result<Option<Extent>, StoreError> {
+    let extent =
+        db.prepare_cached(sql)?.query_row(params_from_iter(conditions.values()), |row| {
+            let (count, bounds) = (row.get::<_, Option<u64>>(0)?, Bounds::read(row, 1)?);
+            Ok(count.zip(bounds).map(|(count, bounds)| Extent { count, bounds }))
+        })?;
+    Ok(extent)
+}
+
+fn text(word: &str) -> Value {
+    word.to_owned().into()
+}

@@ -1,0 +1,23 @@
+//! Pages of a list.
+
+/// The size and the start of a part of a list.
+#[derive(Clone, Debug, Default)]
+pub struct Page {
+    /// 1 to [`PAGE_MAX`]; others are taken as the nearest of these.
+    pub limit: usize,
+    /// The end of an earlier page.
+    pub cursor: Option<String>,
+}
+
+/// Rows of one page: what a person can look through.
+pub const PAGE_MAX: usize = 100;
+
+impl Page {
+    pub fn first(limit: usize) -> Page {
+        Page { limit, cursor: None }
+    }
+
+    pub(super) fn rows(&self) -> usize {
+        self.limit.clamp(1, PAGE_MAX)
+    }
+}

@@ -1,0 +1,66 @@
+//! The connections of a reader, kept from one question to the next.
+
+use std::sync::{Mutex, PoisonError};
+
+use rusqlite::Connection;
+
+use crate::database::connection::ReadOnlyFile;
+use crate::error::StoreError;
+use crate::limits::{READ_IN_PLACE_BYTES, READERS_MAX};
+
+pub(super) struct Pool {
+    file: ReadOnlyFile,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl Pool {
+    pub(super) fn new(file: ReadOnlyFile) -> Pool {
+        Pool { file, idle: Mutex::default() }
+    }
+
+    pub(super) fn ask<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let kept = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let db = match kept {
+            Some(db) => db,
+            None => self.file.connect().map_err(StoreError::of_reading)?,
+        };
+        let answer = question(&db).map_err(StoreError::of_reading)?;
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < READERS_MAX {
+            idle.push(db);
+        }
+        Ok(answer)
+    }
+
+    /// The same, with all that is read being of one moment.
+    pub(super) fn ask_at_once<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.ask(|db| {
+            let moment = db.unchecked_transaction()?;
+            let answer = question(&moment)?;
+            moment.finish()?;
+            Ok(answer)
+        })
+    }
+
+    /// The same for who goes through much of the file and looks at nothing twice. Read in place, all
+    /// of that would stay mapped and count as memory of this process.
+    pub(super) fn ask_in_passing<T>(
+        &self,
+        question: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        self.ask(|db| {
+            db.pragma_update(None, "mmap_size", 0)?;
+            let moment = db.unchecked_transaction()?;
+            let answer = question(&moment)?;
+            moment.finish()?;
+            db.pragma_update(None, "mmap_size", READ_IN_PLACE_BYTES)?;
+            Ok(answer)
+        })
+    }
+}

@@ -1,0 +1,296 @@
+//! Receipts and the chains that they form. Only `receipts` has to be there: a file of another
+//! program that writes the same table is read just as well.
+
+use std::path::Path;
+
+use jiff::Timestamp;
+use receipt::PublicKey;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use super::cursor::{self, List};
+use super::page::Page;
+use super::reader::Reader;
+use super::search::{Bounds, Conditions, Effort, Pace, Search, Total};
+use crate::database::{schema, timestamp};
+use crate::error::StoreError;
+use crate::keys;
+
+/// A signed receipt, with what its columns repeat of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Receipt {
+    pub id: String,
+    pub chain_id: String,
+    pub sequence: u64,
+    pub action_type: String,
+    pub tool_name: String,
+    pub risk_level: String,
+    pub status: String,
+    /// As the receipt writes it: of the action.
+    pub timestamp: String,
+    pub hash: String,
+    pub previous_hash: Option<String>,
+    /// The receipt itself, exactly as it was signed.
+    pub text: String,
+}
+
+#[derive(Clone, Debug, Default)]
+pub struct ReceiptFilter {
+    pub chain_id: Option<String>,
+    pub action_type: Option<String>,
+    pub status: Option<String>,
+    /// From this time on.
+    pub start: Option<Timestamp>,
+    /// Before this time.
+    pub end: Option<Timestamp>,
+}
+
+/// One page, newest first.
+#[derive(Clone, Debug)]
+pub struct Receipts {
+    pub receipts: Vec<Receipt>,
+    /// As for activity: a page that is not full may have a next one.
+    pub next_cursor: Option<String>,
+    pub total: Total,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chain {
+    pub id: String,
+    /// Unknown where another program wrote the chain.
+    pub opening: Option<ChainOpening>,
+    /// Receipts that are there.
+    pub length: u64,
+    pub last_hash: Option<String>,
+    pub first_timestamp: Option<String>,
+    pub last_timestamp: Option<String>,
+}
+
+/// The beginning of a chain, and its status since.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChainOpening {
+    /// `open`, `complete`, `interrupted` or `expired`.
+    pub status: String,
+    pub opened_at: String,
+    pub pid: u32,
+    /// The fingerprint of the key that signs it, the last one where it changed.
+    pub key: String,
+    /// The chain that was the newest by then.
+    pub preceding: Option<String>,
+}
+
+impl Reader {
+    pub fn receipts(&self, filter: &ReceiptFilter, page: &Page) -> Result<Receipts, StoreError> {
+        let list = filter.list();
+        let below = match &page.cursor {
+            Some(text) => Some(cursor::read(list, text)?),
+            None => None,
+        };
+        self.pool.ask_at_once(|db| {
+            let search = filter.search(db)?;
+            let found = search.below(db, below, page.rows())?;
+            let mut receipts = Vec::with_capacity(found.positions.len());
+            for position in &found.positions {
+                receipts.extend(filter.at(db, *position)?);
+            }
+            Ok(Receipts {
+                receipts,
+                next_cursor: found.more_below.map(|position| cursor::write(list, position)),
+                total: search.count(db)?,
+            })
+        })
+    }
+
+    pub fn receipt(&self, id: &str) -> Result<Option<Receipt>, StoreError> {
+        self.pool.ask(|db| {
+            let mut statement = db.prepare_cached(&select("id = ?1"))?;
+            Ok(statement.query_row([id], read).optional()?)
+        })
+    }
+
+    /// Every chain, the newest first.
+    pub fn chains(&self) -> Result<Vec<Chain>, StoreError> {
+        self.pool.ask_at_once(|db| {
+            let mut ids = opened(db)?;
+            let known: std::collections::HashSet<String> = ids.iter().cloned().collect();
+            ids.extend(received(db)?.into_iter().filter(|id| !known.contains(id)));
+            ids.into_iter().map(|id| chain(db, id)).collect()
+        })
+    }
+
+    /// `None`: neither an opening nor a receipt is there.
+    pub fn chain(&self, id: &str) -> Result<Option<Chain>, StoreError> {
+        let chain = self.pool.ask_at_once(|db| chain(db, id.to_owned()))?;
+        Ok((chain.opening.is_some() || chain.length > 0).then_some(chain))
+    }
+
+    /// Every public key in a folder of keys, the one that signs this ledger first.
+    pub fn public_keys(&self, folder: &Path) -> Result<Vec<PublicKey>, StoreError> {
+        self.pool.ask(|db| keys::public(folder, db))
+    }
+}
+
+impl ReceiptFilter {
+    /// Within a chain a receipt's place is its sequence, which an index knows.
+    fn list(&self) -> List {
+        if self.chain_id.is_some() { List::Chain } else { List::Receipts }
+    }
+
+    fn search(&self, db: &Connection) -> Result<Search, StoreError> {
+        let (position, ends) = match &self.chain_id {
+            Some(_) => (
+                "sequence",
+                "SELECT MIN(sequence), MAX(sequence) FROM receipts WHERE chain_id = ?1",
+            ),
+            None => ("rowid", "SELECT MIN(rowid), MAX(rowid) FROM receipts WHERE ?1 IS NULL"),
+        };
+        let mut conditions = Conditions::default();
+        for (sql, value) in [
+            ("action_type = ?", self.action_type.clone()),
+            ("status = ?", self.status.clone()),
+            ("timestamp >= ?", self.start.map(timestamp::text)),
+            ("timestamp < ?", self.end.map(timestamp::text)),
+        ] {
+            conditions.add_if(sql, value);
+        }
+        let pace = if conditions.is_empty() {
+            Pace::AtOnce
+        } else {
+            let bounds =
+                db.prepare_cached(ends)?.query_row([&self.chain_id], |row| Bounds::read(row, 0))?;
+            Pace::InSteps(bounds.unwrap_or(Bounds { first: 0, last: -1 }))
+        };
+        conditions.add_if("chain_id = ?", self.chain_id.clone());
+        let from = "receipts".to_owned();
+        Ok(Search { from, position, conditions, pace, known_total: None, effort: Effort::USUAL })
+    }
+
+    fn at(&self, db: &Connection, position: i64) -> Result<Option<Receipt>, StoreError> {
+        let found = match &self.chain_id {
+            Some(chain_id) => db
+                .prepare_cached(&select("chain_id = ?1 AND sequence = ?2"))?
+                .query_row((chain_id, position), read)
+                .optional()?,
+            None => {
+                db.prepare_cached(&select("rowid = ?1"))?.query_row([position], read).optional()?
+            }
+        };
+        Ok(found)
+    }
+}
+
+/// A signed receipt and its place in the chain.
+pub(super) struct ReceiptText {
+    pub(super) sequence: i64,
+    pub(super) text: String,
+}
+
+/// Texts of a chain that come after a sequence.
+pub(super) fn texts(
+    db: &Connection,
+    chain_id: &str,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<ReceiptText>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT sequence, receipt_json FROM receipts WHERE chain_id = ?1 AND sequence > ?2
+         ORDER BY sequence LIMIT ?3",
+    )?;
+    let rows = statement
+        .query_map((chain_id, after, i64::try_from(limit).unwrap_or(i64::MAX)), |row| {
+            Ok(ReceiptText { sequence: row.get(0)?, text: row.get(1)? })
+        })?;
+    Ok(rows.collect::<Result<_, _>>()?)
+}
+
+fn select(which: &str) -> String {
+    format!(
+        "SELECT id, chain_id, sequence, action_type, tool_name, risk_level, status, timestamp,
+           receipt_hash, previous_receipt_hash, receipt_json FROM receipts WHERE {which}"
+    )
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<Receipt> {
+    Ok(Receipt {
+        id: row.get(0)?,
+        chain_id: row.get(1)?,
+        sequence: row.get(2)?,
+        action_type: row.get(3)?,
+        tool_name: row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+        risk_level: row.get(5)?,
+        status: row.get(6)?,
+        timestamp: row.get(7)?,
+        hash: row.get(8)?,
+        previous_hash: row.get(9)?,
+        text: row.get(10)?,
+    })
+}
+
+/// Chains that a process of ours opened, the newest first.
+fn opened(db: &Connection) -> Result<Vec<String>, StoreError> {
+    if !schema::has_table(db, "chains")? {
+        return Ok(Vec::new());
+    }
+    let mut statement = db.prepare_cached("SELECT chain_id FROM chains ORDER BY chain DESC")?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+/// Chains that have receipts, whoever wrote them: one seek in the index for each.
+fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "WITH RECURSIVE known (id) AS (
+           SELECT MAX(chain_id) FROM receipts
+           UNION ALL
+           SELECT (SELECT MAX(chain_id) FROM receipts WHERE chain_id < known.id) FROM known
+           WHERE known.id IS NOT NULL
+         ) SELECT id FROM known WHERE id IS NOT NULL",
+    )?;
+    Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+}
+
+fn chain(db: &Connection, id: String) -> Result<Chain, StoreError> {
+    struct EndReceipt {
+        hash: String,
+        timestamp: String,
+    }
+    let end = |order: &str| -> Result<Option<EndReceipt>, StoreError> {
+        let sql = format!(
+            "SELECT receipt_hash, timestamp FROM receipts WHERE chain_id = ?1
+             ORDER BY sequence {order} LIMIT 1"
+        );
+        let mut statement = db.prepare_cached(&sql)?;
+        let read = |row: &Row<'_>| Ok(EndReceipt { hash: row.get(0)?, timestamp: row.get(1)? });
+        Ok(statement.query_row([&id], read).optional()?)
+    };
+    let (first, last) = (end("ASC")?, end("DESC")?);
+    let length = db
+        .prepare_cached("SELECT COUNT(*) FROM receipts WHERE chain_id = ?1")?
+        .query_row([&id], |row| row.get(0))?;
+    let (last_hash, last_timestamp) = last.map(|last| (last.hash, last.timestamp)).unzip();
+    Ok(Chain {
+        opening: opening(db, &id)?,
+        length,
+        last_hash,
+        first_timestamp: first.map(|first| first.timestamp),
+        last_timestamp,
+        id,
+    })
+}
+
+fn opening(db: &Connection, id: &str) -> Result<Option<ChainOpening>, StoreError> {
+    if !schema::has_table(db, "chains")? {
+        return Ok(None);
+    }
+    let mut statement = db.prepare_cached(
+        "SELECT status, opened_at, pid, key, preceding FROM chains WHERE chain_id = ?1",
+    )?;
+    let opening = statement.query_row([id], |row| {
+        Ok(ChainOpening {
+            status: row.get(0)?,
+            opened_at: row.get(1)?,
+            pid: row.get(2)?,
+            key: row.get(3)?,
+            preceding: row.get(4)?,
+        })
+    });
+    Ok(opening.optional()?)
+}

@@ -1,0 +1,201 @@
+//! One record as readers see it.
+
+use std::time::Duration;
+
+use domain::tool::Class;
+use jiff::Timestamp;
+use rusqlite::{Connection, OptionalExtension, Row};
+
+use crate::error::StoreError;
+use crate::record::{Agent, Kind, Status};
+
+/// A call or another thing that happened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Record {
+    /// Newer records have higher numbers.
+    pub number: i64,
+    /// Counts every change to any record; a call changes when it ends.
+    pub changed: i64,
+    pub id: String,
+    pub kind: Kind,
+    pub source: String,
+    pub surface: String,
+    pub server: String,
+    pub tool: String,
+    pub status: Status,
+    pub error_code: Option<String>,
+    pub error_message: Option<String>,
+    /// None while a call runs.
+    pub duration: Option<Duration>,
+    pub timestamp: Timestamp,
+    pub session_id: Option<String>,
+    pub request_id: Option<String>,
+    pub agent: Agent,
+    pub target: Option<Target>,
+    pub receipt_id: Option<String>,
+    pub trace_id: Option<String>,
+    /// The agent's declaration, on surfaces where it makes one.
+    pub intent: Option<Intent>,
+    pub tool_variant: Option<String>,
+    pub effective_class: Option<Class>,
+    pub unverified: bool,
+    pub warnings: Vec<String>,
+    pub arguments_bytes: u64,
+    pub response_bytes: u64,
+    pub response_truncated: bool,
+    /// Only where they were asked for, and are still kept.
+    pub payloads: Payloads,
+}
+
+/// The resource that was touched, as it was written down.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Target {
+    pub system: String,
+    pub resource: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Intent {
+    /// None where it was left out, for which the call was refused.
+    pub operation_type: Option<String>,
+    pub data_sensitivity: Option<String>,
+    pub reason: Option<String>,
+}
+
+/// JSON as it is kept: redacted, and perhaps cut.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Payloads {
+    pub arguments: Option<String>,
+    pub response: Option<String>,
+}
+
+/// The part of a record that is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Detail {
+    /// Without what was sent and answered.
+    Brief,
+    Whole,
+}
+
+/// The order of these is known to `read`. A brief record must not touch the text of payloads, which
+/// may lie on many pages.
+macro_rules! select {
+    ($payloads:literal, $which:literal) => {
+        concat!(
+            "SELECT activity.number, changed, id, type, source, surface, server, tool, status,
+               error_code, error_message, duration_us, started_us, session_id, request_id,
+               agents.name, agents.client, agents.token, targets.system, targets.resource,
+               receipt_id, trace_id, intent_type, data_sensitivity, reason, tool_variant,
+               effective_class, unverified, warnings, arguments_bytes, response_bytes,
+               payloads.response_truncated, ",
+            $payloads,
+            " FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target)
+               LEFT JOIN payloads USING (number) WHERE ",
+            $which
+        )
+    };
+}
+
+impl Detail {
+    fn by_number(self) -> &'static str {
+        match self {
+            Detail::Brief => select!("NULL, NULL", "activity.number = ?1"),
+            Detail::Whole => select!("arguments, response", "activity.number = ?1"),
+        }
+    }
+}
+
+/// The record of a number, if it is still there.
+pub(super) fn of_number(
+    db: &Connection,
+    number: i64,
+    detail: Detail,
+) -> Result<Option<Record>, StoreError> {
+    let mut statement = db.prepare_cached(detail.by_number())?;
+    statement.query_row([number], |row| Ok(read(row))).optional()?.transpose()
+}
+
+pub(super) fn of_id(db: &Connection, id: &str) -> Result<Option<Record>, StoreError> {
+    let mut statement = db.prepare_cached(select!("arguments, response", "id = ?1"))?;
+    statement.query_row([id], |row| Ok(read(row))).optional()?.transpose()
+}
+
+/// Records in the order in which they changed.
+pub(super) fn changed_after(
+    db: &Connection,
+    change: i64,
+    limit: usize,
+) -> Result<Vec<Record>, StoreError> {
+    let which = select!("NULL, NULL", "changed > ?1 ORDER BY changed LIMIT ?2");
+    let mut statement = db.prepare_cached(which)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query([change, limit])?;
+    let mut records = Vec::new();
+    while let Some(row) = rows.next()? {
+        records.push(read(row)?);
+    }
+    Ok(records)
+}
+
+fn read(row: &Row<'_>) -> Result<Record, StoreError> {
+    let number = row.get(0)?;
+    let damaged = |what: &str| StoreError::Corrupt(format!("record {number}: {what}"));
+    let kind: String = row.get(3)?;
+    let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let started_us = row.get(12)?;
+    Ok(Record {
+        number,
+        changed: row.get(1)?,
+        id: row.get(2)?,
+        kind: kind.ok_or_else(|| damaged("unknown type"))?,
+        source: row.get(4)?,
+        surface: row.get(5)?,
+        server: row.get(6)?,
+        tool: row.get(7)?,
+        status: Status::parse(&row.get::<_, String>(8)?)
+            .ok_or_else(|| damaged("unknown status"))?,
+        error_code: row.get(9)?,
+        error_message: row.get(10)?,
+        duration: row.get::<_, Option<u64>>(11)?.map(Duration::from_micros),
+        timestamp: Timestamp::from_microsecond(started_us).map_err(|_| damaged("no time"))?,
+        session_id: row.get(13)?,
+        request_id: row.get(14)?,
+        agent: Agent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },
+        target: target(row)?,
+        receipt_id: row.get(20)?,
+        trace_id: row.get(21)?,
+        intent: intent(row)?,
+        tool_variant: row.get(25)?,
+        effective_class: class(row)?,
+        unverified: row.get(27)?,
+        warnings: warnings(row)?,
+        arguments_bytes: row.get(29)?,
+        response_bytes: row.get(30)?,
+        response_truncated: row.get::<_, Option<bool>>(31)?.unwrap_or(false),
+        payloads: Payloads { arguments: row.get(32)?, response: row.get(33)? },
+    })
+}
+
+fn target(row: &Row<'_>) -> Result<Option<Target>, StoreError> {
+    let system: Option<String> = row.get(18)?;
+    let resource: Option<String> = row.get(19)?;
+    Ok(system.zip(resource).map(|(system, resource)| Target { system, resource }))
+}
+
+fn intent(row: &Row<'_>) -> Result<Option<Intent>, StoreError> {
+    let operation_type: Option<String> = row.get(22)?;
+    let reason: Option<String> = row.get(24)?;
+    if operation_type.is_none() && reason.is_none() {
+        return Ok(None);
+    }
+    Ok(Some(Intent { operation_type, data_sensitivity: row.get(23)?, reason }))
+}
+
+fn class(row: &Row<'_>) -> Result<Option<Class>, StoreError> {
+    Ok(row.get::<_, Option<String>>(26)?.and_then(|text| Class::parse(&text)))
+}
+
+fn warnings(row: &Row<'_>) -> Result<Vec<String>, StoreError> {
+    let text: Option<String> = row.get(28)?;
+    Ok(text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default())
+}

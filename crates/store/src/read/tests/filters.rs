@@ -1,0 +1,318 @@
+//! Every combination of filters against a plain look at each row.
+
+use domain::tool::Class;
+use jiff::Timestamp;
+use proptest::prelude::*;
+use proptest::sample::select;
+
+use super::rig::{Rig, Row, insert};
+use crate::read::activity::Activity;
+use crate::read::search::Effort;
+use crate::read::{Detail, Filter, Page};
+use crate::record::{Kind, Status};
+
+const SERVERS: [&str; 3] = ["github", "files", "100%_db"];
+const TOOLS: [&str; 3] = ["get_issue", "Delete", "edit"];
+const AGENTS: [(&str, &str); 5] = [
+    ("claude-code#1", "main"),
+    ("claude-code#2", "main"),
+    ("claude-code", "ci"),
+    ("cursor#1", "claude-code"),
+    ("claude-codex#1", "ci"),
+];
+const TARGETS: [(&str, &str); 4] =
+    [("files", "/a"), ("files", "/b"), ("github", "/a"), ("db", "100%_x")];
+const TEXTS: [&str; 3] = ["Tidy up", "50% done_", "delete"];
+const INTENTS: [&str; 3] = ["read", "write", "destructive"];
+
+fn row() -> impl Strategy<Value = Row> {
+    let who = (
+        select(AGENTS.to_vec()),
+        prop::option::of(select(vec!["s1", "s2"])),
+        prop::option::of(select(vec!["1", "2"])),
+    );
+    let what = (
+        select(Kind::ALL.to_vec()),
+        select(SERVERS.to_vec()),
+        select(TOOLS.to_vec()),
+        prop::option::of(select(INTENTS.to_vec())),
+        prop::option::of(class()),
+        prop::option::of(select(TARGETS.to_vec())),
+    );
+    let how = (
+        select(Status::ALL.to_vec()),
+        0..20i64,
+        prop::option::of(select(TEXTS.to_vec())),
+        prop::option::of(select(TEXTS.to_vec())),
+    );
+    (who, what, how).prop_map(|(who, what, how)| Row {
+        agent: who.0,
+        session: who.1,
+        request: who.2,
+        kind: what.0,
+        server: what.1,
+        tool: what.2,
+        intent: what.3,
+        class: what.4,
+        target: what.5,
+        status: how.0,
+        at_us: how.1,
+        reason: how.2,
+        error: how.3,
+    })
+}
+
+fn class() -> impl Strategy<Value = Class> {
+    select(vec![Class::Read, Class::Write, Class::Destructive])
+}
+
+/// Most filters have one or two conditions, some have all.
+fn filter() -> impl Strategy<Value = Filter> {
+    let text = |words: &[&str]| {
+        let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
+        prop::option::weighted(0.2, select(words))
+    };
+    let time = || prop::option::weighted(0.2, (0..20i64).prop_map(moment));
+    let first = (
+        prop::option::weighted(0.2, select(Kind::ALL.to_vec())),
+        text(&SERVERS),
+        text(&TOOLS),
+        prop::option::weighted(0.2, select(Status::ALL.to_vec())),
+        text(&INTENTS),
+        prop::option::weighted(0.2, class()),
+    );
+    let second = (
+        text(&["claude-code", "claude-code#1", "main", "ci", "cursor", "nobody", "claude-code#"]),
+        text(&["s1", "s2", "s3"]),
+        text(&["1", "2"]),
+        text(&["files", "github", "nowhere"]),
+        text(&["/a", "/b", "100%_x", "/c"]),
+    );
+    let third = (time(), time(), text(&["%", "_", "DELETE", "up", "/a", "\\", "git", ""]));
+    (first, second, third).prop_map(|(first, second, third)| Filter {
+        kind: first.0,
+        server: first.1,
+        tool: first.2,
+        status: first.3,
+        intent_type: first.4,
+        effective_class: first.5,
+        agent: second.0,
+        session_id: second.1,
+        request_id: second.2,
+        target_system: second.3,
+        target_resource: second.4,
+        start: third.0,
+        end: third.1,
+        text: third.2,
+    })
+}
+
+/// Every filter alone, a list of values for each.
+fn singles() -> Vec<Vec<Filter>> {
+    let none = Filter::default;
+    let texts = |words: &[&str], set: fn(&mut Filter, String)| -> Vec<Filter> {
+        let of = |word: &&str| {
+            let mut filter = none();
+            set(&mut filter, (*word).to_owned());
+            filter
+        };
+        words.iter().map(of).collect()
+    };
+    let times = [0, 1, 10, 19, 20].map(moment);
+    let classes = Class::ALL.into_iter();
+    vec![
+        Kind::ALL.into_iter().map(|kind| Filter { kind: Some(kind), ..none() }).collect(),
+        Status::ALL.into_iter().map(|status| Filter { status: Some(status), ..none() }).collect(),
+        classes.map(|class| Filter { effective_class: Some(class), ..none() }).collect(),
+        times.iter().map(|time| Filter { start: Some(*time), ..none() }).collect(),
+        times.iter().map(|time| Filter { end: Some(*time), ..none() }).collect(),
+        texts(&["github", "files", "100%_db", "Files", ""], |f, word| f.server = Some(word)),
+        texts(&["get_issue", "Delete", "delete", ""], |f, word| f.tool = Some(word)),
+        texts(&["read", "write", "destructive", ""], |f, word| f.intent_type = Some(word)),
+        texts(&["claude-code", "claude-code#1", "ci", "cursor#", ""], |f, word| {
+            f.agent = Some(word)
+        }),
+        texts(&["s1", "s2", ""], |f, word| f.session_id = Some(word)),
+        texts(&["1", "2", "01"], |f, word| f.request_id = Some(word)),
+        texts(&["files", "db", "nowhere"], |f, word| f.target_system = Some(word)),
+        texts(&["/a", "/b", "100%_x", "/A"], |f, word| f.target_resource = Some(word)),
+        texts(&["tidy", "%", "_", "\\", "Ä", "'"], |f, word| f.text = Some(word)),
+    ]
+}
+
+/// What both ask for; they ask for different things.
+fn both(one: &Filter, other: &Filter) -> Filter {
+    let (one, other) = (one.clone(), other.clone());
+    Filter {
+        kind: one.kind.or(other.kind),
+        server: one.server.or(other.server),
+        tool: one.tool.or(other.tool),
+        status: one.status.or(other.status),
+        intent_type: one.intent_type.or(other.intent_type),
+        effective_class: one.effective_class.or(other.effective_class),
+        agent: one.agent.or(other.agent),
+        session_id: one.session_id.or(other.session_id),
+        request_id: one.request_id.or(other.request_id),
+        target_system: one.target_system.or(other.target_system),
+        target_resource: one.target_resource.or(other.target_resource),
+        start: one.start.or(other.start),
+        end: one.end.or(other.end),
+        text: one.text.or(other.text),
+    }
+}
+
+/// Every record that pages of this size show, in that order; `meanwhile` happens between two.
+fn visited(rig: &Rig, filter: &Filter, limit: usize, mut meanwhile: impl FnMut()) -> Vec<i64> {
+    let (mut page, mut visited) = (Page::first(limit), Vec::new());
+    loop {
+        let found = rig.reader.activity(filter, &page).unwrap();
+        assert!(found.records.len() <= limit, "{} of {limit}", found.records.len());
+        visited.extend(numbers(&found));
+        let Some(cursor) = found.next_cursor else { return visited };
+        page.cursor = Some(cursor);
+        meanwhile();
+    }
+}
+
+fn moment(at_us: i64) -> Timestamp {
+    Timestamp::from_microsecond(at_us).unwrap()
+}
+
+fn fits(row: &Row, filter: &Filter) -> bool {
+    let same = |wanted: &Option<String>, found: Option<&str>| {
+        wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
+    };
+    let (system, resource) = row.target.unzip();
+    filter.kind.is_none_or(|kind| kind == row.kind)
+        && same(&filter.server, Some(row.server))
+        && same(&filter.tool, Some(row.tool))
+        && filter.status.is_none_or(|status| status == row.status)
+        && same(&filter.intent_type, row.intent)
+        && filter.effective_class.is_none_or(|class| row.class == Some(class))
+        && filter.agent.as_deref().is_none_or(|agent| {
+            let session = row.agent.0.strip_prefix(agent);
+            session.is_some_and(|rest| rest.is_empty() || rest.starts_with('#'))
+                || row.agent.1 == agent
+        })
+        && same(&filter.session_id, row.session)
+        && same(&filter.request_id, row.request)
+        && same(&filter.target_system, system)
+        && same(&filter.target_resource, resource)
+        && filter.start.is_none_or(|start| row.at_us >= start.as_microsecond())
+        && filter.end.is_none_or(|end| row.at_us < end.as_microsecond())
+        && filter.text.as_deref().is_none_or(|text| {
+            [Some(row.server), Some(row.tool), row.reason, row.error, system, resource]
+                .into_iter()
+                .flatten()
+                .any(|found| found.to_lowercase().contains(&text.to_lowercase()))
+        })
+}
+
+fn expected(rows: &[Row], filter: &Filter) -> Vec<i64> {
+    let numbers = 1..=i64::try_from(rows.len()).unwrap();
+    let fitting = numbers.zip(rows).filter(|(_, row)| fits(row, filter));
+    let mut numbers: Vec<i64> = fitting.map(|(number, _)| number).collect();
+    numbers.reverse();
+    numbers
+}
+
+fn numbers(activity: &Activity) -> Vec<i64> {
+    activity.records.iter().map(|record| record.number).collect()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    #[test]
+    fn filters_find_what_fits(
+        rows in prop::collection::vec(row(), 0..90),
+        filters in prop::collection::vec(filter(), 40),
+    ) {
+        let rig = Rig::new(&rows);
+        for filter in &filters {
+            let expected = expected(&rows, filter);
+            let found = rig.reader.activity(filter, &Page::first(100)).unwrap();
+            prop_assert_eq!(numbers(&found), expected.clone(), "{:?}", filter);
+            prop_assert_eq!(found.total.count(), expected.len() as u64, "{:?}", filter);
+            prop_assert!(found.total.is_exact() && found.next_cursor.is_none());
+            let exported = rig.reader.records(filter.clone(), Detail::Brief);
+            let exported: Vec<i64> = exported.map(|record| record.unwrap().number).collect();
+            prop_assert_eq!(exported, expected, "{:?}", filter);
+        }
+    }
+
+    /// Each filter with every value of its own, and with one of every other.
+    #[test]
+    fn each_filter_alone_and_with_every_other_finds_what_fits(
+        rows in prop::collection::vec(row(), 30..90),
+        pick in 0..1_000usize,
+    ) {
+        let rig = Rig::new(&rows);
+        let singles = singles();
+        let mut asked: Vec<Filter> = singles.concat();
+        for (place, one) in singles.iter().enumerate() {
+            for (step, other) in singles[place + 1..].iter().enumerate() {
+                asked.push(both(&one[pick % one.len()], &other[(pick + step) % other.len()]));
+            }
+        }
+        for filter in &asked {
+            let found = rig.reader.activity(filter, &Page::first(100)).unwrap();
+            prop_assert_eq!(numbers(&found), expected(&rows, filter), "{:?}", filter);
+        }
+    }
+
+    /// Whatever the size of a page, and though new records come in between.
+    #[test]
+    fn pages_of_every_size_show_each_record_once(
+        rows in prop::collection::vec(row(), 0..60),
+        filters in prop::collection::vec(filter(), 3),
+        sizes in prop::collection::vec(1..=100usize, 3),
+    ) {
+        let rig = Rig::new(&rows);
+        for filter in filters.iter().chain([&Filter::default()]) {
+            let expected = expected(&rows, filter);
+            for limit in sizes.iter().copied().chain([1, 2, expected.len().max(1)]) {
+                let found = visited(&rig, filter, limit, || {});
+                prop_assert_eq!(&found, &expected, "{} of {:?}", limit, filter);
+            }
+        }
+        let mut next = rows.len();
+        let found = visited(&rig, &Filter::default(), sizes[0].min(7), || {
+            next += 1;
+            insert(&rig.db, next, &Row::plain());
+        });
+        prop_assert_eq!(found, expected(&rows, &Filter::default()));
+    }
+
+    /// However small the steps and however little time, each record comes once.
+    #[test]
+    fn pages_visit_each_record_once(
+        rows in prop::collection::vec(row(), 0..60),
+        filters in prop::collection::vec(filter(), 10),
+        limit in 1..8usize,
+        step in 1..20i64,
+        sort in 0..30u64,
+        hurried in any::<bool>(),
+    ) {
+        let rig = Rig::new(&rows);
+        let time = std::time::Duration::from_secs(if hurried { 0 } else { 60 });
+        let effort = Effort { step, search: time, count: time, sort };
+        for filter in &filters {
+            let (mut visited, mut below) = (Vec::new(), None);
+            while let Some(search) = filter.search(&rig.db, effort).unwrap() {
+                let found = search.below(&rig.db, below, limit).unwrap();
+                prop_assert!(found.positions.len() <= limit);
+                visited.extend(found.positions);
+                below = found.more_below;
+                let total = search.count(&rig.db).unwrap();
+                prop_assert!(hurried || total.is_exact());
+                if below.is_none() {
+                    prop_assert!(total.count() <= visited.len() as u64);
+                    prop_assert!(!total.is_exact() || total.count() == visited.len() as u64);
+                    break;
+                }
+            }
+            prop_assert_eq!(visited, expected(&rows, filter), "{:?}", filter);
+        }
+    }
+}

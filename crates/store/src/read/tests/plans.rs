@@ -1,0 +1,122 @@
+//! What an index can answer is not looked for in the whole table.
+
+use jiff::Timestamp;
+use rusqlite::params_from_iter;
+
+use super::rig::{Rig, Row};
+use crate::read::Filter;
+use crate::read::contention::{Desk, TOUCHES, TOUCHES_BETWEEN};
+use crate::read::search::{Effort, Search};
+use crate::record::Status;
+
+fn plan(rig: &Rig, sql: &str, search: &Search, more: usize) -> String {
+    let mut statement = rig.db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
+    let values = search.conditions.values().iter().cloned();
+    let values = values.chain(std::iter::repeat_n(1.into(), more));
+    let lines = statement.query_map(params_from_iter(values), |row| row.get::<_, String>(3));
+    lines.unwrap().map(Result::unwrap).collect::<Vec<_>>().join("\n")
+}
+
+fn filters() -> Vec<(&'static str, &'static str, Filter)> {
+    let text = |text: &str| Some(text.to_owned());
+    let none = Filter::default;
+    let time = Some(Timestamp::from_microsecond(1).unwrap());
+    let mut filters = vec![
+        ("activity_intent", "intent", Filter { intent_type: text("read"), ..none() }),
+        ("activity_agent", "agent", Filter { agent: text("claude-code#1"), ..none() }),
+        ("activity_agent", "agent's sessions", Filter { agent: text("claude-code"), ..none() }),
+        ("activity_target", "system", Filter { target_system: text("files"), ..none() }),
+        ("activity_target", "resource", Filter { target_resource: text("/a"), ..none() }),
+        ("activity_tool", "server", Filter { server: text("github"), ..none() }),
+        ("activity_tool", "tool", Filter { tool: text("get_issue"), ..none() }),
+        ("activity_session", "session", Filter { session_id: text("s1"), ..none() }),
+        ("activity_started", "start", Filter { start: time, ..none() }),
+        ("activity_started", "range", Filter { start: time, end: Some(Timestamp::MAX), ..none() }),
+        (
+            "activity_tool",
+            "server and tool",
+            Filter { server: text("github"), tool: text("get_issue"), ..none() },
+        ),
+        (
+            "activity_target",
+            "target",
+            Filter { target_system: text("files"), target_resource: text("/a"), ..none() },
+        ),
+        (
+            "activity_intent",
+            "intent and words",
+            Filter { intent_type: text("read"), text: text("issue"), ..none() },
+        ),
+        (
+            "activity_unsuccessful",
+            "refused destructive calls",
+            Filter { intent_type: text("read"), status: Some(Status::Blocked), ..none() },
+        ),
+    ];
+    for status in Status::ALL.into_iter().filter(|status| *status != Status::Success) {
+        let filter = Filter { status: Some(status), ..none() };
+        filters.push(("activity_unsuccessful", status.as_str(), filter));
+    }
+    filters
+}
+
+#[test]
+fn filters_use_their_index() {
+    let rows = [
+        Row { target: Some(("files", "/a")), ..Row::plain() },
+        Row { agent: ("claude-code#2", "main"), status: Status::Error, ..Row::plain() },
+    ];
+    let rig = Rig::new(&rows);
+    for (index, name, filter) in filters() {
+        let search = filter.search(&rig.db, Effort::USUAL).unwrap().expect(name);
+        let count = search.conditions.select("COUNT(*)", &search.from, "");
+        for plan in [plan(&rig, &search.page_sql(), &search, 3), plan(&rig, &count, &search, 0)] {
+            assert!(plan.contains(index), "{name}: {plan}");
+            assert!(!plan.contains("SCAN activity"), "{name}: {plan}");
+        }
+    }
+}
+
+/// Where nothing else is asked for, the table is not touched at all to count.
+#[test]
+fn a_single_filter_is_counted_in_its_index() {
+    let rig = Rig::new(&[Row { target: Some(("files", "/a")), ..Row::plain() }]);
+    for (_, name, filter) in filters() {
+        if matches!(name, "intent and words" | "refused destructive calls") {
+            continue;
+        }
+        let search = filter.search(&rig.db, Effort::USUAL).unwrap();
+        let Some(search) = search else { continue };
+        let plan = plan(&rig, &search.conditions.select("COUNT(*)", &search.from, ""), &search, 0);
+        assert!(plan.contains("COVERING INDEX activity_"), "{name}: {plan}");
+    }
+}
+
+#[test]
+fn records_in_order_of_their_number_are_not_sorted() {
+    let rig = Rig::new(&[Row { status: Status::Error, ..Row::plain() }]);
+    for (_, name, filter) in filters() {
+        let is_ordered = matches!(
+            name,
+            "intent" | "agent" | "session" | "server and tool" | "error" | "blocked" | "pending"
+        );
+        if let Some(search) = filter.search(&rig.db, Effort::USUAL).unwrap().filter(|_| is_ordered)
+        {
+            let plan = plan(&rig, &search.page_sql(), &search, 3);
+            assert!(!plan.contains("B-TREE"), "{name}: {plan}");
+            assert!(plan.contains("rowid"), "{name}: {plan}");
+        }
+    }
+}
+
+#[test]
+fn touches_come_from_their_index_in_order() {
+    let rig = Rig::new(&[]);
+    let _desk = Desk::set_up(&rig.db).unwrap();
+    let search = Filter::default().search(&rig.db, Effort::USUAL).unwrap().unwrap();
+    for (sql, values) in [(TOUCHES, 1), (TOUCHES_BETWEEN, 3)] {
+        let plan = plan(&rig, sql, &search, values);
+        assert!(plan.contains("COVERING INDEX activity_target"), "{plan}");
+        assert!(!plan.contains("B-TREE"), "{plan}");
+    }
+}

@@ -1,0 +1,150 @@
+//! A run of a workflow and its steps, as they are kept. What a workflow means is for
+//! others to know.
+
+use jiff::Timestamp;
+
+/// Times are kept to the microsecond.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunRecord {
+    /// A UUID of version 7.
+    pub id: String,
+    pub workflow: String,
+    pub version: Option<String>,
+    /// The file that the workflow was read from, if any.
+    pub file: Option<String>,
+    pub pid: u32,
+    pub started_at: Timestamp,
+    /// None while it runs, and where its process was gone before it had ended.
+    pub ended_at: Option<Timestamp>,
+    pub status: RunStatus,
+    pub message: Option<String>,
+    pub exit_code: Option<u8>,
+    pub trace_id: Option<String>,
+}
+
+/// The end of a run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunEnd {
+    pub status: RunStatus,
+    pub message: Option<String>,
+    pub exit_code: Option<u8>,
+    pub at: Timestamp,
+}
+
+/// One attempt at a state of the workflow.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StepRecord {
+    /// The id of the run.
+    pub run: String,
+    /// In the order in which the steps of a run began; no two are the same.
+    pub number: u32,
+    pub state: String,
+    /// `command`, `agent`, `operation` or `parallel`.
+    pub kind: String,
+    pub attempt: u32,
+    pub provider: Option<String>,
+    pub model: Option<String>,
+    /// `full`, `coexistence` or `none`.
+    pub isolation: Option<String>,
+    pub status: StepStatus,
+    pub started_at: Timestamp,
+    pub ended_at: Option<Timestamp>,
+    pub exit_code: Option<i32>,
+    pub tokens: Option<u64>,
+    pub cost_usd: Option<f64>,
+    pub error_code: Option<String>,
+    pub error: Option<String>,
+    /// As much of it as the caller wants kept.
+    pub output: Option<String>,
+    /// Under which its calls are recorded.
+    pub sessions: Vec<String>,
+}
+
+impl StepRecord {
+    /// A step that begins: its first attempt, of which nothing is known yet.
+    pub fn begun(run: &str, number: u32, kind: &str, state: &str, at: Timestamp) -> StepRecord {
+        StepRecord {
+            run: run.to_owned(),
+            number,
+            state: state.to_owned(),
+            kind: kind.to_owned(),
+            attempt: 1,
+            provider: None,
+            model: None,
+            isolation: None,
+            status: StepStatus::Running,
+            started_at: at,
+            ended_at: None,
+            exit_code: None,
+            tokens: None,
+            cost_usd: None,
+            error_code: None,
+            error: None,
+            output: None,
+            sessions: Vec::new(),
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RunStatus {
+    Running,
+    Success,
+    Failure,
+    Cancelled,
+    /// Its process was gone before it had ended.
+    Interrupted,
+}
+
+impl RunStatus {
+    pub const ALL: [RunStatus; 5] = [
+        RunStatus::Running,
+        RunStatus::Success,
+        RunStatus::Failure,
+        RunStatus::Cancelled,
+        RunStatus::Interrupted,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Success => "success",
+            RunStatus::Failure => "failure",
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Interrupted => "interrupted",
+        }
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StepStatus {
+    Running,
+    Success,
+    Failure,
+    Cancelled,
+    TimedOut,
+    /// The process of its run was gone before it had ended.
+    Interrupted,
+}
+
+impl StepStatus {
+    pub const ALL: [StepStatus; 6] = [
+        StepStatus::Running,
+        StepStatus::Success,
+        StepStatus::Failure,
+        StepStatus::Cancelled,
+        StepStatus::TimedOut,
+        StepStatus::Interrupted,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            StepStatus::Running => "running",
+            StepStatus::Success => "success",
+            StepStatus::Failure => "failure",
+            StepStatus::Cancelled => "cancelled",
+            StepStatus::TimedOut => "timed_out",
+            StepStatus::Interrupted => "interrupted",
+        }
+    }
+}

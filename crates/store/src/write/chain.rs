@@ -1,0 +1,163 @@
+//! The chain that this process writes. Whoever writes a chain holds a lock on a file of its name;
+//! a chain whose lock can be taken has lost its writer.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use domain::config::Durability;
+use receipt::Hash;
+use receipt::key::SigningKey;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::database::lock::Lock;
+use crate::database::timestamp;
+use crate::error::StoreError;
+use crate::write::journal::{self, Journal};
+use crate::write::link::{ChainEnd, ChainRef, Issuance, PrecedingChain};
+
+/// An open chain and where its next receipt goes.
+pub(crate) struct OpenChain {
+    pub(crate) number: i64,
+    pub(crate) id: String,
+    pub(crate) key: Arc<SigningKey>,
+    pub(crate) end: ChainEnd,
+    /// Named in the first receipt, so that a chain which was deleted is missed.
+    pub(crate) preceding: Option<PrecedingChain>,
+    pub(crate) journal: Journal,
+    _lock: Lock,
+}
+
+impl OpenChain {
+    /// Opens a chain of this process within the transaction that writes its first entry.
+    pub(crate) fn open(
+        db: &Connection,
+        writers: &Path,
+        key: Arc<SigningKey>,
+        durability: Durability,
+    ) -> Result<OpenChain, StoreError> {
+        let id = uuid::Uuid::now_v7().to_string();
+        let lock = Lock::take(writers, &id)?.ok_or_else(|| {
+            StoreError::Write(format!("another process holds the lock of chain {id}"))
+        })?;
+        let journal = Journal::open(writers, &id, durability)?;
+        let preceding = preceding(db, writers, i64::MAX)?;
+        let number = db
+            .prepare_cached(
+                "INSERT INTO chains (chain_id, opened_at, pid, key, preceding, preceding_sequence,
+                   preceding_hash)
+                 VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)",
+            )?
+            .insert(params![
+                id,
+                timestamp::now(),
+                std::process::id(),
+                key.public().fingerprint().to_string(),
+                preceding.as_ref().map(|preceding| &preceding.chain_id),
+                preceding.as_ref().map(|preceding| preceding.sequence),
+                preceding.as_ref().map(|preceding| preceding.hash.to_string()),
+            ])?;
+        Ok(OpenChain { number, id, key, end: ChainEnd::default(), preceding, journal, _lock: lock })
+    }
+
+    /// Prepares the receipt after `end`, which is the chain's own once that has been committed.
+    pub(crate) fn issuance<'a>(&'a self, end: &'a mut ChainEnd) -> Issuance<'a> {
+        let preceding = self.preceding.as_ref().filter(|_| end.sequence == 0);
+        Issuance { chain_id: &self.id, key: &self.key, end, preceding }
+    }
+
+    pub(crate) fn by_ref(&self) -> ChainRef<'_> {
+        ChainRef { number: self.number, id: &self.id }
+    }
+
+    /// Takes over a chain whose writer is gone.
+    pub(crate) fn adopt(
+        db: &Connection,
+        writers: &Path,
+        chain: ChainRef<'_>,
+        key: Arc<SigningKey>,
+        lock: Lock,
+    ) -> Result<OpenChain, StoreError> {
+        let (number, id) = (chain.number, chain.id.to_owned());
+        let (end, preceding) = (filed_end_of(db, &id)?, named_by(db, writers, number)?);
+        let journal = Journal::open(writers, &id, Durability::Process)?;
+        Ok(OpenChain { number, id, key, end, preceding, journal, _lock: lock })
+    }
+}
+
+/// The newest chain before this one that has left a receipt.
+fn preceding(
+    db: &Connection,
+    writers: &Path,
+    before: i64,
+) -> Result<Option<PrecedingChain>, StoreError> {
+    let mut statement = db.prepare_cached(
+        "SELECT chain_id FROM chains WHERE chain < ?1 AND status <> 'expired' ORDER BY chain DESC",
+    )?;
+    let mut chains = statement.query([before])?;
+    while let Some(row) = chains.next()? {
+        let chain_id: String = row.get(0)?;
+        let end = end_of(db, writers, &chain_id)?;
+        if let Some(hash) = end.hash {
+            return Ok(Some(PrecedingChain { chain_id, sequence: end.sequence, hash }));
+        }
+    }
+    Ok(None)
+}
+
+/// The chain that this one names as the one before it, as it stood then.
+fn named_by(
+    db: &Connection,
+    writers: &Path,
+    number: i64,
+) -> Result<Option<PrecedingChain>, StoreError> {
+    struct Name {
+        chain_id: String,
+        sequence: u64,
+        hash: String,
+    }
+    let name = db
+        .query_row(
+            "SELECT preceding, preceding_sequence, preceding_hash FROM chains
+             WHERE chain = ?1 AND preceding_hash IS NOT NULL",
+            [number],
+            |row| Ok(Name { chain_id: row.get(0)?, sequence: row.get(1)?, hash: row.get(2)? }),
+        )
+        .optional()?;
+    match name {
+        Some(Name { chain_id, sequence, hash }) => {
+            let hash = parsed(&hash, &chain_id, sequence)?;
+            Ok(Some(PrecedingChain { chain_id, sequence, hash }))
+        }
+        // An older program kept no more than its name.
+        None => preceding(db, writers, number),
+    }
+}
+
+/// The last receipt of a chain, filed or not.
+fn end_of(db: &Connection, writers: &Path, chain_id: &str) -> Result<ChainEnd, StoreError> {
+    let committed = journal::end_of(writers, chain_id).unwrap_or_default();
+    let filed = filed_end_of(db, chain_id)?;
+    Ok(if committed.sequence > filed.sequence { committed } else { filed })
+}
+
+/// The last one that is filed.
+pub(crate) fn filed_end_of(db: &Connection, chain_id: &str) -> Result<ChainEnd, StoreError> {
+    let found = db
+        .query_row(
+            "SELECT sequence, receipt_hash FROM receipts WHERE chain_id = ?1
+             ORDER BY sequence DESC LIMIT 1",
+            [chain_id],
+            |row| Ok((row.get::<_, u64>(0)?, row.get::<_, String>(1)?)),
+        )
+        .optional()?;
+    let Some((sequence, hash)) = found else {
+        return Ok(ChainEnd::default());
+    };
+    Ok(ChainEnd { sequence, hash: Some(parsed(&hash, chain_id, sequence)?) })
+}
+
+fn parsed(hash: &str, chain_id: &str, sequence: u64) -> Result<Hash, StoreError> {
+    hash.parse().map_err(|_| {
+        StoreError::Corrupt(format!("chain {chain_id}, receipt {sequence}: '{hash}' is no hash"))
+    })
+}

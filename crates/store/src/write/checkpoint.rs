@@ -1,0 +1,61 @@
+//! Copies the write-ahead log into the file, beside the thread that writes: it waits for the disk,
+//! and nobody's call should.
+
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
+use std::thread::{self, Thread};
+
+use rusqlite::Connection;
+
+use crate::database::FILE;
+use crate::error::StoreError;
+use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_EVERY};
+
+/// The thread ends when this is dropped.
+pub(crate) struct Checkpoint {
+    alive: Option<SyncSender<()>>,
+    thread: Thread,
+}
+
+impl Checkpoint {
+    pub(crate) fn spawn(home: &Path) -> Result<Checkpoint, StoreError> {
+        let (file, log) = (home.join(FILE), home.join(format!("{FILE}-wal")));
+        let (alive, ended) = sync_channel(0);
+        let thread = thread::Builder::new()
+            .name("ledger-checkpoint".to_owned())
+            .spawn(move || run(&file, &log, &ended))
+            .map_err(|error| StoreError::Write(format!("cannot start a thread: {error}")))?;
+        Ok(Checkpoint { alive: Some(alive), thread: thread.thread().clone() })
+    }
+
+    /// The log has grown. The thread has a look at it soon; until then it rests.
+    pub(crate) fn look(&self) {
+        self.thread.unpark();
+    }
+}
+
+impl Drop for Checkpoint {
+    fn drop(&mut self) {
+        self.alive = None;
+        self.thread.unpark();
+    }
+}
+
+fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
+    let mut db = None;
+    // The log keeps its size when it begins anew, so that only its growth or age says something.
+    while ended.recv_timeout(CHECKPOINT_EVERY) == Err(RecvTimeoutError::Timeout) {
+        thread::park();
+        let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
+        if bytes < CHECKPOINT_BYTES {
+            continue;
+        }
+        if db.is_none() {
+            db = Connection::open(file).ok();
+        }
+        // Where it cannot be done now it is done later, at the worst by the writer.
+        if let Some(db) = &db {
+            let _ = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
+        }
+    }
+}

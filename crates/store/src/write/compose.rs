@@ -1,0 +1,265 @@
+//! Receipts from records: which member says what.
+
+use receipt::RiskLevel;
+use receipt::Runtime;
+use receipt::canonical::Digest;
+use receipt::content::{
+    Action, Issuer, Operator, Outcome, PeerCredential, Principal, Receipt, Status as OutcomeStatus,
+    Target, Termination,
+};
+use receipt::key::{PublicKey, SigningKey};
+use receipt::rotation::{self, Rotation};
+
+use crate::database::timestamp;
+use crate::record::{Ended, Outside, Started, Status};
+use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
+
+/// The type of the action that ends a chain.
+const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
+
+/// The type of the action that lets a whole chain go.
+const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
+
+/// The receipt of a call that has ended. What a dead process left is made again from its record: the
+/// same values always give the same text.
+pub(crate) fn call(issuance: Issuance<'_>, call: &Started, ended: &Ended, issued_at: &str) -> Link {
+    let runtime = runtime(call, ended, issuance.preceding);
+    with_runtime(issuance, call, ended, issued_at, runtime)
+}
+
+/// The same for a record whose receipt was promised under a hash that it does not have.
+pub(crate) fn reissued(
+    issuance: Issuance<'_>,
+    call: &Started,
+    ended: &Ended,
+    promised: &str,
+) -> Link {
+    let mut runtime = runtime(call, ended, issuance.preceding);
+    runtime.insert("promised_hash", promised);
+    with_runtime(issuance, call, ended, &timestamp::now(), runtime)
+}
+
+fn with_runtime(
+    issuance: Issuance<'_>,
+    call: &Started,
+    ended: &Ended,
+    issued_at: &str,
+    runtime: Runtime<'_>,
+) -> Link {
+    let at = timestamp::text(call.at);
+    let error = error_text(ended);
+    let principal = format!("token:{}", call.agent.token);
+    let outside = call.outside.as_deref();
+    let receipt = Receipt {
+        id: &call.id,
+        issuer: Issuer {
+            id: did(issuance.key),
+            name: name(call, outside),
+            operator: outside.and_then(operator),
+            model: outside.and_then(|outside| outside.model.as_deref()),
+            session_id: call.session.as_deref(),
+            runtime,
+        },
+        issued_at,
+        principal: Principal { id: &principal, kind: None },
+        action: Action {
+            id: &call.id,
+            action_type: &call.action.kind,
+            risk: call.action.risk,
+            target: target(call),
+            parameters_hash: canonical(call.arguments.digest),
+            peer: outside.and_then(peer),
+            drop_count: outside.and_then(|outside| outside.drop_count),
+            timestamp: &at,
+            idempotency_key: call.request_id.as_deref(),
+        },
+        outcome: Outcome {
+            status: status(ended.status),
+            error: error.as_deref(),
+            response_hash: canonical(ended.response.digest),
+        },
+        correlation_id: call.action.correlation_id.as_deref(),
+        rotation: None,
+    };
+    issuance.end.link(issuance.chain_id, &receipt, None)
+}
+
+/// The last receipt of a chain.
+pub(crate) fn closing(issuance: Issuance<'_>, termination: Termination) -> Link {
+    let end = issuance.preceding.map(preceding).unwrap_or_default();
+    own(issuance, CHAIN_CLOSED, (RiskLevel::Low, end), None, Some(termination))
+}
+
+/// The receipt with which a key hands over to another.
+pub(crate) fn rotated(issuance: Issuance<'_>, new: &PublicKey) -> Link {
+    let rotation = Rotation::new(&issuance.key.public(), new);
+    let runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    own(issuance, rotation::ACTION_TYPE, (RiskLevel::High, runtime), Some(rotation), None)
+}
+
+/// The receipt that stays of a chain whose receipts were let go.
+pub(crate) fn expired(issuance: Issuance<'_>, chain_id: &str, last: ChainEnd) -> Link {
+    let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
+    let mut gone = Runtime::new();
+    gone.insert("chain_id", chain_id);
+    gone.insert("sequence", last.sequence);
+    if let Some(hash) = last.hash {
+        gone.insert("hash", hash);
+    }
+    runtime.insert("expired_chain", gone);
+    own(issuance, CHAIN_EXPIRED, (RiskLevel::Low, runtime), None, None)
+}
+
+/// A receipt of what the ledger did itself.
+fn own(
+    issuance: Issuance<'_>,
+    action_type: &str,
+    (risk, runtime): (RiskLevel, Runtime<'_>),
+    rotation: Option<Rotation>,
+    termination: Option<Termination>,
+) -> Link {
+    let (id, now) = (uuid::Uuid::now_v7().to_string(), timestamp::now());
+    let receipt = Receipt {
+        id: &id,
+        issuer: Issuer { id: did(issuance.key), runtime, ..Issuer::default() },
+        issued_at: &now,
+        principal: Principal { id: did(issuance.key), kind: None },
+        action: Action {
+            id: &id,
+            action_type,
+            risk,
+            target: None,
+            parameters_hash: None,
+            peer: None,
+            drop_count: None,
+            timestamp: &now,
+            idempotency_key: None,
+        },
+        outcome: Outcome { status: OutcomeStatus::Success, error: None, response_hash: None },
+        correlation_id: None,
+        rotation,
+    };
+    issuance.end.link(issuance.chain_id, &receipt, termination)
+}
+
+/// The key's DID, without the fragment that proofs add.
+fn did(key: &SigningKey) -> &str {
+    key.verification_method().split('#').next().unwrap_or_default()
+}
+
+fn name<'a>(call: &'a Started, outside: Option<&'a Outside>) -> Option<&'a str> {
+    outside.and_then(|outside| outside.issuer_name.as_deref()).or(Some(&call.agent.client))
+}
+
+fn operator(outside: &Outside) -> Option<Operator<'_>> {
+    outside.operator.as_ref().map(|operator| Operator { id: &operator.id, name: &operator.name })
+}
+
+fn peer(outside: &Outside) -> Option<PeerCredential<'_>> {
+    outside.pid.map(|pid| PeerCredential {
+        platform: std::env::consts::OS,
+        pid,
+        uid: outside.uid,
+        gid: outside.gid,
+        exe_path: None,
+    })
+}
+
+/// The system is always named where the type of the action says nothing.
+fn target(call: &Started) -> Option<Target<'_>> {
+    let known = call
+        .target
+        .as_ref()
+        .map(|target| Target { system: target.system(), resource: Some(target.resource()) });
+    known.or_else(|| {
+        let system = if call.server.is_empty() { &call.tool } else { &call.server };
+        (call.action.kind == "unknown").then_some(Target { system, resource: None })
+    })
+}
+
+fn canonical(digest: Option<Digest>) -> Option<receipt::Hash> {
+    match digest {
+        Some(Digest::Canonical(hash)) => Some(hash),
+        Some(Digest::Exact(_)) | None => None,
+    }
+}
+
+fn exact(digest: Option<Digest>) -> Option<receipt::Hash> {
+    match digest {
+        Some(Digest::Exact(hash)) => Some(hash),
+        Some(Digest::Canonical(_)) | None => None,
+    }
+}
+
+fn status(status: Status) -> OutcomeStatus {
+    match status {
+        Status::Success => OutcomeStatus::Success,
+        Status::Error | Status::Blocked | Status::Cancelled => OutcomeStatus::Failure,
+        Status::Pending | Status::Interrupted => OutcomeStatus::Pending,
+    }
+}
+
+fn error_text(ended: &Ended) -> Option<String> {
+    match (&ended.error_code, &ended.error_message) {
+        (Some(code), Some(message)) => Some(format!("{code}: {message}")),
+        (Some(text), None) => Some(text.to_string()),
+        (None, text) => text.clone(),
+    }
+}
+
+fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
+    let mut chain = Runtime::new();
+    chain.insert("chain_id", &*preceding.chain_id);
+    chain.insert("sequence", preceding.sequence);
+    chain.insert("hash", preceding.hash);
+    let mut runtime = Runtime::new();
+    runtime.insert("preceding_chain", chain);
+    runtime
+}
+
+/// Collects what the format has no place for.
+fn runtime<'a>(
+    call: &'a Started,
+    ended: &'a Ended,
+    before: Option<&'a PrecedingChain>,
+) -> Runtime<'a> {
+    let mut runtime = before.map(preceding).unwrap_or_default();
+    let outside = call.outside.as_deref();
+    let texts = [
+        ("server", Some(&*call.server)),
+        ("tool", Some(&*call.tool)),
+        ("source", Some(&*call.source)),
+        ("surface", Some(&*call.surface)),
+        ("agent_id", Some(outside.and_then(|o| o.agent_id.as_deref()).unwrap_or(&call.agent.name))),
+        ("agent_type", outside.and_then(|outside| outside.agent_type.as_deref())),
+        ("capture_method", outside.and_then(|outside| outside.capture_method.as_deref())),
+        ("usage", outside.and_then(|outside| outside.usage.as_deref())),
+        ("tool_variant", call.variant.as_deref()),
+        ("declared_class", call.declared.as_deref()),
+        ("effective_class", call.effective.map(domain::tool::Class::as_str)),
+        ("data_sensitivity", call.sensitivity.as_deref()),
+        ("reason", call.reason.as_deref()),
+        ("verdict", ended.error_code.as_deref()),
+        ("trace_id", call.trace_id.as_deref()),
+    ];
+    for (name, text) in texts {
+        if let Some(text) = text.filter(|text| !text.is_empty()) {
+            runtime.insert(name, text);
+        }
+    }
+    for (name, digest) in [
+        ("parameters_exact_hash", call.arguments.digest),
+        ("response_exact_hash", ended.response.digest),
+    ] {
+        if let Some(hash) = exact(digest) {
+            runtime.insert(name, hash);
+        }
+    }
+    if call.unverified {
+        runtime.insert("unverified", true);
+    }
+    if ended.status == Status::Interrupted {
+        runtime.insert("interrupted", true);
+    }
+    runtime
+}

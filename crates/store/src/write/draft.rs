@@ -1,0 +1,192 @@
+//! One entry before it is committed, and what becomes of it when the file cannot be written.
+
+use std::sync::Arc;
+
+use domain::config::OnFailure;
+
+use crate::database::timestamp;
+use crate::error::StoreError;
+use crate::limits::QUEUE_MAX;
+use crate::record::{Ended, Receipted, Started, Status};
+use crate::write::commit::Safety;
+use crate::write::compose;
+use crate::write::link::Issuance;
+use crate::write::message::CommitReply;
+use crate::write::row::JournalRow;
+
+/// The content of one row of the journal.
+pub(crate) struct Draft {
+    pub(crate) call: Arc<Started>,
+    pub(crate) part: DraftPart,
+    pub(crate) reply: Option<CommitReply>,
+}
+
+/// The part of a call that a draft records.
+pub(crate) enum DraftPart {
+    Start,
+    /// With the entry of the journal that holds the start.
+    End(i64, Arc<Ended>),
+    Whole(Arc<Ended>),
+}
+
+/// The fate of a draft that could not be committed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// Its caller gets the error, and nothing is kept.
+    Refused,
+    /// It waits for its end again.
+    Held,
+    /// It is kept until it can be written, and its caller goes on.
+    Queued,
+    /// It is kept until it can be written, and its caller gets the error.
+    QueuedWithError,
+}
+
+impl Draft {
+    /// The row, linked to the chain where it ends a call that leaves a receipt.
+    pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
+        let (start, ended) = match &self.part {
+            DraftPart::Start => (None, None),
+            DraftPart::End(start, ended) => (Some(*start), Some(ended)),
+            DraftPart::Whole(ended) => (None, Some(ended)),
+        };
+        let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
+        let link =
+            receipted.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
+        let (call, ended) = (Some(self.call.clone()), ended.cloned());
+        JournalRow { entry: 0, call, ended, start, link, promise: None }
+    }
+
+    pub(crate) fn answer(&mut self, result: Result<Safety, StoreError>) {
+        if let Some(reply) = self.reply.take() {
+            let _ = reply.send(result);
+        }
+    }
+
+    /// The start of a call that is made once it is safe.
+    pub(crate) fn permits(&self) -> bool {
+        matches!(self.part, DraftPart::Start) && self.call.changes_things()
+    }
+
+    pub(crate) fn starts(&self, id: &str) -> bool {
+        matches!(self.part, DraftPart::Start) && self.call.id == id
+    }
+
+    /// Decides what becomes of it when the file cannot be written and so many are queued. A call
+    /// that would change things is not made; what has happened is kept.
+    pub(crate) fn fate(&self, queued: usize, policy: OnFailure) -> Fate {
+        let (changes, is_outside) = (self.call.changes_things(), self.call.outside.is_some());
+        match &self.part {
+            DraftPart::Start if changes => Fate::Refused,
+            DraftPart::Start => Fate::Held,
+            // Refused calls and events have touched nothing here: they may be turned away.
+            DraftPart::Whole(ended)
+                if queued >= QUEUE_MAX
+                    && self.reply.is_some()
+                    && (ended.status == Status::Blocked || is_outside) =>
+            {
+                Fate::Refused
+            }
+            // It happened elsewhere: nothing is withheld, and what is queued is not lost.
+            DraftPart::Whole(_) if is_outside => Fate::Queued,
+            DraftPart::End(..) | DraftPart::Whole(_) => match policy {
+                OnFailure::QueueReads if !changes => Fate::Queued,
+                OnFailure::QueueReads | OnFailure::Refuse => Fate::QueuedWithError,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use domain::tool::Class;
+    use tokio::sync::oneshot;
+
+    use super::*;
+    use crate::record::Outside;
+    use crate::record::tests::started;
+
+    fn call(class: Class) -> Started {
+        Started { effective: Some(class), outside: None, ..started() }
+    }
+
+    fn event() -> Started {
+        Started { outside: Some(Box::new(Outside::default())), ..call(Class::Write) }
+    }
+
+    fn end(status: Status) -> Arc<Ended> {
+        Arc::new(Ended { status, ..Ended::at_once(started().id) })
+    }
+
+    /// A draft that somebody waits for.
+    fn draft(call: Started, part: DraftPart) -> Draft {
+        Draft { call: Arc::new(call), part, reply: Some(oneshot::channel().0) }
+    }
+
+    #[test]
+    fn what_has_happened_is_kept_and_what_would_change_things_is_refused() {
+        use OnFailure::{QueueReads, Refuse};
+        let whole = |status| DraftPart::Whole(end(status));
+        let ended = || DraftPart::End(1, end(Status::Success));
+        let (read, write) = (call(Class::Read), call(Class::Write));
+        for (case, draft, queued, policy, expected) in [
+            ("write starts", draft(write.clone(), DraftPart::Start), 0, QueueReads, Fate::Refused),
+            ("read starts", draft(read.clone(), DraftPart::Start), 0, QueueReads, Fate::Held),
+            (
+                "read starts, none kept",
+                draft(read.clone(), DraftPart::Start),
+                0,
+                Refuse,
+                Fate::Held,
+            ),
+            ("read ends", draft(read.clone(), ended()), 0, QueueReads, Fate::Queued),
+            ("read ends, refusing", draft(read.clone(), ended()), 0, Refuse, Fate::QueuedWithError),
+            ("write ends", draft(write.clone(), ended()), 0, QueueReads, Fate::QueuedWithError),
+            (
+                "read ends, queue full",
+                draft(read.clone(), ended()),
+                QUEUE_MAX,
+                QueueReads,
+                Fate::Queued,
+            ),
+            (
+                "whole read",
+                draft(read.clone(), whole(Status::Success)),
+                QUEUE_MAX,
+                QueueReads,
+                Fate::Queued,
+            ),
+            (
+                "refused call",
+                draft(write.clone(), whole(Status::Blocked)),
+                QUEUE_MAX - 1,
+                QueueReads,
+                Fate::QueuedWithError,
+            ),
+            (
+                "refused call, queue full",
+                draft(write.clone(), whole(Status::Blocked)),
+                QUEUE_MAX,
+                QueueReads,
+                Fate::Refused,
+            ),
+            ("event", draft(event(), whole(Status::Success)), 0, Refuse, Fate::Queued),
+            (
+                "event, queue full",
+                draft(event(), whole(Status::Success)),
+                QUEUE_MAX,
+                QueueReads,
+                Fate::Refused,
+            ),
+            (
+                "event that nobody waits for, queue full",
+                Draft { reply: None, ..draft(event(), whole(Status::Success)) },
+                QUEUE_MAX,
+                QueueReads,
+                Fate::Queued,
+            ),
+        ] {
+            assert_eq!(draft.fate(queued, policy), expected, "{case}");
+        }
+    }
+}

@@ -1,0 +1,209 @@
+//! Entries before they are committed: which are written now, which wait a moment for their end, and
+//! which wait until the file can be written.
+
+use std::borrow::Borrow;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::time::Instant;
+
+use domain::config::OnFailure;
+
+use crate::error::StoreError;
+use crate::limits::HOLD;
+use crate::record::{Ended, Entry, Started};
+use crate::write::commit::Safety;
+use crate::write::draft::{Draft, DraftPart, Fate};
+use crate::write::message::{CommitReply, Submission};
+use crate::write::row::{JournalRow, StartEntry};
+
+#[derive(Default)]
+pub(crate) struct Drafts {
+    /// Starts that are written with their ends, if those come soon.
+    held: HashSet<CallById>,
+    /// The same in order of time, and among them some whose ends have come.
+    order: VecDeque<HeldStart>,
+    /// Calls that run, with the entry of the journal that holds their start.
+    running: HashMap<CallById, i64>,
+    /// Ends of calls whose start is only now being written.
+    early: Vec<Submission>,
+    /// Could not be written yet, oldest first.
+    queue: VecDeque<Draft>,
+}
+
+/// A start that is held back, and since when.
+struct HeldStart {
+    since: Instant,
+    call: Arc<Started>,
+}
+
+/// A call, found by its id.
+struct CallById(Arc<Started>);
+
+impl Borrow<str> for CallById {
+    fn borrow(&self) -> &str {
+        &self.0.id
+    }
+}
+
+impl Hash for CallById {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.0.id.hash(state);
+    }
+}
+
+impl PartialEq for CallById {
+    fn eq(&self, other: &CallById) -> bool {
+        self.0.id == other.0.id
+    }
+}
+
+impl Eq for CallById {}
+
+impl Drafts {
+    pub(crate) fn queued(&self) -> usize {
+        self.queue.len()
+    }
+
+    /// The time at which the next start has waited long enough for its end.
+    pub(crate) fn due(&self) -> Option<Instant> {
+        self.order.front().map(|start| start.since + HOLD)
+    }
+
+    /// Takes the entries that came too early to be written with the last drafts.
+    pub(crate) fn early(&mut self) -> Vec<Submission> {
+        std::mem::take(&mut self.early)
+    }
+
+    /// Makes drafts of what is to be written now; what could not be written before comes first.
+    pub(crate) fn sort(
+        &mut self,
+        submissions: Vec<Submission>,
+        urgent: bool,
+        now: Instant,
+    ) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        for Submission { entry, reply } in submissions {
+            match entry {
+                Entry::Started(started) if started.changes_things() => {
+                    drafts.push(Draft { call: Arc::from(started), part: DraftPart::Start, reply });
+                }
+                Entry::Started(started) => self.hold(Arc::from(started), now),
+                Entry::Ended(ended) => {
+                    if let Some(draft) = self.end(&drafts, ended, reply) {
+                        drafts.push(draft);
+                    }
+                }
+                Entry::Whole(started, ended) => {
+                    let (call, part) = (Arc::from(started), DraftPart::Whole(Arc::from(ended)));
+                    drafts.push(Draft { call, part, reply });
+                }
+            }
+        }
+        while let Some(call) = self.next_due(urgent, now) {
+            drafts.push(Draft { call, part: DraftPart::Start, reply: None });
+        }
+        drafts
+    }
+
+    fn hold(&mut self, call: Arc<Started>, now: Instant) {
+        self.order.push_back(HeldStart { since: now, call: call.clone() });
+        self.held.insert(CallById(call));
+    }
+
+    /// The next start that has waited long enough for its end.
+    fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<Started>> {
+        loop {
+            let HeldStart { since, call } = self.order.front()?;
+            let is_held = self.held.contains(&*call.id);
+            if is_held && !urgent && now.duration_since(*since) < HOLD {
+                return None;
+            }
+            let HeldStart { call, .. } = self.order.pop_front()?;
+            if is_held {
+                self.held.remove(&*call.id);
+                return Some(call);
+            }
+        }
+    }
+
+    fn end(
+        &mut self,
+        drafts: &[Draft],
+        ended: Box<Ended>,
+        reply: Option<CommitReply>,
+    ) -> Option<Draft> {
+        if let Some(CallById(call)) = self.held.take(&*ended.id) {
+            return Some(Draft { call, part: DraftPart::Whole(Arc::from(ended)), reply });
+        }
+        if let Some((CallById(call), start)) = self.running.remove_entry(&*ended.id) {
+            return Some(Draft { call, part: DraftPart::End(start, Arc::from(ended)), reply });
+        }
+        if drafts.iter().any(|draft| draft.starts(&ended.id)) {
+            self.early.push(Submission { entry: Entry::Ended(ended), reply });
+            return None;
+        }
+        if let Some(reply) = reply {
+            let unknown = StoreError::Write(format!("call {} has no start", ended.id));
+            let _ = reply.send(Err(unknown));
+        }
+        None
+    }
+
+    /// The drafts are safe as these rows.
+    pub(crate) fn committed(&mut self, drafts: Vec<Draft>, rows: &[JournalRow]) {
+        for (mut draft, row) in drafts.into_iter().zip(rows) {
+            draft.answer(Ok(Safety::Committed));
+            if let DraftPart::Start = draft.part {
+                self.running.insert(CallById(draft.call), row.entry);
+            }
+        }
+    }
+
+    /// The file cannot be written: each draft is refused, held or queued.
+    pub(crate) fn failed(
+        &mut self,
+        drafts: Vec<Draft>,
+        error: &StoreError,
+        policy: OnFailure,
+        now: Instant,
+    ) {
+        for mut draft in drafts {
+            match draft.fate(self.queue.len(), policy) {
+                Fate::Refused => draft.answer(Err(error.clone())),
+                Fate::Held => self.hold(draft.call, now),
+                Fate::Queued => {
+                    draft.answer(Ok(Safety::Queued));
+                    self.queue.push_back(draft);
+                }
+                Fate::QueuedWithError => {
+                    draft.answer(Err(error.clone()));
+                    self.queue.push_back(draft);
+                }
+            }
+        }
+    }
+
+    /// Calls whose start is committed and whose end is not.
+    pub(crate) fn running(&self) -> impl Iterator<Item = StartEntry<'_>> {
+        self.running.iter().map(|(CallById(call), entry)| StartEntry { entry: *entry, call })
+    }
+
+    /// Ends what still runs when the process ends.
+    pub(crate) fn interrupt(&mut self) -> Vec<Draft> {
+        let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
+        let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));
+        for HeldStart { call, .. } in held {
+            let ended = Arc::new(Ended::interrupted(&call));
+            drafts.push(Draft { call, part: DraftPart::Whole(ended), reply: None });
+        }
+        self.held.clear();
+        let mut running: Vec<_> = self.running.drain().collect();
+        running.sort_by_key(|(CallById(call), _)| call.at);
+        for (CallById(call), start) in running {
+            let ended = Arc::new(Ended::interrupted(&call));
+            drafts.push(Draft { call, part: DraftPart::End(start, ended), reply: None });
+        }
+        drafts
+    }
+}

@@ -1,0 +1,384 @@
+//! Filing: rows of the journal become activity, payloads and receipts, many in one transaction.
+
+use std::collections::{HashMap, HashSet};
+
+use domain::ledger::target::Target;
+use receipt::content::Termination;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::database::{change, transaction};
+use crate::error::StoreError;
+use crate::keys;
+use crate::limits::NAMES_MAX;
+use crate::record::{Agent, Ended, Payload, Started, Status};
+use crate::write::journal;
+use crate::write::link::ChainRef;
+use crate::write::row::JournalRow;
+
+/// Knows the numbers of agents and targets that it met lately.
+#[derive(Default)]
+pub(crate) struct Clerk {
+    agents: HashMap<Agent, i64>,
+    targets: HashMap<Target, i64>,
+}
+
+/// A further change in the transaction that files rows.
+#[derive(Clone, Copy)]
+pub(crate) enum Consequence<'a> {
+    Nothing,
+    Closed(Termination),
+    /// Another key signs from here on; its fingerprint.
+    Key(&'a str),
+    /// The receipts of a chain are let go.
+    Expired(&'a str),
+}
+
+/// A change to a record: the chain that it belongs to, and its number among all changes.
+#[derive(Clone, Copy)]
+struct RecordChange {
+    chain: i64,
+    number: i64,
+}
+
+/// Rows that are filed together, in one transaction.
+pub(crate) struct Filing<'a> {
+    chain: ChainRef<'a>,
+    rows: &'a [JournalRow],
+    /// The entries whose ends are among the rows.
+    ended: HashSet<i64>,
+    changed: i64,
+}
+
+impl Clerk {
+    /// Files rows that lie together in the journal; their receipts are signed. The answer is the
+    /// number of the last change.
+    pub(crate) fn file(
+        &mut self,
+        db: &Connection,
+        chain: ChainRef<'_>,
+        rows: &[JournalRow],
+        consequence: Consequence<'_>,
+    ) -> Result<i64, StoreError> {
+        let mut filing = Filing::begin(db, chain, rows)?;
+        let filed = self.add(db, &mut filing, rows);
+        self.finish(db, filing, filed, consequence)
+    }
+
+    /// Files some of the rows.
+    pub(crate) fn add(
+        &mut self,
+        db: &Connection,
+        filing: &mut Filing<'_>,
+        rows: &[JournalRow],
+    ) -> Result<(), StoreError> {
+        for row in rows {
+            // A start whose end lies in the same rows is filed with it.
+            let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
+            if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
+                filing.changed += 1;
+                let change = RecordChange { chain: filing.chain.number, number: filing.changed };
+                self.file_call(db, change, call, row)?;
+            }
+            insert_receipt(db, filing.chain, row)?;
+        }
+        Ok(())
+    }
+
+    /// Commits the rows as a whole, or none of them where one could not be filed.
+    pub(crate) fn finish(
+        &mut self,
+        db: &Connection,
+        filing: Filing<'_>,
+        filed: Result<(), StoreError>,
+        consequence: Consequence<'_>,
+    ) -> Result<i64, StoreError> {
+        let filed = transaction::finish(db, |db| {
+            filed?;
+            mark_filed(db, filing.chain.number, filing.rows)?;
+            bring_about(db, filing.chain, consequence)?;
+            Ok(filing.changed)
+        });
+        // Numbers given in a transaction that failed are not numbers.
+        filed.inspect_err(|_| {
+            self.agents.clear();
+            self.targets.clear();
+        })
+    }
+
+    /// A call that was filed when it started is ended; any other is inserted as a whole. An upsert
+    /// would do both, and cost every call a journal of its own in SQLite.
+    fn file_call(
+        &mut self,
+        db: &Connection,
+        change: RecordChange,
+        call: &Started,
+        row: &JournalRow,
+    ) -> Result<(), StoreError> {
+        if let (Some(_), Some(ended)) = (row.start, &row.ended)
+            && end(db, change, ended, row)?
+        {
+            return Ok(());
+        }
+        self.insert(db, change, call, row)
+    }
+
+    fn insert(
+        &mut self,
+        db: &Connection,
+        change: RecordChange,
+        started: &Started,
+        row: &JournalRow,
+    ) -> Result<(), StoreError> {
+        let ended = row.ended.as_deref();
+        let agent = self.agent(db, &started.agent)?;
+        let target = match &started.target {
+            Some(target) => Some(self.target(db, target)?),
+            None => None,
+        };
+        let warnings = match started.warnings.as_slice() {
+            [] => None,
+            warnings => serde_json::to_string(warnings).ok(),
+        };
+        let mut statement = db.prepare_cached(
+            "INSERT INTO activity (id, changed, chain, type, source, surface, server, tool, agent,
+               session_id, request_id, started_us, duration_us, status, error_code, error_message,
+               tool_variant, intent_type, data_sensitivity, reason, effective_class, unverified,
+               target, receipt_id, trace_id, warnings, arguments_bytes, response_bytes)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14, ?15, ?16, ?17,
+               ?18, ?19, ?20, ?21, ?22, ?23, ?24, ?25, ?26, ?27, ?28)",
+        )?;
+        let number = statement.insert(params![
+            started.id,
+            change.number,
+            change.chain,
+            started.kind.as_str(),
+            started.source,
+            started.surface,
+            started.server,
+            started.tool,
+            agent,
+            started.session,
+            started.request_id,
+            started.at.as_microsecond(),
+            ended.map(duration_us),
+            ended.map_or(Status::Pending, |ended| ended.status).as_str(),
+            ended.and_then(|ended| ended.error_code.as_deref()),
+            ended.and_then(|ended| ended.error_message.as_deref()),
+            started.variant,
+            started.declared,
+            started.sensitivity,
+            started.reason,
+            started.effective.map(domain::tool::Class::as_str),
+            started.unverified,
+            target,
+            row.link.as_ref().map(|_| receipt_id(&started.id)),
+            started.trace_id,
+            warnings,
+            started.arguments.bytes,
+            ended.map_or(0, |ended| ended.response.bytes),
+        ])?;
+        let response = ended.map(|ended| &ended.response);
+        insert_payload(db, number, &started.arguments, response)
+    }
+
+    fn agent(&mut self, db: &Connection, agent: &Agent) -> Result<i64, StoreError> {
+        if let Some(number) = self.agents.get(agent) {
+            return Ok(*number);
+        }
+        let found = db
+            .prepare_cached(
+                "SELECT agent FROM agents WHERE name = ?1 AND client = ?2 AND token = ?3",
+            )?
+            .query_row(params![agent.name, agent.client, agent.token], |row| row.get(0))
+            .optional()?;
+        let number = match found {
+            Some(number) => number,
+            None => db
+                .prepare_cached("INSERT INTO agents (name, client, token) VALUES (?1, ?2, ?3)")?
+                .insert(params![agent.name, agent.client, agent.token])?,
+        };
+        if self.agents.len() == NAMES_MAX {
+            self.agents.clear();
+        }
+        self.agents.insert(agent.clone(), number);
+        Ok(number)
+    }
+
+    fn target(&mut self, db: &Connection, target: &Target) -> Result<i64, StoreError> {
+        if let Some(number) = self.targets.get(target) {
+            return Ok(*number);
+        }
+        let found = db
+            .prepare_cached("SELECT target FROM targets WHERE system = ?1 AND resource = ?2")?
+            .query_row(params![target.system(), target.resource()], |row| row.get(0))
+            .optional()?;
+        let number = match found {
+            Some(number) => number,
+            None => db
+                .prepare_cached("INSERT INTO targets (system, resource) VALUES (?1, ?2)")?
+                .insert(params![target.system(), target.resource()])?,
+        };
+        if self.targets.len() == NAMES_MAX {
+            self.targets.clear();
+        }
+        self.targets.insert(target.clone(), number);
+        Ok(number)
+    }
+}
+
+impl<'a> Filing<'a> {
+    pub(crate) fn begin(
+        db: &Connection,
+        chain: ChainRef<'a>,
+        rows: &'a [JournalRow],
+    ) -> Result<Filing<'a>, StoreError> {
+        transaction::begin(db)?;
+        let changed = change::latest(db).inspect_err(|_| transaction::give_up(db))?;
+        let ended = rows.iter().filter_map(|row| row.start).collect();
+        Ok(Filing { chain, rows, ended, changed })
+    }
+}
+
+/// The id under which the receipt of a call is known.
+pub(crate) fn receipt_id(call: &str) -> String {
+    format!("urn:receipt:{call}")
+}
+
+/// Ends a call that was filed when it started; false where it was not.
+fn end(
+    db: &Connection,
+    change: RecordChange,
+    ended: &Ended,
+    row: &JournalRow,
+) -> Result<bool, StoreError> {
+    let filed: Option<i64> = db
+        .prepare_cached("SELECT number FROM activity WHERE id = ?1")?
+        .query_row([&ended.id], |row| row.get(0))
+        .optional()?;
+    let Some(number) = filed else {
+        return Ok(false);
+    };
+    db.prepare_cached(
+        "UPDATE activity SET changed = ?2, status = ?3, error_code = ?4, error_message = ?5,
+               duration_us = ?6, response_bytes = ?7, receipt_id = ?8 WHERE number = ?1",
+    )?
+    .execute(params![
+        number,
+        change.number,
+        ended.status.as_str(),
+        ended.error_code,
+        ended.error_message,
+        duration_us(ended),
+        ended.response.bytes,
+        row.link.as_ref().map(|_| receipt_id(&ended.id)),
+    ])?;
+    if let Some(response) = &ended.response.kept {
+        db.prepare_cached(
+            "INSERT INTO payloads (number, response, response_truncated) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (number) DO UPDATE SET response = excluded.response,
+                   response_truncated = excluded.response_truncated",
+        )?
+        .execute(params![number, response, ended.response.truncated])?;
+    }
+    Ok(true)
+}
+
+fn insert_payload(
+    db: &Connection,
+    number: i64,
+    arguments: &Payload,
+    response: Option<&Payload>,
+) -> Result<(), StoreError> {
+    let kept = response.and_then(|response| response.kept.as_deref());
+    if arguments.kept.is_none() && kept.is_none() {
+        return Ok(());
+    }
+    db.prepare_cached(
+        "INSERT INTO payloads (number, arguments, response, response_truncated)
+             VALUES (?1, ?2, ?3, ?4)",
+    )?
+    .execute(params![
+        number,
+        arguments.kept,
+        kept,
+        response.is_some_and(|response| response.truncated),
+    ])?;
+    Ok(())
+}
+
+fn insert_receipt(
+    db: &Connection,
+    chain: ChainRef<'_>,
+    row: &JournalRow,
+) -> Result<(), StoreError> {
+    let Some(link) = &row.link else {
+        return Ok(());
+    };
+    let signed = link.signed.as_deref().expect("a receipt is filed when it has been signed");
+    let columns = &link.columns;
+    db.prepare_cached(
+        "INSERT INTO receipts (id, chain_id, sequence, action_type, tool_name, risk_level,
+               status, timestamp, issuer_id, principal_id, receipt_json, receipt_hash,
+               previous_receipt_hash, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)",
+    )?
+    .execute(params![
+        columns.id,
+        chain.id,
+        link.sequence,
+        columns.action_type,
+        row.call.as_ref().map_or("", |call| &call.tool),
+        columns.risk_level,
+        columns.status,
+        columns.timestamp,
+        columns.issuer_id,
+        columns.principal_id,
+        signed,
+        link.body.hash().to_string(),
+        columns.previous,
+        columns.issued_at,
+    ])?;
+    Ok(())
+}
+
+/// Says that the journal of a chain has been filed up to the last of these rows.
+fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), StoreError> {
+    if let Some(last) = rows.last().filter(|last| last.entry > 0) {
+        db.prepare_cached("UPDATE chains SET filed = ?2 WHERE chain = ?1")?
+            .execute([chain, last.entry])?;
+    }
+    Ok(())
+}
+
+fn bring_about(
+    db: &Connection,
+    chain: ChainRef<'_>,
+    consequence: Consequence<'_>,
+) -> Result<(), StoreError> {
+    match consequence {
+        Consequence::Nothing => {}
+        Consequence::Closed(termination) => {
+            db.execute(
+                "UPDATE chains SET status = ?2 WHERE chain = ?1",
+                params![chain.number, termination.as_str()],
+            )?;
+            journal::clear(db, chain.number)?;
+        }
+        Consequence::Key(fingerprint) => {
+            db.execute(
+                "UPDATE chains SET key = ?2 WHERE chain = ?1",
+                params![chain.number, fingerprint],
+            )?;
+            keys::remember(db, fingerprint)?;
+        }
+        Consequence::Expired(chain_id) => {
+            db.execute("DELETE FROM receipts WHERE chain_id = ?1", [chain_id])?;
+            db.execute("UPDATE chains SET status = 'expired' WHERE chain_id = ?1", [chain_id])?;
+        }
+    }
+    Ok(())
+}
+
+fn duration_us(ended: &Ended) -> i64 {
+    i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX)
+}

@@ -1,0 +1,70 @@
+//! The journal: where a call is committed before anybody is answered.
+
+mod file;
+mod table;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use rusqlite::Connection;
+
+use crate::error::StoreError;
+use crate::record::Started;
+use crate::write::row::JournalRow;
+
+pub(crate) use file::{Journal, chains, end_of};
+pub(crate) use table::clear;
+
+/// The part of a chain that a dead process left in its journal.
+pub(crate) struct Remnant {
+    /// Rows that have not been filed, each end with its start.
+    pub(crate) unfiled: Vec<JournalRow>,
+    /// The starts without an end in the journal, by their entries; some may have ended all the same.
+    pub(crate) starts: Vec<OpenStart>,
+}
+
+/// The start of a call whose end is not in the journal.
+pub(crate) struct OpenStart {
+    pub(crate) entry: i64,
+    pub(crate) call: Arc<Started>,
+}
+
+impl Remnant {
+    pub(crate) fn read(
+        db: &Connection,
+        chain: i64,
+        journal: &mut Journal,
+    ) -> Result<Remnant, StoreError> {
+        let filed = "SELECT filed FROM chains WHERE chain = ?1";
+        let filed = db.query_row(filed, [chain], |row| row.get(0))?;
+        let mut rows = table::read(db, chain)?;
+        rows.extend(journal.read()?);
+        Ok(Remnant::of(rows, filed))
+    }
+
+    /// Sorts rows that were filed up to an entry.
+    fn of(rows: Vec<JournalRow>, filed: i64) -> Remnant {
+        let mut starts: HashMap<String, OpenStart> = HashMap::new();
+        let mut unfiled: Vec<JournalRow> = Vec::new();
+        for mut row in rows {
+            match (&row.call, &row.ended) {
+                (Some(call), None) => {
+                    let start = OpenStart { entry: row.entry, call: call.clone() };
+                    starts.insert(call.id.clone(), start);
+                }
+                (None, Some(ended)) => {
+                    if let Some(start) = starts.remove(&ended.id) {
+                        (row.start, row.call) = (Some(start.entry), Some(start.call));
+                    }
+                }
+                (Some(_), Some(_)) | (None, None) => {}
+            }
+            if row.entry > filed {
+                unfiled.push(row);
+            }
+        }
+        let mut starts: Vec<_> = starts.into_values().collect();
+        starts.sort_by_key(|start| start.entry);
+        Remnant { unfiled, starts }
+    }
+}

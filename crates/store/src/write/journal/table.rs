@@ -1,0 +1,51 @@
+//! The journal of an older program, which kept it in a table of the ledger.
+
+use std::sync::Arc;
+
+use rusqlite::{Connection, Row};
+
+use crate::error::StoreError;
+use crate::record::{Ended, Started};
+use crate::write::row::{JournalRow, ReceiptPromise};
+
+/// The rows of a chain, in order.
+pub(crate) fn read(db: &Connection, chain: i64) -> Result<Vec<JournalRow>, StoreError> {
+    let mut statement = db.prepare(
+        "SELECT entry, started, ended, arguments, response, hash, issued_at FROM journal
+         WHERE chain = ?1 ORDER BY entry",
+    )?;
+    let rows = statement.query_map([chain], parse)?;
+    rows.map(|row| row.map_err(StoreError::from).and_then(|row| row)).collect()
+}
+
+/// Nothing of a chain is left to be filed.
+pub(crate) fn clear(db: &Connection, chain: i64) -> Result<(), StoreError> {
+    db.execute("DELETE FROM journal WHERE chain = ?1", [chain])?;
+    Ok(())
+}
+
+fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
+    let entry = row.get(0)?;
+    let started: Option<String> = row.get(1)?;
+    let ended: Option<String> = row.get(2)?;
+    let (arguments, response) = (row.get(3)?, row.get(4)?);
+    let hash: Option<String> = row.get(5)?;
+    let issued_at = row.get(6)?;
+    let parsed = move || {
+        let unreadable = |error| StoreError::Corrupt(format!("journal entry {entry}: {error}"));
+        let started = started.map(|text| serde_json::from_str::<Started>(&text)).transpose();
+        let mut started = started.map_err(unreadable)?;
+        if let Some(started) = &mut started {
+            started.arguments.kept = arguments;
+        }
+        let ended = ended.map(|text| serde_json::from_str::<Ended>(&text)).transpose();
+        let mut ended = ended.map_err(unreadable)?;
+        if let Some(ended) = &mut ended {
+            ended.response.kept = response;
+        }
+        let (call, ended) = (started.map(Arc::new), ended.map(Arc::new));
+        let promise = hash.map(|hash| ReceiptPromise { hash, issued_at });
+        Ok(JournalRow { entry, call, start: None, ended, link: None, promise })
+    };
+    Ok(parsed())
+}

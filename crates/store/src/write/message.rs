@@ -1,0 +1,47 @@
+//! Messages to the writer.
+
+use std::sync::Arc;
+
+use receipt::key::SigningKey;
+use tokio::sync::oneshot;
+
+use crate::error::StoreError;
+use crate::record::Entry;
+use crate::write::commit::Safety;
+use crate::write::row::JournalRow;
+
+pub(crate) enum Message {
+    Append(Submission),
+    Signed(Vec<JournalRow>),
+    /// Answered when all that was appended before can be read, or cannot be written at all.
+    Settle(oneshot::Sender<()>),
+    Rotate(RotationReply),
+    /// Ends the chain and the thread.
+    Close(CloseReply),
+}
+
+pub(crate) type CommitReply = oneshot::Sender<Result<Safety, StoreError>>;
+pub(crate) type RotationReply = oneshot::Sender<Result<Arc<SigningKey>, StoreError>>;
+pub(crate) type CloseReply = oneshot::Sender<Result<(), StoreError>>;
+
+/// An entry and who waits for it.
+pub(crate) struct Submission {
+    pub(crate) entry: Entry,
+    pub(crate) reply: Option<CommitReply>,
+}
+
+impl Message {
+    /// The start of a call that is made once it is safe.
+    pub(crate) fn permits(&self) -> bool {
+        match self {
+            Message::Append(Submission { entry: Entry::Started(call), .. }) => {
+                call.changes_things()
+            }
+            Message::Append(_)
+            | Message::Signed(_)
+            | Message::Settle(_)
+            | Message::Rotate(_)
+            | Message::Close(_) => false,
+        }
+    }
+}

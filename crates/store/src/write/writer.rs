@@ -1,0 +1,212 @@
+//! The one writer of this process. It carries out what its schedule decides: it commits what waits
+//! in one write, answers those who wait, and files earlier entries in between: on a thread of its
+//! own, or for a few entries on the thread of the caller that appended one.
+
+mod batch;
+mod commit;
+mod issue;
+mod maintenance;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use domain::config::{Durability, OnFailure};
+use rusqlite::Connection;
+use tokio::sync::watch;
+
+use self::batch::Interlude;
+use self::commit::Tables;
+use crate::database::{settings, timestamp};
+use crate::error::StoreError;
+use crate::keys::Keys;
+use crate::limits::{BUSY_TIMEOUT, BUSY_TIMEOUT_FAILING, FILE_AFTER};
+use crate::upkeep::retention::RetentionRules;
+use crate::write::backlog::Backlog;
+use crate::write::chain::OpenChain;
+use crate::write::checkpoint::Checkpoint;
+use crate::write::drafts::Drafts;
+use crate::write::filing::Clerk;
+use crate::write::health::Health;
+use crate::write::inbox::Inbox;
+use crate::write::journal::Journal;
+use crate::write::schedule::{Action, Schedule, Situation};
+use crate::write::signer::Signer;
+use crate::write::waiters::Waiters;
+
+pub(crate) struct Writer {
+    pub(crate) db: Connection,
+    pub(crate) home: PathBuf,
+    pub(crate) writers: PathBuf,
+    pub(crate) inbox: Arc<Inbox>,
+    pub(crate) signer: Signer,
+    pub(crate) checkpoint: Checkpoint,
+    pub(crate) keys: Keys,
+    pub(crate) health: Arc<Health>,
+    pub(crate) on_failure: OnFailure,
+    pub(crate) durability: Durability,
+    pub(crate) retention: RetentionRules,
+    /// The number of the last change that readers can see.
+    pub(crate) changes: watch::Sender<i64>,
+    pub(crate) schedule: Schedule,
+    pub(crate) work: Work,
+}
+
+/// All that is under way.
+#[derive(Default)]
+pub(crate) struct Work {
+    chain: Option<OpenChain>,
+    clerk: Clerk,
+    drafts: Drafts,
+    backlog: Backlog,
+    waiters: Waiters,
+}
+
+/// The end of a turn.
+enum Turn {
+    Rest,
+    Close,
+}
+
+/// The writer, for its thread and for callers that commit what they have just appended. It is gone
+/// once the ledger is closed.
+pub(crate) type SharedWriter = Mutex<Option<Writer>>;
+
+/// The writer's thread: whatever nobody does at once is done here.
+pub(crate) fn run(shared: &SharedWriter, inbox: &Inbox) {
+    loop {
+        let Some(rest) = lock(shared).as_ref().map(Writer::rest) else {
+            return;
+        };
+        inbox.wait(rest);
+        let mut writer = lock(shared);
+        match writer.as_mut().map(Writer::turn) {
+            Some(Turn::Rest) => {}
+            Some(Turn::Close) | None => {
+                let closed = writer.take();
+                drop(writer);
+                return closed.map_or((), Writer::close);
+            }
+        }
+    }
+}
+
+/// Commits what waits, on the caller's own thread: that takes less time than to wake another. Where
+/// it is not a matter of microseconds the writer's thread is woken.
+pub(crate) fn commit_at_once(shared: &SharedWriter, inbox: &Inbox) {
+    let committed = match shared.try_lock() {
+        Ok(mut writer) => writer.as_mut().is_some_and(Writer::commit_few),
+        Err(_) => false,
+    };
+    let now = Instant::now();
+    inbox.wake_by(if committed { now + FILE_AFTER } else { now });
+}
+
+fn lock(shared: &SharedWriter) -> MutexGuard<'_, Option<Writer>> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Writer {
+    fn situation(&self) -> Situation {
+        let Work { chain, drafts, backlog, waiters, .. } = &self.work;
+        Situation {
+            durability: self.durability,
+            journal_bytes: chain.as_ref().map(|chain| chain.journal.length()),
+            queued: drafts.queued(),
+            held_until: drafts.due(),
+            is_failing: self.health.is_failing(),
+            unfiled: backlog.unfiled(),
+            batches: backlog.batches(),
+            waiting: waiters.count(),
+        }
+    }
+
+    /// The time until something needs doing.
+    fn rest(&self) -> Duration {
+        self.schedule.rest(&self.situation(), Instant::now())
+    }
+
+    /// Does all that is to be done now.
+    fn turn(&mut self) -> Turn {
+        let mut submissions = self.gather();
+        loop {
+            match self.schedule.next(&self.situation(), Instant::now()) {
+                Action::Refile => self.refile(),
+                Action::Commit => self.commit(std::mem::take(&mut submissions), Tables::Unknown),
+                Action::Probe => self.probe(),
+                Action::Sign => self.sign(),
+                Action::FileSigned => {
+                    let rows = self.work.backlog.take_signed();
+                    self.file(rows, Interlude::Commits);
+                }
+                Action::FileHere => self.sign_and_file(),
+                Action::AnswerSettled => self.answer_settled(),
+                Action::Rotate => self.answer_rotating(),
+                Action::Maintain => self.maintain(),
+                Action::Close => return Turn::Close,
+                Action::Rest => return Turn::Rest,
+            }
+        }
+    }
+
+    fn close(mut self) {
+        let result = self.finish();
+        if let Err(error) = &result {
+            tracing::error!("the ledger was not closed: {error}");
+        }
+        // So that the file alone holds everything, for whoever copies it.
+        let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
+        let closing = self.work.waiters.take_closing();
+        // Whoever hears that it is closed may open it again at once: the locks go first.
+        drop(self);
+        if let Some(reply) = closing {
+            let _ = reply.send(result);
+        }
+    }
+
+    fn failed(&mut self, error: &StoreError) {
+        if self.health.set_failing(error) {
+            tracing::error!("{error}; calls that change things are refused until it can");
+            let _ = self.db.busy_timeout(BUSY_TIMEOUT_FAILING);
+        }
+    }
+
+    fn recovered(&mut self) {
+        if self.health.set_sound() {
+            tracing::info!("the ledger can be written again");
+            let _ = self.db.busy_timeout(BUSY_TIMEOUT);
+        }
+    }
+
+    /// Writes something small.
+    fn probe(&mut self) {
+        let journal = self.work.chain.as_mut().map(|chain| &mut chain.journal);
+        let probed = settings::set(&self.db, "probed_at", &timestamp::now())
+            .and_then(|()| journal.map_or(Ok(()), Journal::probe));
+        match probed {
+            Ok(()) => self.recovered(),
+            Err(error) => self.failed(&error),
+        }
+    }
+
+    fn answer_settled(&mut self) {
+        let (situation, filed) = (self.situation(), self.work.backlog.progress().filed);
+        self.work.waiters.answer(|upto| situation.is_settled(upto, filed));
+    }
+
+    fn answer_rotating(&mut self) {
+        for reply in self.work.waiters.take_rotating() {
+            let _ = reply.send(self.rotate());
+        }
+    }
+}
+
+impl Drop for Writer {
+    /// However the thread ends, nobody is left waiting for it.
+    fn drop(&mut self) {
+        self.inbox.close();
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,83 @@
+//! What is committed stays in the journal until it is filed, whatever else is under way.
+
+use std::collections::HashSet;
+use std::path::Path;
+
+use tokio::sync::oneshot;
+
+use super::*;
+use crate::Store;
+use crate::limits::JOURNAL_BYTES_MAX;
+use crate::record::tests::started;
+use crate::record::{Ended, Entry, Payload, Started};
+use crate::write::backlog::Progress;
+use crate::write::message::{Message, Submission};
+use crate::write::schedule::Upkeep;
+
+const CALL_BYTES: usize = 60_000;
+
+fn leave_call(writer: &Writer, number: usize) {
+    let call = Started { id: format!("call-{number}"), ..started() };
+    let mut ended = Ended::interrupted(&call);
+    ended.response = Payload { kept: Some("x".repeat(CALL_BYTES)), ..Payload::default() };
+    let entry = Entry::Whole(Box::new(call), Box::new(ended));
+    writer.inbox.leave(Message::Append(Submission { entry, reply: None })).unwrap();
+}
+
+fn settle(writer: &mut Writer) {
+    writer.inbox.leave(Message::Settle(oneshot::channel().0)).unwrap();
+    writer.turn();
+}
+
+fn await_message(inbox: &Inbox) {
+    loop {
+        let messages = inbox.take(1);
+        if !messages.is_empty() {
+            return inbox.put_back(messages);
+        }
+        inbox.wait(Duration::from_secs(1));
+    }
+}
+
+/// The entries that a journal holds.
+fn entries(path: &Path) -> HashSet<u64> {
+    let text = std::fs::read_to_string(path).unwrap();
+    let entry = |line: &str| line.strip_prefix("{\"entry\":")?.split(',').next()?.parse().ok();
+    text.lines().filter_map(entry).collect()
+}
+
+fn assert_kept(writer: &Writer) {
+    let chain = writer.work.chain.as_ref().unwrap();
+    let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
+    let Progress { committed, filed } = writer.work.backlog.progress();
+    for entry in filed + 1..=committed {
+        assert!(kept.contains(&entry), "entry {entry} is gone; {filed} are filed");
+    }
+}
+
+#[test]
+fn a_journal_that_begins_anew_keeps_what_is_with_the_signer() {
+    let home = tempfile::tempdir().unwrap();
+    let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
+    // Without its thread it does something when it is told to.
+    let mut writer = lock(&store.inner.writer).take().unwrap();
+    // Retention keeps the signer idle for a moment, and might come between.
+    writer.schedule.maintained(Upkeep::Done, Instant::now());
+    let many = usize::try_from(JOURNAL_BYTES_MAX).unwrap() / CALL_BYTES + 1;
+    (0..many).for_each(|number| leave_call(&writer, number));
+    settle(&mut writer);
+    assert!(writer.work.backlog.batches().at_signer);
+    await_message(&writer.inbox);
+    // They are signed. More is committed before they are filed, and somebody waits for it.
+    (many..many + 5).for_each(|number| leave_call(&writer, number));
+    settle(&mut writer);
+    let all = writer.work.backlog.progress().committed;
+    while writer.work.backlog.progress().filed < all {
+        assert_kept(&writer);
+        writer.inbox.wait(writer.rest());
+        writer.turn();
+    }
+    let chain = writer.work.chain.as_ref().unwrap();
+    let kept = entries(&writer.writers.join(format!("{}.journal", chain.id)));
+    assert!(kept.len() <= 5, "{} of {all} are still there", kept.len());
+}
