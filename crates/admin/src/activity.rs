@@ -7,8 +7,8 @@ use axum::response::{IntoResponse, Response};
 use domain::tool::Class;
 use domain::{Code, Refusal};
 use serde::Deserialize;
-use store::read::{Detail, Filter, Period};
-use store::{Kind, Status};
+use store::read::{Period, RecordDetail, RecordFilter};
+use store::{RecordKind, RecordStatus};
 use utoipa::IntoParams;
 
 use crate::answer::{Path, Query, Refused};
@@ -52,15 +52,20 @@ pub(crate) struct FilterQuery {
 }
 
 impl FilterQuery {
-    fn filter(self, span: &SpanQuery) -> Result<Filter, Refused> {
+    fn filter(self, span: &SpanQuery) -> Result<RecordFilter, Refused> {
         let intent =
             one_of("intent_type", self.intent_type.as_deref(), &Class::ALL, Class::as_str)?;
         let class = self.effective_class.as_deref();
-        Ok(Filter {
-            kind: one_of("type", self.kind.as_deref(), &Kind::ALL, Kind::as_str)?,
+        Ok(RecordFilter {
+            kind: one_of("type", self.kind.as_deref(), &RecordKind::ALL, RecordKind::as_str)?,
             server: self.server,
             tool: self.tool,
-            status: one_of("status", self.status.as_deref(), &Status::ALL, Status::as_str)?,
+            status: one_of(
+                "status",
+                self.status.as_deref(),
+                &RecordStatus::ALL,
+                RecordStatus::as_str,
+            )?,
             intent_type: intent.map(|class| class.as_str().to_owned()),
             effective_class: one_of("effective_class", class, &Class::ALL, Class::as_str)?,
             agent: self.agent,
@@ -166,7 +171,7 @@ pub(crate) async fn export(
     let format = format.unwrap_or(Format::Jsonl);
     let filter = query.filter(&span)?;
     admin.gateway.store().settled().await;
-    let records = admin.gateway.store().read().records(filter, Detail::Whole);
+    let records = admin.gateway.store().read().records(filter, RecordDetail::Whole);
     let head = matches!(format, Format::Csv).then(csv::head);
     let body = streamed((head, records), move |(head, records)| {
         if let Some(head) = head.take() {

@@ -51,43 +51,43 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 /// The members of a body, taken out one by one.
-pub(crate) struct Members {
+pub(crate) struct BodyMembers {
     left: Map<String, Value>,
     /// Those that were asked for.
     known: Vec<&'static str>,
 }
 
-impl Members {
-    pub(crate) async fn read(request: Request) -> Result<Members, Refusal> {
-        Members::parse(&read(request, DECISION_BYTES_MAX).await?)
+impl BodyMembers {
+    pub(crate) async fn read(request: Request) -> Result<BodyMembers, Refusal> {
+        BodyMembers::parse(&read(request, DECISION_BYTES_MAX).await?)
     }
 
     /// The same where a body may be left out: then it has no members.
-    pub(crate) async fn read_optional(request: Request) -> Result<Members, Refusal> {
+    pub(crate) async fn read_optional(request: Request) -> Result<BodyMembers, Refusal> {
         let kind = check_kind(request.headers());
         let body = whole(request, DECISION_BYTES_MAX).await?;
         if body.is_empty() {
-            return Ok(Members::of(Map::new()));
+            return Ok(BodyMembers::of(Map::new()));
         }
-        kind.and_then(|()| Members::parse(&body))
+        kind.and_then(|()| BodyMembers::parse(&body))
     }
 
     /// Nested objects are read the same way; `place` names them in messages.
-    pub(crate) fn nested(value: Value, place: &str) -> Result<Members, Refusal> {
+    pub(crate) fn nested(value: Value, place: &str) -> Result<BodyMembers, Refusal> {
         match value {
-            Value::Object(members) => Ok(Members::of(members)),
+            Value::Object(members) => Ok(BodyMembers::of(members)),
             other => Err(wrong(place, "must be an object", &other)),
         }
     }
 
-    fn of(left: Map<String, Value>) -> Members {
-        Members { left, known: Vec::new() }
+    fn of(left: Map<String, Value>) -> BodyMembers {
+        BodyMembers { left, known: Vec::new() }
     }
 
-    fn parse(body: &[u8]) -> Result<Members, Refusal> {
+    fn parse(body: &[u8]) -> Result<BodyMembers, Refusal> {
         let text = std::str::from_utf8(body).map_err(|_| invalid("the body is not UTF-8"))?;
         match json::parse(text) {
-            Ok(Value::Object(members)) => Ok(Members::of(members)),
+            Ok(Value::Object(members)) => Ok(BodyMembers::of(members)),
             Ok(_) => Err(invalid("the body must be a JSON object")),
             Err(error) => Err(invalid(format!("the body is not valid JSON: {error}"))),
         }

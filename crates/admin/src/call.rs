@@ -11,8 +11,10 @@ use domain::{Caller, Code, Refusal};
 use gateway::intake;
 use gateway::span::RequestOrigin;
 use mcp::message::Raw;
-use mcp::object::Members;
-use provider::{Call, CallContext, Declared, Gate, Outcome, RecordState, Surface, TraceContext};
+use mcp::object::ObjectMembers;
+use provider::{
+    Call, CallContext, CallOutcome, Declared, Gate, RecordState, Surface, TraceContext,
+};
 use serde_json::json;
 
 use crate::answer::{Refused, RequestId};
@@ -82,7 +84,8 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     let object = Object::parse(text)
         .map_err(|error| invalid(format!("the body is not valid JSON: {error}")))?
         .ok_or_else(|| invalid("the body must be a JSON object".to_owned()))?;
-    let mut members = Members::parse(object.text()).map_err(|error| invalid(error.to_string()))?;
+    let mut members =
+        ObjectMembers::parse(object.text()).map_err(|error| invalid(error.to_string()))?;
     let given = object.value().get("tool_variant").cloned().unwrap_or_default();
     let class = given.as_str().and_then(Class::from_variant).ok_or_else(|| {
         let valid = Class::ALL.map(Class::variant);
@@ -93,14 +96,14 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     Ok((class, members.write()))
 }
 
-fn answer(id: String, outcome: Outcome) -> Result<Json<CallAnswer>, Refused> {
+fn answer(id: String, outcome: CallOutcome) -> Result<Json<CallAnswer>, Refused> {
     match outcome {
-        Outcome::Replied { reply, warnings, kept } => Ok(Json(CallAnswer {
+        CallOutcome::Replied { reply, warnings, kept } => Ok(Json(CallAnswer {
             id,
             result: reply.result.into(),
             warnings,
             ledger: (kept == RecordState::Queued).then(|| "queued".to_owned()),
         })),
-        Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Err(refusal.into()),
+        CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => Err(refusal.into()),
     }
 }

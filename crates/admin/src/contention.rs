@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
-use domain::ledger::contention::Kind;
+use domain::ledger::contention::ContentionKind;
 use domain::{Code, Refusal};
 use jiff::{SignedDuration, Timestamp};
 use serde::Deserialize;
@@ -44,7 +44,7 @@ pub(crate) async fn show(
     let wanted = ContentionFilter {
         window: window(query.window.as_deref())?,
         system: query.system,
-        kind: one_of("kind", query.kind.as_deref(), &Kind::ALL, Kind::as_str)?,
+        kind: one_of("kind", query.kind.as_deref(), &ContentionKind::ALL, ContentionKind::as_str)?,
         start: if end.is_none() { start.or_else(recent) } else { start },
         end,
     };

@@ -3,8 +3,8 @@
 use axum::Json;
 use axum::extract::State;
 use domain::{Code, Refusal};
-use receipt::audit::Detail;
-use receipt::chain::Expected;
+use receipt::audit::AuditDetail;
+use receipt::chain::ChainExpectation;
 use store::{Store, StoreError};
 
 use crate::Admin;
@@ -32,7 +32,7 @@ pub(crate) async fn verify(
 
 fn check(store: &Store, name: &str) -> Result<Option<CopyReport>, StoreError> {
     let Some(lines) = store.copy_lines(name)? else { return Ok(None) };
-    let mut audit = audit(store, None, Detail::Receipts)?;
+    let mut audit = audit(store, None, AuditDetail::Receipts)?;
     for line in lines {
         let line = line?;
         if !line.is_empty() && audit.push(&line).is_none() {
@@ -40,6 +40,6 @@ fn check(store: &Store, name: &str) -> Result<Option<CopyReport>, StoreError> {
             audit.push_to("", &line);
         }
     }
-    let outcome = audit.finish_export(Expected::default());
+    let outcome = audit.finish_export(ChainExpectation::default());
     Ok(Some(CopyReport::new(name.to_owned(), outcome)))
 }

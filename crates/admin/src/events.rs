@@ -16,9 +16,9 @@ use gateway::Gateway;
 use gateway::front::step::BYPASS;
 use serde::Serialize;
 use serde_json::json;
-use store::read::{Change, Record, Run};
+use store::read::{LedgerChange, Record, Run};
 use store::run::StepRecord;
-use store::{Status, StoreError};
+use store::{RecordStatus, StoreError};
 use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
@@ -169,20 +169,23 @@ fn event(name: &str, number: Option<i64>, data: &impl Serialize) -> String {
     }
 }
 
-fn change_event((number, change): &(i64, Change)) -> String {
+fn change_event((number, change): &(i64, LedgerChange)) -> String {
     match change {
-        Change::Record(found) => event("activity", Some(*number), &activity(found)),
-        Change::Run(run) => event("run", Some(*number), &run_event(run, None)),
-        Change::Step(run, step) => event("run", Some(*number), &run_event(run, Some(step))),
+        LedgerChange::Record(found) => event("activity", Some(*number), &activity(found)),
+        LedgerChange::Run(run) => event("run", Some(*number), &run_event(run, None)),
+        LedgerChange::Step(run, step) => event("run", Some(*number), &run_event(run, Some(step))),
     }
 }
 
 fn activity(found: &Record) -> ActivityEvent {
     let phase = match found.status {
         _ if found.surface == BYPASS => "bypass",
-        Status::Pending => "start",
-        Status::Blocked => "refused",
-        Status::Success | Status::Error | Status::Cancelled | Status::Interrupted => "end",
+        RecordStatus::Pending => "start",
+        RecordStatus::Blocked => "refused",
+        RecordStatus::Success
+        | RecordStatus::Error
+        | RecordStatus::Cancelled
+        | RecordStatus::Interrupted => "end",
     };
     ActivityEvent { phase: phase.to_owned(), record: ActivityRecord::brief(found) }
 }

@@ -45,7 +45,7 @@ use jiff::Timestamp;
 use tokio::time::Instant;
 
 use crate::answer::{Refused, RequestId};
-use crate::page::{Sessions, door};
+use crate::page::{PageSessions, door};
 
 /// Set by `countersign call`, so that the record says where the call came from.
 pub const SOURCE_HEADER: HeaderName = HeaderName::from_static("x-countersign-source");
@@ -56,7 +56,7 @@ struct Admin {
     started: Instant,
     started_at: Timestamp,
     /// Who has signed in to the page.
-    sessions: Arc<Sessions>,
+    sessions: Arc<PageSessions>,
     /// Written when it is first asked for.
     document: &'static LazyLock<String>,
 }
@@ -64,7 +64,7 @@ struct Admin {
 static DOCUMENT: LazyLock<String> = LazyLock::new(document::text);
 
 /// The API and the page, ready to be served.
-pub fn router(gateway: Gateway, sessions: Arc<Sessions>) -> Router {
+pub fn router(gateway: Gateway, sessions: Arc<PageSessions>) -> Router {
     let started_at = Timestamp::now();
     let started = Instant::now();
     let admin = Admin { gateway, started, started_at, sessions, document: &DOCUMENT };

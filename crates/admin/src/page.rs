@@ -13,11 +13,11 @@ use domain::{Code, Refusal};
 use jiff::Timestamp;
 
 pub(crate) use file::{HTML, KINDS as FILE_KINDS};
-pub use session::{Link, Sessions};
+pub use session::{PageLink, PageSessions};
 
 use crate::Admin;
 use crate::answer::{Path, Refused};
-use crate::body::{Members, required};
+use crate::body::{BodyMembers, required};
 use crate::view::{EndedSessions, PageSession, SignInLink, moment};
 
 pub(crate) async fn index(headers: HeaderMap) -> Result<Response, Refused> {
@@ -62,7 +62,7 @@ pub(crate) async fn enter(
     if !door::is_own(&headers) {
         return Err(door::foreign().into());
     }
-    let mut body = Members::read(request).await?;
+    let mut body = BodyMembers::read(request).await?;
     let code = body.text("code")?;
     body.finish()?;
     let code = code.ok_or_else(|| required("code"))?;

@@ -13,10 +13,10 @@ use crate::routes;
 /// Suggestions for a parameter that nobody knows.
 const NEAR_MAX: usize = 1;
 
-type Known = HashMap<(&'static str, &'static str), Vec<String>>;
+type RouteParameters = HashMap<(&'static str, &'static str), Vec<String>>;
 
 /// The parameters of each route, by its method and path.
-static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+static KNOWN: LazyLock<RouteParameters> = LazyLock::new(|| {
     routes::all()
         .map(|route| ((route.method, route.path), (route.described)().into_queries()))
         .collect()

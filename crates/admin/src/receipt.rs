@@ -5,10 +5,10 @@ use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use domain::{Code, Refusal};
-use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
-use receipt::chain::Expected;
+use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
+use receipt::chain::ChainExpectation;
 use serde::Deserialize;
-use store::read::{Age, Chain, Reader, ReceiptFilter, SIGNING_TIME_MAX};
+use store::read::{Age, Reader, ReceiptFilter, SIGNING_TIME_MAX, StoredChain};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
 
@@ -98,7 +98,7 @@ pub(crate) async fn chains(State(admin): State<Admin>) -> Result<Json<ChainList>
     Ok(Json(ChainList { chains: chains.into_iter().map(ChainEntry::from).collect() }))
 }
 
-async fn known(admin: &Admin, id: String) -> Result<Chain, Refused> {
+async fn known(admin: &Admin, id: String) -> Result<StoredChain, Refused> {
     let asked = id.clone();
     let found = admin.ask(move |reader| reader.chain(&asked)).await?;
     found.ok_or_else(|| Refusal::new(Code::NotFound, format!("there is no chain '{id}'")).into())
@@ -109,7 +109,7 @@ pub(crate) async fn verify(
     State(admin): State<Admin>,
     Path(id): Path<String>,
 ) -> Result<Json<ChainReport>, Refused> {
-    let found = audited(&admin, Some(id.clone()), Detail::Receipts).await?.reports.pop();
+    let found = audited(&admin, Some(id.clone()), AuditDetail::Receipts).await?.reports.pop();
     let Some(mut report) = found else {
         return Ok(Json(Report::empty(known(&admin, id).await?.id).into()));
     };
@@ -119,12 +119,16 @@ pub(crate) async fn verify(
 
 /// Verifies every chain, with the verdict of `countersign receipt verify`.
 pub(crate) async fn verify_all(State(admin): State<Admin>) -> Result<Json<LedgerReport>, Refused> {
-    let outcome = audited(&admin, None, Detail::Chains).await?;
+    let outcome = audited(&admin, None, AuditDetail::Chains).await?;
     Ok(Json(LedgerReport::new(outcome.reports)))
 }
 
 /// Audits once more if a broken chain may only be waiting for its signatures.
-async fn audited(admin: &Admin, only: Option<String>, detail: Detail) -> Result<Outcome, Refused> {
+async fn audited(
+    admin: &Admin,
+    only: Option<String>,
+    detail: AuditDetail,
+) -> Result<AuditOutcome, Refused> {
     let mut patience = Some(SIGNING_TIME_MAX);
     loop {
         let (store, only) = (admin.gateway.store().clone(), only.clone());
@@ -144,27 +148,32 @@ async fn audited(admin: &Admin, only: Option<String>, detail: Detail) -> Result<
 
 /// Reports whether another process may still have receipts to sign.
 fn others_write(store: &Store) -> Result<bool, StoreError> {
-    let is_open = |chain: &Chain| chain.opening.as_ref().is_some_and(|it| it.status == "open");
+    let is_open =
+        |chain: &StoredChain| chain.opening.as_ref().is_some_and(|it| it.status == "open");
     Ok(store.read().chains()?.iter().filter(|chain| is_open(chain)).count() > 1)
 }
 
-fn check(store: &Store, only: Option<String>, detail: Detail) -> Result<Outcome, StoreError> {
+fn check(
+    store: &Store,
+    only: Option<String>,
+    detail: AuditDetail,
+) -> Result<AuditOutcome, StoreError> {
     let mut audit = audit(store, only.clone(), detail)?;
     store.read().audit(&mut audit, Age::Settled, || ())?;
     if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
         // It is gone. A receipt in any other chain may say that it expired.
-        let mut outcome = check(store, None, Detail::Chains)?;
+        let mut outcome = check(store, None, AuditDetail::Chains)?;
         outcome.reports.retain(|report| report.chain_id == id);
         return Ok(outcome);
     }
-    Ok(audit.finish(Scope::All, Expected::default()))
+    Ok(audit.finish(AuditScope::All, ChainExpectation::default()))
 }
 
 /// An audit that trusts the keys of the home.
 pub(crate) fn audit(
     store: &Store,
     only: Option<String>,
-    detail: Detail,
+    detail: AuditDetail,
 ) -> Result<Audit, StoreError> {
     let no_key = || StoreError::Key("there is no public key to check with".to_owned());
     Audit::new(store.public_keys()?, only, detail).ok_or_else(no_key)

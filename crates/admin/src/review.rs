@@ -3,9 +3,9 @@
 
 use domain::Catalog;
 use domain::trust::{
-    Change, Fingerprint, ItemKind, KnownNames, Warning, difference, visible, warnings,
+    Fingerprint, ItemKind, KnownNames, ReviewChange, Warning, difference, visible, warnings,
 };
-use store::state::{Definition, Item};
+use store::state::{Definition, ServerItem};
 
 use crate::view::{DiffLine, ReviewItem, TextWarning};
 
@@ -22,17 +22,17 @@ pub(crate) struct Review<'a> {
     pub(crate) fingerprint: String,
     pub(crate) approved: Option<&'a Definition>,
     /// Why it waits, where it does.
-    pub(crate) change: Option<Change>,
+    pub(crate) change: Option<ReviewChange>,
 }
 
 impl<'a> Review<'a> {
     /// Of an item that the store knows.
-    pub(crate) fn of(item: &'a Item) -> Option<Review<'a>> {
+    pub(crate) fn of(item: &'a ServerItem) -> Option<Review<'a>> {
         let approved = item.approved.as_ref();
         let shown = item.pending.as_ref().or(approved)?;
         let change = item.pending.as_ref().map(|_| match approved {
-            Some(_) => Change::Changed,
-            None => Change::New,
+            Some(_) => ReviewChange::Changed,
+            None => ReviewChange::New,
         });
         let fingerprint = shown.fingerprint.clone();
         Some(Review { text: &shown.text, fingerprint, approved, change })
@@ -68,7 +68,7 @@ impl<'a> Review<'a> {
 }
 
 /// An item by itself; its name is what a person must not be misled by either.
-pub(crate) fn entry(server: &str, item: &Item, known: &KnownNames) -> Option<ReviewItem> {
+pub(crate) fn entry(server: &str, item: &ServerItem, known: &KnownNames) -> Option<ReviewItem> {
     let review = Review::of(item)?;
     let is_plain = ItemKind::parse(&item.kind) == Some(ItemKind::Instructions);
     Some(ReviewItem {

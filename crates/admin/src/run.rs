@@ -5,7 +5,7 @@ use axum::extract::State;
 use domain::{Code, Refusal};
 use serde::Deserialize;
 use serde_json::json;
-use store::read::{Filter, PAGE_MAX, Page, Reader, Record, Run, RunFilter};
+use store::read::{PAGE_MAX, Page, Reader, Record, RecordFilter, Run, RunFilter};
 use store::run::{RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 use utoipa::IntoParams;
@@ -132,7 +132,7 @@ fn calls(
 ) -> Result<(Vec<Record>, u64), StoreError> {
     let (mut calls, mut total) = (Vec::new(), 0);
     for session in sessions {
-        let filter = Filter { session_id: Some(session.clone()), ..Filter::default() };
+        let filter = RecordFilter { session_id: Some(session.clone()), ..RecordFilter::default() };
         let found = reader.activity(&filter, &Page::first(limit))?;
         total += found.total.count();
         calls.extend(found.records);

@@ -9,7 +9,7 @@ use axum::extract::State;
 use domain::{Caller, Code, Refusal};
 use gateway::front::discovery;
 use serde::Deserialize;
-use store::state::Item;
+use store::state::ServerItem;
 use utoipa::IntoParams;
 
 use crate::answer::{Path, Query, Refused};
@@ -56,7 +56,8 @@ pub(crate) async fn items(
     Query(query): Query<ItemsQuery>,
 ) -> Result<Json<ServerItems>, Refused> {
     discovery::server(&admin.gateway.catalog(), &Caller::admin(), &name)?;
-    let fits = |item: &Item| query.pending.is_none_or(|pending| pending == item.pending.is_some());
+    let fits =
+        |item: &ServerItem| query.pending.is_none_or(|pending| pending == item.pending.is_some());
     let items = listed(&admin, &name, fits).await?;
     Ok(Json(ServerItems { name, items }))
 }
@@ -64,7 +65,7 @@ pub(crate) async fn items(
 async fn listed(
     admin: &Admin,
     server: &str,
-    fits: impl Fn(&Item) -> bool,
+    fits: impl Fn(&ServerItem) -> bool,
 ) -> Result<Vec<ReviewItem>, Refusal> {
     let items = admin.gateway.items(server).await?;
     let known = review::known_names(&admin.gateway.catalog());

@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::Admin;
 use crate::answer::{Path, Refused};
-use crate::body::{Members, required};
+use crate::body::{BodyMembers, required};
 use crate::decision::{Decider, carry_out};
 use crate::view::words::EVERY_SERVER;
 use crate::view::{RevokedToken, TokenEntry, TokenList};
@@ -30,7 +30,7 @@ pub(crate) async fn make(
     Decider(by): Decider,
     request: Request,
 ) -> Result<(StatusCode, Json<TokenEntry>), Refused> {
-    let wanted = wanted(Members::read(request).await?)?;
+    let wanted = wanted(BodyMembers::read(request).await?)?;
     let made = carry_out(async move { admin.gateway.make_token(&by, wanted).await }).await?;
     let entry = TokenEntry::new(&made.record, Timestamp::now());
     let entry = TokenEntry { token: Some(made.secret), ..entry };
@@ -47,7 +47,7 @@ pub(crate) async fn revoke(
     Ok(Json(RevokedToken { name, revoked: true }))
 }
 
-fn wanted(mut body: Members) -> Result<TokenRequest, Refusal> {
+fn wanted(mut body: BodyMembers) -> Result<TokenRequest, Refusal> {
     let name = body.text("name")?;
     let servers = body.words("servers")?;
     let words = Words {

@@ -4,7 +4,7 @@ pub(crate) mod change;
 
 use axum::Json;
 use axum::extract::State;
-use domain::catalog::{Catalog, Filter, Server};
+use domain::catalog::{Catalog, Server, ToolFilter};
 use domain::policy::Lock;
 use domain::tool::{Tool, ToolName};
 use domain::trust::{ItemKind, visible};
@@ -12,7 +12,7 @@ use domain::{Caller, Code, Refusal, near};
 use gateway::front::discovery;
 use serde::Deserialize;
 use serde_json::json;
-use store::state::Item;
+use store::state::ServerItem;
 use utoipa::IntoParams;
 
 use crate::Admin;
@@ -129,7 +129,7 @@ async fn show_item(
     }
 }
 
-fn is(item: &Item, kind: ItemKind, name: &str) -> bool {
+fn is(item: &ServerItem, kind: ItemKind, name: &str) -> bool {
     item.kind == kind.as_str() && item.name == name
 }
 
@@ -167,8 +167,9 @@ fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Match<'a>> {
             .flat_map(|server| server.tools().map(|(tool, _)| Match { server, tool, score: None }));
         return every.collect();
     };
-    let callable = catalog.search(&admin, query, MATCHES_MAX, Filter::default()).into_iter();
-    let locked = catalog.search_locked(&admin, query, MATCHES_MAX, Filter::default()).into_iter();
+    let callable = catalog.search(&admin, query, MATCHES_MAX, ToolFilter::default()).into_iter();
+    let locked =
+        catalog.search_locked(&admin, query, MATCHES_MAX, ToolFilter::default()).into_iter();
     callable
         .map(|hit| Match { server: hit.server, tool: hit.tool, score: Some(hit.score) })
         .chain(locked.map(|hit| Match { server: hit.server, tool: hit.tool, score: None }))

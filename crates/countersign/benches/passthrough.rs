@@ -23,7 +23,7 @@ use domain::Caller;
 use futures_util::future::join_all;
 use gateway::front::http::Front;
 use gateway::spec::ServerSpec;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use hyper::client::conn::http1::{SendRequest, handshake};
@@ -324,7 +324,7 @@ async fn relay_message(
 async fn forgetful_gate(target: &str) {
     let servers = json!({"mcpServers": {"echo": {"url": format!("http://{target}/echo")}}});
     let config = domain::config::parse(&servers.to_string()).expect("a sound config").config;
-    let gateway = Gateway::new(Settings::from(&config), Store::nowhere());
+    let gateway = Gateway::new(GateSettings::from(&config), Store::nowhere());
     gateway.tokens().know(TOKEN, Caller::agent("bench"));
     gateway.add_upstream(ServerSpec::configured(&config.servers[0], None));
     gateway.settled(config.connect_timeout).await;

@@ -6,7 +6,7 @@ use domain::Caller;
 use domain::config::Config;
 use gateway::plan::{Plan, Reach};
 use gateway::spec::ServerSpec;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use store::Store;
 use tools::builtin::OffLimits;
 
@@ -83,7 +83,7 @@ pub(crate) fn build(
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
     let telemetry = Telemetry::start(&config.telemetry);
     let servers = Servers::new(home, &store, purpose);
-    let gateway = Gateway::with_tracer(Settings::from(config), store, telemetry.tracer());
+    let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
     gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;

@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use domain::ledger::contention::Kind as ContentionKind;
+use domain::ledger::contention::ContentionKind;
 use mcp::limits::CHILD_GRACE;
 
 pub(crate) use activity::{Activity, Filters, Rows, Span, Watch, WatchFormat};
@@ -42,7 +42,7 @@ const LAST: usize = 900;
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
-    pub(crate) place: Place,
+    pub(crate) place: Locations,
 
     /// How log lines on stderr look: text, json
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, display_order = LAST,
@@ -55,7 +55,7 @@ pub(crate) struct Cli {
 
 /// Where things are.
 #[derive(Args, Clone)]
-pub(crate) struct Place {
+pub(crate) struct Locations {
     /// The config file [default: $XDG_CONFIG_HOME/countersign/config.json]
     #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST)]
     pub(crate) config: Option<PathBuf>,

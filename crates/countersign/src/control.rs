@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use admin::page::Sessions;
+use admin::page::PageSessions;
 use admin::view::ErrorAnswer;
 use axum::Router;
 use axum::body::Body;
@@ -19,7 +19,7 @@ use tokio::net::UnixStream;
 use tower::ServiceExt;
 
 use crate::app::{self, Purpose};
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::{Home, Secret};
 use crate::output::plain_lines;
@@ -53,7 +53,7 @@ pub(crate) struct Answer {
 
 impl Control {
     /// `reach` matters only for a gate of our own: it connects to no more than is needed.
-    async fn open(place: &Place, reach: Reach) -> Result<Control, Failure> {
+    async fn open(place: &Locations, reach: Reach) -> Result<Control, Failure> {
         let home = Home::of(place)?;
         home.prepare()?;
         let api_key = home.api_key()?;
@@ -65,7 +65,7 @@ impl Control {
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         app.gateway.settled(source.config.connect_timeout).await;
         // Nobody signs in to a gate that is gone with this command.
-        let sessions = Arc::new(Sessions::new(String::new()));
+        let sessions = Arc::new(PageSessions::new(String::new()));
         let router = admin::router(app.gateway.clone(), sessions);
         let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
         Ok(Control { api_key, door })
@@ -82,7 +82,7 @@ impl Control {
 
     /// Opens, does what is asked, and closes again whatever came of it.
     pub(crate) async fn with<T>(
-        place: &Place,
+        place: &Locations,
         reach: Reach,
         work: impl AsyncFnOnce(&Control) -> Result<T, Failure>,
     ) -> Result<T, Failure> {
@@ -214,7 +214,7 @@ fn refused(answer: &Answer) -> Failure {
 }
 
 /// One GET, for commands that need no more.
-pub(crate) async fn get(place: &Place, reach: Reach, path: &str) -> Result<Value, Failure> {
+pub(crate) async fn get(place: &Locations, reach: Reach, path: &str) -> Result<Value, Failure> {
     Control::with(place, reach, async |control| control.get(path).await).await
 }
 

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::cli::Place;
+use crate::cli::Locations;
 
 /// Where the home is, unless another is named.
 pub(crate) fn data() -> Option<PathBuf> {
@@ -11,7 +11,7 @@ pub(crate) fn data() -> Option<PathBuf> {
 }
 
 /// The person's own config files: the one that is named, and the one that is read where none is.
-pub(crate) fn config_files(place: &Place) -> impl Iterator<Item = PathBuf> {
+pub(crate) fn config_files(place: &Locations) -> impl Iterator<Item = PathBuf> {
     let folder = directory("XDG_CONFIG_HOME", ".config");
     let usual = folder.map(|folder| folder.join("countersign/config.json"));
     place.config.clone().into_iter().chain(usual)

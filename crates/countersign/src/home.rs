@@ -5,7 +5,7 @@ use std::io::{ErrorKind, Read, Write};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::folders;
 
@@ -31,7 +31,7 @@ impl Secret {
 }
 
 impl Home {
-    pub(crate) fn of(place: &Place) -> Result<Home, Failure> {
+    pub(crate) fn of(place: &Locations) -> Result<Home, Failure> {
         let path = match &place.home {
             Some(path) => path.clone(),
             None => folders::data()

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::config::{AutoApprove, Config, Origin};
+use domain::config::{AutoApprove, Config, ServerOrigin};
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -12,7 +12,7 @@ use gateway::spec::{FileDigest, PluginSpec, ServerSpec, Trust};
 use mcp::child::StderrTail;
 use provider::{Connector, ProviderConnection};
 use store::StoreError;
-use store::state::State;
+use store::state::OperatorState;
 use tools::plugin::{self, Findings, FoundPlugin, Places, Plugin, StartOptions, Variables};
 
 use crate::folders;
@@ -83,7 +83,7 @@ impl Plugins {
     /// Whether somebody wants it started: it is the person's own, or they approved it as it is.
     pub(crate) fn may_start(
         found: &FoundPlugin,
-        decided: Option<&State>,
+        decided: Option<&OperatorState>,
     ) -> Result<bool, StoreError> {
         if found.fault.is_some() {
             return Ok(false);
@@ -119,9 +119,9 @@ fn missing(name: &str) -> String {
 /// A plugin of the project is the person's own once its files are trusted as they are.
 fn trust(found: &FoundPlugin) -> Trust {
     let (origin, files) = if found.needs_approval() {
-        (Origin::Found, files(found))
+        (ServerOrigin::Found, files(found))
     } else {
-        (Origin::Own, Vec::new())
+        (ServerOrigin::Own, Vec::new())
     };
     Trust { origin, identity: found.identity(), files, auto_approve: AutoApprove::None }
 }
@@ -152,7 +152,7 @@ fn broken(name: &str, reason: String) -> ServerSpec {
         connector: Arc::new(Broken(reason)),
     };
     let trust = Trust {
-        origin: Origin::Own,
+        origin: ServerOrigin::Own,
         identity: String::new(),
         files: Vec::new(),
         auto_approve: AutoApprove::None,

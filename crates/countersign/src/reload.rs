@@ -10,25 +10,25 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use domain::config::Config;
 use gateway::plan::Reach;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use mcp::http::guard::Guard;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Servers;
-use crate::cli::Place;
-use crate::source::{self, Own, Source, found};
+use crate::cli::Locations;
+use crate::source::{self, OwnConfig, Source, found};
 
 /// How often the files are looked at; a change is in effect about a second later.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Reload {
-    pub(crate) place: Place,
+    pub(crate) place: Locations,
     /// The version in effect.
     pub(crate) seen: Version,
     /// Which version of the folder's file was trusted then.
     pub(crate) trusted: Option<String>,
     /// The last good one of the person's own.
-    pub(crate) own: Own,
+    pub(crate) own: OwnConfig,
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
     pub(crate) guard: Arc<ArcSwap<Guard>>,
@@ -96,7 +96,7 @@ impl Reload {
         source.tell_notes();
         self.guard.store(Arc::new(guard(&source.config, self.port)));
         let plan = self.servers.plan(&source.config, Reach::All);
-        self.gateway.reconfigure(Settings::from(&source.config), plan).await;
+        self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
         tracing::info!("configuration reloaded");
     }
 
@@ -130,7 +130,7 @@ pub(crate) fn guard(config: &Config, port: u16) -> Guard {
 
 /// The version of the config files that lie there now. Taken before the files are read: a change
 /// that comes in between is then seen as one.
-pub(crate) fn version(place: &Place) -> Version {
+pub(crate) fn version(place: &Locations) -> Version {
     Version {
         own: source::path(place).and_then(|path| fingerprint(&path)),
         folder: source::folder_path(place).and_then(|path| fingerprint(&path)),

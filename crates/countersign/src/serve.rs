@@ -7,14 +7,14 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::sync::Arc;
 
-use admin::page::Sessions;
+use admin::page::PageSessions;
 use arc_swap::ArcSwap;
 use axum::Router;
 use axum::extract::{Query, Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
-use domain::config::{Config, Origin};
+use domain::config::{Config, ServerOrigin};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
@@ -34,7 +34,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use crate::app::{self, App, Purpose};
-use crate::cli::{Place, Serve, ServeFormat};
+use crate::cli::{Locations, Serve, ServeFormat};
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -44,13 +44,13 @@ use crate::{listen, source, spool, workspace};
 /// Upgraded connections open at once; an agent needs one.
 const LINE_STREAMS_MAX: usize = 1024;
 
-pub(crate) async fn run(place: &Place, args: Serve) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
     run_with(place, args, Purpose::Work, |_| pending().boxed()).await
 }
 
 /// Serves while `companion` works beside it, until either is told to stop.
 pub(crate) async fn run_with(
-    place: &Place,
+    place: &Locations,
     args: Serve,
     purpose: Purpose,
     companion: impl FnOnce(Gateway) -> BoxFuture<'static, Result<(), Failure>>,
@@ -71,7 +71,7 @@ pub(crate) async fn run_with(
     let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
-    let sessions = Arc::new(Sessions::new(page_origin(&source.config, address)));
+    let sessions = Arc::new(PageSessions::new(page_origin(&source.config, address)));
     let serving = Serving::spawn(&app, guard.clone(), sessions.clone(), (tcp, socket));
     let reload = Reload {
         place: place.clone(),
@@ -144,7 +144,7 @@ impl Serving {
     fn spawn(
         app: &App,
         guard: Arc<ArcSwap<Guard>>,
-        sessions: Arc<Sessions>,
+        sessions: Arc<PageSessions>,
         (tcp, socket): (TcpListener, UnixListener),
     ) -> Serving {
         let front = Front::new(app.gateway.clone());
@@ -269,7 +269,7 @@ impl StopSignal {
 
 /// What is told once the gate serves.
 struct Ready<'a> {
-    place: &'a Place,
+    place: &'a Locations,
     home: &'a Home,
     address: SocketAddr,
     config: &'a Config,
@@ -277,7 +277,7 @@ struct Ready<'a> {
 }
 
 impl Ready<'_> {
-    fn announce(&self, format: &ServeFormat, sessions: &Sessions) -> Result<(), Failure> {
+    fn announce(&self, format: &ServeFormat, sessions: &PageSessions) -> Result<(), Failure> {
         let text = match format {
             ServeFormat::Json => json!({
                 "event": "ready",
@@ -347,7 +347,7 @@ fn page_origin(config: &Config, address: SocketAddr) -> String {
 /// The servers, in words, and a command to try them with.
 fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
     let (own, found): (Vec<_>, Vec<_>) =
-        config.servers.iter().partition(|server| server.origin == Origin::Own);
+        config.servers.iter().partition(|server| server.origin == ServerOrigin::Own);
     let mut names: Vec<String> = own.iter().map(|server| server.name.clone()).collect();
     let mut example = "tools list";
     if config.workspace.enabled {

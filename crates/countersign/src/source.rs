@@ -2,20 +2,20 @@
 
 use std::path::{Path, PathBuf};
 
-use domain::config::{self, Config, Faults, Parsed};
-use store::state::State;
+use domain::config::{self, Config, Faults, ParsedConfig};
+use store::state::OperatorState;
 
 pub(crate) mod found;
 
-use self::found::{Found, SHOWN};
-use crate::cli::Place;
+use self::found::{FolderConfig, SHOWN};
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
 
 /// The person's own configuration.
 #[derive(Clone)]
-pub(crate) struct Own {
+pub(crate) struct OwnConfig {
     pub(crate) config: Config,
     /// The file it was read from; none when there is none.
     pub(crate) file: Option<PathBuf>,
@@ -67,31 +67,31 @@ impl Source {
 }
 
 /// The person's own config file, whether it is there or not.
-pub(crate) fn path(place: &Place) -> Option<PathBuf> {
+pub(crate) fn path(place: &Locations) -> Option<PathBuf> {
     folders::config_files(place).next()
 }
 
 /// The file in the folder, whether it is there or not; none where it has no say, being the
 /// person's own.
-pub(crate) fn folder_path(place: &Place) -> Option<PathBuf> {
+pub(crate) fn folder_path(place: &Locations) -> Option<PathBuf> {
     let file = PathBuf::from(SHOWN);
     let is_own = path(place).is_some_and(|own| found::is_same(&own, &file));
     (!place.alone && !is_own).then_some(file)
 }
 
-pub(crate) fn load(place: &Place) -> Result<Source, Failure> {
+pub(crate) fn load(place: &Locations) -> Result<Source, Failure> {
     Ok(own(place)?.with_folder(place))
 }
 
-pub(crate) fn own(place: &Place) -> Result<Own, Failure> {
+pub(crate) fn own(place: &Locations) -> Result<OwnConfig, Failure> {
     let must_exist = place.config.is_some();
     match path(place) {
         Some(path) if must_exist || path.exists() => read(&path),
-        _ => Ok(Own { config: Config::default(), file: None, notes: Vec::new() }),
+        _ => Ok(OwnConfig { config: Config::default(), file: None, notes: Vec::new() }),
     }
 }
 
-fn read(path: &Path) -> Result<Own, Failure> {
+fn read(path: &Path) -> Result<OwnConfig, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| {
         Failure::config(format!("cannot read config '{}': {error}", path.display()))
     })?;
@@ -99,7 +99,7 @@ fn read(path: &Path) -> Result<Own, Failure> {
         Ok(parsed) => {
             let notes = parsed.notes.iter().map(|note| format!("{}: {note}", path.display()));
             let notes = notes.collect();
-            Ok(Own { config: parsed.config, file: Some(path.to_owned()), notes })
+            Ok(OwnConfig { config: parsed.config, file: Some(path.to_owned()), notes })
         }
         Err(faults) => {
             Err(Failure::config(format!("config '{}' is wrong:\n{faults}", path.display())))
@@ -107,12 +107,12 @@ fn read(path: &Path) -> Result<Own, Failure> {
     }
 }
 
-impl Own {
+impl OwnConfig {
     /// Lays the file of the folder over it: all of one that is trusted, of another what narrows.
-    pub(crate) fn with_folder(self, place: &Place) -> Source {
+    pub(crate) fn with_folder(self, place: &Locations) -> Source {
         let found = match folder_path(place).map(|file| found::read(&file)) {
             None | Some(Ok(None)) => {
-                let Own { config, file, notes } = self;
+                let OwnConfig { config, file, notes } = self;
                 return Source { config, file, notes, folder: None };
             }
             Some(Ok(Some(found))) => found,
@@ -127,7 +127,7 @@ impl Own {
         } else {
             config::overlay(self.config.clone(), &found.text)
         };
-        let Parsed { mut config, notes: more } = match laid {
+        let ParsedConfig { mut config, notes: more } = match laid {
             Ok(laid) => laid,
             Err(faults) => {
                 return self.without_folder(faults.to_string(), &first(&faults), trusted);
@@ -167,11 +167,11 @@ fn first(faults: &Faults) -> String {
 }
 
 /// The hash under which a file is trusted, if it is.
-fn trusted(place: &Place, file: &Path) -> Result<Option<String>, String> {
+fn trusted(place: &Locations, file: &Path) -> Result<Option<String>, String> {
     let home = Home::of(place).map_err(|failure| failure.message().to_owned())?;
     // What cannot be written down cannot have been trusted.
     let Some(file) = file.to_str() else { return Ok(None) };
-    let state = State::of_home(home.path()).map_err(|error| error.to_string())?;
+    let state = OperatorState::of_home(home.path()).map_err(|error| error.to_string())?;
     match state {
         Some(state) => state.trusted_file(file).map_err(|error| error.to_string()),
         None => Ok(None),
@@ -192,7 +192,7 @@ pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
 }
 
 /// Reads a file that a person means to trust.
-pub(crate) fn read_to_trust(file: &Path) -> Result<Found, Failure> {
+pub(crate) fn read_to_trust(file: &Path) -> Result<FolderConfig, Failure> {
     match found::read(file) {
         Ok(Some(found)) => Ok(found),
         Ok(None) => Err(Failure::input(format!("there is no '{}'", file.display()))),

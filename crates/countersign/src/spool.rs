@@ -6,7 +6,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
-use domain::ledger::frame::Frame;
+use domain::ledger::frame::EventFrame;
 use gateway::events::{Arrival, Events};
 
 use crate::home::Home;
@@ -61,7 +61,7 @@ async fn take_file(path: &Path, events: &Events) {
     };
     let mut count = 0;
     for line in text.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-        match Frame::parse(line) {
+        match EventFrame::parse(line) {
             Ok(frame) => {
                 events.record(frame, None, Arrival::Spool).await;
                 count += 1;

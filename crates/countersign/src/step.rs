@@ -13,13 +13,13 @@ use domain::config::{Config, ToolRules};
 use domain::exposed::Names;
 use domain::policy::Lock;
 use domain::tool::ToolName;
-use domain::upstream::State;
+use domain::upstream::UpstreamState;
 use domain::{Caller, Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{stdio, step};
 use gateway::plan::{Builtin, Plan, Reach};
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use provider::{Gate, TraceContext, Tracer};
 use runner::gate::{GateRequest, Gates, PluginGrant, StepGate};
 use serde::{Deserialize, Serialize};
@@ -144,7 +144,7 @@ impl Steps {
 
     /// A gate with the tools that are wanted, which nobody can reach yet. Its plugins are there.
     pub(crate) async fn gateway(&self, wanted: &GateRequest) -> Result<Gateway, Refusal> {
-        let (settings, store) = (Settings::from(&self.config), self.store.clone());
+        let (settings, store) = (GateSettings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
         let started = gateway.start(self.plan(wanted)?);
         started.map_err(|error| Refusal::new(error.code(), error.to_string()))?;
@@ -257,13 +257,15 @@ async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), R
         };
         let server = catalog.server(plugin).ok_or_else(|| unavailable("it is not there"))?;
         match &server.state {
-            State::Ready => {}
-            State::Waiting(reason) => return Err(unavailable(reason)),
-            State::Stopped if server.rules.quarantined => {
+            UpstreamState::Ready => {}
+            UpstreamState::Waiting(reason) => return Err(unavailable(reason)),
+            UpstreamState::Stopped if server.rules.quarantined => {
                 return Err(plugins::not_approved(plugin));
             }
-            State::Stopped => return Err(unavailable("it is switched off")),
-            State::Idle | State::Connecting => return Err(unavailable("it takes too long")),
+            UpstreamState::Stopped => return Err(unavailable("it is switched off")),
+            UpstreamState::Idle | UpstreamState::Connecting => {
+                return Err(unavailable("it takes too long"));
+            }
         }
         for operation in operations {
             let tool = tool_name(plugin, operation);

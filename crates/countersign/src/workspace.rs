@@ -17,7 +17,7 @@ const CURRENT: &str = ".";
 pub(crate) struct Keeper {
     pub(crate) off_limits: OffLimits,
     supervisor: Option<PathBuf>,
-    last: Mutex<Option<(config::Workspace, Arc<Builtin>)>>,
+    last: Mutex<Option<(config::WorkspaceConfig, Arc<Builtin>)>>,
 }
 
 impl Keeper {
@@ -26,7 +26,7 @@ impl Keeper {
     }
 
     /// None where they are not wanted or cannot be had; the log has why.
-    pub(crate) fn builtin(&self, wanted: &config::Workspace) -> Option<Arc<Builtin>> {
+    pub(crate) fn builtin(&self, wanted: &config::WorkspaceConfig) -> Option<Arc<Builtin>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !wanted.enabled {
             *last = None;
@@ -45,7 +45,7 @@ impl Keeper {
         made
     }
 
-    fn make(&self, wanted: &config::Workspace) -> Result<Builtin, String> {
+    fn make(&self, wanted: &config::WorkspaceConfig) -> Result<Builtin, String> {
         let root = Path::new(&wanted.root);
         if let Some(words) = too_wide(&wanted.root) {
             return Err(words);
@@ -70,7 +70,7 @@ impl Keeper {
 }
 
 /// Where the tools of a configuration work, or why there are none; for people.
-pub(crate) fn words(wanted: &config::Workspace) -> Result<String, String> {
+pub(crate) fn words(wanted: &config::WorkspaceConfig) -> Result<String, String> {
     if let Some(words) = too_wide(&wanted.root) {
         return Err(words);
     }
@@ -101,7 +101,10 @@ fn is_wide(folder: &Path) -> bool {
 
 /// The folder that a step's tools work in. Of those that are too much to open, only the one that
 /// the person's own config names.
-pub(crate) fn step_root(folder: &Path, of_config: &config::Workspace) -> Result<PathBuf, String> {
+pub(crate) fn step_root(
+    folder: &Path,
+    of_config: &config::WorkspaceConfig,
+) -> Result<PathBuf, String> {
     let root = folder.canonicalize().map_err(|error| format!("{}: {error}", folder.display()))?;
     let named = || {
         of_config.root != CURRENT

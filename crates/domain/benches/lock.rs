@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use domain::config::ToolRules;
-use domain::policy::{Approval, ServerRules, lock};
+use domain::policy::{ApprovalState, ServerRules, lock};
 
 const NAMES: usize = 100;
 
@@ -22,11 +22,11 @@ fn locks(c: &mut Criterion) {
     };
     let quarantined = ServerRules { quarantined: true, ..rules.clone() };
     for (name, rules, tool, approval) in [
-        ("lock/callable", &rules, "create_issue", Approval::Approved),
-        ("lock/pending", &rules, "create_issue", Approval::Pending),
-        ("lock/by_config", &rules, "never_50", Approval::Approved),
-        ("lock/by_user", &rules, "off_50", Approval::Approved),
-        ("lock/quarantined", &quarantined, "create_issue", Approval::Pending),
+        ("lock/callable", &rules, "create_issue", ApprovalState::Approved),
+        ("lock/pending", &rules, "create_issue", ApprovalState::Pending),
+        ("lock/by_config", &rules, "never_50", ApprovalState::Approved),
+        ("lock/by_user", &rules, "off_50", ApprovalState::Approved),
+        ("lock/quarantined", &quarantined, "create_issue", ApprovalState::Pending),
     ] {
         c.bench_function(name, |bencher| {
             bencher.iter(|| lock(black_box(rules), black_box(tool), black_box(approval)));

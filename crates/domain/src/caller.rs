@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::config::Origin;
+use crate::config::ServerOrigin;
 
 mod profile;
 mod rights;
@@ -11,8 +11,8 @@ pub mod scope;
 #[cfg(test)]
 mod tests;
 
-pub use profile::{Profile, Tools};
-pub use rights::{Operations, Surface, Surfaces, Unannotated};
+pub use profile::{Profile, ProfileTools};
+pub use rights::{Operations, Surfaces, TokenSurface, UnannotatedRule};
 pub use scope::Scope;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,7 +25,7 @@ pub struct Caller {
     pub servers: Servers,
     pub operations: Operations,
     /// Whether the caller may use tools that carry no hint.
-    pub unannotated: Unannotated,
+    pub unannotated: UnannotatedRule,
     pub surfaces: Surfaces,
     pub profile: ProfileRule,
 }
@@ -85,7 +85,7 @@ impl Caller {
         };
         let Some(name) = &scope.profile else { return caller };
         let meant =
-            |profile: &Arc<Profile>| *profile.name == **name && profile.origin == Origin::Own;
+            |profile: &Arc<Profile>| *profile.name == **name && profile.origin == ServerOrigin::Own;
         match profile.filter(meant) {
             Some(profile) => caller.narrowed(profile),
             None => Caller {
@@ -102,7 +102,7 @@ impl Caller {
             role,
             servers: Servers::All,
             operations: Operations::ALL,
-            unannotated: Unannotated::Allow,
+            unannotated: UnannotatedRule::Allow,
             surfaces: Surfaces::ALL,
             profile: ProfileRule::None,
         }
@@ -154,7 +154,7 @@ impl Caller {
     }
 
     /// Whether the caller may come through this door.
-    pub fn uses(&self, surface: Surface) -> bool {
+    pub fn uses(&self, surface: TokenSurface) -> bool {
         self.surfaces.include(surface)
     }
 }

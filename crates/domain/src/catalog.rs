@@ -8,26 +8,26 @@ mod server;
 use std::sync::{Arc, OnceLock};
 
 use crate::caller::Caller;
-use crate::exposed::Exposed;
+use crate::exposed::ExposedTools;
 use crate::near;
-use crate::policy::{Lock, ServerRules, Status};
+use crate::policy::{Lock, LockStatus, ServerRules};
 use crate::search::Match;
 use crate::tool::{Tool, ToolName};
 
 use indexes::Indexes;
 pub use listing::Listing;
 use server::NEAR_MAX;
-pub use server::{Misnamed, Server};
+pub use server::{Server, UnknownToolName};
 
 /// What a search must leave out, beyond what the caller may not see.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Filter {
+pub struct ToolFilter {
     pub read_only_only: bool,
     pub exclude_destructive: bool,
     pub exclude_open_world: bool,
 }
 
-impl Filter {
+impl ToolFilter {
     fn keeps(self, tool: &Tool) -> bool {
         use crate::tool::Class;
         let class = tool.hints.class();
@@ -49,7 +49,7 @@ pub struct Hit<'a> {
 pub struct LockedHit<'a> {
     pub server: &'a Server,
     pub tool: &'a Tool,
-    pub status: Status,
+    pub status: LockStatus,
     /// Somebody has approved what it says of itself.
     pub shows_text: bool,
 }
@@ -60,14 +60,14 @@ pub struct Catalog {
     servers: Vec<Arc<Server>>,
     indexes: Arc<Indexes>,
     /// For callers that see every server, who are most.
-    all: OnceLock<Arc<Exposed>>,
+    all: OnceLock<Arc<ExposedTools>>,
 }
 
 /// What a pass-through client was shown; two are equal while nothing has changed for it.
 #[derive(Clone, Default)]
-pub struct Version(Vec<(Arc<Listing>, Arc<ServerRules>)>);
+pub struct CatalogVersion(Vec<(Arc<Listing>, Arc<ServerRules>)>);
 
-impl PartialEq for Version {
+impl PartialEq for CatalogVersion {
     fn eq(&self, other: &Self) -> bool {
         self.0.len() == other.0.len()
             && self.0.iter().zip(&other.0).all(|((listing, rules), (other, other_rules))| {
@@ -136,22 +136,22 @@ impl Catalog {
     }
 
     /// Every tool that the caller may see and call, as `server__tool` or as its server has it.
-    pub fn all(&self, caller: &Caller) -> Arc<Exposed> {
+    pub fn all(&self, caller: &Caller) -> Arc<ExposedTools> {
         let exposed = || {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
             let tools = visible.flat_map(|server| {
                 let seen = server.tools().filter(|(t, _)| caller.sees_tool(&server.name, &t.name));
                 seen.map(|(tool, lock)| (&*server.name, server.names, &**tool, lock))
             });
-            Arc::new(Exposed::new(tools))
+            Arc::new(ExposedTools::new(tools))
         };
         if caller.sees_all() { self.all.get_or_init(exposed).clone() } else { exposed() }
     }
 
     /// What is shown of one server, or of all.
-    pub fn version(&self, server: Option<&str>) -> Version {
+    pub fn version(&self, server: Option<&str>) -> CatalogVersion {
         let shown = self.servers.iter().filter(|s| server.is_none_or(|name| *s.name == *name));
-        Version(shown.map(|server| (server.listing.clone(), server.rules.clone())).collect())
+        CatalogVersion(shown.map(|server| (server.listing.clone(), server.rules.clone())).collect())
     }
 
     /// The callable tools that fit the query best. Scope, locks and filters come before ranking.
@@ -160,7 +160,7 @@ impl Catalog {
         caller: &Caller,
         query: &str,
         limit: usize,
-        filter: Filter,
+        filter: ToolFilter,
     ) -> Vec<Hit<'_>> {
         let scope = Scope::new(self, caller, filter);
         let keep = |server, tool| scope.lock_by_text(server, tool) == Some(Lock::Callable);
@@ -181,7 +181,7 @@ impl Catalog {
         caller: &Caller,
         query: &str,
         limit: usize,
-        filter: Filter,
+        filter: ToolFilter,
     ) -> Vec<LockedHit<'_>> {
         let scope = Scope::new(self, caller, filter);
         let indexes = self.indexes.of(&scope.visible);
@@ -264,13 +264,13 @@ impl Catalog {
 struct Scope<'a> {
     catalog: &'a Catalog,
     caller: &'a Caller,
-    filter: Filter,
+    filter: ToolFilter,
     /// Of each server.
     visible: Vec<bool>,
 }
 
 impl<'a> Scope<'a> {
-    fn new(catalog: &'a Catalog, caller: &'a Caller, filter: Filter) -> Scope<'a> {
+    fn new(catalog: &'a Catalog, caller: &'a Caller, filter: ToolFilter) -> Scope<'a> {
         Scope { catalog, caller, filter, visible: catalog.visible(caller) }
     }
 
@@ -305,16 +305,16 @@ mod tests {
     use super::*;
     use crate::caller::Servers;
     use crate::config::ToolRules;
-    use crate::policy::Approval;
+    use crate::policy::ApprovalState;
     use crate::tool::Source;
-    use crate::upstream::State;
+    use crate::upstream::UpstreamState;
 
     fn server(name: &str, rules: ServerRules, tools: &[&str]) -> Server {
         let source = Source::Mcp(name.into());
         let definitions =
             tools.iter().map(|tool| RawValue::from_string((*tool).to_owned()).unwrap()).collect();
         let listing = Arc::new(Listing::new(&source, definitions));
-        Server::new(name.into(), "stdio", Arc::new(rules), State::Ready, listing)
+        Server::new(name.into(), "stdio", Arc::new(rules), UpstreamState::Ready, listing)
     }
 
     fn catalog() -> Catalog {
@@ -344,7 +344,7 @@ mod tests {
             ))
     }
 
-    fn found(catalog: &Catalog, caller: &Caller, query: &str, filter: Filter) -> Vec<String> {
+    fn found(catalog: &Catalog, caller: &Caller, query: &str, filter: ToolFilter) -> Vec<String> {
         let mut names: Vec<String> = catalog
             .search(caller, query, 10, filter)
             .iter()
@@ -358,10 +358,10 @@ mod tests {
     fn locked_and_hidden_tools_take_no_slot() {
         let catalog = catalog();
         let admin = Caller::admin();
-        assert_eq!(found(&catalog, &admin, "table", Filter::default()), ["list_tables"]);
+        assert_eq!(found(&catalog, &admin, "table", ToolFilter::default()), ["list_tables"]);
         let mut caller = Caller::agent("t");
         caller.servers = Servers::Only(BTreeSet::from(["db".to_owned()]));
-        assert!(found(&catalog, &caller, "file", Filter::default()).is_empty());
+        assert!(found(&catalog, &caller, "file", ToolFilter::default()).is_empty());
         assert!(catalog.near(&caller, &ToolName::parse("files:raed_file").unwrap()).is_empty());
     }
 
@@ -373,7 +373,7 @@ mod tests {
         let alone = catalog.without("files");
         for query in ["list table", "files", "file table", "every"] {
             let score = |catalog: &Catalog| -> Vec<(String, String)> {
-                let hits = catalog.search(&caller, query, 10, Filter::default());
+                let hits = catalog.search(&caller, query, 10, ToolFilter::default());
                 hits.iter().map(|hit| (hit.tool.name.clone(), hit.score.to_string())).collect()
             };
             assert_eq!(score(&catalog), score(&alone), "{query}");
@@ -392,7 +392,7 @@ mod tests {
             Caller { servers, ..Caller::agent("t") }
         };
         for name in &names {
-            let hits = catalog.search(&sees(name), "t", 10, Filter::default());
+            let hits = catalog.search(&sees(name), "t", 10, ToolFilter::default());
             assert_eq!(hits.iter().map(|hit| &*hit.server.name).collect::<Vec<_>>(), [name]);
         }
         let kept = names.iter().rev().take_while(|name| catalog.is_prepared(&sees(name))).count();
@@ -404,7 +404,7 @@ mod tests {
         let catalog = catalog();
         let admin = Caller::admin();
         let filter = |read_only_only, exclude_destructive, exclude_open_world| {
-            let filter = Filter { read_only_only, exclude_destructive, exclude_open_world };
+            let filter = ToolFilter { read_only_only, exclude_destructive, exclude_open_world };
             found(&catalog, &admin, "file", filter)
         };
         assert_eq!(filter(true, false, false), ["read_file"]);
@@ -445,9 +445,9 @@ mod tests {
     #[test]
     fn what_nobody_approved_is_found_by_its_name_alone() {
         let approvals = |tool: &Tool| match tool.name.as_str() {
-            "read_file" => Approval::Approved,
-            "shred_file" => Approval::Pending,
-            _ => Approval::Unknown,
+            "read_file" => ApprovalState::Approved,
+            "shred_file" => ApprovalState::Pending,
+            _ => ApprovalState::Unknown,
         };
         let source = Source::Mcp("files".into());
         let definitions = [
@@ -457,15 +457,15 @@ mod tests {
         ]
         .map(|text| RawValue::from_string(text.to_owned()).unwrap());
         let listing = Arc::new(Listing::reviewed(&source, definitions.to_vec(), approvals));
-        let state = State::Ready;
+        let state = UpstreamState::Ready;
         let server = Server::new("files".into(), "stdio", Arc::default(), state, listing.clone());
         let catalog = Catalog::default().with(server);
         let admin = Caller::admin();
         let locked = |catalog: &Catalog, query, limit| -> Vec<(String, &'static str)> {
-            let hits = catalog.search_locked(&admin, query, limit, Filter::default());
+            let hits = catalog.search_locked(&admin, query, limit, ToolFilter::default());
             hits.iter().map(|hit| (hit.tool.name.clone(), hit.status.as_str())).collect()
         };
-        assert_eq!(found(&catalog, &admin, "elephant", Filter::default()), ["read_file"]);
+        assert_eq!(found(&catalog, &admin, "elephant", ToolFilter::default()), ["read_file"]);
         assert!(locked(&catalog, "elephant", 10).is_empty(), "the text of others is not searched");
         let expected = [("move_file", "disabled_unknown"), ("shred_file", "pending_approval")];
         let mut by_name = locked(&catalog, "file", 10);
@@ -475,9 +475,10 @@ mod tests {
 
         // In quarantine, not even what was approved before.
         let rules = ServerRules { quarantined: true, ..ServerRules::default() };
-        let server = Server::new("files".into(), "stdio", Arc::new(rules), State::Ready, listing);
+        let server =
+            Server::new("files".into(), "stdio", Arc::new(rules), UpstreamState::Ready, listing);
         let catalog = catalog.with(server);
-        assert!(found(&catalog, &admin, "elephant", Filter::default()).is_empty());
+        assert!(found(&catalog, &admin, "elephant", ToolFilter::default()).is_empty());
         assert!(locked(&catalog, "elephant", 10).is_empty());
         assert_eq!(locked(&catalog, "file", 10).len(), 3);
     }
@@ -500,7 +501,7 @@ mod tests {
             server.name.clone(),
             server.transport,
             server.rules.clone(),
-            State::Waiting("gone".to_owned()),
+            UpstreamState::Waiting("gone".to_owned()),
             server.listing.clone(),
         );
         let next = catalog.with(waiting);

@@ -20,7 +20,7 @@ mod tool_rules;
 mod top;
 mod trusted;
 
-pub use fault::{Fault, Faults, Note};
+pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
 pub use keys::server_keys;
 pub use read::{name_fault, parse};
@@ -28,11 +28,11 @@ pub use reference::reference;
 pub use render::render;
 pub use secret::is_withheld;
 pub use section::{
-    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin, Profile,
-    Redact, Store, Telemetry, Workspace,
+    Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
+    ProfileConfig, Redact, StoreConfig, Telemetry, WorkspaceConfig,
 };
-pub use server::{AutoApprove, OAuth, Origin, Server, Sharing, Start, Transport};
-pub use template::{MissingVariable, Template, TemplateFault};
+pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
+pub use template::{ConfigTemplate, MissingVariable, TemplateFault};
 pub use tool_rules::ToolRules;
-pub use top::{Config, Parsed};
+pub use top::{Config, ParsedConfig};
 pub use trusted::lay_over;

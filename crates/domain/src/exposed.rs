@@ -26,18 +26,18 @@ pub enum Names {
 }
 
 /// Every tool under its exposed name, ready to be served.
-pub struct Exposed {
+pub struct ExposedTools {
     /// The answer to `tools/list`: the callable ones.
     pub list: Box<RawValue>,
     by_name: HashMap<String, ToolName>,
 }
 
-impl Exposed {
+impl ExposedTools {
     /// The tools must come in a fixed order: where two names meet, the later one gives way. Locked
     /// ones have a name too, so that it stays theirs and a call can be told why it is refused.
     pub(crate) fn new<'a>(
         tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Lock)>,
-    ) -> Exposed {
+    ) -> ExposedTools {
         let mut by_name = HashMap::new();
         let mut definitions = Vec::new();
         for (server, names, tool, lock) in tools {
@@ -55,7 +55,7 @@ impl Exposed {
             }
         }
         let list = tools_list(definitions.iter().map(String::as_str));
-        Exposed { list, by_name }
+        ExposedTools { list, by_name }
     }
 
     pub fn tool(&self, exposed_name: &str) -> Option<&ToolName> {
@@ -151,7 +151,7 @@ mod tests {
         let (server, name) = hostile.split_once("__").unwrap();
         let (first, second) = (tool(r#"{"name":"c"}"#), tool(&format!(r#"{{"name":"{name}"}}"#)));
         let tools = [("a.b", &first), (server, &second)];
-        let exposed = Exposed::new(
+        let exposed = ExposedTools::new(
             tools.into_iter().map(|(server, tool)| (server, Names::Prefixed, tool, Lock::Callable)),
         );
         assert_eq!(exposed.by_name.len(), 2);
@@ -161,8 +161,8 @@ mod tests {
     #[test]
     fn only_the_name_is_another() {
         let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
-        let locked = Lock::Locked(crate::policy::Status::DisabledByConfig);
-        let exposed = Exposed::new(
+        let locked = Lock::Locked(crate::policy::LockStatus::DisabledByConfig);
+        let exposed = ExposedTools::new(
             [("s", Names::Prefixed, &tool, Lock::Callable), ("l", Names::Prefixed, &tool, locked)]
                 .into_iter(),
         );
@@ -171,7 +171,7 @@ mod tests {
             exposed.list.get(),
             r#"{"tools":[{ "x":1E2, "name" : "s__t", "description":"name" }]}"#
         );
-        let own = Exposed::new([("s", Names::Own, &tool, Lock::Callable)].into_iter());
+        let own = ExposedTools::new([("s", Names::Own, &tool, Lock::Callable)].into_iter());
         assert_eq!(own.tool("t").unwrap().server, "s");
         assert!(own.tool("s__t").is_none());
         assert_eq!(own.list.get(), format!(r#"{{"tools":[{}]}}"#, tool.definition().get()));

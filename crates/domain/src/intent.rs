@@ -62,7 +62,7 @@ impl Declaration {
         }
     }
 
-    pub fn stated(&self) -> Stated {
+    pub fn stated(&self) -> StatedIntent {
         let part = |name: &str, flat: &Option<Value>| {
             let nested = self.nested.as_ref().and_then(|nested| nested.get(name));
             nested.or(flat.as_ref()).and_then(Value::as_str).map(str::to_owned)
@@ -70,7 +70,7 @@ impl Declaration {
         let operation = part("operation_type", &self.flat_operation);
         let sensitivity = part("data_sensitivity", &self.flat_sensitivity);
         let reason = part("reason", &self.flat_reason).filter(|reason| !reason.is_empty());
-        Stated {
+        StatedIntent {
             operation: operation.and_then(|text| Class::parse(&text)),
             sensitivity: sensitivity
                 .and_then(|text| Sensitivity::parse(&text))
@@ -82,15 +82,15 @@ impl Declaration {
 
 /// What an agent said, as far as it can be read: for the record, whatever the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Stated {
+pub struct StatedIntent {
     pub operation: Option<Class>,
     pub sensitivity: Sensitivity,
     pub reason: Option<String>,
 }
 
-impl Default for Stated {
+impl Default for StatedIntent {
     fn default() -> Self {
-        Stated { operation: None, sensitivity: Sensitivity::Unknown, reason: None }
+        StatedIntent { operation: None, sensitivity: Sensitivity::Unknown, reason: None }
     }
 }
 

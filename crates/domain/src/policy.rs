@@ -4,26 +4,26 @@ mod lock;
 
 use serde_json::json;
 
-use crate::caller::{Caller, Surface, Unannotated};
+use crate::caller::{Caller, TokenSurface, UnannotatedRule};
 use crate::code::Code;
 use crate::intent::{self, Declaration, Intent};
 use crate::near;
 use crate::refusal::Refusal;
-use crate::schema::Checked;
+use crate::schema::SchemaVerdict;
 use crate::tool::{Class, Hints, ToolName};
 
-pub use lock::{Approval, Lock, ServerRules, Status, blocked, lock};
+pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
 
 /// What is asked for.
-pub struct Call<'a> {
+pub struct CallQuestion<'a> {
     pub tool: &'a ToolName,
     /// `None`: a door that no token's surfaces speak of (`wrap`, REST, the command line).
-    pub surface: Option<Surface>,
-    pub declared: Declared<'a>,
+    pub surface: Option<TokenSurface>,
+    pub declared: IntentClaim<'a>,
 }
 
 /// What the caller declared, on surfaces that carry an intent.
-pub enum Declared<'a> {
+pub enum IntentClaim<'a> {
     Nothing,
     Variant(Class, &'a Declaration),
 }
@@ -48,7 +48,7 @@ pub enum Lookup<'a> {
     Tool {
         hints: Hints,
         lock: Lock,
-        arguments: Checked,
+        arguments: SchemaVerdict,
     },
 }
 
@@ -61,12 +61,12 @@ pub enum Strictness {
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
-    Allow(Allowed),
+    Allow(Permit),
     Refuse(Refusal),
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub struct Allowed {
+pub struct Permit {
     pub intent: Option<Intent>,
     pub effective: Class,
     pub unverified: bool,
@@ -86,7 +86,7 @@ pub enum Audience {
     Caller,
 }
 
-pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
+pub fn decide(call: &CallQuestion<'_>, facts: &Facts<'_>) -> Verdict {
     match check(call, facts) {
         Ok(allowed) => Verdict::Allow(allowed),
         Err(refusal) => Verdict::Refuse(refusal),
@@ -95,31 +95,31 @@ pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
 
 /// Reports whether the decision depends on the arguments. If not, the tool's schema must not be
 /// evaluated.
-pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
+pub fn depends_on_arguments(call: &CallQuestion<'_>, facts: &Facts<'_>) -> bool {
     check_before_arguments(call, facts).is_ok()
 }
 
-fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Allowed, Refusal> {
-    let Cleared { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
+fn check(call: &CallQuestion<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
+    let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
     check_arguments(arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
     let effective = declared.map_or(hints.class(), |declared| declared.max(hints.class()));
     check_caller(facts.caller, call.tool, (declared, effective), hints)?;
-    Ok(Allowed { intent, effective, unverified: hints.unverified(), warnings })
+    Ok(Permit { intent, effective, unverified: hints.unverified(), warnings })
 }
 
 /// A call against which nothing speaks but perhaps its arguments and its caller.
-struct Cleared<'a> {
+struct Clearance<'a> {
     intent: Option<Intent>,
     hints: Hints,
-    arguments: &'a Checked,
+    arguments: &'a SchemaVerdict,
     warnings: Vec<Notice>,
 }
 
 fn check_before_arguments<'a>(
-    call: &Call<'_>,
+    call: &CallQuestion<'_>,
     facts: &'a Facts<'_>,
-) -> Result<Cleared<'a>, Refusal> {
+) -> Result<Clearance<'a>, Refusal> {
     // First of all: who may not come through this door learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
     if let Lookup::Nothing { near } = &facts.found {
@@ -143,10 +143,10 @@ fn check_before_arguments<'a>(
     };
     let mut warnings = Vec::new();
     check_hints(call, facts.strictness, hints, &mut warnings)?;
-    Ok(Cleared { intent, hints, arguments, warnings })
+    Ok(Clearance { intent, hints, arguments, warnings })
 }
 
-fn check_surface(caller: &Caller, surface: Option<Surface>) -> Result<(), Refusal> {
+fn check_surface(caller: &Caller, surface: Option<TokenSurface>) -> Result<(), Refusal> {
     let Some(surface) = surface.filter(|surface| !caller.uses(*surface)) else {
         return Ok(());
     };
@@ -161,22 +161,22 @@ fn check_surface(caller: &Caller, surface: Option<Surface>) -> Result<(), Refusa
     .with(json!({"surface": word})))
 }
 
-fn check_keys(call: &Call<'_>) -> Result<Option<Intent>, Refusal> {
+fn check_keys(call: &CallQuestion<'_>) -> Result<Option<Intent>, Refusal> {
     match call.declared {
-        Declared::Nothing => Ok(None),
-        Declared::Variant(variant, declaration) => {
+        IntentClaim::Nothing => Ok(None),
+        IntentClaim::Variant(variant, declaration) => {
             intent::check_keys(variant, declaration).map(Some)
         }
     }
 }
 
 fn check_hints(
-    call: &Call<'_>,
+    call: &CallQuestion<'_>,
     strictness: Strictness,
     hints: Hints,
     warnings: &mut Vec<Notice>,
 ) -> Result<(), Refusal> {
-    let Declared::Variant(variant, _) = call.declared else { return Ok(()) };
+    let IntentClaim::Variant(variant, _) = call.declared else { return Ok(()) };
     match (intent::check_hints(variant, call.tool, hints), strictness) {
         (Ok(warning), _) => {
             warnings.extend(warning.map(|text| Notice { text, audience: Audience::Record }));
@@ -196,14 +196,14 @@ fn check_lock(tool: &ToolName, lock: Lock) -> Result<(), Refusal> {
     }
 }
 
-fn check_arguments(arguments: &Checked, warnings: &mut Vec<Notice>) -> Result<(), Refusal> {
+fn check_arguments(arguments: &SchemaVerdict, warnings: &mut Vec<Notice>) -> Result<(), Refusal> {
     match arguments {
-        Checked::Fits => Ok(()),
-        Checked::Unknown(text) => {
+        SchemaVerdict::Fits => Ok(()),
+        SchemaVerdict::Unknown(text) => {
             warnings.push(Notice { text: text.clone(), audience: Audience::Record });
             Ok(())
         }
-        Checked::Faulty(refusal) => Err(refusal.clone()),
+        SchemaVerdict::Faulty(refusal) => Err(refusal.clone()),
     }
 }
 
@@ -219,7 +219,7 @@ fn check_caller(
     let reads = declared.unwrap_or(Class::Read) == Class::Read;
     let covered = operations.allow(effective) || operations.is_read_only() && unverified && reads;
     let token = &caller.token;
-    let why = if unverified && caller.unannotated == Unannotated::Deny {
+    let why = if unverified && caller.unannotated == UnannotatedRule::Deny {
         format!("token '{token}' may not call tools without annotations, and '{tool}' has none")
     } else if !covered {
         format!(
@@ -259,7 +259,7 @@ mod tests {
     const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
     const DESTRUCTIVE: Hints = Hints { destructive: Some(true), ..UNHINTED };
 
-    fn caller(read: bool, write: bool, destructive: bool, unannotated: Unannotated) -> Caller {
+    fn caller(read: bool, write: bool, destructive: bool, unannotated: UnannotatedRule) -> Caller {
         let operations = Operations { read, write, destructive };
         Caller { operations, unannotated, ..Caller::agent("t") }
     }
@@ -268,12 +268,12 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(variant.unwrap_or(Class::Read));
         let declared = match variant {
-            Some(variant) => Declared::Variant(variant, &declaration),
-            None => Declared::Nothing,
+            Some(variant) => IntentClaim::Variant(variant, &declaration),
+            None => IntentClaim::Nothing,
         };
-        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&Call { tool: &tool, surface: None, declared }, &facts)
+        decide(&CallQuestion { tool: &tool, surface: None, declared }, &facts)
     }
 
     fn word(verdict: Verdict) -> String {
@@ -307,8 +307,8 @@ mod tests {
 
     #[test]
     fn a_read_only_token_cannot_delete_through_any_variant() {
-        let reader = caller(true, false, false, Unannotated::Deny);
-        let trusting = caller(true, false, false, Unannotated::Allow);
+        let reader = caller(true, false, false, UnannotatedRule::Deny);
+        let trusting = caller(true, false, false, UnannotatedRule::Allow);
         let variants = [None, Some(Class::Read), Some(Class::Write), Some(Class::Destructive)];
         for variant in variants {
             assert!(matches!(verdict(variant, UNHINTED, &reader), Verdict::Refuse(_)));
@@ -319,7 +319,7 @@ mod tests {
         assert_eq!(word(verdict(Some(Class::Read), READ_ONLY, &reader)), "read");
         assert_eq!(word(verdict(Some(Class::Read), UNHINTED, &trusting)), "write unverified");
         assert_eq!(word(verdict(Some(Class::Destructive), UNHINTED, &trusting)), "NOT_PERMITTED");
-        let writer = caller(true, true, false, Unannotated::Allow);
+        let writer = caller(true, true, false, UnannotatedRule::Allow);
         assert_eq!(word(verdict(Some(Class::Write), UNHINTED, &writer)), "write unverified");
     }
 
@@ -329,14 +329,14 @@ mod tests {
         let admin = Caller::admin();
         let decided = |variant, declared, lock| {
             let declaration = Declaration::of(declared);
-            let declared = Declared::Variant(variant, &declaration);
-            let call = Call { tool: &tool, surface: None, declared };
-            let arguments = Checked::Faulty(Refusal::invalid_arguments("bad"));
+            let declared = IntentClaim::Variant(variant, &declaration);
+            let call = CallQuestion { tool: &tool, surface: None, declared };
+            let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             (word(decide(&call, &facts)), depends_on_arguments(&call, &facts))
         };
-        let locked = Lock::Locked(Status::PendingApproval);
+        let locked = Lock::Locked(LockStatus::PendingApproval);
         for (variant, declared, lock, expected, depends) in [
             (Class::Read, Class::Write, locked, "INTENT_MISMATCH", false),
             (Class::Read, Class::Read, locked, "TOOL_BLOCKED", false),
@@ -353,10 +353,13 @@ mod tests {
     fn with_strictness_off_the_caller_hears_the_warning() {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
-        let declared = Declared::Variant(Class::Read, &declaration);
-        let call = Call { tool: &tool, surface: None, declared };
-        let found =
-            Lookup::Tool { hints: DESTRUCTIVE, lock: Lock::Callable, arguments: Checked::Fits };
+        let declared = IntentClaim::Variant(Class::Read, &declaration);
+        let call = CallQuestion { tool: &tool, surface: None, declared };
+        let found = Lookup::Tool {
+            hints: DESTRUCTIVE,
+            lock: Lock::Callable,
+            arguments: SchemaVerdict::Fits,
+        };
         let admin = Caller::admin();
         let facts = Facts { caller: &admin, found, strictness: Strictness::Warn };
         let Verdict::Allow(allowed) = decide(&call, &facts) else { panic!("refused") };
@@ -370,14 +373,14 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let admin = Caller::admin();
         let refused = |found| {
-            let call = Call { tool: &tool, surface: None, declared: Declared::Nothing };
+            let call = CallQuestion { tool: &tool, surface: None, declared: IntentClaim::Nothing };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             match decide(&call, &facts) {
                 Verdict::Refuse(refusal) => refusal,
                 Verdict::Allow(_) => panic!("allowed"),
             }
         };
-        let locked = Lock::Locked(Status::ServerDisabled);
+        let locked = Lock::Locked(LockStatus::ServerDisabled);
         let blocked = refused(Lookup::Server { lock: locked, unavailable: Some("gone") });
         assert_eq!(blocked.details["status"], "server_disabled");
         let silent = refused(Lookup::Server { lock: Lock::Callable, unavailable: Some("gone") });

@@ -9,7 +9,7 @@ use jsonschema::{PatternOptions, Validator};
 use serde_json::{Value, json};
 
 use crate::refusal::Refusal;
-use cost::{Graph, Unbounded};
+use cost::{Graph, UnboundedCost};
 use receipt::json::Object;
 
 /// A schema text over this is not compiled: real ones stay far below.
@@ -82,36 +82,36 @@ fn excess(json: &str) -> Option<String> {
         return Some(format!("it has {} bytes", json.len()));
     }
     match Graph::new(&serde_json::from_str(json).ok()?) {
-        Err(Unbounded::TooCostly(words)) => Some(words),
-        Ok(_) | Err(Unbounded::Opaque(_)) => None,
+        Err(UnboundedCost::TooCostly(words)) => Some(words),
+        Ok(_) | Err(UnboundedCost::Opaque(_)) => None,
     }
 }
 
 pub enum Schema {
     /// The tool takes whatever it is given.
     Absent,
-    Compiled(Box<Compiled>),
+    Compiled(Box<CompiledSchema>),
     /// Why it will not compile; calls pass with a warning.
     Unusable(String),
 }
 
-pub struct Compiled {
+pub struct CompiledSchema {
     validator: Validator,
     graph: Graph,
 }
 
 impl Schema {
     pub fn compile(json: Option<&str>) -> Schema {
-        match json.map(Compiled::new) {
+        match json.map(CompiledSchema::new) {
             None => Schema::Absent,
             Some(Ok(compiled)) => Schema::Compiled(Box::new(compiled)),
             Some(Err(why)) => Schema::Unusable(why),
         }
     }
 
-    pub fn check(&self, arguments: &Object) -> Checked {
+    pub fn check(&self, arguments: &Object) -> SchemaVerdict {
         self.checked(arguments, CHECK_NS_MAX).unwrap_or_else(|| {
-            Checked::Unknown(
+            SchemaVerdict::Unknown(
                 "the arguments would take too long to check against the tool's input schema; they \
                  were not checked"
                     .to_owned(),
@@ -120,14 +120,14 @@ impl Schema {
     }
 
     /// The same where it holds nobody up; `None` where it might.
-    pub fn check_at_once(&self, arguments: &Object) -> Option<Checked> {
+    pub fn check_at_once(&self, arguments: &Object) -> Option<SchemaVerdict> {
         self.checked(arguments, AT_ONCE_NS)
     }
 
-    fn checked(&self, arguments: &Object, ns_max: u64) -> Option<Checked> {
+    fn checked(&self, arguments: &Object, ns_max: u64) -> Option<SchemaVerdict> {
         match self {
-            Schema::Absent => Some(Checked::Fits),
-            Schema::Unusable(why) => Some(Checked::Unknown(format!(
+            Schema::Absent => Some(SchemaVerdict::Fits),
+            Schema::Unusable(why) => Some(SchemaVerdict::Unknown(format!(
                 "the tool's input schema does not compile ({why}); arguments were not checked"
             ))),
             Schema::Compiled(compiled) => compiled.check(arguments.value(), ns_max),
@@ -135,31 +135,31 @@ impl Schema {
     }
 }
 
-impl Compiled {
-    fn new(json: &str) -> Result<Compiled, String> {
+impl CompiledSchema {
+    fn new(json: &str) -> Result<CompiledSchema, String> {
         if json.len() > SCHEMA_BYTES_MAX {
             return Err(format!("it has {} bytes", json.len()));
         }
         let schema: Value = serde_json::from_str(json).map_err(|error| error.to_string())?;
         let graph = Graph::new(&schema).map_err(|unbounded| match unbounded {
-            Unbounded::TooCostly(words) | Unbounded::Opaque(words) => words,
+            UnboundedCost::TooCostly(words) | UnboundedCost::Opaque(words) => words,
         })?;
         let options = PatternOptions::fancy_regex()
             .backtrack_limit(PATTERN_STEPS_MAX)
             .size_limit(PATTERN_BYTES_MAX);
         let validator = jsonschema::options().with_pattern_options(options).build(&schema);
-        Ok(Compiled { validator: validator.map_err(|error| error.to_string())?, graph })
+        Ok(CompiledSchema { validator: validator.map_err(|error| error.to_string())?, graph })
     }
 
-    fn check(&self, arguments: &Value, ns_max: u64) -> Option<Checked> {
+    fn check(&self, arguments: &Value, ns_max: u64) -> Option<SchemaVerdict> {
         let work = self.graph.work(arguments, ns_max)?;
         if self.validator.is_valid(arguments) {
-            return Some(Checked::Fits);
+            return Some(SchemaVerdict::Fits);
         }
         let words_ns = work.ns.saturating_add(work.steps.saturating_mul(WORDS_STEP_NS));
         match (words_ns <= ns_max, ns_max == CHECK_NS_MAX) {
-            (true, _) => Some(Checked::Faulty(refusal(&self.validator, arguments))),
-            (false, true) => Some(Checked::Faulty(Refusal::invalid_arguments(
+            (true, _) => Some(SchemaVerdict::Faulty(refusal(&self.validator, arguments))),
+            (false, true) => Some(SchemaVerdict::Faulty(Refusal::invalid_arguments(
                 "the arguments do not fit the tool's input schema; there are too many to say where",
             ))),
             (false, false) => None,
@@ -169,7 +169,7 @@ impl Compiled {
 
 /// What the schema says of the arguments.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Checked {
+pub enum SchemaVerdict {
     Fits,
     Unknown(String),
     Faulty(Refusal),
@@ -205,14 +205,14 @@ fn shorten(reason: String) -> String {
 mod tests {
     use super::*;
 
-    fn check(schema: &str, arguments: &str) -> Checked {
+    fn check(schema: &str, arguments: &str) -> SchemaVerdict {
         let arguments = Object::parse(arguments).unwrap().unwrap();
         Schema::compile(Some(schema)).check(&arguments)
     }
 
-    fn message(checked: Checked) -> String {
+    fn message(checked: SchemaVerdict) -> String {
         match checked {
-            Checked::Faulty(refusal) => refusal.message,
+            SchemaVerdict::Faulty(refusal) => refusal.message,
             other => panic!("{other:?}"),
         }
     }
@@ -223,15 +223,15 @@ mod tests {
         let message = message(check(schema, r#"{"a":{"n":"x"}}"#));
         assert!(message.contains("/a/n: \"x\" is not of type \"integer\""), "{message}");
         assert!(message.contains("\"b\" is a required property"), "{message}");
-        assert_eq!(check(schema, r#"{"a":{"n":3},"b":1}"#), Checked::Fits);
+        assert_eq!(check(schema, r#"{"a":{"n":3},"b":1}"#), SchemaVerdict::Fits);
     }
 
     #[test]
     fn drafts_are_told_apart() {
         let draft7 = r#"{"$schema":"http://json-schema.org/draft-07/schema#","properties":{"t":{"items":[{"type":"string"}]}}}"#;
-        assert!(matches!(check(draft7, r#"{"t":[1]}"#), Checked::Faulty(_)));
+        assert!(matches!(check(draft7, r#"{"t":[1]}"#), SchemaVerdict::Faulty(_)));
         let latest = r#"{"properties":{"t":{"prefixItems":[{"type":"string"}]}}}"#;
-        assert!(matches!(check(latest, r#"{"t":[1]}"#), Checked::Faulty(_)));
+        assert!(matches!(check(latest, r#"{"t":[1]}"#), SchemaVerdict::Faulty(_)));
     }
 
     #[test]
@@ -242,9 +242,9 @@ mod tests {
             r#"{"properties":{"a":{"pattern":"("}}}"#,
             r#"[]"#,
         ] {
-            assert!(matches!(check(schema, r#"{"a":"x"}"#), Checked::Unknown(_)), "{schema}");
+            assert!(matches!(check(schema, r#"{"a":"x"}"#), SchemaVerdict::Unknown(_)), "{schema}");
         }
-        assert_eq!(Schema::compile(None).check(&Object::empty()), Checked::Fits);
+        assert_eq!(Schema::compile(None).check(&Object::empty()), SchemaVerdict::Fits);
     }
 
     #[test]
@@ -255,8 +255,8 @@ mod tests {
         let schema = format!(r#"{{"anyOf":[{},{}]}}"#, branch("x"), branch("y"));
         let nested =
             |depth: usize| format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth));
-        assert!(matches!(check(&schema, &nested(3)), Checked::Faulty(_)));
-        assert!(matches!(check(&schema, &nested(100)), Checked::Unknown(_)));
+        assert!(matches!(check(&schema, &nested(3)), SchemaVerdict::Faulty(_)));
+        assert!(matches!(check(&schema, &nested(100)), SchemaVerdict::Unknown(_)));
         let arguments = Object::parse(&nested(10)).unwrap().unwrap();
         assert_eq!(Schema::compile(Some(&schema)).check_at_once(&arguments), None);
     }
@@ -291,17 +291,20 @@ mod tests {
         let schema = Schema::compile(Some(schema));
         let arguments = |text: String| Object::parse(&text).unwrap().unwrap();
         let other = arguments(format!(r#"{{"b":"{}"}}"#, "a".repeat(100_000)));
-        assert_eq!(schema.check_at_once(&other), Some(Checked::Fits));
+        assert_eq!(schema.check_at_once(&other), Some(SchemaVerdict::Fits));
         let short = arguments(r#"{"a":"ax"}"#.to_owned());
-        assert_eq!((schema.check_at_once(&short), schema.check(&short)), (None, Checked::Fits));
+        assert_eq!(
+            (schema.check_at_once(&short), schema.check(&short)),
+            (None, SchemaVerdict::Fits)
+        );
         let huge = arguments(format!(r#"{{"a":"{}"}}"#, "a".repeat(100_000)));
-        assert!(matches!(schema.check(&huge), Checked::Unknown(_)));
+        assert!(matches!(schema.check(&huge), SchemaVerdict::Unknown(_)));
     }
 
     #[test]
     fn a_hostile_pattern_ends() {
         let schema = r#"{"properties":{"a":{"type":"string","pattern":"^(a+)+$(?=x)"}}}"#;
         let arguments = format!(r#"{{"a":"{}!"}}"#, "a".repeat(200));
-        assert!(matches!(check(schema, &arguments), Checked::Faulty(_)));
+        assert!(matches!(check(schema, &arguments), SchemaVerdict::Faulty(_)));
     }
 }

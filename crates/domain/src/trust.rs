@@ -9,9 +9,9 @@ mod tokens;
 mod visible;
 mod warning;
 
-pub use difference::{Line, LineChange, difference};
+pub use difference::{DifferenceLine, LineChange, difference};
 pub use fingerprint::Fingerprint;
 pub use identity::identity;
-pub use review::{Accepted, Approved, Change, ItemKind, Standing, stand};
+pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
 pub use visible::{hidden_characters, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

@@ -10,7 +10,7 @@ const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum UpstreamState {
     /// Switched off, or a lazy one that nobody has wanted yet.
     Idle,
     /// The first attempt, or one that a person asked for: worth waiting for.
@@ -22,7 +22,7 @@ pub enum State {
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum UpstreamEvent {
     Start,
     Connected,
     /// The attempt failed, or the connection was lost. `jitter` is drawn from 0.0 to 1.0.
@@ -44,54 +44,70 @@ pub enum Effect {
     Publish,
 }
 
-pub struct Machine {
-    state: State,
+pub struct UpstreamMachine {
+    state: UpstreamState,
     failures: u32,
 }
 
-impl Default for Machine {
+impl Default for UpstreamMachine {
     fn default() -> Self {
-        Machine { state: State::Idle, failures: 0 }
+        UpstreamMachine { state: UpstreamState::Idle, failures: 0 }
     }
 }
 
-impl Machine {
-    pub fn state(&self) -> &State {
+impl UpstreamMachine {
+    pub fn state(&self) -> &UpstreamState {
         &self.state
     }
 
-    pub fn on(&mut self, event: Event) -> Vec<Effect> {
+    pub fn on(&mut self, event: UpstreamEvent) -> Vec<Effect> {
         match (&self.state, event) {
-            (State::Stopped, _) => vec![],
-            (_, Event::Stop) => self.go(State::Stopped, &[Effect::Disconnect]),
-            (State::Idle, Event::Start) => self.go(State::Connecting, &[Effect::Connect]),
-            (State::Waiting(_), Event::RetryDue) => vec![Effect::Connect],
-            (State::Idle, Event::Restart) => self.go(State::Connecting, &[Effect::Connect]),
-            (State::Connecting | State::Ready | State::Waiting(_), Event::Restart) => {
-                self.failures = 0;
-                self.go(State::Connecting, &[Effect::Disconnect, Effect::Connect])
+            (UpstreamState::Stopped, _) => vec![],
+            (_, UpstreamEvent::Stop) => self.go(UpstreamState::Stopped, &[Effect::Disconnect]),
+            (UpstreamState::Idle, UpstreamEvent::Start) => {
+                self.go(UpstreamState::Connecting, &[Effect::Connect])
             }
-            (State::Connecting | State::Waiting(_), Event::Connected) => {
-                self.failures = 0;
-                self.go(State::Ready, &[])
+            (UpstreamState::Waiting(_), UpstreamEvent::RetryDue) => vec![Effect::Connect],
+            (UpstreamState::Idle, UpstreamEvent::Restart) => {
+                self.go(UpstreamState::Connecting, &[Effect::Connect])
             }
             (
-                State::Connecting | State::Ready | State::Waiting(_),
-                Event::Failed { reason, jitter },
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
+                UpstreamEvent::Restart,
+            ) => {
+                self.failures = 0;
+                self.go(UpstreamState::Connecting, &[Effect::Disconnect, Effect::Connect])
+            }
+            (UpstreamState::Connecting | UpstreamState::Waiting(_), UpstreamEvent::Connected) => {
+                self.failures = 0;
+                self.go(UpstreamState::Ready, &[])
+            }
+            (
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
+                UpstreamEvent::Failed { reason, jitter },
             ) => {
                 let wait = backoff(self.failures, jitter);
                 self.failures = self.failures.saturating_add(1);
-                self.go(State::Waiting(reason), &[Effect::Disconnect, Effect::RetryAfter(wait)])
+                self.go(
+                    UpstreamState::Waiting(reason),
+                    &[Effect::Disconnect, Effect::RetryAfter(wait)],
+                )
             }
             // Nothing is under way that this could be news of.
-            (State::Connecting | State::Ready | State::Waiting(_), Event::Start)
-            | (State::Connecting | State::Ready | State::Idle, Event::RetryDue)
-            | (State::Ready | State::Idle, Event::Connected)
-            | (State::Idle, Event::Failed { .. }) => vec![],
+            (
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
+                UpstreamEvent::Start,
+            )
+            | (
+                UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Idle,
+                UpstreamEvent::RetryDue,
+            )
+            | (UpstreamState::Ready | UpstreamState::Idle, UpstreamEvent::Connected)
+            | (UpstreamState::Idle, UpstreamEvent::Failed { .. }) => vec![],
         }
     }
 
-    fn go(&mut self, state: State, effects: &[Effect]) -> Vec<Effect> {
+    fn go(&mut self, state: UpstreamState, effects: &[Effect]) -> Vec<Effect> {
         self.state = state;
         // Told first: to end a stubborn connection takes seconds.
         std::iter::once(Effect::Publish).chain(effects.iter().cloned()).collect()
@@ -109,8 +125,8 @@ fn backoff(failures: u32, jitter: f64) -> Duration {
 mod tests {
     use super::*;
 
-    fn failed(jitter: f64) -> Event {
-        Event::Failed { reason: "gone".to_owned(), jitter }
+    fn failed(jitter: f64) -> UpstreamEvent {
+        UpstreamEvent::Failed { reason: "gone".to_owned(), jitter }
     }
 
     fn retry(effects: &[Effect]) -> Option<Duration> {
@@ -122,58 +138,63 @@ mod tests {
 
     #[test]
     fn waits_double_up_to_a_bound_and_start_over_after_success() {
-        let mut machine = Machine::default();
-        machine.on(Event::Start);
+        let mut machine = UpstreamMachine::default();
+        machine.on(UpstreamEvent::Start);
         let mut waits = Vec::new();
         for _ in 0..10 {
             waits.push(retry(&machine.on(failed(1.0))).unwrap());
-            machine.on(Event::RetryDue);
+            machine.on(UpstreamEvent::RetryDue);
         }
         assert_eq!(waits[0], BACKOFF_FIRST);
         assert_eq!(waits[1], BACKOFF_FIRST * 2);
         assert_eq!(waits[9], BACKOFF_MAX);
-        machine.on(Event::Connected);
+        machine.on(UpstreamEvent::Connected);
         assert_eq!(retry(&machine.on(failed(0.0))), Some(BACKOFF_FIRST / 2));
     }
 
     #[test]
     fn a_lost_connection_is_closed_and_tried_again() {
-        let mut machine = Machine::default();
-        assert_eq!(machine.on(Event::Start), [Effect::Publish, Effect::Connect]);
-        machine.on(Event::Connected);
+        let mut machine = UpstreamMachine::default();
+        assert_eq!(machine.on(UpstreamEvent::Start), [Effect::Publish, Effect::Connect]);
+        machine.on(UpstreamEvent::Connected);
         let effects = machine.on(failed(1.0));
         assert_eq!(effects[..2], [Effect::Publish, Effect::Disconnect]);
-        assert_eq!(machine.state(), &State::Waiting("gone".to_owned()));
-        assert_eq!(machine.on(Event::RetryDue), [Effect::Connect]);
-        assert_eq!(machine.state(), &State::Waiting("gone".to_owned()), "the reason stays");
-        assert_eq!(machine.on(Event::Connected), [Effect::Publish]);
-        assert_eq!(machine.state(), &State::Ready);
+        assert_eq!(machine.state(), &UpstreamState::Waiting("gone".to_owned()));
+        assert_eq!(machine.on(UpstreamEvent::RetryDue), [Effect::Connect]);
+        assert_eq!(machine.state(), &UpstreamState::Waiting("gone".to_owned()), "the reason stays");
+        assert_eq!(machine.on(UpstreamEvent::Connected), [Effect::Publish]);
+        assert_eq!(machine.state(), &UpstreamState::Ready);
     }
 
     #[test]
     fn a_restart_starts_over_from_any_state() {
-        let mut machine = Machine::default();
-        assert_eq!(machine.on(Event::Restart), [Effect::Publish, Effect::Connect]);
-        for event in [Event::Connected, failed(1.0)] {
+        let mut machine = UpstreamMachine::default();
+        assert_eq!(machine.on(UpstreamEvent::Restart), [Effect::Publish, Effect::Connect]);
+        for event in [UpstreamEvent::Connected, failed(1.0)] {
             machine.on(event);
-            let effects = machine.on(Event::Restart);
+            let effects = machine.on(UpstreamEvent::Restart);
             assert_eq!(effects, [Effect::Publish, Effect::Disconnect, Effect::Connect]);
-            assert_eq!(machine.state(), &State::Connecting);
+            assert_eq!(machine.state(), &UpstreamState::Connecting);
         }
     }
 
     #[test]
     fn news_of_nothing_changes_nothing_and_stop_is_final() {
-        let mut machine = Machine::default();
-        for event in [Event::Connected, Event::RetryDue, failed(0.5)] {
+        let mut machine = UpstreamMachine::default();
+        for event in [UpstreamEvent::Connected, UpstreamEvent::RetryDue, failed(0.5)] {
             assert_eq!(machine.on(event), []);
         }
-        machine.on(Event::Start);
-        assert_eq!(machine.on(Event::Start), []);
-        machine.on(Event::Stop);
-        for event in [Event::Start, Event::Restart, Event::RetryDue, Event::Connected] {
+        machine.on(UpstreamEvent::Start);
+        assert_eq!(machine.on(UpstreamEvent::Start), []);
+        machine.on(UpstreamEvent::Stop);
+        for event in [
+            UpstreamEvent::Start,
+            UpstreamEvent::Restart,
+            UpstreamEvent::RetryDue,
+            UpstreamEvent::Connected,
+        ] {
             assert_eq!(machine.on(event), []);
         }
-        assert_eq!(machine.state(), &State::Stopped);
+        assert_eq!(machine.state(), &UpstreamState::Stopped);
     }
 }

@@ -9,11 +9,11 @@ use domain::Caller;
 use domain::tool::Class;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use gateway::{Gateway, Settings, intake};
+use gateway::{GateSettings, Gateway, intake};
 use mcp::message::{Raw, raw, to_raw};
 use mcp::server::text_result;
 use provider::{
-    Call, CallContext, Declared, Gate, Outcome, ProviderError, Reply, Surface, ToolProvider,
+    Call, CallContext, CallOutcome, Declared, Gate, ProviderError, Reply, Surface, ToolProvider,
 };
 use serde_json::json;
 use store::Store;
@@ -81,14 +81,14 @@ fn parameters(tool: usize) -> Raw {
 
 fn bench(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let gateway = Gateway::new(Settings::default(), Store::nowhere());
+    let gateway = Gateway::new(GateSettings::default(), Store::nowhere());
     for number in 0..SERVERS {
         let idle = Arc::new(Idle { result: text_result("ok") });
         runtime.block_on(gateway.add_provider(&format!("server-{number}"), idle));
     }
     let caller = Arc::new(Caller::agent("agent"));
     let ctx = CallContext::within(std::time::Duration::from_secs(60));
-    let mut run = |name: &str, tool: usize, expected: fn(&Outcome) -> bool| {
+    let mut run = |name: &str, tool: usize, expected: fn(&CallOutcome) -> bool| {
         let parameters = parameters(tool);
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
@@ -99,8 +99,8 @@ fn bench(criterion: &mut Criterion) {
             });
         });
     };
-    run("call/allowed", 0, |outcome| matches!(outcome, Outcome::Replied { .. }));
-    run("call/refused", 1, |outcome| matches!(outcome, Outcome::Refused(_)));
+    run("call/allowed", 0, |outcome| matches!(outcome, CallOutcome::Replied { .. }));
+    run("call/refused", 1, |outcome| matches!(outcome, CallOutcome::Refused(_)));
 }
 
 criterion_group!(benches, bench);

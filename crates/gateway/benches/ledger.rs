@@ -11,7 +11,7 @@ use domain::Caller;
 use futures_util::FutureExt;
 use gateway::front::http::Front;
 use gateway::spec::ServerSpec;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use mcp::http::client::{Endpoint, connect};
 use mcp::server::{Server, text_result};
 use serde_json::json;
@@ -103,7 +103,7 @@ async fn client(address: &str) -> Client {
 }
 
 async fn serve(store: Store) -> String {
-    let gateway = Gateway::new(Settings::default(), store);
+    let gateway = Gateway::new(GateSettings::default(), store);
     gateway.add_upstream(ServerSpec::embedded("tools", Arc::new(tools)));
     gateway.settled(Duration::from_secs(5)).await;
     gateway.tokens().know(TOKEN, Caller::agent("bench"));

@@ -13,14 +13,14 @@ use domain::tool::ToolName;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::span::{CallSpan, RequestOrigin, RequestSpan, UpstreamSpan};
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use mcp::message::{Raw, raw};
 use mcp::server::text_result;
 use provider::{
-    Call, CallContext, Declared, Gate, Outcome, ProviderError, RecordState, Reply, Span, SpanKind,
-    Surface, ToolProvider, TraceContext, Tracer, Value,
+    Call, CallContext, CallOutcome, Declared, Gate, ProviderError, RecordState, Reply, Span,
+    SpanKind, Surface, ToolProvider, TraceContext, Tracer, Value,
 };
-use store::{Status, Store};
+use store::{RecordStatus, Store};
 
 /// Makes spans that are nothing but their context.
 struct Forgetful;
@@ -89,7 +89,7 @@ fn call() -> Call {
 }
 
 /// What the front, the pipeline and the upstream do between them for one call.
-fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcome: &Outcome) {
+fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcome: &CallOutcome) {
     let requested =
         RequestOrigin { surface: call.surface, session: Some("session"), id: &call.tool.server };
     let request = RequestSpan::start(tracer, &requested, ctx.trace.clone());
@@ -99,14 +99,15 @@ fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcom
     let upstream = UpstreamSpan::start(tracer, &call.tool.server, "stdio", &ctx.trace);
     black_box(upstream.trace(&ctx.trace));
     upstream.end(&Err(ProviderError::Timeout));
-    span.recorded(Some("mcp:server"), Status::Success, None, Duration::from_millis(1));
+    span.recorded(Some("mcp:server"), RecordStatus::Success, None, Duration::from_millis(1));
     span.end(outcome);
 }
 
 fn bench(criterion: &mut Criterion) {
     let (call, ctx) = (call(), CallContext::within(Duration::from_secs(60)));
     let reply = Reply { result: text_result("ok") };
-    let outcome = Outcome::Replied { reply, warnings: Vec::new(), kept: RecordState::Committed };
+    let outcome =
+        CallOutcome::Replied { reply, warnings: Vec::new(), kept: RecordState::Committed };
     criterion.bench_function("span/without a tracer", |bencher| {
         bencher.iter(|| all_spans(black_box(None), black_box(&call), &ctx, &outcome));
     });
@@ -119,13 +120,13 @@ fn bench(criterion: &mut Criterion) {
         ("span/whole call without a tracer", None),
         ("span/whole call with one", Some(Arc::new(Forgetful) as Arc<dyn Tracer>)),
     ] {
-        let gateway = Gateway::with_tracer(Settings::default(), Store::nowhere(), tracer);
+        let gateway = Gateway::with_tracer(GateSettings::default(), Store::nowhere(), tracer);
         let idle = Arc::new(Idle { result: text_result("ok") });
         runtime.block_on(gateway.add_provider("server", idle));
         criterion.bench_function(name, |bencher| {
             bencher.iter(|| {
                 let outcome = runtime.block_on(gateway.call(call.clone(), &ctx));
-                assert!(matches!(outcome, Outcome::Replied { .. }));
+                assert!(matches!(outcome, CallOutcome::Replied { .. }));
                 outcome
             });
         });

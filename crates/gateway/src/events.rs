@@ -7,7 +7,7 @@ mod sender;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use domain::ledger::frame::{FRAME_BYTES_MAX, Frame, FrameFault};
+use domain::ledger::frame::{EventFrame, FRAME_BYTES_MAX, FrameFault};
 use store::Entry;
 use tokio::io::AsyncReadExt;
 use tokio::net::{UnixListener, UnixStream};
@@ -96,7 +96,7 @@ impl Events {
                 tracing::warn!(pid = ?sender.pid, "events socket: half a frame");
                 return;
             };
-            match bytes.and_then(|bytes| Frame::parse(&bytes)) {
+            match bytes.and_then(|bytes| EventFrame::parse(&bytes)) {
                 Ok(frame) => self.record(frame, Some(sender), Arrival::Socket).await,
                 Err(fault) => tracing::warn!(pid = ?sender.pid, "an event was not taken: {fault}"),
             }
@@ -104,7 +104,7 @@ impl Events {
     }
 
     /// Records an event, or counts it among those that were lost.
-    pub async fn record(&self, frame: Frame, sender: Option<Sender>, arrival: Arrival) {
+    pub async fn record(&self, frame: EventFrame, sender: Option<Sender>, arrival: Arrival) {
         let settings = self.gateway.settings();
         let (started, ended) = entry::of(frame, sender, arrival, &settings);
         let entry = Entry::Whole(Box::new(started), Box::new(ended));

@@ -17,7 +17,7 @@ pub mod wrap;
 use std::sync::Arc;
 
 use domain::Caller;
-use domain::caller::Surface;
+use domain::caller::TokenSurface;
 
 use crate::Gateway;
 use crate::front::discovery::Discovery;
@@ -57,10 +57,10 @@ impl View {
     }
 
     /// The door that a token must be good for.
-    pub fn surface(&self) -> Surface {
+    pub fn surface(&self) -> TokenSurface {
         match self {
-            View::Discovery | View::Profile(_) => Surface::Discovery,
-            View::All | View::Server(_) => Surface::Passthrough,
+            View::Discovery | View::Profile(_) => TokenSurface::Discovery,
+            View::All | View::Server(_) => TokenSurface::Passthrough,
         }
     }
 

@@ -35,7 +35,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 pub use pipeline::intake;
-pub use settings::Settings;
+pub use settings::GateSettings;
 
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
@@ -57,7 +57,7 @@ pub struct Gateway {
 struct GatewayState {
     catalogs: Arc<Catalogs>,
     registry: Registry,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<GateSettings>>,
     config_fault: ArcSwapOption<String>,
     store: Store,
     tokens: Tokens,
@@ -78,12 +78,12 @@ struct GatewayState {
 }
 
 impl Gateway {
-    pub fn new(settings: Settings, store: Store) -> Gateway {
+    pub fn new(settings: GateSettings, store: Store) -> Gateway {
         Gateway::with_tracer(settings, store, None)
     }
 
     pub fn with_tracer(
-        settings: Settings,
+        settings: GateSettings,
         store: Store,
         tracer: Option<Arc<dyn Tracer>>,
     ) -> Gateway {
@@ -141,7 +141,7 @@ impl Gateway {
 
     /// Puts a new configuration into effect. Calls that run keep what they began with; servers
     /// that stay as they are keep their connection.
-    pub async fn reconfigure(&self, settings: Settings, plan: Plan) {
+    pub async fn reconfigure(&self, settings: GateSettings, plan: Plan) {
         self.shared.settings.store(Arc::new(settings));
         let mut planned = self.shared.plan.lock().await;
         *planned = plan;
@@ -313,7 +313,7 @@ impl Gateway {
         self.shared.catalogs.shared()
     }
 
-    pub fn settings(&self) -> Arc<Settings> {
+    pub fn settings(&self) -> Arc<GateSettings> {
         self.shared.settings.load_full()
     }
 

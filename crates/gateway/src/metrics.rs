@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use domain::Code;
 use domain::tool::Class;
-use store::Status;
+use store::RecordStatus;
 
 use crate::limits::COUNTED_SERVERS_MAX;
 
@@ -33,7 +33,7 @@ pub const DURATION_BUCKETS: [Duration; 14] = [
 ];
 
 const CLASSES: usize = Class::ALL.len();
-const STATUSES: usize = Status::ALL.len();
+const STATUSES: usize = RecordStatus::ALL.len();
 
 #[derive(Default)]
 pub struct Metrics {
@@ -89,7 +89,7 @@ impl Metrics {
         &self,
         server: Option<&Arc<str>>,
         class: Class,
-        status: Status,
+        status: RecordStatus,
         took: Duration,
     ) {
         self.count(server, Some(class), status);
@@ -98,7 +98,7 @@ impl Metrics {
 
     /// A call was refused and not made.
     pub(crate) fn refused(&self, server: Option<&Arc<str>>) {
-        self.count(server, None, Status::Blocked);
+        self.count(server, None, RecordStatus::Blocked);
     }
 
     /// A call was answered with this code.
@@ -121,11 +121,13 @@ impl Metrics {
         for (server, tally) in &*servers {
             let classes = Class::ALL.into_iter().map(Some).chain([None]);
             for (class, counts) in classes.zip(&tally.0) {
-                calls.extend(Status::ALL.iter().zip(counts).map(|(status, count)| CallCounter {
-                    server: server.clone(),
-                    class,
-                    status: status.as_str(),
-                    count: read(count),
+                calls.extend(RecordStatus::ALL.iter().zip(counts).map(|(status, count)| {
+                    CallCounter {
+                        server: server.clone(),
+                        class,
+                        status: status.as_str(),
+                        count: read(count),
+                    }
                 }));
             }
         }
@@ -155,7 +157,7 @@ impl Metrics {
         self.sessions.load(Ordering::Relaxed)
     }
 
-    fn count(&self, server: Option<&Arc<str>>, class: Option<Class>, status: Status) {
+    fn count(&self, server: Option<&Arc<str>>, class: Option<Class>, status: RecordStatus) {
         let name = server.map_or("", |name| name);
         {
             let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
@@ -168,7 +170,7 @@ impl Metrics {
 
     /// The first call of a server; one too many is counted with the unknown.
     #[cold]
-    fn count_first(&self, name: &str, class: Option<Class>, status: Status) {
+    fn count_first(&self, name: &str, class: Option<Class>, status: RecordStatus) {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);
         let has_room = servers.len() < COUNTED_SERVERS_MAX || servers.contains_key(name);
         let name = if has_room { name } else { "" };
@@ -177,7 +179,7 @@ impl Metrics {
 }
 
 impl Tally {
-    fn add(&self, class: Option<Class>, status: Status) {
+    fn add(&self, class: Option<Class>, status: RecordStatus) {
         let class = class.map_or(CLASSES, |class| class as usize);
         add(&self.0[class][status as usize], 1);
     }
@@ -205,7 +207,9 @@ mod tests {
     #[test]
     fn places_in_the_tables_are_those_of_the_lists() {
         assert!(Class::ALL.iter().enumerate().all(|(place, class)| *class as usize == place));
-        assert!(Status::ALL.iter().enumerate().all(|(place, status)| *status as usize == place));
+        assert!(
+            RecordStatus::ALL.iter().enumerate().all(|(place, status)| *status as usize == place)
+        );
         assert!(Code::ALL.iter().enumerate().all(|(place, code)| *code as usize == place));
         assert!(DURATION_BUCKETS.is_sorted());
     }
@@ -214,9 +218,14 @@ mod tests {
     fn calls_are_counted_by_server_class_and_status() {
         let metrics = Metrics::default();
         let server: Arc<str> = "s".into();
-        metrics.ended(Some(&server), Class::Read, Status::Success, Duration::from_millis(1));
-        metrics.ended(Some(&server), Class::Read, Status::Success, Duration::from_secs(600));
-        metrics.ended(Some(&server), Class::Write, Status::Error, Duration::from_nanos(1_000_001));
+        metrics.ended(Some(&server), Class::Read, RecordStatus::Success, Duration::from_millis(1));
+        metrics.ended(Some(&server), Class::Read, RecordStatus::Success, Duration::from_secs(600));
+        metrics.ended(
+            Some(&server),
+            Class::Write,
+            RecordStatus::Error,
+            Duration::from_nanos(1_000_001),
+        );
         metrics.refused(Some(&server));
         metrics.refused(None);
         let calls: Vec<_> = metrics

@@ -10,5 +10,5 @@ mod token;
 mod tool;
 
 pub use decision::DecisionSource;
-pub use token::{NewToken, TokenRequest};
+pub use token::{IssuedToken, TokenRequest};
 pub use tool::{ApprovedItem, ReviewedItem};

@@ -12,7 +12,7 @@ use domain::policy::Verdict;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
-use provider::{Call, CallContext, Gate, Outcome};
+use provider::{Call, CallContext, CallOutcome, Gate};
 
 use crate::Gateway;
 use crate::pipeline::facts::Snapshot;
@@ -20,13 +20,13 @@ use crate::pipeline::record::{Record, RecordContext};
 use crate::span::CallSpan;
 
 impl Gate for Gateway {
-    fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, Outcome> {
+    fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, CallOutcome> {
         self.run(call, ctx).boxed()
     }
 }
 
 impl Gateway {
-    async fn run(&self, call: Call, ctx: &CallContext) -> Outcome {
+    async fn run(&self, call: Call, ctx: &CallContext) -> CallOutcome {
         let _in_flight = self.shared.calls.token();
         let mut span = CallSpan::start(self.tracer(), &call, &ctx.trace);
         let within = span.within(ctx);
@@ -35,7 +35,7 @@ impl Gateway {
         outcome
     }
 
-    async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> Outcome {
+    async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> CallOutcome {
         // What the call began with is what it ends with, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
         let context = RecordContext { store: &self.shared.store, call, ctx, snapshot: &snapshot };

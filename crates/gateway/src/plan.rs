@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use domain::config::{self, Origin};
+use domain::config::{self, ServerOrigin};
 use domain::exposed::Names;
 use domain::policy::ServerRules;
 use mcp::message::Raw;
@@ -119,11 +119,14 @@ impl Plan {
 }
 
 /// One entry of `mcpServers`, checked as in a file.
-pub(crate) fn parse_added(name: &str, definition: &str) -> Result<config::Server, config::Faults> {
+pub(crate) fn parse_added(
+    name: &str,
+    definition: &str,
+) -> Result<config::ServerConfig, config::Faults> {
     let name = serde_json::Value::from(name);
     let parsed = config::parse(&format!(r#"{{"mcpServers":{{{name}:{definition}}}}}"#))?;
     let mut servers = parsed.config.servers;
     let mut server = servers.swap_remove(0);
-    server.origin = Origin::Added;
+    server.origin = ServerOrigin::Added;
     Ok(server)
 }

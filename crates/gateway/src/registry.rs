@@ -7,7 +7,7 @@ use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
 use domain::catalog::{Listing, Server};
 use domain::policy::ServerRules;
 use domain::tool::Source;
-use domain::upstream::State;
+use domain::upstream::UpstreamState;
 use provider::ToolProvider;
 use tokio_util::task::task_tracker::TaskTrackerToken;
 
@@ -90,7 +90,7 @@ impl Registry {
         let registration = Registration::Builtin(builtin, rules.clone());
         // The provider first: what is listed can be called.
         self.write().insert(name.to_string(), registration);
-        let server = Server::new(name.clone(), "builtin", rules, State::Ready, listing);
+        let server = Server::new(name.clone(), "builtin", rules, UpstreamState::Ready, listing);
         self.catalogs.publisher(&name).publish(server.with_names(names));
     }
 
@@ -103,8 +103,8 @@ impl Registry {
 
     pub(crate) async fn add_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
         let (state, definitions) = match provider.tools().await {
-            Ok(definitions) => (State::Ready, definitions),
-            Err(error) => (State::Waiting(error.to_string()), Vec::new()),
+            Ok(definitions) => (UpstreamState::Ready, definitions),
+            Err(error) => (UpstreamState::Waiting(error.to_string()), Vec::new()),
         };
         let listing = Arc::new(Listing::new(&Source::Builtin, definitions));
         let server = Server::new(name.into(), "embedded", Arc::default(), state, listing);

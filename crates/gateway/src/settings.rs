@@ -10,7 +10,7 @@ use domain::ledger::redaction::Redactor;
 use domain::policy::Strictness;
 
 #[derive(Clone)]
-pub struct Settings {
+pub struct GateSettings {
     pub strictness: Strictness,
     pub tools_limit: u32,
     pub tool_response_limit: u32,
@@ -24,16 +24,16 @@ pub struct Settings {
     server_call_timeouts: HashMap<String, Duration>,
 }
 
-impl Settings {
+impl GateSettings {
     pub fn call_timeout(&self, server: &str) -> Duration {
         self.server_call_timeouts.get(server).copied().unwrap_or(self.call_timeout)
     }
 }
 
-impl From<&Config> for Settings {
+impl From<&Config> for GateSettings {
     fn from(config: &Config) -> Self {
         let strict = config.intent.strict_server_validation;
-        Settings {
+        GateSettings {
             strictness: if strict { Strictness::Refuse } else { Strictness::Warn },
             tools_limit: config.tools_limit,
             tool_response_limit: config.tool_response_limit,
@@ -60,8 +60,8 @@ impl From<&Config> for Settings {
     }
 }
 
-impl Default for Settings {
+impl Default for GateSettings {
     fn default() -> Self {
-        Settings::from(&Config::default())
+        GateSettings::from(&Config::default())
     }
 }

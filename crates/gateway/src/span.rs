@@ -9,13 +9,13 @@ use std::time::Duration;
 use domain::{Code, Refusal};
 use mcp::ErrorObject;
 use mcp::message::Raw;
-use mcp::object::{Members, quote};
+use mcp::object::{ObjectMembers, quote};
 use mcp::peer::Trace;
 use provider::{
-    Call, CallContext, Declared, Outcome, ProviderError, Reply, Span, SpanKind, Surface,
+    Call, CallContext, CallOutcome, Declared, ProviderError, Reply, Span, SpanKind, Surface,
     TraceContext, Tracer, Value,
 };
-use store::Status;
+use store::RecordStatus;
 
 /// Characters of a tool's name in a span's; the caller chose it, and there need not be such a tool.
 const NAME_CHARS_MAX: usize = 128;
@@ -108,7 +108,7 @@ impl CallSpan {
     pub fn recorded(
         &mut self,
         source: Option<&str>,
-        status: Status,
+        status: RecordStatus,
         code: Option<&str>,
         duration: Duration,
     ) {
@@ -120,16 +120,16 @@ impl CallSpan {
         }
         span.set("tool.duration_ms", Value::Number(duration.as_secs_f64() * 1000.0));
         span.set("tool.outcome", Value::Text(status.as_str()));
-        if status == Status::Error && code.is_none() {
+        if status == RecordStatus::Error && code.is_none() {
             fail(self.0.as_deref_mut(), TOOL_ERROR);
         }
     }
 
     /// What is answered may be another failure than what was recorded: it could not be recorded.
-    pub fn end(mut self, outcome: &Outcome) {
+    pub fn end(mut self, outcome: &CallOutcome) {
         match outcome {
-            Outcome::Replied { .. } => {}
-            Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => {
+            CallOutcome::Replied { .. } => {}
+            CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => {
                 fail(self.0.as_deref_mut(), refusal.code.as_str());
             }
         }
@@ -195,8 +195,8 @@ pub(crate) fn meta(other: &[(String, Raw)], trace: &TraceContext) -> Option<Raw>
     let state = trace.tracestate.as_deref().map(quote);
     let given = other.iter().find(|(name, _)| name == "_meta");
     let mut members = match given {
-        Some((_, meta)) => Members::parse(meta).ok()?,
-        None => Members::default(),
+        Some((_, meta)) => ObjectMembers::parse(meta).ok()?,
+        None => ObjectMembers::default(),
     };
     if members.get("traceparent") == Some(&*parent) && members.get("tracestate") == state.as_deref()
     {

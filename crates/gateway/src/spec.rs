@@ -7,7 +7,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, MissingVariable, Origin, Sharing, Start, Template, Transport, is_withheld,
+    self, AutoApprove, ConfigTemplate, MissingVariable, ServerOrigin, Sharing, Start, Transport,
+    is_withheld,
 };
 use domain::exposed::Names;
 use domain::policy::ServerRules;
@@ -17,7 +18,7 @@ use mcp::child;
 use mcp::server::Server;
 use provider::Connector;
 use store::StoreError;
-use store::state::{ServerState, State};
+use store::state::{OperatorState, ServerState};
 
 /// Makes a fresh server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
@@ -27,7 +28,7 @@ pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
 pub struct ServerSpec {
     pub name: Arc<str>,
     pub rules: ServerRules,
-    pub endpoint: Endpoint,
+    pub endpoint: ServerEndpoint,
     pub connection: ConnectionOptions,
     pub trust: Trust,
 }
@@ -35,7 +36,7 @@ pub struct ServerSpec {
 /// Who brought a server in, and how far that goes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     /// What an approval of the server is bound to.
     pub identity: String,
     /// A person who trusts all of these files as they are has approved the server too.
@@ -52,9 +53,9 @@ pub struct FileDigest {
 
 /// A command to run, a URL to call, a server inside this process, or a plugin.
 #[derive(Clone)]
-pub enum Endpoint {
+pub enum ServerEndpoint {
     Stdio(ChildCommand),
-    Http { url: Template, headers: Vec<(String, Template)> },
+    Http { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
     Sse,
     Embedded(MakeServer),
     Plugin(PluginSpec),
@@ -73,8 +74,8 @@ pub struct PluginSpec {
 #[derive(Clone, PartialEq)]
 pub struct ChildCommand {
     pub command: String,
-    pub args: Vec<Template>,
-    pub env: Vec<(String, Template)>,
+    pub args: Vec<ConfigTemplate>,
+    pub env: Vec<(String, ConfigTemplate)>,
     pub cwd: Option<PathBuf>,
     /// The program that runs the command as `supervise -- …`, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
@@ -95,7 +96,7 @@ impl Default for ConnectionOptions {
 
 impl ServerSpec {
     /// A server of the configuration.
-    pub fn configured(server: &config::Server, supervisor: Option<&Path>) -> ServerSpec {
+    pub fn configured(server: &config::ServerConfig, supervisor: Option<&Path>) -> ServerSpec {
         ServerSpec {
             name: server.name.as_str().into(),
             rules: ServerRules {
@@ -104,7 +105,7 @@ impl ServerSpec {
                 tools: server.tools.clone(),
                 ..ServerRules::default()
             },
-            endpoint: Endpoint::configured(&server.transport, supervisor),
+            endpoint: ServerEndpoint::configured(&server.transport, supervisor),
             connection: ConnectionOptions {
                 start: server.start,
                 sharing: server.sharing,
@@ -124,10 +125,10 @@ impl ServerSpec {
         ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
-            endpoint: Endpoint::Embedded(make),
+            endpoint: ServerEndpoint::Embedded(make),
             connection: ConnectionOptions::default(),
             trust: Trust {
-                origin: Origin::Own,
+                origin: ServerOrigin::Own,
                 identity: String::new(),
                 files: Vec::new(),
                 auto_approve: AutoApprove::None,
@@ -140,7 +141,7 @@ impl ServerSpec {
         ServerSpec {
             name: name.into(),
             rules: ServerRules::default(),
-            endpoint: Endpoint::Plugin(plugin),
+            endpoint: ServerEndpoint::Plugin(plugin),
             connection: ConnectionOptions {
                 sharing: Sharing::Shared,
                 ..ConnectionOptions::default()
@@ -166,7 +167,8 @@ impl ServerSpec {
         };
         // What somebody else brought in is trusted by approval alone, and no approval outlasts a
         // change of what it was given to.
-        let unapproved = (self.trust.origin != Origin::Own || rules.quarantined) && !is_approved;
+        let unapproved =
+            (self.trust.origin != ServerOrigin::Own || rules.quarantined) && !is_approved;
         let changed = bound_to.is_some() && !is_approved;
         rules.quarantined = unapproved || changed || state.is_some_and(|state| state.quarantined);
         rules.disabled |= state.is_some_and(|state| state.disabled);
@@ -177,17 +179,18 @@ impl ServerSpec {
     /// Where its tools are from.
     pub(crate) fn source(&self) -> Source {
         match self.endpoint {
-            Endpoint::Plugin(_) => Source::Plugin(self.name.clone()),
-            Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_) => {
-                Source::Mcp(self.name.clone())
-            }
+            ServerEndpoint::Plugin(_) => Source::Plugin(self.name.clone()),
+            ServerEndpoint::Stdio(_)
+            | ServerEndpoint::Http { .. }
+            | ServerEndpoint::Sse
+            | ServerEndpoint::Embedded(_) => Source::Mcp(self.name.clone()),
         }
     }
 
     /// A server that is switched off is not started, nor is one that nobody has approved yet where
     /// somebody else brought it in.
     pub(crate) fn may_start(&self) -> bool {
-        let is_own = self.trust.origin == Origin::Own;
+        let is_own = self.trust.origin == ServerOrigin::Own;
         !self.rules.disabled && (is_own || !self.rules.quarantined)
     }
 
@@ -203,7 +206,7 @@ impl ServerSpec {
 
 impl Trust {
     /// Whether a person trusts all of the files as they are; without any, nobody was asked.
-    pub fn trusts_files(&self, state: &State) -> Result<bool, StoreError> {
+    pub fn trusts_files(&self, state: &OperatorState) -> Result<bool, StoreError> {
         for FileDigest { path, sha256 } in &self.files {
             if state.trusted_file(path)?.as_ref() != Some(sha256) {
                 return Ok(false);
@@ -213,32 +216,33 @@ impl Trust {
     }
 }
 
-impl PartialEq for Endpoint {
+impl PartialEq for ServerEndpoint {
     fn eq(&self, other: &Self) -> bool {
         match (self, other) {
-            (Endpoint::Stdio(a), Endpoint::Stdio(b)) => a == b,
-            (Endpoint::Http { url, headers }, Endpoint::Http { url: u, headers: h }) => {
-                url == u && headers == h
-            }
-            (Endpoint::Sse, Endpoint::Sse) => true,
-            (Endpoint::Embedded(a), Endpoint::Embedded(b)) => Arc::ptr_eq(a, b),
-            (Endpoint::Plugin(a), Endpoint::Plugin(b)) => a.made_from == b.made_from,
+            (ServerEndpoint::Stdio(a), ServerEndpoint::Stdio(b)) => a == b,
             (
-                Endpoint::Stdio(_)
-                | Endpoint::Http { .. }
-                | Endpoint::Sse
-                | Endpoint::Embedded(_)
-                | Endpoint::Plugin(_),
+                ServerEndpoint::Http { url, headers },
+                ServerEndpoint::Http { url: u, headers: h },
+            ) => url == u && headers == h,
+            (ServerEndpoint::Sse, ServerEndpoint::Sse) => true,
+            (ServerEndpoint::Embedded(a), ServerEndpoint::Embedded(b)) => Arc::ptr_eq(a, b),
+            (ServerEndpoint::Plugin(a), ServerEndpoint::Plugin(b)) => a.made_from == b.made_from,
+            (
+                ServerEndpoint::Stdio(_)
+                | ServerEndpoint::Http { .. }
+                | ServerEndpoint::Sse
+                | ServerEndpoint::Embedded(_)
+                | ServerEndpoint::Plugin(_),
                 _,
             ) => false,
         }
     }
 }
 
-impl Endpoint {
-    fn configured(transport: &Transport, supervisor: Option<&Path>) -> Endpoint {
+impl ServerEndpoint {
+    fn configured(transport: &Transport, supervisor: Option<&Path>) -> ServerEndpoint {
         match transport {
-            Transport::Stdio { command, args, env, cwd } => Endpoint::Stdio(ChildCommand {
+            Transport::Stdio { command, args, env, cwd } => ServerEndpoint::Stdio(ChildCommand {
                 command: command.clone(),
                 args: args.clone(),
                 env: env.clone(),
@@ -246,19 +250,19 @@ impl Endpoint {
                 supervisor: supervisor.map(Path::to_owned),
             }),
             Transport::Http { url, headers } => {
-                Endpoint::Http { url: url.clone(), headers: headers.clone() }
+                ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
             }
-            Transport::Sse { .. } => Endpoint::Sse,
+            Transport::Sse { .. } => ServerEndpoint::Sse,
         }
     }
 
     pub(crate) fn transport(&self) -> &'static str {
         match self {
-            Endpoint::Stdio(_) => "stdio",
-            Endpoint::Http { .. } => "http",
-            Endpoint::Sse => "sse",
-            Endpoint::Embedded(_) => "embedded",
-            Endpoint::Plugin(_) => "plugin",
+            ServerEndpoint::Stdio(_) => "stdio",
+            ServerEndpoint::Http { .. } => "http",
+            ServerEndpoint::Sse => "sse",
+            ServerEndpoint::Embedded(_) => "embedded",
+            ServerEndpoint::Plugin(_) => "plugin",
         }
     }
 
@@ -266,10 +270,11 @@ impl Endpoint {
     /// front already.
     pub(crate) fn names(&self) -> Names {
         match self {
-            Endpoint::Plugin(_) => Names::Own,
-            Endpoint::Stdio(_) | Endpoint::Http { .. } | Endpoint::Sse | Endpoint::Embedded(_) => {
-                Names::Prefixed
-            }
+            ServerEndpoint::Plugin(_) => Names::Own,
+            ServerEndpoint::Stdio(_)
+            | ServerEndpoint::Http { .. }
+            | ServerEndpoint::Sse
+            | ServerEndpoint::Embedded(_) => Names::Prefixed,
         }
     }
 }
@@ -310,7 +315,7 @@ impl ChildCommand {
 }
 
 /// `${env:NAME}` is read when the connection is made, from this process's environment.
-pub(crate) fn expand(template: &Template) -> Result<String, MissingVariable> {
+pub(crate) fn expand(template: &ConfigTemplate) -> Result<String, MissingVariable> {
     template.expand(&|name| std::env::var(name).ok())
 }
 

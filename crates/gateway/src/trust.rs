@@ -10,13 +10,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use arc_swap::ArcSwap;
 use domain::catalog::Listing;
 use domain::config::AutoApprove;
-use domain::policy::Approval;
+use domain::policy::ApprovalState;
 use domain::tool::{Source, Tool};
-use domain::trust::{Accepted, Approved, Change, Fingerprint, ItemKind, Standing, stand};
+use domain::trust::{
+    AcceptanceReason, ApprovedDefinition, Fingerprint, ItemKind, ReviewChange, Standing, stand,
+};
 use jiff::Timestamp;
 use mcp::message::{Raw, raw};
-use mcp::object::Members;
-use store::state::{Definition, Item, ItemChange};
+use mcp::object::ObjectMembers;
+use store::state::{Definition, ItemChange, ServerItem};
 use store::{Store, StoreError};
 
 use crate::spec::ServerSpec;
@@ -106,7 +108,7 @@ pub(crate) struct Reviewer {
 }
 
 /// The baseline, where the store could not take it: the next list must not become one as well.
-type UnsavedBaseline = Arc<Mutex<Option<Vec<Item>>>>;
+type UnsavedBaseline = Arc<Mutex<Option<Vec<ServerItem>>>>;
 
 impl Reviewer {
     pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
@@ -148,7 +150,7 @@ impl Reviewer {
             }
             Err(error) => {
                 tracing::error!(%server, "its tools are locked: {error}");
-                let listing = offer.tools.reviewed(source, |_| Approval::Unknown);
+                let listing = offer.tools.reviewed(source, |_| ApprovalState::Unknown);
                 Review { listing, instructions: None, is_kept: false }
             }
         }
@@ -181,7 +183,7 @@ impl Reviewer {
 }
 
 impl ToolList {
-    fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> Approval) -> Arc<Listing> {
+    fn reviewed(self, source: &Source, review: impl FnMut(&Tool) -> ApprovalState) -> Arc<Listing> {
         match self {
             ToolList::New(tools) => Arc::new(Listing::reviewed(source, tools, review)),
             ToolList::Same(listing) | ToolList::Again(listing) => {
@@ -211,17 +213,17 @@ fn remembered(store: &Store, server: &str, source: &Source) -> Review {
     Review { listing: Arc::new(listing), instructions: None, is_kept: true }
 }
 
-fn is_tool(item: &Item) -> bool {
+fn is_tool(item: &ServerItem) -> bool {
     item.kind == ItemKind::Tool.as_str()
 }
 
-fn latest(item: &Item) -> Option<&str> {
+fn latest(item: &ServerItem) -> Option<&str> {
     item.pending.as_ref().or(item.approved.as_ref()).map(|definition| &*definition.text)
 }
 
 /// What the store knows of a server's items.
 pub(crate) struct KnownItems {
-    by_kind: HashMap<ItemKind, HashMap<String, Item>>,
+    by_kind: HashMap<ItemKind, HashMap<String, ServerItem>>,
     has_baseline: bool,
 }
 
@@ -232,8 +234,8 @@ impl KnownItems {
         Ok(KnownItems::of(state.items(server)?, has_baseline))
     }
 
-    fn of(items: Vec<Item>, has_baseline: bool) -> KnownItems {
-        let mut by_kind: HashMap<ItemKind, HashMap<String, Item>> = HashMap::new();
+    fn of(items: Vec<ServerItem>, has_baseline: bool) -> KnownItems {
+        let mut by_kind: HashMap<ItemKind, HashMap<String, ServerItem>> = HashMap::new();
         for item in items {
             if let Some(kind) = ItemKind::parse(&item.kind) {
                 by_kind.entry(kind).or_default().insert(item.name.clone(), item);
@@ -242,11 +244,11 @@ impl KnownItems {
         KnownItems { by_kind, has_baseline }
     }
 
-    fn items(&self) -> impl Iterator<Item = &Item> {
+    fn items(&self) -> impl Iterator<Item = &ServerItem> {
         self.by_kind.values().flat_map(HashMap::values)
     }
 
-    fn item(&self, kind: ItemKind, name: &str) -> Option<&Item> {
+    fn item(&self, kind: ItemKind, name: &str) -> Option<&ServerItem> {
         self.by_kind.get(&kind)?.get(name)
     }
 
@@ -254,17 +256,17 @@ impl KnownItems {
         let approved = self.item(kind, name).and_then(|item| item.approved.as_ref());
         let approved = approved.and_then(|approved| {
             let fingerprint = Fingerprint::parse(&approved.fingerprint)?;
-            Some(Approved { fingerprint, definition: &approved.text })
+            Some(ApprovedDefinition { fingerprint, definition: &approved.text })
         });
         stand(kind, text, approved.as_ref(), auto)
     }
 
     /// Whether what a tool says of itself is what was approved of it.
-    pub(crate) fn approval(&self, tool: &Tool) -> Approval {
+    pub(crate) fn approval(&self, tool: &Tool) -> ApprovalState {
         let text = tool.definition().get();
         match self.stand(ItemKind::Tool, &tool.name, text, AutoApprove::None) {
-            Standing::Same => Approval::Approved,
-            Standing::Accepted(_) | Standing::Pending(_) => Approval::Pending,
+            Standing::Same => ApprovalState::Approved,
+            Standing::Accepted(_) | Standing::Pending(_) => ApprovalState::Pending,
         }
     }
 }
@@ -293,7 +295,7 @@ fn items(extras: &Extras) -> Vec<OfferedItem<'_>> {
 }
 
 fn name(kind: ItemKind, item: &Raw) -> Option<String> {
-    let members = Members::parse(item).ok()?;
+    let members = ObjectMembers::parse(item).ok()?;
     let member = match kind {
         ItemKind::Tool | ItemKind::Prompt | ItemKind::Instructions => "name",
         ItemKind::Template => "uriTemplate",
@@ -326,15 +328,15 @@ enum Fate {
     Back,
     /// As part of the baseline.
     Begin,
-    Accept(Accepted),
-    Wait(Change),
+    Accept(AcceptanceReason),
+    Wait(ReviewChange),
 }
 
 impl Fate {
-    fn approval(self) -> Approval {
+    fn approval(self) -> ApprovalState {
         match self {
-            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) => Approval::Approved,
-            Fate::Wait(_) => Approval::Pending,
+            Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) => ApprovalState::Approved,
+            Fate::Wait(_) => ApprovalState::Pending,
         }
     }
 }
@@ -376,7 +378,7 @@ impl<'a> Comparison<'a> {
         });
         let instructions = offer.extras.instructions.as_deref().filter(|text| {
             let fate = self.fate(ItemKind::Instructions, INSTRUCTIONS, text);
-            fate.approval() == Approval::Approved
+            fate.approval() == ApprovalState::Approved
         });
         let instructions = instructions.map(Into::into);
         Review { listing, instructions, is_kept }
@@ -431,7 +433,7 @@ impl<'a> Comparison<'a> {
         &self,
         reviewer: &Reviewer,
         changed: &[ItemUpdate<'_>],
-        is_listed: impl Fn(&Item) -> bool,
+        is_listed: impl Fn(&ServerItem) -> bool,
     ) -> bool {
         let server = &*reviewer.server;
         let mut changes: Vec<ItemChange<'_>> = changed.iter().map(ItemUpdate::entry).collect();
@@ -476,9 +478,9 @@ struct ItemUpdate<'a> {
 
 impl ItemUpdate<'_> {
     /// As the store would have it.
-    fn approved(&self) -> Item {
+    fn approved(&self) -> ServerItem {
         let (text, fingerprint) = (self.text.to_owned(), self.fingerprint.clone());
-        Item {
+        ServerItem {
             kind: self.kind.as_str().to_owned(),
             name: self.name.to_owned(),
             approved: Some(Definition { text, fingerprint, at: Timestamp::now() }),

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::Listing;
-use domain::upstream::State;
+use domain::upstream::UpstreamState;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
@@ -35,18 +35,18 @@ use crate::trust::Reviewer;
 use crate::upstream::driver::{Driver, DriverCommand, Wiring};
 use crate::upstream::link::LinkHandle;
 use crate::upstream::own::OwnConnections;
-use crate::{Settings, limits};
+use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
     /// The link of the moment that all clients share.
     link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
-    state: watch::Receiver<State>,
+    state: watch::Receiver<UpstreamState>,
     commands: mpsc::Sender<DriverCommand>,
     stderr: StderrTail,
     driver: Mutex<Option<JoinHandle<()>>>,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<GateSettings>>,
     /// Calls at once, where the operator set a bound.
     slots: Option<Semaphore>,
     calls: TaskTracker,
@@ -60,7 +60,7 @@ pub(crate) struct Context {
     pub(crate) publisher: Publisher,
     pub(crate) store: Store,
     /// Read each time, so that a reload reaches connections that stay.
-    pub(crate) settings: Arc<ArcSwap<Settings>>,
+    pub(crate) settings: Arc<ArcSwap<GateSettings>>,
     /// What was known of the server's tools before.
     pub(crate) known: Arc<Listing>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
@@ -70,7 +70,7 @@ impl Upstream {
     pub(crate) fn start(spec: ServerSpec, context: Context) -> Arc<Upstream> {
         let Context { publisher, store, settings, known, tracer } = context;
         let (commands, receiver) = mpsc::channel(limits::DRIVER_COMMANDS_MAX);
-        let (state_sender, state) = watch::channel(State::Idle);
+        let (state_sender, state) = watch::channel(UpstreamState::Idle);
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
         let reviewer = Reviewer::new(store, &spec);
@@ -129,17 +129,19 @@ impl Upstream {
 
     /// Whether the first attempt to connect is still to come or under way.
     pub(crate) fn is_connecting(&self) -> bool {
-        matches!(*self.state.borrow(), State::Idle | State::Connecting)
+        matches!(*self.state.borrow(), UpstreamState::Idle | UpstreamState::Connecting)
     }
 
     /// Returns once the first attempt to connect has ended, one way or the other. A lazy server
     /// makes its first attempt now.
     pub(crate) async fn settled(&self) {
-        if *self.state.borrow() == State::Idle {
+        if *self.state.borrow() == UpstreamState::Idle {
             let _ = self.commands.send(DriverCommand::Start).await;
         }
         let mut state = self.state.clone();
-        let _ = state.wait_for(|state| !matches!(state, State::Idle | State::Connecting)).await;
+        let _ = state
+            .wait_for(|state| !matches!(state, UpstreamState::Idle | UpstreamState::Connecting))
+            .await;
     }
 
     /// The same, but only in the first moments after somebody wanted the server: one that hangs
@@ -168,7 +170,10 @@ impl Upstream {
         let _ = self.commands.send(DriverCommand::Inspect).await;
         // What it was before says nothing of this attempt.
         while state.changed().await.is_ok() {
-            if matches!(*state.borrow_and_update(), State::Ready | State::Waiting(_)) {
+            if matches!(
+                *state.borrow_and_update(),
+                UpstreamState::Ready | UpstreamState::Waiting(_)
+            ) {
                 return;
             }
         }
@@ -201,9 +206,9 @@ impl Upstream {
     fn link(&self) -> Result<Arc<LinkHandle>, ProviderError> {
         self.link.load_full().ok_or_else(|| {
             ProviderError::Unavailable(match &*self.state.borrow() {
-                State::Waiting(reason) => reason.clone(),
-                State::Stopped => "it was stopped".to_owned(),
-                State::Idle | State::Connecting | State::Ready => {
+                UpstreamState::Waiting(reason) => reason.clone(),
+                UpstreamState::Stopped => "it was stopped".to_owned(),
+                UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Ready => {
                     "it is still connecting".to_owned()
                 }
             })

@@ -10,14 +10,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::front::{View, stdio};
 use gateway::spec::ServerSpec;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use mcp::message::{Raw, raw, to_raw};
 use mcp::peer::{Ask, RequestError};
 use mcp::server::{Server, text_result};
 use provider::{Call, CallContext, ProviderError, Reply, ToolProvider};
 use serde_json::{Value, json};
-use store::read::{Filter, Page, Record};
-use store::{Status, Store};
+use store::read::{Page, Record, RecordFilter};
+use store::{RecordStatus, Store};
 use tempfile::TempDir;
 use testkit::client::{Answers, Client, PATIENCE, text};
 use tokio_util::sync::CancellationToken;
@@ -102,18 +102,18 @@ impl std::ops::Deref for Gate {
 
 impl Gate {
     /// What fits, newest first.
-    async fn records(&self, filter: Filter) -> Vec<Record> {
+    async fn records(&self, filter: RecordFilter) -> Vec<Record> {
         self.store().settled().await;
         let found = self.store().read().activity(&filter, &Page::first(10));
         found.expect("the ledger can be read").records
     }
 
     async fn last(&self) -> Record {
-        self.records(Filter::default()).await.remove(0)
+        self.records(RecordFilter::default()).await.remove(0)
     }
 }
 
-async fn gate(settings: Settings) -> Gate {
+async fn gate(settings: GateSettings) -> Gate {
     let home = tempfile::tempdir().expect("a temporary folder");
     let rules = domain::config::Config::default().ledger;
     let store = Store::open(home.path(), &rules).expect("a ledger");
@@ -150,7 +150,7 @@ fn request(tool: &str, cancel: &CancellationToken) -> Ask {
 
 #[tokio::test]
 async fn a_provider_asks_the_client_that_made_the_call() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let answers = vec![("sampling/createMessage", json!({"role": "assistant", "model": "m"}))];
     let able = client(&gate, json!({"sampling": {}}), answers).await;
     let unable = client(&gate, json!({}), vec![]).await;
@@ -162,7 +162,7 @@ async fn a_provider_asks_the_client_that_made_the_call() {
 
 #[tokio::test]
 async fn progress_reaches_only_a_client_that_wants_it() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let client = client(&gate, json!({}), vec![]).await;
     let (sender, mut heard) = tokio::sync::mpsc::unbounded_channel();
     let mut ask = request("progress", &CancellationToken::new());
@@ -179,7 +179,7 @@ async fn progress_reaches_only_a_client_that_wants_it() {
 
 #[tokio::test]
 async fn cancelling_reaches_the_provider_and_the_record() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let client = client(&gate, json!({}), vec![]).await;
     let cancel = CancellationToken::new();
     let running = client.peer.request(request("cancel", &cancel));
@@ -191,7 +191,7 @@ async fn cancelling_reaches_the_provider_and_the_record() {
     }
     cancel.cancel();
     assert!(matches!(running.await, Err(RequestError::Cancelled)));
-    let filter = Filter { status: Some(Status::Cancelled), ..Filter::default() };
+    let filter = RecordFilter { status: Some(RecordStatus::Cancelled), ..RecordFilter::default() };
     let found = async {
         while gate.records(filter.clone()).await.is_empty() {
             tokio::task::yield_now().await;
@@ -202,7 +202,7 @@ async fn cancelling_reaches_the_provider_and_the_record() {
 
 #[tokio::test]
 async fn the_deadline_reaches_the_provider() {
-    let mut settings = Settings::default();
+    let mut settings = GateSettings::default();
     settings.call_timeout = Duration::from_millis(50);
     let gate = gate(settings).await;
     let client = client(&gate, json!({}), vec![]).await;
@@ -212,7 +212,7 @@ async fn the_deadline_reaches_the_provider() {
 
 #[tokio::test]
 async fn the_callers_trace_context_reaches_the_provider() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let client = client(&gate, json!({}), vec![]).await;
     let params = json!({"name": "call_tool_write", "arguments": write("trace"),
                         "_meta": {"traceparent": "00-a-b-01", "tracestate": "x=y"}});
@@ -222,7 +222,7 @@ async fn the_callers_trace_context_reaches_the_provider() {
 
 #[tokio::test]
 async fn every_outcome_leaves_a_record_before_its_answer() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let make = || {
         let mut server = Server::new("up", "1");
         let definition = json!({"name": "read", "annotations": {"readOnlyHint": true}});
@@ -237,7 +237,7 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
     let intent = json!({"operation_type": "write", "data_sensitivity": "private", "reason": "why"});
     client.call("call_tool_write", json!({"name": "up:read", "intent": intent})).await;
     let record = gate.last().await;
-    assert_eq!((record.status, record.error_code), (Status::Success, None));
+    assert_eq!((record.status, record.error_code), (RecordStatus::Success, None));
     assert_eq!(record.effective_class, Some(Class::Write));
     assert_eq!(record.agent.client, "testkit");
     assert!(record.warnings[0].contains("is marked read-only"), "recorded, not returned");
@@ -248,12 +248,16 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
 
     client.call("call_tool_write", json!({"name": "up:odd", "intent": intent})).await;
     let record = gate.last().await;
-    assert_eq!(record.status, Status::Success, "a schema that will not compile stops no call");
+    assert_eq!(
+        record.status,
+        RecordStatus::Success,
+        "a schema that will not compile stops no call"
+    );
     assert!(record.warnings[0].contains("does not compile"), "{record:?}");
 
     client.call("call_tool_read", json!({"name": "up:read", "intent": intent})).await;
     let record = gate.last().await;
-    assert_eq!(record.status, Status::Blocked);
+    assert_eq!(record.status, RecordStatus::Blocked);
     assert_eq!(record.error_code.as_deref(), Some("INTENT_MISMATCH"));
     assert_eq!(record.tool_variant.as_deref(), Some("call_tool_read"));
     let stated = record.intent.unwrap();
@@ -269,13 +273,13 @@ async fn every_outcome_leaves_a_record_before_its_answer() {
         answer = &mut running => panic!("{answer}"),
         _ = client.request("ping", json!({})) => {}
     }
-    let pending = Filter { status: Some(Status::Pending), ..Filter::default() };
+    let pending = RecordFilter { status: Some(RecordStatus::Pending), ..RecordFilter::default() };
     assert_eq!(gate.records(pending).await.len(), 1, "the start is recorded before the end");
 }
 
 #[tokio::test]
 async fn a_draining_gate_takes_no_new_calls() {
-    let gate = gate(Settings::default()).await;
+    let gate = gate(GateSettings::default()).await;
     let client = client(&gate, json!({}), vec![]).await;
     gate.drain().await;
     let result = client.call("call_tool_write", write("progress")).await;

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
 use crate::message::{Raw, Request, raw, to_raw};
-use crate::object::{Members, quote};
+use crate::object::{ObjectMembers, quote};
 use crate::peer::{Ask, Peer, RequestError};
 use crate::version::Version;
 
@@ -25,7 +25,7 @@ pub struct ClientHello {
 impl ClientHello {
     /// What the client declared for a capability, such as `sampling`, as JSON.
     pub fn capability(&self, name: &str) -> Option<String> {
-        Members::parse(&self.capabilities).ok()?.get(name).map(str::to_owned)
+        ObjectMembers::parse(&self.capabilities).ok()?.get(name).map(str::to_owned)
     }
 }
 
@@ -81,7 +81,7 @@ pub fn accept(
 }
 
 fn answer(version: Version, server: &ServerHello) -> Raw {
-    let mut members = Members::default();
+    let mut members = ObjectMembers::default();
     members.set("protocolVersion", quote(version.as_str()));
     members.set("capabilities", server.capabilities.get());
     members.set("serverInfo", server.info.get());
@@ -103,7 +103,7 @@ pub struct Welcome {
 impl Welcome {
     /// `serverInfo`, as it came.
     pub fn info(&self) -> Option<Raw> {
-        let members = Members::parse(&self.result).ok()?;
+        let members = ObjectMembers::parse(&self.result).ok()?;
         members.get("serverInfo").map(|info| raw(info.to_owned()))
     }
 }
@@ -132,7 +132,7 @@ pub async fn initialize(
         #[serde(default)]
         instructions: Option<String>,
     }
-    let mut params = Members::default();
+    let mut params = ObjectMembers::default();
     params.set("protocolVersion", quote(Version::LATEST.as_str()));
     params.set("capabilities", capabilities.get());
     params.set("clientInfo", client_info.to_string());

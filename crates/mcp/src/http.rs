@@ -18,7 +18,7 @@ mod standing;
 mod streams;
 pub mod target;
 
-pub use pool::Response;
+pub use pool::PooledResponse;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const PROTOCOL_VERSION: HeaderName = HeaderName::from_static("mcp-protocol-version");

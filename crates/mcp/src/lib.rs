@@ -24,5 +24,5 @@ pub mod version;
 pub use error::ErrorObject;
 pub use id::Id;
 pub use message::{Message, Notification, Raw, Request, Response};
-pub use peer::{Incoming, Peer, RequestError, Service};
+pub use peer::{Peer, RequestContext, RequestError, Service};
 pub use version::Version;

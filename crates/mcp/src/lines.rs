@@ -14,7 +14,7 @@ use tokio::sync::mpsc;
 use crate::error::INVALID_REQUEST;
 use crate::limits;
 use crate::message::{BadFrame, Frame, Message, Response};
-use crate::peer::{ConnectionClosed, Outbox, Peer, Route, Service};
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service};
 
 /// Serves the other side until it closes its end or the peer is closed, then answers what is
 /// still in flight. `started` is handed the peer before the first message is read.
@@ -70,7 +70,11 @@ impl LineOutbox {
 }
 
 impl Outbox for LineOutbox {
-    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
+    fn send(
+        &self,
+        message: Message,
+        _route: MessageRoute,
+    ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         self.write(message.to_line()).boxed()
     }
 

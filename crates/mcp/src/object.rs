@@ -12,9 +12,9 @@ use crate::raw::{Raw, raw};
 
 /// The members of an object in their order. A name that occurs twice is refused.
 #[derive(Clone, Debug, Default)]
-pub struct Members<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
+pub struct ObjectMembers<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
-impl<'a> Members<'a> {
+impl<'a> ObjectMembers<'a> {
     pub fn parse(object: &'a RawValue) -> Result<Self, serde_json::Error> {
         serde_json::from_str(object.get())
     }
@@ -71,11 +71,11 @@ pub fn quote(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
 }
 
-impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
+impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Object;
         impl<'de> Visitor<'de> for Object {
-            type Value = Members<'de>;
+            type Value = ObjectMembers<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("an object")
@@ -89,7 +89,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Members<'a> {
                     }
                     members.push((key.0, Cow::Borrowed(value.get())));
                 }
-                Ok(Members(members))
+                Ok(ObjectMembers(members))
             }
         }
         deserializer.deserialize_map(Object)
@@ -127,7 +127,7 @@ mod tests {
 
     fn members(text: &str) -> Result<String, String> {
         let raw = RawValue::from_string(text.to_owned()).unwrap();
-        let mut members = Members::parse(&raw).map_err(|error| error.to_string())?;
+        let mut members = ObjectMembers::parse(&raw).map_err(|error| error.to_string())?;
         members.set("a", "[ 1 ]");
         members.remove("gone");
         Ok(members.write().get().to_owned())

@@ -26,7 +26,7 @@ use crate::error::{ErrorObject, INVALID_REQUEST, OVERLOADED};
 use crate::id::Id;
 use crate::limits;
 use crate::message::{BadFrame, Message, Notification, Raw, Request, Response, to_raw};
-use crate::object::Members;
+use crate::object::ObjectMembers;
 use crate::version::Version;
 
 /// What this side does with what the other side asks. One per connection.
@@ -34,7 +34,7 @@ pub trait Service: Send + Sync + 'static {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>>;
 
     /// Cancellation and progress never arrive here: the peer has matched them already.
@@ -43,7 +43,11 @@ pub trait Service: Send + Sync + 'static {
 
 /// Where messages leave. A transport with several streams uses `route` to choose one.
 pub trait Outbox: Send + Sync + 'static {
-    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
+    fn send(
+        &self,
+        message: Message,
+        route: MessageRoute,
+    ) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
     /// Sends the answers to a batch as one array.
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
@@ -53,7 +57,7 @@ pub trait Outbox: Send + Sync + 'static {
     fn send_traced<'a>(
         &'a self,
         message: Message,
-        route: Route,
+        route: MessageRoute,
         _trace: &'a Trace,
     ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
         self.send(message, route)
@@ -67,7 +71,7 @@ pub trait Outbox: Send + Sync + 'static {
 
 /// The request of the other side that a message belongs to, if any.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Route {
+pub enum MessageRoute {
     Standing,
     Within(Id),
 }
@@ -84,7 +88,7 @@ pub struct Trace {
 pub struct ConnectionClosed(pub String);
 
 /// What comes with a request of the other side.
-pub struct Incoming {
+pub struct RequestContext {
     /// Messages sent through this handle travel with the request.
     pub peer: Peer,
     pub id: Id,
@@ -131,7 +135,7 @@ pub enum RequestError {
 #[derive(Clone)]
 pub struct Peer {
     core: Arc<Core>,
-    route: Route,
+    route: MessageRoute,
 }
 
 struct Core {
@@ -165,7 +169,7 @@ impl Peer {
             closed_reason: OnceLock::new(),
             version: OnceLock::new(),
         };
-        Peer { core: Arc::new(core), route: Route::Standing }
+        Peer { core: Arc::new(core), route: MessageRoute::Standing }
     }
 
     /// The revision agreed on, once the handshake is done.
@@ -272,7 +276,7 @@ impl Peer {
 
     /// Answers a frame that is no message.
     pub async fn refuse(&self, bad: BadFrame) {
-        let _ = self.core.outbox.send(bad.into_response().into(), Route::Standing).await;
+        let _ = self.core.outbox.send(bad.into_response().into(), MessageRoute::Standing).await;
     }
 
     /// Ends a request that the transport could not deliver.
@@ -324,8 +328,8 @@ impl Peer {
                 Ok(cancel) => cancel,
                 Err(error) => return Some(Response { id: Some(id), outcome: Err(error) }),
             };
-            let peer = Peer { core: core.clone(), route: Route::Within(id.clone()) };
-            let incoming = Incoming { peer, id: id.clone(), cancel: cancel.clone(), trace };
+            let peer = Peer { core: core.clone(), route: MessageRoute::Within(id.clone()) };
+            let incoming = RequestContext { peer, id: id.clone(), cancel: cancel.clone(), trace };
             // A service that panics must not leave its caller waiting, nor its id in use.
             let outcome = AssertUnwindSafe(async { core.service.request(request, incoming).await })
                 .catch_unwind()
@@ -354,11 +358,11 @@ impl Peer {
         match notification.method.as_str() {
             "notifications/cancelled" => {
                 #[derive(Deserialize)]
-                struct Cancelled {
+                struct Cancellation {
                     #[serde(rename = "requestId")]
                     request_id: Id,
                 }
-                if let Some(Cancelled { request_id }) = read(params)
+                if let Some(Cancellation { request_id }) = read(params)
                     && let Some(cancel) = lock(&self.core.running).get(&request_id)
                 {
                     cancel.cancel();
@@ -439,7 +443,7 @@ impl Drop for RunningRequest {
         runtime.spawn(async move {
             match answer.await {
                 Some(response) => {
-                    let _ = outbox.send(response.into(), Route::Within(id)).await;
+                    let _ = outbox.send(response.into(), MessageRoute::Within(id)).await;
                 }
                 None => outbox.withheld(id).await,
             }
@@ -455,7 +459,7 @@ pub struct WeakPeer(Weak<Core>);
 impl WeakPeer {
     /// What is said through it belongs to no request of the other side.
     pub fn upgrade(&self) -> Option<Peer> {
-        Some(Peer { core: self.0.upgrade()?, route: Route::Standing })
+        Some(Peer { core: self.0.upgrade()?, route: MessageRoute::Standing })
     }
 }
 
@@ -494,9 +498,9 @@ fn with_progress_token(params: Option<Raw>, token: Option<i64>) -> Option<Raw> {
         return params;
     }
     let rewritten = (|| {
-        let mut members: Members<'_> = serde_json::from_str(given).ok()?;
+        let mut members: ObjectMembers<'_> = serde_json::from_str(given).ok()?;
         let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
-        let mut meta: Members<'_> = serde_json::from_str(&meta_text).ok()?;
+        let mut meta: ObjectMembers<'_> = serde_json::from_str(&meta_text).ok()?;
         match token {
             Some(token) => meta.set("progressToken", token.to_string()),
             None => meta.remove("progressToken"),
@@ -530,7 +534,7 @@ mod tests {
         fn request(
             &self,
             request: Request,
-            incoming: Incoming,
+            incoming: RequestContext,
         ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
             assert_ne!(request.method, "panic");
             future::ready(Ok(to_raw(&incoming.cancel.is_cancelled()))).boxed()
@@ -547,7 +551,7 @@ mod tests {
         fn send(
             &self,
             message: Message,
-            _route: Route,
+            _route: MessageRoute,
         ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
             lock(&self.0).push(String::from_utf8(message.to_line()).unwrap());
             future::ready(Ok(())).boxed()

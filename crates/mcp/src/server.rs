@@ -15,14 +15,14 @@ use crate::error::ErrorObject;
 use crate::handshake::{self, ServerHello};
 use crate::lines;
 use crate::message::{Notification, Raw, Request, raw, to_raw};
-use crate::peer::{Incoming, Peer, Service};
+use crate::peer::{Peer, RequestContext, Service};
 
 /// What a tool is given: its arguments as they came, and a way back to the client.
 pub struct ToolCall {
     pub arguments: Raw,
     /// `_meta` of the request, as it came.
     pub meta: Option<Raw>,
-    pub incoming: Incoming,
+    pub incoming: RequestContext,
 }
 
 pub type ToolFuture = BoxFuture<'static, Result<Raw, ErrorObject>>;
@@ -80,7 +80,7 @@ impl Server {
         to_raw(&List { tools: self.tools.values().map(|tool| &*tool.definition).collect() })
     }
 
-    async fn call(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+    async fn call(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         #[derive(Deserialize)]
         struct Params {
             name: String,
@@ -103,7 +103,7 @@ impl Service for Server {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move {
             match request.method.as_str() {

@@ -2,7 +2,7 @@
 
 /// One event. `data` lines are joined with a line break, as the standard says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Event {
+pub struct SseEvent {
     pub event: Option<String>,
     pub data: String,
     pub id: Option<String>,
@@ -16,7 +16,7 @@ pub struct TooLong(usize);
 /// Feed it chunks of any size; it yields whole events. Bytes of half an event are kept.
 pub struct Parser {
     line: Vec<u8>,
-    event: Event,
+    event: SseEvent,
     has_data: bool,
     size: usize,
     size_max: usize,
@@ -28,7 +28,7 @@ impl Parser {
     pub fn new(size_max: usize) -> Self {
         Parser {
             line: Vec::new(),
-            event: Event::default(),
+            event: SseEvent::default(),
             has_data: false,
             size: 0,
             size_max,
@@ -37,7 +37,7 @@ impl Parser {
         }
     }
 
-    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<Event>, TooLong> {
+    pub fn push(&mut self, chunk: &[u8]) -> Result<Vec<SseEvent>, TooLong> {
         let mut events = Vec::new();
         for &byte in chunk {
             let line_feed_of_pair = byte == b'\n' && std::mem::take(&mut self.after_cr);
@@ -57,7 +57,7 @@ impl Parser {
         Ok(events)
     }
 
-    fn end_line(&mut self) -> Option<Event> {
+    fn end_line(&mut self) -> Option<SseEvent> {
         let line = std::mem::take(&mut self.line);
         let mut text = String::from_utf8_lossy(&line).into_owned();
         if std::mem::take(&mut self.at_start) && text.starts_with('\u{feff}') {
@@ -84,7 +84,7 @@ impl Parser {
         None
     }
 
-    fn dispatch(&mut self) -> Option<Event> {
+    fn dispatch(&mut self) -> Option<SseEvent> {
         self.size = 0;
         let event = std::mem::take(&mut self.event);
         let whole = std::mem::take(&mut self.has_data) || event.retry_ms.is_some();
@@ -103,7 +103,7 @@ mod tests {
 
     use super::*;
 
-    fn parse(chunks: &[&[u8]]) -> Vec<Event> {
+    fn parse(chunks: &[&[u8]]) -> Vec<SseEvent> {
         let mut parser = Parser::new(1000);
         chunks.iter().flat_map(|chunk| parser.push(chunk).unwrap()).collect()
     }

@@ -24,7 +24,7 @@ pub const HEALTH_SERVICE: &str = "plugin";
 /// Where a plugin listens, as its line on stdout says:
 /// `core|protocol|network|address|grpc|certificate`, of which the last may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Line<'a> {
+pub struct HandshakeLine<'a> {
     pub core_version: u32,
     pub protocol_version: u32,
     pub network: &'a str,
@@ -34,16 +34,23 @@ pub struct Line<'a> {
     pub certificate: &'a str,
 }
 
-impl<'a> Line<'a> {
+impl<'a> HandshakeLine<'a> {
     /// Nothing where the text is no such line at all.
-    pub fn parse(text: &'a str) -> Option<Line<'a>> {
+    pub fn parse(text: &'a str) -> Option<HandshakeLine<'a>> {
         let mut parts = text.trim_end().split('|');
         let core_version = parts.next()?.trim_start().parse().ok()?;
         let protocol_version = parts.next()?.parse().ok()?;
         let (network, address) = (parts.next()?, parts.next()?);
         let protocol = parts.next().unwrap_or("netrpc");
         let certificate = parts.next().unwrap_or_default();
-        Some(Line { core_version, protocol_version, network, address, protocol, certificate })
+        Some(HandshakeLine {
+            core_version,
+            protocol_version,
+            network,
+            address,
+            protocol,
+            certificate,
+        })
     }
 }
 
@@ -53,7 +60,7 @@ mod tests {
 
     #[test]
     fn a_line_says_where_the_plugin_listens() {
-        let whole = Line {
+        let whole = HandshakeLine {
             core_version: 1,
             protocol_version: 1,
             network: "unix",
@@ -64,15 +71,18 @@ mod tests {
         for (text, expected) in [
             ("1|1|unix|/x/plugin1|grpc", Some(whole)),
             ("1|1|unix|/x/plugin1|grpc|\r\n", Some(whole)),
-            ("1|1|unix|/x/plugin1|grpc|MIIB|true", Some(Line { certificate: "MIIB", ..whole })),
-            ("1|7|unix|/x/plugin1|grpc|", Some(Line { protocol_version: 7, ..whole })),
-            ("1|1|unix|/x/plugin1", Some(Line { protocol: "netrpc", ..whole })),
+            (
+                "1|1|unix|/x/plugin1|grpc|MIIB|true",
+                Some(HandshakeLine { certificate: "MIIB", ..whole }),
+            ),
+            ("1|7|unix|/x/plugin1|grpc|", Some(HandshakeLine { protocol_version: 7, ..whole })),
+            ("1|1|unix|/x/plugin1", Some(HandshakeLine { protocol: "netrpc", ..whole })),
             ("starting…", None),
             ("", None),
             ("1|1|unix", None),
             ("a|b|unix|/x|grpc|", None),
         ] {
-            assert_eq!(Line::parse(text), expected, "{text}");
+            assert_eq!(HandshakeLine::parse(text), expected, "{text}");
         }
     }
 }

@@ -62,10 +62,10 @@ impl Surface {
     }
 
     /// What a token must be good for to come through here; the other doors are not for tokens.
-    pub fn granted(self) -> Option<caller::Surface> {
+    pub fn granted(self) -> Option<caller::TokenSurface> {
         match self {
-            Surface::Discovery => Some(caller::Surface::Discovery),
-            Surface::Passthrough => Some(caller::Surface::Passthrough),
+            Surface::Discovery => Some(caller::TokenSurface::Discovery),
+            Surface::Passthrough => Some(caller::TokenSurface::Passthrough),
             Surface::Wrap | Surface::Rest | Surface::Cli | Surface::Run => None,
         }
     }

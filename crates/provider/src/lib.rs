@@ -67,12 +67,12 @@ pub enum ProviderError {
 
 /// The one way to make a call, from any surface: through the whole pipeline.
 pub trait Gate: Send + Sync {
-    fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, Outcome>;
+    fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, CallOutcome>;
 }
 
 /// How a call ended. It has been recorded by then.
 #[derive(Clone, Debug)]
-pub enum Outcome {
+pub enum CallOutcome {
     /// The provider answered; `warnings` are for the caller.
     Replied { reply: Reply, warnings: Vec<String>, kept: RecordState },
     /// Policy said no; nothing was sent to the provider.

@@ -7,7 +7,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 use receipt::RiskLevel;
 use receipt::canonical::{self, Digest};
 use receipt::content::{
-    Action, Body, Issuer, Outcome, Position, Principal, Receipt, Status, Target,
+    Action, ActionTarget, Body, Issuer, OutcomeStatus, Position, Principal, Receipt, ReceiptOutcome,
 };
 use receipt::json::Object;
 use receipt::{Hash, Runtime, SigningKey, verify};
@@ -51,15 +51,15 @@ fn receipt(issuer: &str) -> Receipt<'_> {
             id: "0193f2a0-2222-7222-8222-222222222222",
             action_type: "data.api.write",
             risk: RiskLevel::Medium,
-            target: Some(Target { system: "github", resource: Some("me/project") }),
+            target: Some(ActionTarget { system: "github", resource: Some("me/project") }),
             parameters_hash: Some(Hash::of(b"parameters")),
             peer: None,
             drop_count: None,
             timestamp: TIME,
             idempotency_key: Some("7"),
         },
-        outcome: Outcome {
-            status: Status::Success,
+        outcome: ReceiptOutcome {
+            status: OutcomeStatus::Success,
             error: None,
             response_hash: Some(Hash::of(b"response")),
         },

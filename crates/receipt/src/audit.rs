@@ -11,7 +11,7 @@ use std::collections::{HashMap, HashSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::chain::{Chain, ChainStatus, Expected, ReceiptCheck};
+use super::chain::{Chain, ChainExpectation, ChainStatus, ReceiptCheck};
 use super::verify::SignedReceipt;
 use super::{Hash, PublicKey};
 
@@ -36,13 +36,13 @@ pub struct Report {
 
 /// The verdict on all chains.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Outcome {
+pub struct AuditOutcome {
     pub reports: Vec<Report>,
     /// What could not be checked.
     pub notes: Vec<String>,
 }
 
-impl Outcome {
+impl AuditOutcome {
     pub fn is_valid(&self) -> bool {
         self.reports.iter().all(|report| report.valid)
     }
@@ -50,14 +50,14 @@ impl Outcome {
 
 /// How much a report tells.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub enum AuditDetail {
     Chains,
     Receipts,
 }
 
 /// Whether every chain ought to be there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum AuditScope {
     All,
     Part,
 }
@@ -65,7 +65,7 @@ pub enum Scope {
 /// A check under way: `push` each receipt, then `finish`.
 pub struct Audit {
     trusted: Vec<PublicKey>,
-    detail: Detail,
+    detail: AuditDetail,
     /// The one chain that is asked for.
     only: Option<String>,
     chains: Vec<ChainProgress>,
@@ -127,7 +127,11 @@ struct ChainPlace<'a> {
 
 impl Audit {
     /// Chains may begin with any of these keys; none would trust nobody.
-    pub fn new(trusted: Vec<PublicKey>, only: Option<String>, detail: Detail) -> Option<Audit> {
+    pub fn new(
+        trusted: Vec<PublicKey>,
+        only: Option<String>,
+        detail: AuditDetail,
+    ) -> Option<Audit> {
         (!trusted.is_empty()).then(|| Audit {
             trusted,
             only,
@@ -181,12 +185,12 @@ impl Audit {
 
     /// The verdict on an export: its first receipt may name a chain that was left out on purpose, if
     /// there is but one chain in it.
-    pub fn finish_export(self, expected: Expected) -> Outcome {
-        let scope = if self.has_one_chain() { Scope::Part } else { Scope::All };
+    pub fn finish_export(self, expected: ChainExpectation) -> AuditOutcome {
+        let scope = if self.has_one_chain() { AuditScope::Part } else { AuditScope::All };
         self.finish(scope, expected)
     }
 
-    pub fn finish(self, scope: Scope, expected: Expected) -> Outcome {
+    pub fn finish(self, scope: AuditScope, expected: ChainExpectation) -> AuditOutcome {
         let Audit { only, chains, places, claims, expired, .. } = self;
         let mut notes = Vec::new();
         let mut missing: Vec<Report> = Vec::new();
@@ -195,7 +199,7 @@ impl Audit {
             match places.get(&claim.chain_id) {
                 Some(place) => claimed.entry(*place).or_default().push(claim),
                 None if only.is_some() || expired.contains(&claim.chain_id) => {}
-                None if scope == Scope::Part => notes.push(claim.unchecked()),
+                None if scope == AuditScope::Part => notes.push(claim.unchecked()),
                 None if missing.iter().any(|known| known.chain_id == claim.chain_id) => {}
                 None => missing.push(claim.missing()),
             }
@@ -203,7 +207,7 @@ impl Audit {
         let reports = chains.into_iter().enumerate().map(|(place, chain)| {
             chain.finish(&claimed.remove(&place).unwrap_or_default(), expected)
         });
-        Outcome { reports: reports.chain(missing).collect(), notes }
+        AuditOutcome { reports: reports.chain(missing).collect(), notes }
     }
 
     fn take(&mut self, chain_id: &str, raw: &str, glance: Option<ReceiptSummary<'_>>) {
@@ -251,7 +255,7 @@ impl Audit {
             last,
             faulty: None,
             must_have_ended: false,
-            receipts: (self.detail == Detail::Receipts).then(Vec::new),
+            receipts: (self.detail == AuditDetail::Receipts).then(Vec::new),
         });
         self.places.insert(chain_id.to_owned(), self.chains.len() - 1);
         self.chains.len() - 1
@@ -287,7 +291,7 @@ impl ChainProgress {
         valid
     }
 
-    fn finish(mut self, claims: &[ChainClaim], expected: Expected) -> Report {
+    fn finish(mut self, claims: &[ChainClaim], expected: ChainExpectation) -> Report {
         if let Some(last) = self.hashes.last_mut() {
             *last = SignedReceipt::parse(&self.last).ok().map(|signed| signed.hash);
         }

@@ -4,12 +4,12 @@
 use serde::Serialize;
 
 use super::content::Termination;
-use super::verify::{Link, ReceiptError, SignedReceipt};
+use super::verify::{ChainLink, ReceiptError, SignedReceipt};
 use super::{Hash, PublicKey};
 
 /// What is known of a chain from elsewhere; without it a cut-off tail cannot be seen.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Expected {
+pub struct ChainExpectation {
     pub length: Option<u64>,
     pub final_hash: Option<Hash>,
 }
@@ -76,7 +76,7 @@ struct PreviousReceipt {
 pub fn verify<R: AsRef<str>>(
     receipts: impl IntoIterator<Item = R>,
     key: &PublicKey,
-    expected: Expected,
+    expected: ChainExpectation,
 ) -> ChainCheck {
     let mut chain = Chain::new(key.clone());
     let checks = receipts.into_iter().map(|raw| chain.push(raw.as_ref())).collect();
@@ -112,7 +112,7 @@ impl Chain {
     }
 
     /// The outcome, with an empty list of receipts: `push` gave them one by one.
-    pub fn finish(mut self, expected: Expected) -> ChainCheck {
+    pub fn finish(mut self, expected: ChainExpectation) -> ChainCheck {
         self.compare(expected);
         let (broken_at, error) = self.broken.unzip();
         ChainCheck {
@@ -176,7 +176,7 @@ impl Chain {
         };
     }
 
-    fn check_chain_id(&self, link: &Link) -> Result<(), String> {
+    fn check_chain_id(&self, link: &ChainLink) -> Result<(), String> {
         match &self.chain_id {
             Some(expect) if *expect != link.chain_id => {
                 Err(format!("it belongs to chain \"{}\", not to \"{expect}\"", link.chain_id))
@@ -194,7 +194,7 @@ impl Chain {
         }
     }
 
-    fn check_sequence(&self, index: u64, link: &Link) -> Result<(), String> {
+    fn check_sequence(&self, index: u64, link: &ChainLink) -> Result<(), String> {
         let expect = match &self.previous {
             Some(previous) => previous.sequence.saturating_add(1),
             None if index == 0 => 1,
@@ -206,7 +206,7 @@ impl Chain {
         Ok(())
     }
 
-    fn check_hash_link(&self, index: u64, link: &Link) -> Result<(), String> {
+    fn check_hash_link(&self, index: u64, link: &ChainLink) -> Result<(), String> {
         let expect = match &self.previous {
             Some(previous) => Some(previous.hash),
             None if index == 0 => None,
@@ -235,7 +235,7 @@ impl Chain {
         Ok(())
     }
 
-    fn compare(&mut self, expected: Expected) {
+    fn compare(&mut self, expected: ChainExpectation) {
         let last = self.length.saturating_sub(1);
         if let Some(length) = expected.length.filter(|length| *length != self.length) {
             let found = self.length;

@@ -7,6 +7,6 @@ mod write;
 
 pub use body::{Body, BodyError};
 pub use parts::{
-    Action, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind, Receipt,
-    Status, Target, Termination,
+    Action, ActionTarget, Issuer, Operator, OutcomeStatus, PeerCredential, Position, Principal,
+    PrincipalKind, Receipt, ReceiptOutcome, Termination,
 };

@@ -10,11 +10,11 @@ use super::canonical::{order, write_integer, write_number, write_text};
 const INTEGER_MAX: u64 = 1 << 53;
 
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Runtime<'a>(Vec<(Cow<'a, str>, Item<'a>)>);
+pub struct Runtime<'a>(Vec<(Cow<'a, str>, RuntimeItem<'a>)>);
 
 /// Made by `From`, which turns numbers that JSON cannot carry into text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Item<'a>(ItemValue<'a>);
+pub struct RuntimeItem<'a>(ItemValue<'a>);
 
 #[derive(Clone, Debug, PartialEq)]
 enum ItemValue<'a> {
@@ -32,7 +32,7 @@ impl<'a> Runtime<'a> {
     }
 
     /// A member of the same name is replaced.
-    pub fn insert(&mut self, name: impl Into<Cow<'a, str>>, item: impl Into<Item<'a>>) {
+    pub fn insert(&mut self, name: impl Into<Cow<'a, str>>, item: impl Into<RuntimeItem<'a>>) {
         let (name, item) = (name.into(), item.into());
         match self.0.binary_search_by(|(known, _)| order(known, &name)) {
             Ok(at) => self.0[at].1 = item,
@@ -58,7 +58,7 @@ impl<'a> Runtime<'a> {
     }
 }
 
-impl Item<'_> {
+impl RuntimeItem<'_> {
     fn write(&self, out: &mut String) {
         match &self.0 {
             ItemValue::Text(text) => write_text(out, text),
@@ -82,81 +82,81 @@ fn write_texts(out: &mut String, texts: &[Cow<'_, str>]) {
     out.push(']');
 }
 
-impl<'a> From<&'a str> for Item<'a> {
-    fn from(text: &'a str) -> Item<'a> {
-        Item(ItemValue::Text(Cow::Borrowed(text)))
+impl<'a> From<&'a str> for RuntimeItem<'a> {
+    fn from(text: &'a str) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Text(Cow::Borrowed(text)))
     }
 }
 
-impl<'a> From<Cow<'a, str>> for Item<'a> {
-    fn from(text: Cow<'a, str>) -> Item<'a> {
-        Item(ItemValue::Text(text))
+impl<'a> From<Cow<'a, str>> for RuntimeItem<'a> {
+    fn from(text: Cow<'a, str>) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Text(text))
     }
 }
 
-impl From<String> for Item<'_> {
+impl From<String> for RuntimeItem<'_> {
     fn from(text: String) -> Self {
-        Item(ItemValue::Text(Cow::Owned(text)))
+        RuntimeItem(ItemValue::Text(Cow::Owned(text)))
     }
 }
 
-impl From<Hash> for Item<'_> {
+impl From<Hash> for RuntimeItem<'_> {
     fn from(hash: Hash) -> Self {
         hash.to_string().into()
     }
 }
 
-impl From<bool> for Item<'_> {
+impl From<bool> for RuntimeItem<'_> {
     fn from(flag: bool) -> Self {
-        Item(ItemValue::Flag(flag))
+        RuntimeItem(ItemValue::Flag(flag))
     }
 }
 
-impl From<i64> for Item<'_> {
+impl From<i64> for RuntimeItem<'_> {
     fn from(value: i64) -> Self {
         if value.unsigned_abs() > INTEGER_MAX {
             return value.to_string().into();
         }
-        Item(ItemValue::Integer(value))
+        RuntimeItem(ItemValue::Integer(value))
     }
 }
 
-impl From<u64> for Item<'_> {
+impl From<u64> for RuntimeItem<'_> {
     fn from(value: u64) -> Self {
-        i64::try_from(value).map_or_else(|_| value.to_string().into(), Item::from)
+        i64::try_from(value).map_or_else(|_| value.to_string().into(), RuntimeItem::from)
     }
 }
 
-impl From<u32> for Item<'_> {
+impl From<u32> for RuntimeItem<'_> {
     fn from(value: u32) -> Self {
-        Item(ItemValue::Integer(value.into()))
+        RuntimeItem(ItemValue::Integer(value.into()))
     }
 }
 
-impl From<f64> for Item<'_> {
+impl From<f64> for RuntimeItem<'_> {
     fn from(value: f64) -> Self {
         if !value.is_finite() || value.abs() >= INTEGER_MAX as f64 {
             return value.to_string().into();
         }
-        Item(ItemValue::Number(value))
+        RuntimeItem(ItemValue::Number(value))
     }
 }
 
-impl<'a> From<Vec<Cow<'a, str>>> for Item<'a> {
-    fn from(texts: Vec<Cow<'a, str>>) -> Item<'a> {
-        Item(ItemValue::Texts(texts))
+impl<'a> From<Vec<Cow<'a, str>>> for RuntimeItem<'a> {
+    fn from(texts: Vec<Cow<'a, str>>) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Texts(texts))
     }
 }
 
-impl<'a> From<&[&'a str]> for Item<'a> {
-    fn from(texts: &[&'a str]) -> Item<'a> {
-        Item(ItemValue::Texts(texts.iter().copied().map(Cow::Borrowed).collect()))
+impl<'a> From<&[&'a str]> for RuntimeItem<'a> {
+    fn from(texts: &[&'a str]) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Texts(texts.iter().copied().map(Cow::Borrowed).collect()))
     }
 }
 
-impl<'a> From<Runtime<'a>> for Item<'a> {
-    fn from(object: Runtime<'a>) -> Item<'a> {
-        Item(ItemValue::Object(object))
+impl<'a> From<Runtime<'a>> for RuntimeItem<'a> {
+    fn from(object: Runtime<'a>) -> RuntimeItem<'a> {
+        RuntimeItem(ItemValue::Object(object))
     }
 }
 

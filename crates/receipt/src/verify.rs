@@ -27,7 +27,7 @@ const VERSIONS: [(&str, &str); 7] = [
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedReceipt {
     pub id: String,
-    pub link: Link,
+    pub link: ChainLink,
     pub hash: Hash,
     /// The event of a receipt that hands over to another key; read only where it is followed.
     pub rotation: Option<Result<Rotation, RotationError>>,
@@ -39,7 +39,7 @@ pub struct SignedReceipt {
 
 /// Where a receipt says that it stands.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Link {
+pub struct ChainLink {
     pub chain_id: String,
     pub sequence: u64,
     pub previous: Option<Hash>,
@@ -170,7 +170,7 @@ fn check_subject(subject: &Value) -> Result<(), ReceiptError> {
     Ok(())
 }
 
-fn link(receipt: &Value) -> Result<Link, ReceiptError> {
+fn link(receipt: &Value) -> Result<ChainLink, ReceiptError> {
     let chain = receipt.pointer("/credentialSubject/chain").and_then(Value::as_object);
     let chain = chain.ok_or(ReceiptError::Malformed("credentialSubject.chain"))?;
     let chain_id = chain.get("chain_id").and_then(Value::as_str);
@@ -180,7 +180,7 @@ fn link(receipt: &Value) -> Result<Link, ReceiptError> {
         Some(hash) => hash.as_str().and_then(|hash| hash.parse().ok()).map(Some),
         None => None,
     };
-    Ok(Link {
+    Ok(ChainLink {
         chain_id: chain_id.ok_or(ReceiptError::Malformed("chain.chain_id"))?.to_owned(),
         sequence: sequence.ok_or(ReceiptError::Malformed("chain.sequence"))?,
         previous: previous.ok_or(ReceiptError::Malformed("chain.previous_receipt_hash"))?,

@@ -23,12 +23,12 @@ mod toml;
 
 pub use detect::Search;
 pub use error::AgentError;
-pub use installed::Installed;
+pub use installed::InstalledAgent;
 pub use isolation::{COEXISTENCE_LINE, Isolation};
 pub use launch::{Launch, Symlink};
 pub use person::Person;
 pub use prepare::prepare;
 pub use program::{Provider, SERVER_NAME};
-pub use report::{AgentFailure, Cause, Event, NativeCall, Report, Tokens};
-pub use request::{Request, Server, Tools};
+pub use report::{AgentEvent, AgentFailure, AgentReport, Cause, NativeCall, TokenUsage};
+pub use request::{AgentRequest, AgentServer, AgentTools};
 pub use stream::{LINE_BYTES_MAX, Stream};

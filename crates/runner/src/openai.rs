@@ -11,7 +11,7 @@ mod tools;
 use std::collections::HashSet;
 
 use domain::Code;
-use mcp::object::{Members, quote};
+use mcp::object::{ObjectMembers, quote};
 use tokio::io::DuplexStream;
 use tokio::time::Instant;
 
@@ -19,11 +19,11 @@ use self::answer::{ModelAnswer, ModelCall};
 use self::server::ModelServer;
 use self::tools::ModelTools;
 
-pub use settings::{KEY_VARIABLE, Settings};
+pub use settings::{KEY_VARIABLE, ModelSettings};
 
 /// What a model is asked to do.
 pub struct Task<'a> {
-    pub settings: &'a Settings,
+    pub settings: &'a ModelSettings,
     pub system_prompt: Option<&'a str>,
     pub prompt: &'a str,
     /// A connection to the step's gate, where there are to be tools.
@@ -148,17 +148,17 @@ fn said(answer: &ModelAnswer) -> String {
     let calls = answer.calls.iter().map(|call| {
         let name = if call.name.is_empty() { "unknown" } else { &call.name };
         let arguments = tools::arguments(&call.arguments).unwrap_or_else(|_| "{}".to_owned());
-        let mut function = Members::default();
+        let mut function = ObjectMembers::default();
         function.set("name", quote(name));
         function.set("arguments", quote(&arguments));
-        let mut told = Members::default();
+        let mut told = ObjectMembers::default();
         told.set("id", quote(&call.id));
         told.set("type", r#""function""#);
         told.set("function", function.write_text());
         told.write_text()
     });
     let calls: Vec<String> = calls.collect();
-    let mut told = Members::default();
+    let mut told = ObjectMembers::default();
     told.set("role", r#""assistant""#);
     let content = if answer.text.is_empty() { "null".to_owned() } else { quote(&answer.text) };
     told.set("content", content);
@@ -170,7 +170,7 @@ fn said(answer: &ModelAnswer) -> String {
 }
 
 fn result(call: &ModelCall, text: &str) -> String {
-    let mut told = Members::default();
+    let mut told = ObjectMembers::default();
     told.set("role", r#""tool""#);
     told.set("tool_call_id", quote(&call.id));
     told.set("content", quote(text));

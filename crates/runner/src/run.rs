@@ -10,7 +10,7 @@ use provider::{Span, SpanKind, TraceContext, Tracer, Value};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
-use workflow::{Action, Ending, Event, Finish, Machine, Outcome, Status};
+use workflow::{Ending, Finish, Machine, MachineAction, MachineEvent, Status, StepOutcome};
 
 use crate::step::{Attempt, AttemptResult};
 use crate::surroundings::Surroundings;
@@ -88,29 +88,29 @@ impl Run {
     async fn drive(&self, mut machine: Machine, cancel: CancellationToken) -> Finish {
         let mut under_way = JoinSet::new();
         let mut cancels: HashMap<String, CancellationToken> = HashMap::new();
-        let mut actions = VecDeque::from(machine.on(Event::Begin));
+        let mut actions = VecDeque::from(machine.on(MachineEvent::Begin));
         let mut is_cancelled = false;
         loop {
             while let Some(action) = actions.pop_front() {
                 match action {
-                    Action::Start { state, attempt, after } => {
+                    MachineAction::Start { state, attempt, after } => {
                         let cancel = CancellationToken::new();
                         cancels.insert(state.clone(), cancel.clone());
                         let step = self.step(&machine, &state, attempt, cancel);
                         under_way.spawn(async move { (state, step.make(after).await) });
                     }
-                    Action::Cancel { state } => {
+                    MachineAction::Cancel { state } => {
                         if let Some(cancel) = cancels.get(&state) {
                             cancel.cancel();
                         }
                     }
-                    Action::Finish(finish) => return finish,
+                    MachineAction::Finish(finish) => return finish,
                 }
             }
             tokio::select! {
                 ended = under_way.join_next() => match ended {
                     Some(Ok((state, outcome))) => {
-                        actions.extend(machine.on(Event::Ended { state, outcome }));
+                        actions.extend(machine.on(MachineEvent::Ended { state, outcome }));
                     }
                     // A step that broke down leaves the machine waiting for it: nothing is left
                     // to do but to end.
@@ -119,7 +119,7 @@ impl Run {
                 },
                 () = cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
-                    actions.extend(machine.on(Event::Cancel));
+                    actions.extend(machine.on(MachineEvent::Cancel));
                 }
             }
         }
@@ -179,10 +179,10 @@ struct RecordedStep {
 }
 
 impl RecordedStep {
-    async fn make(mut self, after: Duration) -> Outcome {
+    async fn make(mut self, after: Duration) -> StepOutcome {
         tokio::select! {
             () = tokio::time::sleep(after) => {}
-            () = self.cancel.cancelled() => return Outcome::new(Status::Cancelled),
+            () = self.cancel.cancelled() => return StepOutcome::new(Status::Cancelled),
         }
         self.record.started_at = Timestamp::now();
         self.around.watch.step_began(&self.record);

@@ -13,20 +13,20 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use agents::stage::Stage;
-use runner::agent::{Event, Isolation, Provider, Tools};
+use runner::agent::{AgentEvent, AgentTools, Isolation, Provider};
 use serde_json::json;
 use testkit::foreign;
-use testkit::model::{Call, Model, Turn};
+use testkit::model::{Model, ModelCall, Turn};
 
 /// The program's own way to run `touch`.
-fn touch(provider: Provider, path: &Path) -> Call {
+fn touch(provider: Provider, path: &Path) -> ModelCall {
     let command = format!("touch {}", path.display());
     let words = json!({"command": command, "description": "touches"});
     match provider {
-        Provider::Claude => Call::native("Bash", words),
-        Provider::Gemini => Call::native("run_shell_command", json!({"command": command})),
-        Provider::Codex => Call::native("exec_command", json!({"cmd": command})),
-        Provider::OpenCode => Call::native("bash", words),
+        Provider::Claude => ModelCall::native("Bash", words),
+        Provider::Gemini => ModelCall::native("run_shell_command", json!({"command": command})),
+        Provider::Codex => ModelCall::native("exec_command", json!({"cmd": command})),
+        Provider::OpenCode => ModelCall::native("bash", words),
     }
 }
 
@@ -59,7 +59,7 @@ fn say(text: &str) -> Turn {
 }
 
 fn read(path: &str) -> Turn {
-    Turn::Call(vec![Call::ours("Read", json!({"path": path}))])
+    Turn::Call(vec![ModelCall::ours("Read", json!({"path": path}))])
 }
 
 /// Our tools alone, though the home is hostile and the model insists.
@@ -69,7 +69,7 @@ async fn only(provider: Provider) {
     }
     let stage = Stage::hostile(provider).await;
     let turns = [Turn::Call(vec![touch(provider, &stage.pwned())]), read("a.txt"), say("all done")];
-    let outcome = stage.run(Tools::Only, "read @secret.txt", turns, &[]).await;
+    let outcome = stage.run(AgentTools::Only, "read @secret.txt", turns, &[]).await;
     let shown = outcome.shown();
     assert_eq!(outcome.launch.isolation, Isolation::Full, "{shown}");
     assert_ours_alone(provider, &outcome.advertised, &shown);
@@ -91,7 +91,10 @@ async fn only(provider: Provider) {
     // Codex does not even tell of a call that it knows no tool for.
     assert!(report.native.iter().all(|call| call.refused), "{shown}");
     assert_eq!(report.native.is_empty(), provider == Provider::Codex, "{shown}");
-    assert!(outcome.events.iter().any(|event| matches!(event, Event::Called { .. })), "{shown}");
+    assert!(
+        outcome.events.iter().any(|event| matches!(event, AgentEvent::Called { .. })),
+        "{shown}"
+    );
     assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{shown}");
 }
 
@@ -108,7 +111,7 @@ async fn plain(provider: Provider) {
         Provider::Codex => &["--sandbox", "danger-full-access"],
         Provider::OpenCode => &[],
     };
-    let outcome = stage.run(Tools::None, "touch it", turns, permissive).await;
+    let outcome = stage.run(AgentTools::None, "touch it", turns, permissive).await;
     let shown = outcome.shown();
     assert!(stage.pwned().exists(), "{shown}");
     assert!(outcome.calls.is_empty(), "{shown}");
@@ -127,7 +130,8 @@ async fn beside(provider: Provider) {
         // The models that it knows look for tools of servers by a search, which ours cannot do.
         stage.model_name = Some("no-such-model".to_owned());
     }
-    let outcome = stage.run(Tools::Beside, "read it", [read("b.txt"), say("all done")], &[]).await;
+    let outcome =
+        stage.run(AgentTools::Beside, "read it", [read("b.txt"), say("all done")], &[]).await;
     let shown = outcome.shown();
     assert_eq!(outcome.calls, [json!({"path": "b.txt"})], "{shown}");
     let native = match provider {
@@ -219,12 +223,12 @@ async fn codex_is_isolated_with_every_kind_of_model() {
         let script = format!("await tools.exec_command({{cmd: 'touch {}'}})", pwned.display());
         let turns = [
             Turn::Call(vec![touch(Provider::Codex, &pwned)]),
-            Turn::Call(vec![Call::native("apply_patch", json!(patch))]),
-            Turn::Call(vec![Call::native("exec", json!(script))]),
+            Turn::Call(vec![ModelCall::native("apply_patch", json!(patch))]),
+            Turn::Call(vec![ModelCall::native("exec", json!(script))]),
             read("c.txt"),
             say("all done"),
         ];
-        let outcome = stage.run(Tools::Only, "read it", turns, &[]).await;
+        let outcome = stage.run(AgentTools::Only, "read it", turns, &[]).await;
         let shown = outcome.shown();
         assert_ours_alone(Provider::Codex, &outcome.advertised, &shown);
         assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{model}: {shown}");
@@ -241,7 +245,7 @@ async fn a_failing_model_fails_the_run() {
     for (provider, turn) in [(Provider::Claude, Turn::Fail(400)), (Provider::Codex, Turn::Rubbish)]
     {
         let stage = Stage::friendly(provider).await;
-        let outcome = stage.run(Tools::Only, "read it", vec![turn; 20], &[]).await;
+        let outcome = stage.run(AgentTools::Only, "read it", vec![turn; 20], &[]).await;
         let shown = outcome.shown();
         let failed = outcome.report.expect_err(&shown);
         assert!(failed.to_string().starts_with("the agent failed: "), "{failed}: {shown}");
@@ -256,7 +260,7 @@ async fn a_prompt_is_never_a_command() {
     }
     for provider in [Provider::Claude, Provider::Gemini] {
         let stage = Stage::friendly(provider).await;
-        let outcome = stage.run(Tools::Only, "/help me", [say("all done")], &[]).await;
+        let outcome = stage.run(AgentTools::Only, "/help me", [say("all done")], &[]).await;
         let shown = outcome.shown();
         assert!(outcome.asked.contains("/help me"), "{provider:?}: {shown}");
         let report = outcome.report.expect(&shown);
@@ -288,7 +292,7 @@ struct Effects {
 }
 
 /// Has Gemini run where such files lie; the person's own has another endpoint.
-async fn poisoned(tools: Tools, places: &[&str]) -> (Effects, String) {
+async fn poisoned(tools: AgentTools, places: &[&str]) -> (Effects, String) {
     let mut stage = Stage::friendly(Provider::Gemini).await;
     stage.endpoint_by_file = true;
     let (around, ran) = (stage.around(), stage.around().join("ran"));
@@ -309,8 +313,8 @@ async fn poisoned(tools: Tools, places: &[&str]) -> (Effects, String) {
         std::fs::write(file, &variables).unwrap();
     }
     let permissive: &[&str] = match tools {
-        Tools::Only => &[],
-        Tools::None | Tools::Beside => &["--approval-mode", "yolo", "--skip-trust"],
+        AgentTools::Only => &[],
+        AgentTools::None | AgentTools::Beside => &["--approval-mode", "yolo", "--skip-trust"],
     };
     let outcome = stage.run(tools, "touch it", turns(), permissive).await;
     let heard = foreign.turns().iter().map(|asked| asked.body.to_string()).collect::<String>();
@@ -331,12 +335,12 @@ async fn no_repository_sets_geminis_variables() {
         return;
     }
     for place in ["workspace/.gemini/.env", ".gemini/.env"] {
-        let (effects, shown) = poisoned(Tools::None, &[place]).await;
+        let (effects, shown) = poisoned(AgentTools::None, &[place]).await;
         let all = Effects { code_ran: true, key_left: true, prompt_changed: true };
         assert_eq!(effects, all, "the control, {place}: {shown}");
     }
     let places = ["workspace/.gemini/.env", "workspace/.env", ".gemini/.env", ".env"];
-    let (effects, shown) = poisoned(Tools::Only, &places).await;
+    let (effects, shown) = poisoned(AgentTools::Only, &places).await;
     let none = Effects { code_ran: false, key_left: false, prompt_changed: false };
     assert_eq!(effects, none, "{shown}");
 }

@@ -16,7 +16,10 @@ use receipt::SigningKey;
 use receipt::canonical::Digest;
 use receipt::content::Body;
 use store::state::ItemChange;
-use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store};
+use store::{
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
+    RecordStatus, Store,
+};
 
 const CALLS: usize = 12_000;
 
@@ -191,16 +194,16 @@ fn payload(bytes: usize) -> Payload {
     Payload { bytes: text.len(), digest, kept: Some(text), truncated: false }
 }
 
-fn record(class: Class) -> (Box<Started>, Box<Ended>) {
+fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
     let id = uuid::Uuid::now_v7().to_string();
-    let started = Started {
+    let started = CallStart {
         id: id.clone(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: Cow::Borrowed("mcp"),
         surface: Cow::Borrowed("mcp"),
         server: "files".to_owned(),
         tool: "read_text_file".to_owned(),
-        agent: Agent {
+        agent: RecordAgent {
             name: "claude-code-1".to_owned(),
             client: "claude-code".to_owned(),
             token: "agent".to_owned(),
@@ -218,21 +221,21 @@ fn record(class: Class) -> (Box<Started>, Box<Ended>) {
         target: Target::new("files", "/srv/project/src/totals.rs".to_owned()),
         trace_id: Some("4bf92f3577b34da6a3ce929d0e0e4736".to_owned()),
         arguments: payload(400),
-        action: Action {
+        action: ReceiptAction {
             kind: Cow::Borrowed("filesystem.file.read"),
             risk: RiskLevel::Low,
             correlation_id: Some("toolu_01A09q90qw90lq917835lq9".to_owned()),
         },
         outside: None,
     };
-    let ended = Ended {
+    let ended = CallEnd {
         id,
-        status: Status::Success,
+        status: RecordStatus::Success,
         error_code: None,
         error_message: None,
         duration: Duration::from_millis(12),
         response: payload(1_024),
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     };
     (Box::new(started), Box::new(ended))
 }
@@ -264,7 +267,9 @@ fn time<T>(name: &str, mut work: impl FnMut() -> T) {
 /// A receipt of the usual size, without its proof.
 fn sample() -> String {
     use receipt::Runtime;
-    use receipt::content::{Action, Issuer, Outcome, Position, Principal, Receipt, Status, Target};
+    use receipt::content::{
+        Action, ActionTarget, Issuer, OutcomeStatus, Position, Principal, Receipt, ReceiptOutcome,
+    };
     let hash = receipt::Hash::of(b"before");
     let mut runtime = Runtime::new();
     for name in ["server", "tool", "source", "surface", "agent_id", "tool_variant", "reason"] {
@@ -279,14 +284,21 @@ fn sample() -> String {
             id: "01980a5e-7000-7000-8000-000000000000",
             action_type: "filesystem.file.read",
             risk: RiskLevel::Low,
-            target: Some(Target { system: "files", resource: Some("/srv/project/totals.rs") }),
+            target: Some(ActionTarget {
+                system: "files",
+                resource: Some("/srv/project/totals.rs"),
+            }),
             parameters_hash: Some(hash),
             peer: None,
             drop_count: None,
             timestamp: "2026-01-01T00:00:00.000Z",
             idempotency_key: Some("17"),
         },
-        outcome: Outcome { status: Status::Success, error: None, response_hash: Some(hash) },
+        outcome: ReceiptOutcome {
+            status: OutcomeStatus::Success,
+            error: None,
+            response_hash: Some(hash),
+        },
         correlation_id: Some("toolu_01A09q90qw90lq917835lq9"),
         rotation: None,
     };

@@ -5,13 +5,13 @@
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use domain::ledger::contention::Kind;
+use domain::ledger::contention::ContentionKind;
 use domain::tool::Class;
 use jiff::Timestamp;
 use rusqlite::Connection;
 use store::read::contention::ContentionFilter;
-use store::read::{Detail, Filter, Page, Period, Reader};
-use store::{FILE, Status, Store};
+use store::read::{Page, Period, Reader, RecordDetail, RecordFilter};
+use store::{FILE, RecordStatus, Store};
 
 const RECORDS: i64 = 1_000_000;
 const AGENTS: i64 = 20;
@@ -75,33 +75,36 @@ fn worked_ms() -> f64 {
 
 fn filters(reader: &Reader) {
     let text = |text: &str| Some(text.to_owned());
-    let none = Filter::default;
+    let none = RecordFilter::default;
     let ago = |hours: i64| Timestamp::from_microsecond(NOW_US - hours * 3_600_000_000).ok();
     let indexed = [
         ("everything", none()),
-        ("intent read (70 %)", Filter { intent_type: text("read"), ..none() }),
-        ("intent destructive (5 %)", Filter { intent_type: text("destructive"), ..none() }),
-        ("agent, one session", Filter { agent: text("agent3#1"), ..none() }),
-        ("agent, four sessions", Filter { agent: text("agent3"), ..none() }),
-        ("token of every agent", Filter { agent: text("main"), ..none() }),
+        ("intent read (70 %)", RecordFilter { intent_type: text("read"), ..none() }),
+        ("intent destructive (5 %)", RecordFilter { intent_type: text("destructive"), ..none() }),
+        ("agent, one session", RecordFilter { agent: text("agent3#1"), ..none() }),
+        ("agent, four sessions", RecordFilter { agent: text("agent3"), ..none() }),
+        ("token of every agent", RecordFilter { agent: text("main"), ..none() }),
         (
             "target",
-            Filter {
+            RecordFilter {
                 target_system: text("server7"),
                 target_resource: text("/project/7/4"),
                 ..none()
             },
         ),
-        ("target's system", Filter { target_system: text("server7"), ..none() }),
-        ("server", Filter { server: text("server7"), ..none() }),
-        ("tool", Filter { tool: text("tool7"), ..none() }),
-        ("server and tool", Filter { server: text("server7"), tool: text("tool7"), ..none() }),
-        ("status error", Filter { status: Some(Status::Error), ..none() }),
-        ("session", Filter { session_id: text("session3"), ..none() }),
-        ("last hour", Filter { start: ago(1), ..none() }),
-        ("last day", Filter { start: ago(24), ..none() }),
-        ("a day a week ago", Filter { start: ago(192), end: ago(168), ..none() }),
-        ("all time", Filter { start: ago(10_000), ..none() }),
+        ("target's system", RecordFilter { target_system: text("server7"), ..none() }),
+        ("server", RecordFilter { server: text("server7"), ..none() }),
+        ("tool", RecordFilter { tool: text("tool7"), ..none() }),
+        (
+            "server and tool",
+            RecordFilter { server: text("server7"), tool: text("tool7"), ..none() },
+        ),
+        ("status error", RecordFilter { status: Some(RecordStatus::Error), ..none() }),
+        ("session", RecordFilter { session_id: text("session3"), ..none() }),
+        ("last hour", RecordFilter { start: ago(1), ..none() }),
+        ("last day", RecordFilter { start: ago(24), ..none() }),
+        ("a day a week ago", RecordFilter { start: ago(192), end: ago(168), ..none() }),
+        ("all time", RecordFilter { start: ago(10_000), ..none() }),
     ];
     for (name, filter) in indexed {
         list(reader, name, Some(50.0), &filter);
@@ -109,27 +112,38 @@ fn filters(reader: &Reader) {
     let combined = [
         (
             "errors of one agent",
-            Filter { agent: text("agent3#1"), status: Some(Status::Error), ..none() },
+            RecordFilter { agent: text("agent3#1"), status: Some(RecordStatus::Error), ..none() },
         ),
         (
             "destructive, errors",
-            Filter { intent_type: text("destructive"), status: Some(Status::Error), ..none() },
+            RecordFilter {
+                intent_type: text("destructive"),
+                status: Some(RecordStatus::Error),
+                ..none()
+            },
         ),
-        ("server in the last day", Filter { server: text("server7"), start: ago(24), ..none() }),
+        (
+            "server in the last day",
+            RecordFilter { server: text("server7"), start: ago(24), ..none() },
+        ),
         (
             "intent read, class write",
-            Filter { intent_type: text("read"), effective_class: Some(Class::Write), ..none() },
+            RecordFilter {
+                intent_type: text("read"),
+                effective_class: Some(Class::Write),
+                ..none()
+            },
         ),
-        ("request id (no index)", Filter { request_id: text("777777"), ..none() }),
-        ("words that are frequent", Filter { text: text("tool7"), ..none() }),
-        ("words that are nowhere", Filter { text: text("xyzzy"), ..none() }),
+        ("request id (no index)", RecordFilter { request_id: text("777777"), ..none() }),
+        ("words that are frequent", RecordFilter { text: text("tool7"), ..none() }),
+        ("words that are nowhere", RecordFilter { text: text("xyzzy"), ..none() }),
     ];
     for (name, filter) in combined {
         list(reader, name, None, &filter);
     }
 }
 
-fn list(reader: &Reader, name: &str, target_ms: Option<f64>, filter: &Filter) {
+fn list(reader: &Reader, name: &str, target_ms: Option<f64>, filter: &RecordFilter) {
     measure(name, target_ms, || {
         let page = Page::first(50);
         reader.activity(filter, &page).expect("an answer").total.count()
@@ -146,7 +160,8 @@ fn others(reader: &Reader) {
     measure("contention of the last week", Some(200.0), || {
         count(reader.contention(&recent).expect("a graph").edges_total)
     });
-    let stale = ContentionFilter { kind: Some(Kind::StaleRead), ..ContentionFilter::default() };
+    let stale =
+        ContentionFilter { kind: Some(ContentionKind::StaleRead), ..ContentionFilter::default() };
     measure("contention, stale reads", Some(200.0), || {
         count(reader.contention(&stale).expect("a graph").edges_total)
     });
@@ -168,8 +183,8 @@ fn others(reader: &Reader) {
         count(reader.changes_after(RECORDS - 100, 1_000).expect("changes").len())
     });
     measure("export of 50,000 errors", None, || {
-        let filter = Filter { status: Some(Status::Error), ..Filter::default() };
-        count(reader.records(filter, Detail::Brief).filter(Result::is_ok).count())
+        let filter = RecordFilter { status: Some(RecordStatus::Error), ..RecordFilter::default() };
+        count(reader.records(filter, RecordDetail::Brief).filter(Result::is_ok).count())
     });
 }
 

@@ -31,8 +31,8 @@ pub use error::StoreError;
 pub use read::copies::{COPIES, ChainCopy};
 pub use record::run;
 pub use record::{
-    Action, Agent, Ended, Entry, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
-    Word,
+    CallEnd, CallStart, Entry, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
+    RecordAgent, RecordKind, RecordStatus, Word,
 };
 pub use write::{Commit, LedgerHealth, Safety};
 
@@ -41,7 +41,7 @@ use crate::database::{WRITERS, change, connection, schema};
 use crate::keys::Keys;
 use crate::limits::{HOLD, INBOX_MAX};
 use crate::read::{Reader, copies};
-use crate::state::State;
+use crate::state::OperatorState;
 use crate::upkeep::retention::RetentionRules;
 use crate::write::checkpoint::Checkpoint;
 use crate::write::health::Health;
@@ -66,7 +66,7 @@ struct Inner {
     on_failure: OnFailure,
     changes: watch::Receiver<i64>,
     reader: Reader,
-    state: State,
+    state: OperatorState,
     key: Mutex<Arc<SigningKey>>,
     /// For measurements: entries are taken and forgotten.
     is_nowhere: bool,
@@ -115,7 +115,7 @@ impl Store {
             on_failure: rules.on_failure,
             changes,
             reader: Reader::live(&home.join(FILE)),
-            state: State::of_file(&home.join(FILE), rules.durability),
+            state: OperatorState::of_file(&home.join(FILE), rules.durability),
             key: Mutex::new(key),
             is_nowhere: false,
         };
@@ -133,7 +133,7 @@ impl Store {
             on_failure: OnFailure::QueueReads,
             changes: watch::channel(0).1,
             reader: Reader::live(Path::new("")),
-            state: State::in_memory(),
+            state: OperatorState::in_memory(),
             key: Mutex::new(Arc::new(SigningKey::from_seed(&[0; 32]))),
             is_nowhere: true,
         };
@@ -196,7 +196,7 @@ impl Store {
     }
 
     /// The decisions that people made while the program ran.
-    pub fn state(&self) -> &State {
+    pub fn state(&self) -> &OperatorState {
         &self.inner.state
     }
 

@@ -21,15 +21,15 @@ use serde::{Deserialize, Serialize};
 pub type Word = Cow<'static, str>;
 
 pub enum Entry {
-    Started(Box<Started>),
-    Ended(Box<Ended>),
+    Started(Box<CallStart>),
+    Ended(Box<CallEnd>),
     /// Begun and ended in one: a refusal, an event from outside.
-    Whole(Box<Started>, Box<Ended>),
+    Whole(Box<CallStart>, Box<CallEnd>),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Kind {
+pub enum RecordKind {
     ToolCall,
     PolicyDecision,
     System,
@@ -41,39 +41,39 @@ pub enum Kind {
     TokenChange,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 6] = [
-        Kind::ToolCall,
-        Kind::PolicyDecision,
-        Kind::System,
-        Kind::ServerChange,
-        Kind::ToolChange,
-        Kind::TokenChange,
+impl RecordKind {
+    pub const ALL: [RecordKind; 6] = [
+        RecordKind::ToolCall,
+        RecordKind::PolicyDecision,
+        RecordKind::System,
+        RecordKind::ServerChange,
+        RecordKind::ToolChange,
+        RecordKind::TokenChange,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::ToolCall => "tool_call",
-            Kind::PolicyDecision => "policy_decision",
-            Kind::System => "system",
-            Kind::ServerChange => "server_change",
-            Kind::ToolChange => "tool_change",
-            Kind::TokenChange => "token_change",
+            RecordKind::ToolCall => "tool_call",
+            RecordKind::PolicyDecision => "policy_decision",
+            RecordKind::System => "system",
+            RecordKind::ServerChange => "server_change",
+            RecordKind::ToolChange => "tool_change",
+            RecordKind::TokenChange => "token_change",
         }
     }
 
     /// A person's decision is none of the calls that are counted.
     pub fn is_decision(self) -> bool {
         match self {
-            Kind::ServerChange | Kind::ToolChange | Kind::TokenChange => true,
-            Kind::ToolCall | Kind::PolicyDecision | Kind::System => false,
+            RecordKind::ServerChange | RecordKind::ToolChange | RecordKind::TokenChange => true,
+            RecordKind::ToolCall | RecordKind::PolicyDecision | RecordKind::System => false,
         }
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Status {
+pub enum RecordStatus {
     /// Started and not ended yet.
     Pending,
     Success,
@@ -84,49 +84,49 @@ pub enum Status {
     Interrupted,
 }
 
-impl Status {
-    pub const ALL: [Status; 6] = [
-        Status::Pending,
-        Status::Success,
-        Status::Error,
-        Status::Blocked,
-        Status::Cancelled,
-        Status::Interrupted,
+impl RecordStatus {
+    pub const ALL: [RecordStatus; 6] = [
+        RecordStatus::Pending,
+        RecordStatus::Success,
+        RecordStatus::Error,
+        RecordStatus::Blocked,
+        RecordStatus::Cancelled,
+        RecordStatus::Interrupted,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Pending => "pending",
-            Status::Success => "success",
-            Status::Error => "error",
-            Status::Blocked => "blocked",
-            Status::Cancelled => "cancelled",
-            Status::Interrupted => "interrupted",
+            RecordStatus::Pending => "pending",
+            RecordStatus::Success => "success",
+            RecordStatus::Error => "error",
+            RecordStatus::Blocked => "blocked",
+            RecordStatus::Cancelled => "cancelled",
+            RecordStatus::Interrupted => "interrupted",
         }
     }
 
-    pub fn parse(text: &str) -> Option<Status> {
-        Status::ALL.into_iter().find(|status| status.as_str() == text)
+    pub fn parse(text: &str) -> Option<RecordStatus> {
+        RecordStatus::ALL.into_iter().find(|status| status.as_str() == text)
     }
 }
 
 /// The agent that made a call. Two sessions of one program are two agents.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct Agent {
+pub struct RecordAgent {
     pub name: String,
     pub client: String,
     pub token: String,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Started {
+pub struct CallStart {
     pub id: String,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub source: Word,
     pub surface: Word,
     pub server: String,
     pub tool: String,
-    pub agent: Agent,
+    pub agent: RecordAgent,
     pub session: Option<String>,
     pub request_id: Option<String>,
     pub at: Timestamp,
@@ -144,12 +144,12 @@ pub struct Started {
     pub target: Option<Target>,
     pub trace_id: Option<String>,
     pub arguments: Payload,
-    pub action: Action,
+    pub action: ReceiptAction,
     /// The source of an event that came from outside.
-    pub outside: Option<Box<Outside>>,
+    pub outside: Option<Box<OutsideSource>>,
 }
 
-impl Started {
+impl CallStart {
     /// Such a call waits until its start is safe before it is made.
     pub fn changes_things(&self) -> bool {
         self.effective.is_some_and(|class| class > Class::Read)
@@ -158,7 +158,7 @@ impl Started {
 
 /// The action as the receipt describes it, beyond what the record says.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Action {
+pub struct ReceiptAction {
     pub kind: Word,
     #[serde(with = "stored")]
     pub risk: RiskLevel,
@@ -180,7 +180,7 @@ pub struct Payload {
 
 /// The source of an event that the gate did not see itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
-pub struct Outside {
+pub struct OutsideSource {
     pub pid: Option<i32>,
     pub uid: Option<u32>,
     pub gid: Option<u32>,
@@ -216,43 +216,43 @@ impl From<EventOperator> for [String; 2] {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Ended {
+pub struct CallEnd {
     pub id: String,
-    pub status: Status,
+    pub status: RecordStatus,
     pub error_code: Option<Word>,
     pub error_message: Option<String>,
     pub duration: Duration,
     pub response: Payload,
-    pub receipt: Receipted,
+    pub receipt: ReceiptChoice,
 }
 
-impl Ended {
+impl CallEnd {
     /// Of what was done in the moment in which it began.
-    pub fn at_once(id: String) -> Ended {
-        Ended {
+    pub fn at_once(id: String) -> CallEnd {
+        CallEnd {
             id,
-            status: Status::Success,
+            status: RecordStatus::Success,
             error_code: None,
             error_message: None,
             duration: Duration::ZERO,
             response: Payload::default(),
-            receipt: Receipted::Yes,
+            receipt: ReceiptChoice::Yes,
         }
     }
 
     /// The end of a call whose process went away.
-    pub(crate) fn interrupted(call: &Started) -> Ended {
-        Ended {
-            status: Status::Interrupted,
+    pub(crate) fn interrupted(call: &CallStart) -> CallEnd {
+        CallEnd {
+            status: RecordStatus::Interrupted,
             error_message: Some("the process ended before the call did".to_owned()),
-            ..Ended::at_once(call.id.clone())
+            ..CallEnd::at_once(call.id.clone())
         }
     }
 }
 
 /// The choice whether a call leaves a receipt. One of an unknown tool leaves only its record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Receipted {
+pub enum ReceiptChoice {
     Yes,
     No,
 }
@@ -261,15 +261,15 @@ pub enum Receipted {
 pub(crate) mod tests {
     use super::*;
 
-    pub(crate) fn started() -> Started {
-        Started {
+    pub(crate) fn started() -> CallStart {
+        CallStart {
             id: "01980a5e-7000-7000-8000-000000000000".to_owned(),
-            kind: Kind::ToolCall,
+            kind: RecordKind::ToolCall,
             source: Word::Borrowed("mcp"),
             surface: Word::Borrowed("mcp"),
             server: "files".to_owned(),
             tool: "write".to_owned(),
-            agent: Agent::default(),
+            agent: RecordAgent::default(),
             session: None,
             request_id: Some("1".to_owned()),
             at: Timestamp::UNIX_EPOCH,
@@ -288,18 +288,18 @@ pub(crate) mod tests {
                 kept: Some("{}".to_owned()),
                 truncated: true,
             },
-            action: Action {
+            action: ReceiptAction {
                 kind: Word::Borrowed("unknown"),
                 risk: RiskLevel::High,
                 correlation_id: None,
             },
-            outside: Some(Box::new(Outside { pid: Some(-1), ..Outside::default() })),
+            outside: Some(Box::new(OutsideSource { pid: Some(-1), ..OutsideSource::default() })),
         }
     }
 
     #[test]
     fn a_kind_has_one_spelling() {
-        for kind in Kind::ALL {
+        for kind in RecordKind::ALL {
             assert_eq!(serde_json::to_string(&kind).unwrap(), format!("\"{}\"", kind.as_str()));
         }
     }
@@ -316,7 +316,7 @@ pub(crate) mod tests {
     #[test]
     fn a_record_comes_back_from_the_journal_as_it_went_in() {
         let text = serde_json::to_string(&started()).unwrap();
-        let back: Started = serde_json::from_str(&text).unwrap();
+        let back: CallStart = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);
         assert_eq!((back.target, back.effective), (started().target, started().effective));
     }

@@ -18,7 +18,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use rusqlite::Connection;
 
-pub use items::{Approval, Definition, Item, ItemChange, ItemVersion};
+pub use items::{ApprovalResult, Definition, ItemChange, ItemVersion, ServerItem};
 pub(crate) use runs::end_lost_runs;
 pub use servers::ServerState;
 pub use tokens::TokenRecord;
@@ -30,7 +30,7 @@ use crate::error::StoreError;
 use domain::config::Durability;
 
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
-pub struct State {
+pub struct OperatorState {
     place: Location,
     /// Made by the first question, and then kept.
     db: Mutex<Option<Connection>>,
@@ -45,30 +45,30 @@ enum Location {
     Memory,
 }
 
-impl State {
+impl OperatorState {
     /// The state in a ledger's file, which is there and has its tables.
-    pub(crate) fn of_file(file: &Path, durability: Durability) -> State {
-        State::at(Location::File(file.to_owned(), durability))
+    pub(crate) fn of_file(file: &Path, durability: Durability) -> OperatorState {
+        OperatorState::at(Location::File(file.to_owned(), durability))
     }
 
     /// The state of a home as it lies there, to be read and not changed: nothing is opened for
     /// writing or brought to another format. None where nobody has decided anything that this
     /// program could read.
-    pub fn of_home(home: &Path) -> Result<Option<State>, StoreError> {
+    pub fn of_home(home: &Path) -> Result<Option<OperatorState>, StoreError> {
         let file = home.join(crate::database::FILE);
         if !file.exists() {
             return Ok(None);
         }
-        let state = State::at(Location::Look(file));
+        let state = OperatorState::at(Location::Look(file));
         Ok(state.ask(schema::is_current)?.then_some(state))
     }
 
-    pub(crate) fn in_memory() -> State {
-        State::at(Location::Memory)
+    pub(crate) fn in_memory() -> OperatorState {
+        OperatorState::at(Location::Memory)
     }
 
-    fn at(place: Location) -> State {
-        State { place, db: Mutex::default(), running: Mutex::default() }
+    fn at(place: Location) -> OperatorState {
+        OperatorState { place, db: Mutex::default(), running: Mutex::default() }
     }
 
     /// Grows with every decision, by whichever process, and not with what servers list; cheap to ask

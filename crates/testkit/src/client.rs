@@ -7,7 +7,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::message::{Notification, Raw, Request, raw, to_raw};
-use mcp::peer::{Ask, Incoming, Peer, RequestError, Service};
+use mcp::peer::{Ask, Peer, RequestContext, RequestError, Service};
 use mcp::{ErrorObject, handshake};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
@@ -105,7 +105,7 @@ impl Service for ClientSide {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         let answers = self.answers.lock().unwrap();
         let answer = answers.iter().find(|(method, _)| *method == request.method);

@@ -33,7 +33,7 @@ const CUT_AFTER: Duration = Duration::from_millis(100);
 #[derive(Clone, Debug)]
 pub enum Turn {
     Say(String),
-    Call(Vec<Call>),
+    Call(Vec<ModelCall>),
     /// An answer that is none.
     Rubbish,
     /// No answer, ever.
@@ -41,12 +41,12 @@ pub enum Turn {
     /// An HTTP error.
     Fail(u16),
     /// Anything else that a server may do.
-    Raw(Raw),
+    Raw(ModelAnswer),
 }
 
 /// An answer to the letter.
 #[derive(Clone, Debug)]
-pub struct Raw {
+pub struct ModelAnswer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
     /// In it, `{authorization}` stands for what the request had in that header.
@@ -65,27 +65,27 @@ pub enum Then {
     Again(Duration),
 }
 
-impl Raw {
+impl ModelAnswer {
     /// Server-sent events, each with this data.
-    pub fn events<'a>(data: impl IntoIterator<Item = &'a Value>) -> Raw {
+    pub fn events<'a>(data: impl IntoIterator<Item = &'a Value>) -> ModelAnswer {
         let body = data.into_iter().map(event).collect();
         let headers = vec![("content-type", "text/event-stream".to_owned())];
-        Raw { status: 200, headers, body, then: Then::End }
+        ModelAnswer { status: 200, headers, body, then: Then::End }
     }
 
-    pub fn status(status: u16, body: &str) -> Raw {
-        Raw { status, headers: Vec::new(), body: body.to_owned(), then: Then::End }
+    pub fn status(status: u16, body: &str) -> ModelAnswer {
+        ModelAnswer { status, headers: Vec::new(), body: body.to_owned(), then: Then::End }
     }
 
     #[must_use]
-    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> Raw {
+    pub fn with(mut self, name: &'static str, value: impl Into<String>) -> ModelAnswer {
         self.headers.push((name, value.into()));
         self
     }
 
     #[must_use]
-    pub fn then(self, then: Then) -> Raw {
-        Raw { then, ..self }
+    pub fn then(self, then: Then) -> ModelAnswer {
+        ModelAnswer { then, ..self }
     }
 
     fn respond(self, authorization: Option<&str>) -> Response {
@@ -119,7 +119,7 @@ impl Raw {
 
 /// A tool call of the model.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ModelCall {
     name: Name,
     /// An object; or text, for the tools of Codex that take any text.
     arguments: Value,
@@ -133,15 +133,15 @@ enum Name {
     Native(String),
 }
 
-impl Call {
+impl ModelCall {
     /// A tool of the server `awf-proxy`, by the name that the server gives it.
-    pub fn ours(name: &str, arguments: Value) -> Call {
-        Call { name: Name::Ours(name.to_owned()), arguments }
+    pub fn ours(name: &str, arguments: Value) -> ModelCall {
+        ModelCall { name: Name::Ours(name.to_owned()), arguments }
     }
 
     /// A tool of the program itself, also one that it hides.
-    pub fn native(name: &str, arguments: Value) -> Call {
-        Call { name: Name::Native(name.to_owned()), arguments }
+    pub fn native(name: &str, arguments: Value) -> ModelCall {
+        ModelCall { name: Name::Native(name.to_owned()), arguments }
     }
 
     fn resolve(&self, advertised: &[Tool]) -> Tool {
@@ -183,7 +183,7 @@ impl Tool {
 
 /// A request as it came.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ModelRequest {
     pub path: String,
     pub body: Value,
     /// What proves who asks, in whichever header.
@@ -249,12 +249,12 @@ impl Api {
         }
     }
 
-    fn say(self, asked: &Asked, text: &str) -> String {
+    fn say(self, asked: &ModelRequest, text: &str) -> String {
         self.answer(asked, &[Part::Text(text.to_owned())])
     }
 
     /// The body of the answer, as events where those were asked for.
-    fn answer(self, asked: &Asked, parts: &[Part]) -> String {
+    fn answer(self, asked: &ModelRequest, parts: &[Part]) -> String {
         match self {
             Api::Anthropic => anthropic::answer(&asked.body, parts),
             Api::Gemini => gemini::answer(streams(self, asked), parts),
@@ -264,7 +264,7 @@ impl Api {
     }
 }
 
-fn streams(api: Api, asked: &Asked) -> bool {
+fn streams(api: Api, asked: &ModelRequest) -> bool {
     match api {
         Api::Gemini => asked.path.contains(":stream"),
         Api::Anthropic | Api::Responses | Api::Chat => asked.body["stream"] == true,
@@ -278,16 +278,16 @@ enum Part {
 }
 
 #[derive(Default)]
-struct Kept {
+struct ModelState {
     turns: VecDeque<Turn>,
-    asked: Vec<Asked>,
+    asked: Vec<ModelRequest>,
     calls: usize,
 }
 
 /// The running model. It ends when it is dropped.
 pub struct Model {
     address: SocketAddr,
-    kept: Arc<Mutex<Kept>>,
+    kept: Arc<Mutex<ModelState>>,
     serving: JoinHandle<()>,
 }
 
@@ -295,7 +295,7 @@ impl Model {
     /// When the turns are used up, the model says `done`.
     pub async fn start(turns: impl IntoIterator<Item = Turn>) -> Model {
         let turns = turns.into_iter().collect();
-        let kept = Arc::new(Mutex::new(Kept { turns, ..Kept::default() }));
+        let kept = Arc::new(Mutex::new(ModelState { turns, ..ModelState::default() }));
         let router = Router::new().fallback(answer).with_state(kept.clone());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await.unwrap();
         let address = listener.local_addr().unwrap();
@@ -308,13 +308,13 @@ impl Model {
         format!("http://{}", self.address)
     }
 
-    pub fn requests(&self) -> Vec<Asked> {
+    pub fn requests(&self) -> Vec<ModelRequest> {
         self.kept.lock().unwrap().asked.clone()
     }
 
     /// The requests of the conversation itself.
-    pub fn turns(&self) -> Vec<Asked> {
-        let of_the_talk = |asked: &Asked| {
+    pub fn turns(&self) -> Vec<ModelRequest> {
+        let of_the_talk = |asked: &ModelRequest| {
             Api::of(&asked.path).is_some_and(|api| api.aside(&asked.body).is_none())
         };
         self.requests().into_iter().filter(of_the_talk).collect()
@@ -322,7 +322,7 @@ impl Model {
 
     /// Every tool that was advertised in any request; one in a namespace as `namespace.name`.
     pub fn advertised(&self) -> BTreeSet<String> {
-        let of = |asked: &Asked| Api::of(&asked.path).map(|api| api.tools(&asked.body));
+        let of = |asked: &ModelRequest| Api::of(&asked.path).map(|api| api.tools(&asked.body));
         self.requests().iter().filter_map(of).flatten().map(|tool| tool.full()).collect()
     }
 
@@ -339,7 +339,7 @@ impl Drop for Model {
     }
 }
 
-async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Response {
+async fn answer(State(kept): State<Arc<Mutex<ModelState>>>, request: Request) -> Response {
     let path = request.uri().path().to_owned();
     let is_post = request.method() == Method::POST;
     let headers = request.headers();
@@ -348,7 +348,7 @@ async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Respo
     let authorization = authorization.and_then(|value| value.to_str().ok()).map(str::to_owned);
     let bytes = axum::body::to_bytes(request.into_body(), BODY_BYTES_MAX).await.unwrap_or_default();
     let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
-    let asked = Asked { path, body, authorization };
+    let asked = ModelRequest { path, body, authorization };
     kept.lock().unwrap().asked.push(asked.clone());
     if asked.path.ends_with("/count_tokens") || asked.path.ends_with(":countTokens") {
         let count = r#"{"input_tokens":1,"totalTokens":1}"#;
@@ -361,7 +361,7 @@ async fn answer(State(kept): State<Arc<Mutex<Kept>>>, request: Request) -> Respo
     }
 }
 
-async fn turn(api: Api, asked: &Asked, kept: &Mutex<Kept>) -> Response {
+async fn turn(api: Api, asked: &ModelRequest, kept: &Mutex<ModelState>) -> Response {
     let events = streams(api, asked);
     if let Some(text) = api.aside(&asked.body) {
         return reply(events, api.say(asked, text));
@@ -386,7 +386,7 @@ async fn turn(api: Api, asked: &Asked, kept: &Mutex<Kept>) -> Response {
     }
 }
 
-fn part(call: &Call, advertised: &[Tool], kept: &Mutex<Kept>) -> Part {
+fn part(call: &ModelCall, advertised: &[Tool], kept: &Mutex<ModelState>) -> Part {
     let mut kept = kept.lock().unwrap();
     kept.calls += 1;
     let id = format!("call_{}", kept.calls);

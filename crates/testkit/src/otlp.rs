@@ -30,7 +30,7 @@ use crate::client::PATIENCE;
 /// Listens on a port of its own until it is dropped.
 pub struct Collector {
     pub url: String,
-    taken: Arc<Taken>,
+    taken: Arc<CollectorState>,
     serving: JoinHandle<()>,
     /// What stands before it, where something does.
     front: Option<JoinHandle<()>>,
@@ -40,8 +40,8 @@ pub struct Collector {
 pub const AUTHORITY: &str = include_str!("../testdata/tls/ca.pem");
 
 #[derive(Default)]
-struct Taken {
-    spans: Mutex<Vec<Seen>>,
+struct CollectorState {
+    spans: Mutex<Vec<ExportedSpan>>,
     /// Everything that came, as it came, for those who look for what must not be there.
     text: Mutex<String>,
     headers: Mutex<Vec<BTreeMap<String, String>>>,
@@ -49,7 +49,7 @@ struct Taken {
 
 /// A span as it was exported; ids in hex digits.
 #[derive(Clone, Debug)]
-pub struct Seen {
+pub struct ExportedSpan {
     pub name: String,
     pub kind: SpanKind,
     pub trace_id: String,
@@ -68,7 +68,7 @@ impl Collector {
     /// Speaks gRPC.
     pub async fn grpc() -> Collector {
         let (listener, url) = listen().await;
-        let taken = Arc::<Taken>::default();
+        let taken = Arc::<CollectorState>::default();
         let service = TraceServiceServer::new(Grpc(taken.clone()));
         let incoming = TcpIncoming::from(listener);
         let serving = tokio::spawn(async move {
@@ -81,7 +81,7 @@ impl Collector {
     /// Takes POSTs of protobuf on `/v1/traces`.
     pub async fn http() -> Collector {
         let (listener, url) = listen().await;
-        let taken = Arc::<Taken>::default();
+        let taken = Arc::<CollectorState>::default();
         let taking = taken.clone();
         let serving = tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
@@ -129,7 +129,7 @@ impl Collector {
     }
 
     /// The spans that have come so far, as soon as there are as many.
-    pub async fn spans(&self, count: usize) -> Vec<Seen> {
+    pub async fn spans(&self, count: usize) -> Vec<ExportedSpan> {
         let coming = async {
             loop {
                 let spans = self.so_far();
@@ -143,7 +143,7 @@ impl Collector {
         came.unwrap_or_else(|_| panic!("{count} spans expected, came: {:#?}", self.so_far()))
     }
 
-    pub fn so_far(&self) -> Vec<Seen> {
+    pub fn so_far(&self) -> Vec<ExportedSpan> {
         self.taken.spans.lock().unwrap().clone()
     }
 
@@ -190,7 +190,7 @@ fn tls_acceptor() -> TlsAcceptor {
     TlsAcceptor::from(Arc::new(config))
 }
 
-struct Grpc(Arc<Taken>);
+struct Grpc(Arc<CollectorState>);
 
 #[tonic::async_trait]
 impl TraceService for Grpc {
@@ -209,7 +209,7 @@ impl TraceService for Grpc {
 }
 
 /// As much of HTTP as an exporter needs: POSTs with a length, one after the other.
-async fn serve_http(stream: TcpStream, taken: Arc<Taken>) {
+async fn serve_http(stream: TcpStream, taken: Arc<CollectorState>) {
     let mut stream = BufReader::new(stream);
     while let Some((first, headers)) = read_head(&mut stream).await {
         let length = headers.get("content-length").map_or(0, |length| length.parse().unwrap());
@@ -253,7 +253,7 @@ async fn read_head(
     Some((lines.first()?.clone(), lines.iter().skip(1).filter_map(header).collect()))
 }
 
-impl Taken {
+impl CollectorState {
     fn take(&self, request: ExportTraceServiceRequest) {
         self.text.lock().unwrap().push_str(&format!("{request:?}\n"));
         for resource_spans in request.resource_spans {
@@ -265,9 +265,9 @@ impl Taken {
     }
 }
 
-fn seen(span: &Span, resource: &Value) -> Seen {
+fn seen(span: &Span, resource: &Value) -> ExportedSpan {
     let status = span.status.clone().unwrap_or_default();
-    Seen {
+    ExportedSpan {
         name: span.name.clone(),
         kind: span.kind(),
         trace_id: hex(&span.trace_id),

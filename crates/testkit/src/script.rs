@@ -12,8 +12,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::handshake::{self, ServerHello};
 use mcp::message::{Notification, Raw, Request, raw, to_raw};
-use mcp::object::Members;
-use mcp::peer::{Ask, Incoming, Peer, Service};
+use mcp::object::ObjectMembers;
+use mcp::peer::{Ask, Peer, RequestContext, Service};
 use mcp::{ErrorObject, lines};
 use serde_json::{Value, json};
 
@@ -82,7 +82,7 @@ impl Script {
         lines::serve(tokio::io::stdin(), tokio::io::stdout(), service, |_| ()).await;
     }
 
-    async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+    async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         if let Some(file) = &self.file {
             self.take(&read(file));
         }
@@ -110,7 +110,7 @@ impl Script {
     /// is there, and tells how many calls were at work together when this one began.
     async fn work(&self, what: &Value, request: &Request) -> Raw {
         let together = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
-        let _at_work = AtWork(&self.at_work);
+        let _at_work = RunningCall(&self.at_work);
         if let Some(path) = what["log"].as_str() {
             let params: Value = request.params().expect("tools/call has params");
             let mut log = std::fs::OpenOptions::new().create(true).append(true).open(path);
@@ -127,7 +127,7 @@ impl Script {
         to_raw(&json!({"content": [{"type": "text", "text": done.to_string()}]}))
     }
 
-    async fn call(&self, request: &Request, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+    async fn call(&self, request: &Request, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
         let params = request.params.as_ref().expect("tools/call has params");
         let name: Value = request.params::<Value>()?["name"].clone();
         let tools = self.tools();
@@ -189,7 +189,7 @@ impl Script {
 impl Script {
     /// Changes its tools so many times, `every_ms` or without a pause, and tells of each change;
     /// the last list stays.
-    async fn storm(&self, what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+    async fn storm(&self, what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
         let pause = what["every_ms"].as_u64().map(Duration::from_millis);
         for n in 1..=what["storm"].as_u64().unwrap_or(1) {
             if let Some(pause) = pause {
@@ -207,14 +207,14 @@ fn read(file: &Path) -> Value {
     serde_json::from_str(&text).expect("the script is JSON")
 }
 
-async fn tell(incoming: &Incoming) -> Result<(), ErrorObject> {
+async fn tell(incoming: &RequestContext) -> Result<(), ErrorObject> {
     let told = incoming.peer.notify("notifications/tools/list_changed", None).await;
     told.map_err(|error| ErrorObject::internal(error.to_string()))
 }
 
 /// Writes a line, which may be given in parts, on stdout `times` times, with `$id` for the id of
 /// the call, past the protocol; with `hang`, no answer of its own follows.
-async fn say(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+async fn say(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let line: String = match what["say"].as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).collect(),
         None => what["say"].as_str().unwrap_or_default().to_owned(),
@@ -232,7 +232,7 @@ async fn say(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
 }
 
 /// Writes `half` a line, closes stdout and lives on.
-async fn close(half: &str, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+async fn close(half: &str, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let mut stdout = std::io::stdout();
     stdout.write_all(half.as_bytes()).expect("stdout is open");
     stdout.flush().expect("stdout is open");
@@ -243,9 +243,9 @@ async fn close(half: &str, incoming: &Incoming) -> Result<Raw, ErrorObject> {
 }
 
 /// Adds one to the count of running calls until it is dropped.
-struct AtWork<'a>(&'a AtomicUsize);
+struct RunningCall<'a>(&'a AtomicUsize);
 
-impl Drop for AtWork<'_> {
+impl Drop for RunningCall<'_> {
     fn drop(&mut self) {
         self.0.fetch_sub(1, Ordering::SeqCst);
     }
@@ -253,7 +253,7 @@ impl Drop for AtWork<'_> {
 
 /// The params that arrived, as text, so that a test can compare bytes.
 fn echo(params: &Raw) -> Raw {
-    let mut result = Members::default();
+    let mut result = ObjectMembers::default();
     let block = json!([{"type": "text", "text": params.get(), "x-block": 1}]);
     result.set("content", block.to_string());
     result.set("x-number", "1E2");
@@ -262,7 +262,7 @@ fn echo(params: &Raw) -> Raw {
     result.write()
 }
 
-async fn progress(count: u64, params: &Raw, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+async fn progress(count: u64, params: &Raw, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let params_value: Value = serde_json::from_str(params.get()).expect("params are JSON");
     let token = &params_value["_meta"]["progressToken"];
     for step in 1..=count {
@@ -274,7 +274,7 @@ async fn progress(count: u64, params: &Raw, incoming: &Incoming) -> Result<Raw, 
     Ok(echo(params))
 }
 
-async fn ask(what: &Value, incoming: &Incoming) -> Result<Raw, ErrorObject> {
+async fn ask(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let method = what["ask"].as_str().unwrap_or("roots/list");
     let answer = incoming.peer.request(Ask::new(method, None, Duration::from_secs(10))).await;
     match answer {
@@ -302,7 +302,7 @@ impl Service for Script {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.answer(request, incoming).boxed()
     }

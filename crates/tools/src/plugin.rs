@@ -16,5 +16,5 @@ mod start;
 mod yaml;
 
 pub use connection::{Plugin, operations};
-pub use find::{Findings, FoundPlugin, MANIFEST, Origin, Places, Variables, find};
+pub use find::{Findings, FoundPlugin, MANIFEST, Places, PluginOrigin, Variables, find};
 pub use start::StartOptions;

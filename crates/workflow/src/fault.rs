@@ -10,7 +10,7 @@ use domain::document::{Location, Mark, Mismatch, Shortlist};
 
 /// Something wrong at one place of the text, in the form that `validate` prints.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub struct Fault {
+pub struct WorkflowFault {
     #[serde(serialize_with = "code_text")]
     pub code: Code,
     pub message: String,
@@ -21,10 +21,14 @@ pub struct Fault {
     pub column: u32,
 }
 
-impl Fault {
-    pub(super) fn new(location: &Location, code: Code, message: impl Into<String>) -> Fault {
+impl WorkflowFault {
+    pub(super) fn new(
+        location: &Location,
+        code: Code,
+        message: impl Into<String>,
+    ) -> WorkflowFault {
         let Location { path, mark: Mark { line, column } } = location.clone();
-        Fault { code, message: message.into(), path, line, column }
+        WorkflowFault { code, message: message.into(), path, line, column }
     }
 
     fn mark(&self) -> Mark {
@@ -32,7 +36,7 @@ impl Fault {
     }
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for WorkflowFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let location = Location { path: self.path.clone(), mark: self.mark() };
         write!(f, "{location}{}", self.message)
@@ -41,23 +45,23 @@ impl fmt::Display for Fault {
 
 /// All that a reading has to say.
 pub(super) struct Remarks {
-    pub(super) errors: Vec<Fault>,
-    pub(super) warnings: Vec<Fault>,
+    pub(super) errors: Vec<WorkflowFault>,
+    pub(super) warnings: Vec<WorkflowFault>,
 }
 
 #[derive(Default)]
 pub(super) struct Report {
-    errors: Shortlist<Fault>,
-    warnings: Shortlist<Fault>,
+    errors: Shortlist<WorkflowFault>,
+    warnings: Shortlist<WorkflowFault>,
 }
 
 impl Report {
     pub(super) fn error(&mut self, location: &Location, code: Code, message: impl Into<String>) {
-        self.errors.push(Fault::new(location, code, message));
+        self.errors.push(WorkflowFault::new(location, code, message));
     }
 
     pub(super) fn warn(&mut self, location: &Location, code: Code, message: impl Into<String>) {
-        self.warnings.push(Fault::new(location, code, message));
+        self.warnings.push(WorkflowFault::new(location, code, message));
     }
 
     /// The value, or an error where it is of another type.
@@ -82,11 +86,11 @@ impl Report {
 
     pub(super) fn finish(self) -> Remarks {
         let (mut errors, mut warnings) = (self.errors.list, self.warnings.list);
-        errors.sort_by_key(Fault::mark);
-        warnings.sort_by_key(Fault::mark);
+        errors.sort_by_key(WorkflowFault::mark);
+        warnings.sort_by_key(WorkflowFault::mark);
         if self.errors.left_out > 0 {
             let message = format!("and {} more errors", self.errors.left_out);
-            errors.push(Fault::new(&Location::default(), Code::WorkflowSyntax, message));
+            errors.push(WorkflowFault::new(&Location::default(), Code::WorkflowSyntax, message));
         }
         Remarks { errors, warnings }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use regex::Regex;
 use serde_json::Value;
 
-use super::Fault;
+use super::WorkflowFault;
 use domain::choice;
 use domain::code::Code;
 use domain::document::{self, Location, Mark};
@@ -21,7 +21,7 @@ choice! {
 
 /// An input that a workflow declares.
 #[derive(Clone, Debug)]
-pub struct Input {
+pub struct WorkflowInput {
     pub name: String,
     pub kind: InputType,
     pub required: bool,
@@ -48,9 +48,9 @@ pub struct Inputs(BTreeMap<String, Value>);
 impl Inputs {
     /// The values of a run, or all that is wrong with what was given.
     pub(super) fn check(
-        declared: &[Input],
+        declared: &[WorkflowInput],
         given: &[(String, String)],
-    ) -> Result<Inputs, Vec<Fault>> {
+    ) -> Result<Inputs, Vec<WorkflowFault>> {
         let mut faults = Vec::new();
         let mut values = BTreeMap::new();
         for (name, text) in given {
@@ -67,7 +67,7 @@ impl Inputs {
                 Err(message) => faults.push(input.fault(message)),
             }
         }
-        let is_given = |input: &Input| given.iter().any(|(name, _)| *name == input.name);
+        let is_given = |input: &WorkflowInput| given.iter().any(|(name, _)| *name == input.name);
         for input in declared.iter().filter(|input| !is_given(input)) {
             match &input.default {
                 Some(value) => {
@@ -92,11 +92,11 @@ impl Inputs {
     }
 }
 
-impl Input {
-    fn fault(&self, message: impl Into<String>) -> Fault {
+impl WorkflowInput {
+    fn fault(&self, message: impl Into<String>) -> WorkflowFault {
         let path = format!("inputs.{}", self.name);
         let location = Location { path, mark: self.location.mark };
-        Fault::new(&location, Code::WorkflowBadInput, message)
+        WorkflowFault::new(&location, Code::WorkflowBadInput, message)
     }
 
     /// A text as the input's type.
@@ -139,7 +139,7 @@ impl Input {
     }
 }
 
-fn unknown(name: &str, inputs: &[Input]) -> Fault {
+fn unknown(name: &str, inputs: &[WorkflowInput]) -> WorkflowFault {
     let names = || inputs.iter().map(|input| input.name.as_str());
     let near = near::hint(&near::names(name, names(), 1));
     let path = format!("inputs.{}", name.chars().take(80).collect::<String>());
@@ -150,7 +150,7 @@ fn unknown(name: &str, inputs: &[Input]) -> Fault {
         (true, false) => format!("no such input; there are {}", known.join(", ")),
     };
     let location = Location { path, mark: Mark::default() };
-    Fault::new(&location, Code::WorkflowBadInput, message)
+    WorkflowFault::new(&location, Code::WorkflowBadInput, message)
 }
 
 fn shown(value: &Value) -> String {

@@ -5,8 +5,8 @@ mod rules;
 pub use rules::ProgramRules;
 
 use super::fault::Report;
-use super::plan::{Agent, AgentPlaces, Demand, Provider};
-use super::{Known, Template};
+use super::plan::{AgentPlaces, AgentState, Demand, Provider};
+use super::{Inventory, Template};
 use domain::code::Code;
 
 /// What is said where the agent keeps its own tools.
@@ -19,7 +19,12 @@ pub fn coexistence(provider: Provider) -> String {
     )
 }
 
-pub(super) fn check(agent: &Agent, places: &AgentPlaces, known: &Known, report: &mut Report) {
+pub(super) fn check(
+    agent: &AgentState,
+    places: &AgentPlaces,
+    known: &Inventory,
+    report: &mut Report,
+) {
     let command = agent.options.command.as_deref();
     let coexists = known.coexistence(agent.provider, command);
     let coexists = coexists.filter(|_| agent.proxy.is_isolating());
@@ -39,7 +44,7 @@ pub(super) fn check(agent: &Agent, places: &AgentPlaces, known: &Known, report: 
 }
 
 /// What in a step that requires isolation would undo it.
-fn undone(agent: &Agent, places: &AgentPlaces, report: &mut Report) {
+fn undone(agent: &AgentState, places: &AgentPlaces, report: &mut Report) {
     let code = Code::WorkflowIsolation;
     let rules = ProgramRules::of(agent.provider);
     if !agent.proxy.is_isolating() {

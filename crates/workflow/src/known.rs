@@ -6,17 +6,17 @@ use super::Provider;
 
 /// Empty, it knows no server and no plugin, and every provider can be isolated.
 #[derive(Clone, Debug, Default)]
-pub struct Known {
+pub struct Inventory {
     /// The servers of the config.
     pub servers: BTreeSet<String>,
-    pub plugins: BTreeMap<String, Plugin>,
+    pub plugins: BTreeMap<String, KnownPlugin>,
     /// By the provider, and by `options.command` where a step names the program; those that are not
     /// in it can be isolated.
-    pub isolation: BTreeMap<(Provider, Option<String>), Isolation>,
+    pub isolation: BTreeMap<(Provider, Option<String>), IsolationSupport>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Plugin {
+pub enum KnownPlugin {
     Approved {
         operations: BTreeSet<String>,
     },
@@ -27,19 +27,19 @@ pub enum Plugin {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Isolation {
+pub enum IsolationSupport {
     /// The agent's own tools can be taken away.
     Full,
     /// They stay beside ours, for this reason.
     Coexistence(String),
 }
 
-impl Known {
+impl Inventory {
     /// Why the provider, or the program that stands for it, keeps its own tools, if it does.
     pub fn coexistence(&self, provider: Provider, command: Option<&str>) -> Option<&str> {
         match self.isolation.get(&(provider, command.map(str::to_owned))) {
-            Some(Isolation::Coexistence(reason)) => Some(reason),
-            Some(Isolation::Full) | None => None,
+            Some(IsolationSupport::Coexistence(reason)) => Some(reason),
+            Some(IsolationSupport::Full) | None => None,
         }
     }
 }

@@ -25,21 +25,21 @@ mod tests;
 mod values;
 
 pub use condition::Condition;
-pub use fault::Fault;
-pub use inputs::{Input, InputType, Inputs, Validation};
+pub use fault::WorkflowFault;
+pub use inputs::{InputType, Inputs, Validation, WorkflowInput};
 pub use isolation::{ProgramRules, coexistence};
-pub use known::{Isolation, Known, Plugin};
-pub use machine::{Action, Ending, Event, Finish, Machine};
-pub use outcome::{Outcome, Status};
+pub use known::{Inventory, IsolationSupport, KnownPlugin};
+pub use machine::{Ending, Finish, Machine, MachineAction, MachineEvent};
+pub use outcome::{Status, StepOutcome};
 pub use plan::{
-    Agent, Demand, OnFailure, OpenAi, Operation, Options, Parallel, PluginTools, Provider, Proxy,
-    State, StateKind, Strategy, Terminal, TerminalStatus, Transition, Workflow,
+    AgentState, Demand, OnFailure, OpenAi, OperationState, Options, Parallel, PluginTools,
+    Provider, Proxy, State, StateKind, Strategy, Terminal, TerminalStatus, Transition, Workflow,
 };
 pub use read::{Reading, read};
 pub use resolve::{ApiKey, ResolvedAgent, ResolvedOptions, ResolvedStep};
 pub use retry::{Backoff, Retry};
 pub use shell::quoted;
-pub use table::{BUILTINS, ToolEntry, ToolSource, not_approved, table, tool_name};
+pub use table::{BUILTINS, ToolSource, ToolTableEntry, not_approved, table, tool_name};
 pub use template::Template;
 
 /// What a run ends with when it failed and the workflow does not say otherwise.

@@ -8,12 +8,13 @@ mod job;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-pub use self::event::{Action, Ending, Event, Finish};
+pub use self::event::{Ending, Finish, MachineAction, MachineEvent};
 use self::job::{Job, Stage, StateEnd};
 use super::plan::{OnFailure, StateKind, TerminalStatus};
 use super::values::Values;
 use super::{
-    EXIT_CANCELLED, EXIT_FAILURE, Fault, Inputs, Outcome, ResolvedStep, Template, Workflow, resolve,
+    EXIT_CANCELLED, EXIT_FAILURE, Inputs, ResolvedStep, StepOutcome, Template, Workflow,
+    WorkflowFault, resolve,
 };
 use domain::code::Code;
 
@@ -54,7 +55,7 @@ impl Machine {
     }
 
     /// How a state ended when it ran last.
-    pub fn outcome(&self, state: &str) -> Option<&Outcome> {
+    pub fn outcome(&self, state: &str) -> Option<&StepOutcome> {
         self.values.outcomes.get(state)
     }
 
@@ -63,23 +64,23 @@ impl Machine {
     }
 
     /// What a state that is to be started does, with the values of now put in.
-    pub fn resolve(&self, state: &str) -> Result<ResolvedStep, Fault> {
+    pub fn resolve(&self, state: &str) -> Result<ResolvedStep, WorkflowFault> {
         resolve::resolve(&self.workflow, state, &self.values)
     }
 
-    pub fn on(&mut self, event: Event) -> Vec<Action> {
+    pub fn on(&mut self, event: MachineEvent) -> Vec<MachineAction> {
         if self.is_finished {
             return Vec::new();
         }
         match event {
-            Event::Begin if self.visits == 0 => self.enter(self.workflow.initial.clone()),
-            Event::Begin => Vec::new(),
-            Event::Ended { state, outcome } => self.ended(&state, outcome),
-            Event::Cancel => self.cancel(),
+            MachineEvent::Begin if self.visits == 0 => self.enter(self.workflow.initial.clone()),
+            MachineEvent::Begin => Vec::new(),
+            MachineEvent::Ended { state, outcome } => self.ended(&state, outcome),
+            MachineEvent::Cancel => self.cancel(),
         }
     }
 
-    fn cancel(&mut self) -> Vec<Action> {
+    fn cancel(&mut self) -> Vec<MachineAction> {
         if std::mem::replace(&mut self.is_cancelled, true) {
             return Vec::new();
         }
@@ -89,7 +90,7 @@ impl Machine {
         }
     }
 
-    fn ended(&mut self, state: &str, outcome: Outcome) -> Vec<Action> {
+    fn ended(&mut self, state: &str, outcome: StepOutcome) -> Vec<MachineAction> {
         // Of something that is not under way: the driver's mistake changes nothing.
         if !self.job.as_ref().is_some_and(|job| job.runs(state)) {
             return Vec::new();
@@ -112,7 +113,7 @@ impl Machine {
         }
     }
 
-    fn enter(&mut self, name: String) -> Vec<Action> {
+    fn enter(&mut self, name: String) -> Vec<MachineAction> {
         self.at = name;
         let workflow = Arc::clone(&self.workflow);
         let Some(state) = workflow.state(&self.at) else {
@@ -133,7 +134,7 @@ impl Machine {
     }
 
     /// Where the run goes from a state that has ended.
-    fn follow(&mut self, end: &StateEnd) -> Vec<Action> {
+    fn follow(&mut self, end: &StateEnd) -> Vec<MachineAction> {
         let workflow = Arc::clone(&self.workflow);
         let Some(state) = workflow.state(&end.state) else { return Vec::new() };
         let holds = |when: &Option<super::Condition>| {
@@ -164,7 +165,11 @@ impl Machine {
         }
     }
 
-    fn terminal(&mut self, status: TerminalStatus, message: Option<&Template>) -> Vec<Action> {
+    fn terminal(
+        &mut self,
+        status: TerminalStatus,
+        message: Option<&Template>,
+    ) -> Vec<MachineAction> {
         let (ending, exit_status) = match status {
             TerminalStatus::Success => (Ending::Success, 0),
             TerminalStatus::Failure => (Ending::Failure, EXIT_FAILURE),
@@ -176,8 +181,8 @@ impl Machine {
     fn told(
         &mut self,
         message: Option<&Template>,
-        finish: impl FnOnce(&mut Machine, Option<String>) -> Vec<Action>,
-    ) -> Vec<Action> {
+        finish: impl FnOnce(&mut Machine, Option<String>) -> Vec<MachineAction>,
+    ) -> Vec<MachineAction> {
         match message.map(|message| message.render(&self.values)).transpose() {
             Ok(message) => finish(self, message),
             Err(why) => {
@@ -187,11 +192,11 @@ impl Machine {
         }
     }
 
-    fn fail(&mut self, message: String, exit_status: u8, code: Option<Code>) -> Vec<Action> {
+    fn fail(&mut self, message: String, exit_status: u8, code: Option<Code>) -> Vec<MachineAction> {
         self.finish(Ending::Failure, Some(message), exit_status, code)
     }
 
-    fn finish_cancelled(&mut self) -> Vec<Action> {
+    fn finish_cancelled(&mut self) -> Vec<MachineAction> {
         self.finish(Ending::Cancelled, Some("cancelled".to_owned()), EXIT_CANCELLED, None)
     }
 
@@ -201,10 +206,10 @@ impl Machine {
         message: Option<String>,
         exit_status: u8,
         code: Option<Code>,
-    ) -> Vec<Action> {
+    ) -> Vec<MachineAction> {
         self.is_finished = true;
         self.job = None;
         let state = self.at.clone();
-        vec![Action::Finish(Finish { ending, state, message, exit_status, code })]
+        vec![MachineAction::Finish(Finish { ending, state, message, exit_status, code })]
     }
 }

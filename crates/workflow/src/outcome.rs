@@ -18,7 +18,7 @@ choice! {
 
 /// The end of a step.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct StepOutcome {
     pub status: Status,
     pub output: String,
     pub stderr: String,
@@ -28,14 +28,14 @@ pub struct Outcome {
     pub tokens: Option<u64>,
 }
 
-impl Outcome {
-    pub fn new(status: Status) -> Outcome {
+impl StepOutcome {
+    pub fn new(status: Status) -> StepOutcome {
         let (output, stderr) = (String::new(), String::new());
-        Outcome { status, output, stderr, exit_code: None, json: None, tokens: None }
+        StepOutcome { status, output, stderr, exit_code: None, json: None, tokens: None }
     }
 
     /// Bounded, and with its JSON where it has some.
-    pub(super) fn kept(mut self) -> Outcome {
+    pub(super) fn kept(mut self) -> StepOutcome {
         let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
         if self.json.is_none() && is_json(self.output.trim_start()) {
             self.json = Some(&self.output)

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::{Condition, Fault, Input, Inputs, Retry, Template};
+use super::{Condition, Inputs, Retry, Template, WorkflowFault, WorkflowInput};
 use domain::choice;
 use domain::document::Location;
 
@@ -51,7 +51,7 @@ pub struct Workflow {
     pub name: String,
     pub version: Option<String>,
     pub description: Option<String>,
-    pub inputs: Vec<Input>,
+    pub inputs: Vec<WorkflowInput>,
     /// The state that a run begins with.
     pub initial: String,
     /// In the order of the file.
@@ -82,14 +82,14 @@ pub struct State {
 #[derive(Clone, Debug)]
 pub enum StateKind {
     Command(Template),
-    Agent(Box<Agent>),
-    Operation(Operation),
+    Agent(Box<AgentState>),
+    Operation(OperationState),
     Parallel(Parallel),
     Terminal(Terminal),
 }
 
 #[derive(Clone, Debug)]
-pub struct Agent {
+pub struct AgentState {
     pub provider: Provider,
     pub prompt: Template,
     pub system_prompt: Option<Template>,
@@ -176,7 +176,7 @@ pub struct PluginTools {
 }
 
 #[derive(Clone, Debug)]
-pub struct Operation {
+pub struct OperationState {
     pub plugin: String,
     pub operation: String,
     /// Strings in it are templates.
@@ -216,7 +216,7 @@ pub struct Transition {
 
 impl Workflow {
     /// The values of a run, or all that is wrong with what was given.
-    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<Fault>> {
+    pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<WorkflowFault>> {
         Inputs::check(&self.inputs, given)
     }
 
@@ -245,7 +245,7 @@ impl State {
     }
 
     /// The agent in it, if it is a step with one.
-    pub fn agent(&self) -> Option<&Agent> {
+    pub fn agent(&self) -> Option<&AgentState> {
         match &self.kind {
             StateKind::Agent(agent) => Some(agent),
             StateKind::Command(_)

@@ -13,12 +13,12 @@ use std::collections::BTreeSet;
 use serde_json::{Value, json};
 
 use self::reader::Reader;
-use super::fault::{Fault, Remarks, Report};
+use super::fault::{Remarks, Report, WorkflowFault};
 use super::mention::{Mentions, ReferenceMention};
 use super::plan::{State, StateKind, Workflow};
 use super::reference::{Names, Reference};
 use super::source::{Source, SyntaxFault};
-use super::{Known, check};
+use super::{Inventory, check};
 use domain::code::Code;
 use domain::document::{Location, Node, Syntax};
 
@@ -32,8 +32,8 @@ pub struct Reading {
     pub workflow: Option<Workflow>,
     /// The workflow's name, as far as it could be read.
     pub name: Option<String>,
-    pub errors: Vec<Fault>,
-    pub warnings: Vec<Fault>,
+    pub errors: Vec<WorkflowFault>,
+    pub warnings: Vec<WorkflowFault>,
 }
 
 impl Reading {
@@ -53,7 +53,7 @@ impl Reading {
 }
 
 /// Reads a workflow and checks all of it against what is known outside.
-pub fn read(text: &str, known: &Known) -> Reading {
+pub fn read(text: &str, known: &Inventory) -> Reading {
     let source = Source::new(text);
     let mut report = Report::default();
     let (tree, repeated) = match source.tree() {

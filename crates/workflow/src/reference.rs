@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::{Input, InputType};
+use super::{InputType, WorkflowInput};
 use domain::near;
 
 /// Fields below `JSON`, one below the other.
@@ -36,7 +36,7 @@ pub(super) enum Field {
 
 /// What there is to be named.
 pub(super) struct Names<'n> {
-    pub(super) inputs: &'n [Input],
+    pub(super) inputs: &'n [WorkflowInput],
     pub(super) states: &'n BTreeSet<&'n str>,
     /// Those of the states that end a run.
     pub(super) terminals: &'n BTreeSet<&'n str>,
@@ -102,7 +102,7 @@ impl Reference {
     }
 
     /// Whether it can be true or false; what comes from outside may be anything.
-    pub(super) fn may_be_boolean(&self, inputs: &[Input]) -> bool {
+    pub(super) fn may_be_boolean(&self, inputs: &[WorkflowInput]) -> bool {
         match self {
             Reference::Input(name) => {
                 let input = inputs.iter().find(|input| input.name == *name);

@@ -4,9 +4,9 @@ use std::fmt;
 
 use serde_json::{Map, Value};
 
-use super::plan::{Agent, Options, Provider, StateKind, Workflow};
+use super::plan::{AgentState, Options, Provider, StateKind, Workflow};
 use super::values::Values;
-use super::{Fault, Template};
+use super::{Template, WorkflowFault};
 use domain::code::Code;
 use domain::document::Location;
 
@@ -73,10 +73,10 @@ pub(super) fn resolve(
     workflow: &Workflow,
     name: &str,
     values: &Values,
-) -> Result<ResolvedStep, Fault> {
+) -> Result<ResolvedStep, WorkflowFault> {
     let Some(state) = workflow.state(name) else {
         let message = format!("there is no state '{name}'");
-        return Err(Fault::new(&Location::default(), Code::WorkflowUnknownState, message));
+        return Err(WorkflowFault::new(&Location::default(), Code::WorkflowUnknownState, message));
     };
     let filler = Filler { values, location: &state.location };
     let dir = filler.maybe("dir", state.dir.as_ref())?;
@@ -98,7 +98,7 @@ pub(super) fn resolve(
         }),
         StateKind::Parallel(_) | StateKind::Terminal(_) => {
             let message = format!("a {} state is not run by itself", state.type_name());
-            Err(Fault::new(&state.location, Code::WorkflowBadValue, message))
+            Err(WorkflowFault::new(&state.location, Code::WorkflowBadValue, message))
         }
     }
 }
@@ -117,21 +117,29 @@ struct Filler<'v> {
 }
 
 impl Filler<'_> {
-    fn fault(&self, key: &str, why: String) -> Fault {
+    fn fault(&self, key: &str, why: String) -> WorkflowFault {
         let path = format!("{}.{key}", self.location.path);
         let location = Location { path, mark: self.location.mark };
-        Fault::new(&location, Code::WorkflowBadTemplate, why)
+        WorkflowFault::new(&location, Code::WorkflowBadTemplate, why)
     }
 
-    fn text(&self, key: &str, template: &Template) -> Result<String, Fault> {
+    fn text(&self, key: &str, template: &Template) -> Result<String, WorkflowFault> {
         template.render(self.values).map_err(|why| self.fault(key, why))
     }
 
-    fn maybe(&self, key: &str, template: Option<&Template>) -> Result<Option<String>, Fault> {
+    fn maybe(
+        &self,
+        key: &str,
+        template: Option<&Template>,
+    ) -> Result<Option<String>, WorkflowFault> {
         template.map(|template| self.text(key, template)).transpose()
     }
 
-    fn agent(&self, agent: &Agent, dir: Option<String>) -> Result<ResolvedAgent, Fault> {
+    fn agent(
+        &self,
+        agent: &AgentState,
+        dir: Option<String>,
+    ) -> Result<ResolvedAgent, WorkflowFault> {
         Ok(ResolvedAgent {
             provider: agent.provider,
             prompt: self.text("prompt", &agent.prompt)?,
@@ -141,7 +149,7 @@ impl Filler<'_> {
         })
     }
 
-    fn options(&self, options: &Options) -> Result<ResolvedOptions, Fault> {
+    fn options(&self, options: &Options) -> Result<ResolvedOptions, WorkflowFault> {
         let args = options.args.iter().map(|arg| self.text("options.args", arg));
         let env = options.env.iter().map(|(name, value)| {
             Ok((name.clone(), self.text(&format!("options.env.{name}"), value)?))
@@ -171,7 +179,7 @@ impl Filler<'_> {
         key: &str,
         members: &Map<String, Value>,
         whole: Whole,
-    ) -> Result<Map<String, Value>, Fault> {
+    ) -> Result<Map<String, Value>, WorkflowFault> {
         let filled = members.iter().map(|(name, value)| {
             let value = self.value(value, whole).map_err(|why| self.fault(key, why))?;
             Ok((name.clone(), value))

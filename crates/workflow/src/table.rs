@@ -3,7 +3,7 @@
 
 use super::fault::Report;
 use super::plan::{Proxy, State};
-use super::{Fault, Known, Plugin};
+use super::{Inventory, KnownPlugin, WorkflowFault};
 use domain::code::Code;
 use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
@@ -13,7 +13,7 @@ use domain::near;
 pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ToolEntry {
+pub struct ToolTableEntry {
     /// `server__*` stands for all tools of a server, as many as it has when the step runs.
     pub name: String,
     pub source: ToolSource,
@@ -29,7 +29,7 @@ pub enum ToolSource {
 /// The tools of a step with an agent: none for other states, and where `mcp_proxy` is not enabled.
 ///
 /// A workflow that was read against the same facts has a table for every step.
-pub fn table(step: &State, known: &Known) -> Result<Vec<ToolEntry>, Fault> {
+pub fn table(step: &State, known: &Inventory) -> Result<Vec<ToolTableEntry>, WorkflowFault> {
     let Some(agent) = step.agent().filter(|agent| agent.proxy.enable) else {
         return Ok(Vec::new());
     };
@@ -41,7 +41,11 @@ pub fn table(step: &State, known: &Known) -> Result<Vec<ToolEntry>, Fault> {
     }
 }
 
-pub(super) fn checked(proxy: &Proxy, known: &Known, report: &mut Report) -> Vec<ToolEntry> {
+pub(super) fn checked(
+    proxy: &Proxy,
+    known: &Inventory,
+    report: &mut Report,
+) -> Vec<ToolTableEntry> {
     let mut table = Table { entries: Vec::new(), report };
     if proxy.intercept_builtins {
         for name in BUILTINS {
@@ -86,11 +90,11 @@ pub fn not_approved(plugin: &str) -> String {
 }
 
 /// What is wrong with a plugin's name.
-pub(super) fn known_plugin(plugin: &str, known: &Known) -> Result<(), (Code, String)> {
+pub(super) fn known_plugin(plugin: &str, known: &Inventory) -> Result<(), (Code, String)> {
     match known.plugins.get(plugin) {
-        Some(Plugin::Approved { .. }) => Ok(()),
-        Some(Plugin::NotApproved) => Err((Code::ProxyPluginNotApproved, not_approved(plugin))),
-        Some(Plugin::Unusable(reason)) => {
+        Some(KnownPlugin::Approved { .. }) => Ok(()),
+        Some(KnownPlugin::NotApproved) => Err((Code::ProxyPluginNotApproved, not_approved(plugin))),
+        Some(KnownPlugin::Unusable(reason)) => {
             let message = format!("the plugin '{plugin}' was found and cannot be used: {reason}");
             Err((Code::ProxyUnknownPlugin, message))
         }
@@ -105,10 +109,12 @@ pub(super) fn known_plugin(plugin: &str, known: &Known) -> Result<(), (Code, Str
 pub(super) fn known_operation(
     plugin: &str,
     operation: &str,
-    known: &Known,
+    known: &Inventory,
 ) -> Result<(), (Code, String)> {
     known_plugin(plugin, known)?;
-    let Some(Plugin::Approved { operations }) = known.plugins.get(plugin) else { return Ok(()) };
+    let Some(KnownPlugin::Approved { operations }) = known.plugins.get(plugin) else {
+        return Ok(());
+    };
     if operations.contains(operation) {
         return Ok(());
     }
@@ -118,12 +124,12 @@ pub(super) fn known_operation(
 }
 
 struct Table<'r> {
-    entries: Vec<ToolEntry>,
+    entries: Vec<ToolTableEntry>,
     report: &'r mut Report,
 }
 
 impl Table<'_> {
-    fn add_server(&mut self, server: &str, known: &Known, location: &Location) {
+    fn add_server(&mut self, server: &str, known: &Inventory, location: &Location) {
         if !known.servers.contains(server) {
             let near = near::names(server, known.servers.iter().map(String::as_str), 1);
             let message = format!("the config has no server '{server}'{}", near::hint(&near));
@@ -149,7 +155,7 @@ impl Table<'_> {
             self.report.error(location, Code::WorkflowBadName, message);
             return;
         }
-        self.entries.push(ToolEntry { name, source });
+        self.entries.push(ToolTableEntry { name, source });
     }
 }
 
@@ -166,7 +172,7 @@ fn begins(name: &str, server: &str) -> bool {
     name.strip_prefix(server).is_some_and(|rest| rest.starts_with("__"))
 }
 
-fn told(entry: &ToolEntry) -> String {
+fn told(entry: &ToolTableEntry) -> String {
     match &entry.source {
         ToolSource::Builtin => "the built-in one".to_owned(),
         ToolSource::Plugin { plugin, operation } => format!("{operation} of plugin '{plugin}'"),

@@ -12,22 +12,25 @@ use std::sync::Arc;
 use super::*;
 
 /// One server, two approved plugins and one that is not, and a codex that keeps its own tools.
-fn known() -> Known {
+fn known() -> Inventory {
     let set = |names: &[&str]| -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
     };
-    let approved = |names: &[&str]| Plugin::Approved { operations: set(names) };
-    Known {
+    let approved = |names: &[&str]| KnownPlugin::Approved { operations: set(names) };
+    Inventory {
         servers: set(&["github"]),
         plugins: BTreeMap::from([
             ("kubernetes".to_owned(), approved(&["kubectl_apply", "kubectl_get", "_x"])),
             ("kubernetes_kubectl".to_owned(), approved(&["get"])),
             ("github".to_owned(), approved(&["_issue", "issue", "bad.name"])),
-            ("strange".to_owned(), Plugin::NotApproved),
+            ("strange".to_owned(), KnownPlugin::NotApproved),
         ]),
         isolation: BTreeMap::from([
-            ((Provider::Codex, None), Isolation::Coexistence("version 0.1 is too old".to_owned())),
-            ((Provider::Claude, None), Isolation::Full),
+            (
+                (Provider::Codex, None),
+                IsolationSupport::Coexistence("version 0.1 is too old".to_owned()),
+            ),
+            ((Provider::Claude, None), IsolationSupport::Full),
         ]),
     }
 }
@@ -39,8 +42,8 @@ fn workflow(text: &str) -> Arc<Workflow> {
 }
 
 /// `CODE line:column path: message`, without what all codes begin with.
-fn told(fault: &Fault) -> String {
-    let Fault { code, message, path, line, column } = fault;
+fn told(fault: &WorkflowFault) -> String {
+    let WorkflowFault { code, message, path, line, column } = fault;
     let code = code.as_str().strip_prefix("USER.").unwrap_or(code.as_str());
     format!("{code} {line}:{column} {path}: {message}")
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 use super::inputs::Inputs;
-use super::outcome::Outcome;
+use super::outcome::StepOutcome;
 use super::reference::{Field, Reference};
 
 #[derive(Clone, Debug)]
@@ -16,7 +16,7 @@ pub(super) struct Values {
     /// The variables that the workflow names, as far as they are set.
     pub(super) env: BTreeMap<String, String>,
     /// How each state ended when it ran last.
-    pub(super) outcomes: BTreeMap<String, Outcome>,
+    pub(super) outcomes: BTreeMap<String, StepOutcome>,
 }
 
 impl Values {
@@ -50,7 +50,7 @@ impl Values {
     }
 }
 
-fn field_of(outcome: &Outcome, field: &Field) -> Option<Value> {
+fn field_of(outcome: &StepOutcome, field: &Field) -> Option<Value> {
     match field {
         Field::Output => Some(trimmed(&outcome.output)),
         Field::Stderr => Some(trimmed(&outcome.stderr)),

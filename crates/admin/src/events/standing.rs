@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::Catalog;
 use domain::catalog::Server;
-use domain::policy::{Lock, Status};
+use domain::policy::{Lock, LockStatus};
 
 use crate::view::words::REMOVED;
 use crate::view::{ServerEvent, ToolEvent};
@@ -92,7 +92,7 @@ fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
         is_news.then_some(News::Tool(event))
     };
     let is_first = was.tools.is_empty();
-    let waits = |lock: &Lock| *lock == Lock::Locked(Status::PendingApproval);
+    let waits = |lock: &Lock| *lock == Lock::Locked(LockStatus::PendingApproval);
     let listed = now.tools.iter().filter(|(_, lock)| !is_first || waits(lock));
     let gone = was.tools.iter().filter(|(tool, _)| !now.tools.contains_key(*tool));
     listed
@@ -104,14 +104,14 @@ fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
 /// Whether the server is locked as a whole.
 fn of_server(lock: Lock) -> bool {
     match lock {
-        Lock::Locked(Status::ServerQuarantined | Status::ServerDisabled) => true,
+        Lock::Locked(LockStatus::ServerQuarantined | LockStatus::ServerDisabled) => true,
         Lock::Callable
         | Lock::Locked(
-            Status::DisabledByConfig
-            | Status::DisabledByUser
-            | Status::PendingApproval
-            | Status::DisabledUnknown
-            | Status::SchemaTooCostly,
+            LockStatus::DisabledByConfig
+            | LockStatus::DisabledByUser
+            | LockStatus::PendingApproval
+            | LockStatus::DisabledUnknown
+            | LockStatus::SchemaTooCostly,
         ) => false,
     }
 }
@@ -134,7 +134,7 @@ mod tests {
     fn only_what_changed_by_itself_is_told() {
         let callable = Lock::Callable;
         let [off, pending, disabled] =
-            [Status::DisabledByUser, Status::PendingApproval, Status::ServerDisabled]
+            [LockStatus::DisabledByUser, LockStatus::PendingApproval, LockStatus::ServerDisabled]
                 .map(Lock::Locked);
         let was = standing(&[
             ("a", "ready", &[("same", callable), ("switched", callable), ("gone", off)]),

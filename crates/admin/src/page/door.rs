@@ -9,7 +9,7 @@ use domain::{Code, Refusal};
 use futures_util::StreamExt;
 use jiff::Timestamp;
 
-use super::session::{Opened, SESSION_LIFETIME, Sessions};
+use super::session::{OpenSession, PageSessions, SESSION_LIFETIME};
 
 /// Where the page sends its token.
 pub(crate) const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-countersign-session");
@@ -19,7 +19,10 @@ const COOKIE_PATH: &str = "/api/v1";
 
 /// The session that a request belongs to. One that shows a key or an agent's token is not the
 /// page's, and stands for itself.
-pub(crate) fn admit(sessions: &Sessions, request: &Request) -> Result<Option<Opened>, Refusal> {
+pub(crate) fn admit(
+    sessions: &PageSessions,
+    request: &Request,
+) -> Result<Option<OpenSession>, Refusal> {
     let headers = request.headers();
     let token = headers.get(&TOKEN_HEADER).and_then(|token| token.to_str().ok());
     let opened = match (cookie(headers), token, headers.get(header::AUTHORIZATION)) {
@@ -69,7 +72,7 @@ fn cookie_name(headers: &HeaderMap) -> String {
     format!("countersign-{}", port.unwrap_or("default"))
 }
 
-impl Opened {
+impl OpenSession {
     /// A stream ends with the session that opened it.
     pub(crate) fn bound(self, response: Response) -> Response {
         let kind = response.headers().get(header::CONTENT_TYPE);

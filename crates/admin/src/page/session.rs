@@ -22,42 +22,42 @@ pub const CODES_MAX: usize = 32;
 pub const SESSIONS_MAX: usize = 64;
 
 /// A secret that is known by its hash alone.
-type Kept = [u8; 32];
+type SecretHash = [u8; 32];
 
 /// The codes and sessions of one listener. They live in memory: a new start, with which alone the
 /// admin key can change, ends them all.
-pub struct Sessions {
+pub struct PageSessions {
     /// Where the page is, as a browser names it: `http://127.0.0.1:7420`.
     origin: String,
-    held: Mutex<Held>,
+    held: Mutex<Entrances>,
 }
 
 #[derive(Default)]
-struct Held {
+struct Entrances {
     /// Oldest first, as the sessions are.
     codes: Vec<Code>,
     sessions: Vec<Session>,
 }
 
 struct Code {
-    code: Kept,
+    code: SecretHash,
     until: Timestamp,
 }
 
 struct Session {
-    cookie: Kept,
-    token: Kept,
-    opened: Opened,
+    cookie: SecretHash,
+    token: SecretHash,
+    opened: OpenSession,
 }
 
 /// A link that signs one browser in.
-pub struct Link {
+pub struct PageLink {
     pub url: String,
     pub expires_at: Timestamp,
 }
 
 /// What a browser was given for its code.
-pub(crate) struct Entered {
+pub(crate) struct BrowserPass {
     pub(crate) cookie: String,
     pub(crate) token: String,
     pub(crate) until: Timestamp,
@@ -65,24 +65,24 @@ pub(crate) struct Entered {
 
 /// A session that is good.
 #[derive(Clone)]
-pub(crate) struct Opened {
+pub(crate) struct OpenSession {
     pub(crate) until: Timestamp,
     /// Cancelled when it ends before its time.
     pub(crate) ended: CancellationToken,
 }
 
-impl Sessions {
-    pub fn new(origin: String) -> Sessions {
-        Sessions { origin, held: Mutex::default() }
+impl PageSessions {
+    pub fn new(origin: String) -> PageSessions {
+        PageSessions { origin, held: Mutex::default() }
     }
 
     /// The code stands behind `#`, which browsers keep to themselves: it is in no request line.
-    pub fn link(&self, now: Timestamp) -> Result<Link, Refusal> {
+    pub fn link(&self, now: Timestamp) -> Result<PageLink, Refusal> {
         let code = secret("csl")?;
         let until = now + CODE_LIFETIME;
         let mut held = self.lock(now);
         push(&mut held.codes, CODES_MAX, Code { code: digest(&code), until });
-        Ok(Link { url: format!("{}/#code={code}", self.origin), expires_at: until })
+        Ok(PageLink { url: format!("{}/#code={code}", self.origin), expires_at: until })
     }
 
     /// Takes the code, if it is good. A browser that shows the cookie of another tab of its own
@@ -92,7 +92,7 @@ impl Sessions {
         code: &str,
         cookie: Option<&str>,
         now: Timestamp,
-    ) -> Result<Option<Entered>, Refusal> {
+    ) -> Result<Option<BrowserPass>, Refusal> {
         let mut held = self.lock(now);
         let shown = digest(code);
         let Some(place) = held.codes.iter().position(|known| known.code == shown) else {
@@ -109,16 +109,16 @@ impl Sessions {
         };
         let token = secret("css")?;
         let until = now + SESSION_LIFETIME;
-        let opened = Opened { until, ended: CancellationToken::new() };
+        let opened = OpenSession { until, ended: CancellationToken::new() };
         let session = Session { cookie: digest(&cookie), token: digest(&token), opened };
         if let Some(oldest) = push(&mut held.sessions, SESSIONS_MAX, session) {
             oldest.opened.ended.cancel();
         }
-        Ok(Some(Entered { cookie, token, until }))
+        Ok(Some(BrowserPass { cookie, token, until }))
     }
 
     /// The session of which a request shows both halves.
-    pub(crate) fn find(&self, cookie: &str, token: &str, now: Timestamp) -> Option<Opened> {
+    pub(crate) fn find(&self, cookie: &str, token: &str, now: Timestamp) -> Option<OpenSession> {
         let (cookie, token) = (digest(cookie), digest(token));
         let held = self.lock(now);
         let fits = |session: &&Session| session.cookie == cookie && session.token == token;
@@ -133,7 +133,7 @@ impl Sessions {
     }
 
     /// What is over by now is let go first.
-    fn lock(&self, now: Timestamp) -> MutexGuard<'_, Held> {
+    fn lock(&self, now: Timestamp) -> MutexGuard<'_, Entrances> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.codes.retain(|code| now < code.until);
         held.sessions.retain(|session| now < session.opened.until);
@@ -162,16 +162,16 @@ mod tests {
         now() + span
     }
 
-    fn sessions() -> Sessions {
-        Sessions::new("http://127.0.0.1:7420".to_owned())
+    fn sessions() -> PageSessions {
+        PageSessions::new("http://127.0.0.1:7420".to_owned())
     }
 
-    fn code(sessions: &Sessions) -> String {
+    fn code(sessions: &PageSessions) -> String {
         let url = sessions.link(now()).unwrap().url;
         url.strip_prefix("http://127.0.0.1:7420/#code=").unwrap().to_owned()
     }
 
-    fn entered(sessions: &Sessions, cookie: Option<&str>) -> Entered {
+    fn entered(sessions: &PageSessions, cookie: Option<&str>) -> BrowserPass {
         sessions.enter(&code(sessions), cookie, now()).unwrap().unwrap()
     }
 

@@ -15,7 +15,7 @@ use utoipa::IntoParams;
 use super::{entry, listed};
 use crate::Admin;
 use crate::answer::{Path, Query, Refused};
-use crate::body::{Members, required};
+use crate::body::{BodyMembers, required};
 use crate::decision::{Decider, carry_out};
 use crate::ledger::one_of;
 use crate::view::{ApprovedEntry, ApprovedItems, RemovedServer, ServerEntry};
@@ -25,7 +25,7 @@ pub(crate) async fn add(
     Decider(by): Decider,
     request: Request,
 ) -> Result<(StatusCode, Json<ServerEntry>), Refused> {
-    let mut body = Members::read(request).await?;
+    let mut body = BodyMembers::read(request).await?;
     let name = body.text("name")?.ok_or_else(|| required("name"))?;
     // What an entry of a config may hold, the configuration knows.
     let definition = Value::Object(body.rest());
@@ -89,7 +89,7 @@ pub(crate) async fn approve(
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ServerEntry>, Refused> {
-    let mut body = Members::read_optional(request).await?;
+    let mut body = BodyMembers::read_optional(request).await?;
     let inspects = body.flag("inspect")?.or(query.inspect).unwrap_or(false);
     body.finish()?;
     if inspects {
@@ -118,7 +118,7 @@ pub(crate) async fn approve_items(
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ApprovedItems>, Refused> {
-    let mut body = Members::read_optional(request).await?;
+    let mut body = BodyMembers::read_optional(request).await?;
     let named = body.list("items")?;
     body.finish()?;
     let named = named.map(|items| items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>());
@@ -140,7 +140,7 @@ pub(crate) async fn approve_items(
 }
 
 fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
-    let mut item = Members::nested(item, "items")?;
+    let mut item = BodyMembers::nested(item, "items")?;
     let kind = kind(item.text("kind")?.as_deref())?;
     let name = item.text("name")?;
     let fingerprint = item.text("fingerprint")?;

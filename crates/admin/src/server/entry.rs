@@ -2,11 +2,11 @@
 //! names are all that is shown.
 
 use domain::Catalog;
-use domain::catalog::{Misnamed, Server};
-use domain::config::{Origin, Template};
+use domain::catalog::{Server, UnknownToolName};
+use domain::config::{ConfigTemplate, ServerOrigin};
 use domain::trust::ItemKind;
 use gateway::front::discovery::ServerOutline;
-use gateway::spec::{Endpoint, ServerSpec};
+use gateway::spec::{ServerEndpoint, ServerSpec};
 
 use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning};
@@ -48,28 +48,30 @@ fn outlined(outline: ServerOutline) -> ServerEntry {
 
 fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
     let origin = match spec.trust.origin {
-        Origin::Own => "own",
-        Origin::Found => "found",
-        Origin::Added => "added",
+        ServerOrigin::Own => "own",
+        ServerOrigin::Found => "found",
+        ServerOrigin::Added => "added",
     };
     entry.origin = Some(origin.to_owned());
     match &spec.endpoint {
-        Endpoint::Stdio(command) => {
+        ServerEndpoint::Stdio(command) => {
             entry.command = Some(command.command.clone());
             entry.args = Some(command.args.iter().map(|arg| arg.text().to_owned()).collect());
             entry.env = Some(names(&command.env));
             entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
         }
-        Endpoint::Http { url, headers } => {
+        ServerEndpoint::Http { url, headers } => {
             entry.url = Some(shown_url(url.text()));
             entry.headers = Some(names(headers));
         }
-        Endpoint::Plugin(plugin) => entry.command = Some(plugin.program.display().to_string()),
-        Endpoint::Sse | Endpoint::Embedded(_) => {}
+        ServerEndpoint::Plugin(plugin) => {
+            entry.command = Some(plugin.program.display().to_string())
+        }
+        ServerEndpoint::Sse | ServerEndpoint::Embedded(_) => {}
     }
 }
 
-fn names(values: &[(String, Template)]) -> Vec<String> {
+fn names(values: &[(String, ConfigTemplate)]) -> Vec<String> {
     values.iter().map(|(name, _)| name.clone()).collect()
 }
 
@@ -90,7 +92,7 @@ fn shown_url(url: &str) -> String {
 }
 
 fn warnings(server: &Server) -> Vec<ServerWarning> {
-    let warning = |misnamed: Misnamed| ServerWarning {
+    let warning = |misnamed: UnknownToolName| ServerWarning {
         kind: "unknown_tool".to_owned(),
         text: misnamed.to_string(),
         tool: misnamed.name,

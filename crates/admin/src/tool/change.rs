@@ -8,7 +8,7 @@ use gateway::operator::ReviewedItem;
 use super::switched;
 use crate::Admin;
 use crate::answer::{Path, Refused};
-use crate::body::Members;
+use crate::body::BodyMembers;
 use crate::decision::{Decider, carry_out};
 use crate::server::change::kind;
 use crate::view::{ApprovedEntry, ApprovedTool, SwitchedTool};
@@ -20,7 +20,7 @@ pub(crate) async fn approve(
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ApprovedTool>, Refused> {
-    let mut body = Members::read_optional(request).await?;
+    let mut body = BodyMembers::read_optional(request).await?;
     let kind = kind(body.text("kind")?.as_deref())?;
     let fingerprint = body.text("fingerprint")?;
     body.finish()?;

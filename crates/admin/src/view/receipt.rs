@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use receipt::PublicKey;
-use receipt::audit::{Outcome, Report};
+use receipt::audit::{AuditOutcome, Report};
 use receipt::chain::ReceiptCheck;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::ChainCopy;
-use store::read::{Chain, Receipt, Receipts};
+use store::read::{Receipts, StoredChain, StoredReceipt};
 use utoipa::ToSchema;
 
 use super::{moment, words};
@@ -181,8 +181,8 @@ impl From<Receipts> for ReceiptPage {
     }
 }
 
-impl From<Receipt> for ReceiptEntry {
-    fn from(receipt: Receipt) -> ReceiptEntry {
+impl From<StoredReceipt> for ReceiptEntry {
+    fn from(receipt: StoredReceipt) -> ReceiptEntry {
         ReceiptEntry {
             id: receipt.id,
             chain_id: receipt.chain_id,
@@ -198,8 +198,8 @@ impl From<Receipt> for ReceiptEntry {
     }
 }
 
-impl From<Chain> for ChainEntry {
-    fn from(chain: Chain) -> ChainEntry {
+impl From<StoredChain> for ChainEntry {
+    fn from(chain: StoredChain) -> ChainEntry {
         let opening = chain.opening.as_ref();
         ChainEntry {
             status: opening.map(|opening| opening.status.clone()),
@@ -263,7 +263,7 @@ impl From<ChainCopy> for CopyEntry {
 
 impl CopyReport {
     /// A copy without a receipt is not valid.
-    pub(crate) fn new(name: String, outcome: Outcome) -> CopyReport {
+    pub(crate) fn new(name: String, outcome: AuditOutcome) -> CopyReport {
         CopyReport {
             name,
             valid: !outcome.reports.is_empty() && outcome.is_valid(),

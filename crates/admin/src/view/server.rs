@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::trust::{Line, LineChange};
+use domain::trust::{DifferenceLine, LineChange};
 use gateway::operator::ApprovedItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -287,8 +287,8 @@ impl From<ApprovedItem> for ApprovedEntry {
     }
 }
 
-impl From<Line> for DiffLine {
-    fn from(line: Line) -> DiffLine {
+impl From<DifferenceLine> for DiffLine {
+    fn from(line: DifferenceLine) -> DiffLine {
         let lines = match line.mark {
             LineChange::Same | LineChange::Removed | LineChange::Added => None,
             LineChange::Skipped(lines) => Some(lines),

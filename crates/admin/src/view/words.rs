@@ -1,19 +1,19 @@
 //! Schemas of single values: the closed lists of words, which the domain keeps, and texts with a
 //! form of their own.
 
-use domain::caller::{Surface, Unannotated};
+use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
 use domain::config::{AutoApprove, Sharing, Start};
 use domain::intent::Sensitivity;
 use domain::ledger::contention;
 use domain::policy::Lock;
 use domain::tool::Class;
-use domain::trust::{Change, ItemKind, WarningKind};
+use domain::trust::{ItemKind, ReviewChange, WarningKind};
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::read::Period;
 use store::run::{RunStatus, StepStatus};
-use store::{Kind, Status};
+use store::{RecordKind, RecordStatus};
 use utoipa::openapi::schema::{AdditionalProperties, ArrayBuilder, SchemaType, Type};
 use utoipa::openapi::{
     KnownFormat, Object, ObjectBuilder, OneOfBuilder, RefOr, Schema, SchemaFormat,
@@ -159,17 +159,17 @@ pub(crate) fn sensitivity_or_null() -> Object {
 }
 
 pub(crate) fn record_kind() -> ObjectBuilder {
-    one_of(Kind::ALL.map(Kind::as_str))
+    one_of(RecordKind::ALL.map(RecordKind::as_str))
 }
 
 pub(crate) fn record_status() -> ObjectBuilder {
-    one_of(Status::ALL.map(Status::as_str))
+    one_of(RecordStatus::ALL.map(RecordStatus::as_str))
 }
 
 /// A count for each outcome.
 pub(crate) fn status_counts() -> ObjectBuilder {
     let count = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
-    Status::ALL.iter().fold(ObjectBuilder::new(), |counts, status| {
+    RecordStatus::ALL.iter().fold(ObjectBuilder::new(), |counts, status| {
         counts.property(status.as_str(), count()).required(status.as_str())
     })
 }
@@ -183,7 +183,7 @@ pub(crate) fn period_or_day() -> ObjectBuilder {
 }
 
 pub(crate) fn contention_kind() -> ObjectBuilder {
-    one_of(contention::Kind::ALL.map(contention::Kind::as_str))
+    one_of(contention::ContentionKind::ALL.map(contention::ContentionKind::as_str))
 }
 
 pub(crate) fn lock() -> ObjectBuilder {
@@ -245,7 +245,7 @@ pub(crate) fn item_status() -> ObjectBuilder {
 }
 
 pub(crate) fn change() -> ObjectBuilder {
-    one_of(Change::ALL.map(Change::as_str))
+    one_of(ReviewChange::ALL.map(ReviewChange::as_str))
 }
 
 pub(crate) fn mark() -> ObjectBuilder {
@@ -285,7 +285,7 @@ pub(crate) fn some_operations() -> ArrayBuilder {
 }
 
 pub(crate) fn surfaces() -> ArrayBuilder {
-    list_of(one_of(Surface::ALL.map(Surface::as_str)))
+    list_of(one_of(TokenSurface::ALL.map(TokenSurface::as_str)))
 }
 
 pub(crate) fn some_surfaces_or_null() -> utoipa::openapi::Array {
@@ -301,7 +301,7 @@ pub(crate) fn some_servers_or_null() -> OneOfBuilder {
 }
 
 pub(crate) fn unannotated() -> ObjectBuilder {
-    one_of(Unannotated::ALL.map(Unannotated::as_str))
+    one_of(UnannotatedRule::ALL.map(UnannotatedRule::as_str))
 }
 
 pub(crate) fn unannotated_or_null() -> Object {

@@ -14,7 +14,7 @@ use futures_util::future::BoxFuture;
 use mcp::handshake::{self, ServerHello};
 use mcp::http::server::Sessions;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::peer::{Incoming, Peer, Service};
+use mcp::peer::{Peer, RequestContext, Service};
 use mcp::{ErrorObject, server};
 use tokio::io::AsyncReadExt;
 use tokio::net::TcpListener;
@@ -48,7 +48,7 @@ impl Service for Upstream {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move {
             match request.method.as_str() {

@@ -8,7 +8,7 @@ use domain::tool::Class;
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
 use jiff::{SignedDuration, Timestamp};
-use store::{Kind, Status};
+use store::{RecordKind, RecordStatus};
 
 use super::Format;
 
@@ -73,8 +73,8 @@ pub(crate) struct Filters {
     /// Only calls of this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    #[arg(long, hide_possible_values = true, help = list("Only with this status", &Status::ALL, Status::as_str),
-        value_parser = words(&Status::ALL, Status::as_str))]
+    #[arg(long, hide_possible_values = true, help = list("Only with this status", &RecordStatus::ALL, RecordStatus::as_str),
+        value_parser = words(&RecordStatus::ALL, RecordStatus::as_str))]
     pub(crate) status: Option<String>,
     #[arg(long, hide_possible_values = true, help = list("Only declared as", &Class::ALL, Class::as_str),
         value_parser = words(&Class::ALL, Class::as_str))]
@@ -92,8 +92,8 @@ pub(crate) struct Filters {
     #[arg(long, value_name = "NAME")]
     pub(crate) target_resource: Option<String>,
     #[arg(long = "type", hide_possible_values = true, value_name = "TYPE",
-        help = list("Only of this type", &Kind::ALL, Kind::as_str),
-        value_parser = words(&Kind::ALL, Kind::as_str))]
+        help = list("Only of this type", &RecordKind::ALL, RecordKind::as_str),
+        value_parser = words(&RecordKind::ALL, RecordKind::as_str))]
     pub(crate) kind: Option<String>,
     /// Only with this text in tool, server, reason, error or target
     #[arg(short = 'q', long = "query", value_name = "TEXT")]

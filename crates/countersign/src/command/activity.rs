@@ -9,16 +9,16 @@ use std::io::IsTerminal;
 use admin::view::{ActivityPage, ActivityRecord};
 use jiff::Zoned;
 
-use crate::cli::{Activity, Filters, Place, Rows, Span};
+use crate::cli::{Activity, Filters, Locations, Rows, Span};
 use crate::command::export;
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
 use crate::output::{self, Rest};
 use gateway::plan::Reach;
-use record::Looks;
+use record::RecordStyle;
 pub(super) use record::target;
 
-pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Activity) -> Result<(), Failure> {
     match verb {
         Activity::List { filters, span, rows, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();
@@ -60,8 +60,8 @@ pub(crate) async fn run(place: &Place, verb: Activity) -> Result<(), Failure> {
 }
 
 /// Icons are for people at a terminal.
-fn looks() -> Looks {
-    Looks { has_icons: std::io::stdout().is_terminal(), now: Zoned::now() }
+fn looks() -> RecordStyle {
+    RecordStyle { has_icons: std::io::stdout().is_terminal(), now: Zoned::now() }
 }
 
 type Values = Vec<(&'static str, Option<String>)>;

@@ -8,13 +8,13 @@ use domain::tool::Class;
 use serde_json::Value;
 
 use super::tools;
-use crate::cli::{Call, CallArgs, Format, Place};
+use crate::cli::{Call, CallArgs, Format, Locations};
 use crate::control::{self, Control};
 use crate::exit::Failure;
 use crate::output;
 use gateway::plan::Reach;
 
-pub(crate) async fn run(place: &Place, call: Call) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
     let (class, args) = match call {
         Call::Read(args) => (Class::Read, args),
         Call::Write(args) => (Class::Write, args),

@@ -8,16 +8,16 @@ use gateway::Gateway;
 use serde_json::Value;
 
 use super::decision::{by, refused, with_gate};
-use crate::cli::{Config, Format, Place};
+use crate::cli::{Config, Format, Locations};
 use crate::exit::Failure;
 use crate::output;
-use crate::source::found::{self, Found, SHOWN};
-use crate::source::{self, Own, Source, Standing};
+use crate::source::found::{self, FolderConfig, SHOWN};
+use crate::source::{self, OwnConfig, Source, Standing};
 
 /// Keys whose members have names of their own: what is under one is told as a whole.
 const NAMED: [&str; 3] = ["mcpServers", "profiles", "plugins"];
 
-pub(crate) async fn run(place: &Place, verb: Config) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> {
     match verb {
         Config::Show { output } => {
             let source = source::load(place)?;
@@ -52,7 +52,7 @@ fn check(source: &Source) -> Result<(), Failure> {
     output::line(&format!("ok: {file}{folder}, {servers} servers"))
 }
 
-async fn trust_file(place: &Place, file: &Path) -> Result<(), Failure> {
+async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     let own = source::own(place)?;
     if own.file.as_deref().is_some_and(|own| found::is_same(own, file)) {
         return Err(Failure::input(format!(
@@ -79,7 +79,7 @@ async fn trust_file(place: &Place, file: &Path) -> Result<(), Failure> {
     )
 }
 
-async fn forget_file(place: &Place, file: Option<PathBuf>) -> Result<(), Failure> {
+async fn forget_file(place: &Locations, file: Option<PathBuf>) -> Result<(), Failure> {
     let file = source::to_trust(file)?;
     let stands = found::place(&file);
     let stands = stands.ok_or_else(|| Failure::input(format!("no file: '{}'", file.display())))?;
@@ -93,7 +93,7 @@ async fn forget_file(place: &Place, file: Option<PathBuf>) -> Result<(), Failure
 }
 
 /// What to trust the file changes, each as one line.
-fn changes(own: &Own, found: &Found) -> Result<Vec<String>, Failure> {
+fn changes(own: &OwnConfig, found: &FolderConfig) -> Result<Vec<String>, Failure> {
     let mut after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
         Failure::config(format!("'{}' is wrong, and not trusted:\n{faults}", found.place.display()))
     })?;

@@ -1,10 +1,10 @@
 //! `countersign contention`: agents that touched the same thing, the worst first.
 
 use admin::view::{ContentionEdge, ContentionGraph};
-use domain::ledger::contention::Kind;
+use domain::ledger::contention::ContentionKind;
 use jiff::Zoned;
 
-use crate::cli::{Contention, Place};
+use crate::cli::{Contention, Locations};
 use crate::control::{Control, with_query};
 use crate::exit::Failure;
 use crate::output::{self, cut, local_time, milliseconds, read, table};
@@ -14,7 +14,7 @@ use gateway::plan::Reach;
 const RESOURCES_SHOWN: usize = 3;
 const RESOURCE_WIDTH: usize = 60;
 
-pub(crate) async fn run(place: &Place, args: Contention) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: Contention) -> Result<(), Failure> {
     let path = |kind: Option<String>| {
         let own =
             vec![("window", args.window.clone()), ("system", args.system.clone()), ("kind", kind)];
@@ -23,7 +23,7 @@ pub(crate) async fn run(place: &Place, args: Contention) -> Result<(), Failure> 
     let graph = Control::with(place, Reach::Nothing, async |control| {
         let mut graph: ContentionGraph = read(&control.get(&path(args.kind.clone())).await?)?;
         if args.reads {
-            let reads = Some(Kind::ReadRead.as_str().to_owned());
+            let reads = Some(ContentionKind::ReadRead.as_str().to_owned());
             join(&mut graph, read(&control.get(&path(reads)).await?)?);
         }
         Ok(graph)

@@ -5,10 +5,10 @@ use domain::Refusal;
 use domain::config::Config;
 use gateway::operator::DecisionSource;
 use gateway::plan::{Plan, Reach};
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use store::Store;
 
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::Home;
 
@@ -22,14 +22,14 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
 
 /// A gate of our own that connects to nothing, beside a `serve` that may run.
 pub(super) async fn with_gate<T>(
-    place: &Place,
+    place: &Locations,
     config: &Config,
     work: impl AsyncFnOnce(&Gateway) -> Result<T, Failure>,
 ) -> Result<T, Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     let store = Store::open(home.path(), &config.ledger).map_err(Failure::store)?;
-    let gateway = Gateway::new(Settings::from(config), store);
+    let gateway = Gateway::new(GateSettings::from(config), store);
     let plan = Plan { reach: Reach::Nothing, ..Plan::default() };
     gateway.start(plan).map_err(Failure::store)?;
     let result = work(&gateway).await;

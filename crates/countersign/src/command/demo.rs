@@ -17,13 +17,13 @@ use gateway::Gateway;
 use gateway::front::{View, stdio};
 use mcp::handshake;
 use mcp::message::{Notification, Raw, Request, raw, to_raw};
-use mcp::peer::{Ask, Incoming, Peer, Service};
+use mcp::peer::{Ask, Peer, RequestContext, Service};
 use mcp::{ErrorObject, lines};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::app::Purpose;
-use crate::cli::{Demo, Place, Serve, ServeFormat};
+use crate::cli::{Demo, Locations, Serve, ServeFormat};
 use crate::command::demo::script::{PLANNER, REVIEWER, Step};
 use crate::exit::Failure;
 use crate::{demo, output, serve};
@@ -45,7 +45,7 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     std::fs::write(&config, r#"{"workspace": {"enabled": false}}"#).map_err(|error| {
         Failure::system(format!("cannot write '{}': {error}", config.display()))
     })?;
-    let place = Place { config: Some(config), home: Some(folder.0.join("home")), alone: true };
+    let place = Locations { config: Some(config), home: Some(folder.0.join("home")), alone: true };
     let listen = args.listen.unwrap_or_else(|| ([127, 0, 0, 1], 0).into());
     let serve = Serve { listen: Some(listen), output: ServeFormat::Text };
     let home = folder.0.join("home");
@@ -175,7 +175,7 @@ impl Service for Mute {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move { Err(ErrorObject::method_not_found(&request.method)) }.boxed()
     }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use domain::ledger::hook;
 use jiff::Timestamp;
 
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::spool;
@@ -20,7 +20,7 @@ const SEND_MAX: Duration = Duration::from_millis(5);
 const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
 /// Without a runtime: starting one would take longer than all the rest.
-pub(crate) fn run(place: &Place) -> Result<(), Failure> {
+pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     let mut event = String::new();
     std::io::stdin()
         .take(EVENT_BYTES_MAX)

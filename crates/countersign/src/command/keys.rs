@@ -6,7 +6,7 @@ use admin::view::{KeyEntry, KeyList};
 use receipt::PublicKey;
 use serde::Serialize;
 
-use crate::cli::{Keys, Place};
+use crate::cli::{Keys, Locations};
 use crate::control::{Control, get};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -17,7 +17,7 @@ use gateway::plan::Reach;
 const PUBLIC_ENDING: &str = ".public.pem";
 const PEM_END: &str = "-----END PUBLIC KEY-----";
 
-pub(crate) async fn run(place: &Place, verb: Keys) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Keys) -> Result<(), Failure> {
     match verb {
         Keys::Show { pem, output } => {
             let answer: KeyList = read(&get(place, Reach::Nothing, "/api/v1/keys").await?)?;

@@ -14,14 +14,14 @@ use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
 use crate::app::{self, Purpose};
-use crate::cli::{Mcp, Place};
+use crate::cli::{Locations, Mcp};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::serve::StopSignal;
 use crate::source;
 
-pub(crate) async fn run(place: &Place, args: Mcp) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: Mcp) -> Result<(), Failure> {
     let home = Home::of(place)?;
     home.prepare()?;
     match UnixStream::connect(home.control_socket()).await {
@@ -84,7 +84,7 @@ pub(crate) async fn copy(
     asked.map_err(|_: std::io::Error| Failure::system("the running gate has ended"))
 }
 
-async fn in_process(place: &Place, home: &Home, args: Mcp) -> Result<(), Failure> {
+async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();

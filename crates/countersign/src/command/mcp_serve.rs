@@ -14,7 +14,7 @@ use tools::builtin::Workspace;
 
 use super::mcp::copy;
 use super::run::text_within;
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::Plugins;
@@ -30,7 +30,7 @@ const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const AGENT: &str = "mcp-serve";
 
 /// The step's file takes the place of the program's own.
-pub(crate) async fn run(mut place: Place) -> Result<(), Failure> {
+pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
     let file = place.config.take();
     let file = file.ok_or_else(|| Failure::input("name the step's file with --config=<file>"))?;
     let step = read(&file)?;
@@ -60,7 +60,7 @@ fn read(file: &Path) -> Result<StepFile, Failure> {
     })
 }
 
-async fn serve(place: &Place, step: StepFile) -> Result<(), Failure> {
+async fn serve(place: &Locations, step: StepFile) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();

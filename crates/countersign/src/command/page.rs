@@ -2,13 +2,13 @@
 
 use admin::view::SignInLink;
 
-use crate::cli::Place;
+use crate::cli::Locations;
 use crate::control::Control;
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, note};
 
-pub(crate) async fn run(place: &Place) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations) -> Result<(), Failure> {
     let Some(control) = Control::running(Home::of(place)?).await? else {
         let words = "no gate runs in this home: start one with 'countersign serve'";
         return Err(Failure::input(words));

@@ -7,18 +7,18 @@ use domain::config::Config;
 use domain::trust::visible;
 use gateway::Gateway;
 use serde::Serialize;
-use store::state::State;
-use tools::plugin::{FoundPlugin, Origin};
+use store::state::OperatorState;
+use tools::plugin::{FoundPlugin, PluginOrigin};
 
 use super::decision::{by, refused, with_gate};
-use crate::cli::{Place, Plugin};
+use crate::cli::{Locations, Plugin};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::output::{self, fields, or_dash, table};
 use crate::plugins::{Plugins, files};
 use crate::source;
 
-pub(crate) async fn run(place: &Place, verb: Plugin) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Plugin) -> Result<(), Failure> {
     let source = source::load(place)?;
     source.tell_notes();
     let config = source.config;
@@ -77,12 +77,12 @@ struct PluginEntry {
 }
 
 /// What was decided about plugins.
-struct Approvals(Option<State>);
+struct Approvals(Option<OperatorState>);
 
 impl Approvals {
-    fn read(place: &Place) -> Result<Approvals, Failure> {
+    fn read(place: &Locations) -> Result<Approvals, Failure> {
         let home = Home::of(place)?;
-        Ok(Approvals(State::of_home(home.path()).map_err(Failure::store)?))
+        Ok(Approvals(OperatorState::of_home(home.path()).map_err(Failure::store)?))
     }
 
     fn entry(&self, found: &FoundPlugin) -> Result<PluginEntry, Failure> {
@@ -98,8 +98,8 @@ impl Approvals {
             version: found.version.clone(),
             description: found.description.clone(),
             origin: match found.origin {
-                Origin::Own => "own",
-                Origin::Project => "project",
+                PluginOrigin::Own => "own",
+                PluginOrigin::Project => "project",
             },
             status,
             fault: found.fault.clone(),
@@ -124,7 +124,7 @@ async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin
     }
 }
 
-async fn approve(place: &Place, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
+async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     if let Some(fault) = &found.fault {
         return Err(Failure::input(format!("the plugin '{}' is unusable: {fault}", found.name)));
@@ -140,7 +140,7 @@ async fn approve(place: &Place, config: &Config, found: &FoundPlugin) -> Result<
     output::line(&format!("approved plugin '{}': it may be started as it is now", found.name))
 }
 
-async fn revoke(place: &Place, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
+async fn revoke(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     let files = files(found);
     let revoking = async |gateway: &Gateway| {

@@ -8,7 +8,7 @@ use admin::view::{KeyList, ReceiptEntry, ReceiptPage};
 use jiff::Zoned;
 use serde_json::Value;
 
-use crate::cli::{Place, Receipt, ReceiptFilters};
+use crate::cli::{Locations, Receipt, ReceiptFilters};
 use crate::command::export::{self, Output, with_ending};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
@@ -18,7 +18,7 @@ use gateway::plan::Reach;
 /// The public keys of an export lie beside it, under its name and this.
 const KEYS_ENDING: &str = ".pub.pem";
 
-pub(crate) async fn run(place: &Place, verb: Receipt) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure> {
     match verb {
         Receipt::List { filters, span, rows, output } => {
             let values = [filters.values(), span.values(), rows.values()].concat();

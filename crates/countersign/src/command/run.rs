@@ -22,7 +22,7 @@ use workflow::{self, Finish, Inputs, Machine, Workflow};
 
 use self::progress::Progress;
 use self::recorder::{EndedStep, Recorder};
-use crate::cli::{Place, Run, RunFormat};
+use crate::cli::{Locations, Run, RunFormat};
 use crate::exit::Failure;
 use crate::home::Home;
 use crate::plugins::Plugins;
@@ -36,12 +36,12 @@ pub(crate) use known::checked;
 /// The state of a run without a file.
 const ONLY_STATE: &str = "agent";
 
-pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
     let mut config = source.config;
-    let Asked { text, inputs, file } = asked(&args)?;
+    let RunRequest { text, inputs, file } = asked(&args)?;
     let home = Home::of(place)?;
     let plugins = Plugins::find(home.path(), &config);
     // The agents' programs and the plugins are asked, which may take its time.
@@ -81,28 +81,28 @@ pub(crate) async fn run(place: &Place, args: Run) -> Result<(), Failure> {
 }
 
 /// What a run came to.
-struct Ran {
+struct RunResult {
     id: String,
     finish: Finish,
     steps: Vec<EndedStep>,
 }
 
 /// A workflow's text, with what was given to it.
-struct Asked {
+struct RunRequest {
     text: String,
     inputs: Vec<(String, String)>,
     /// Where the text is from.
     file: Option<String>,
 }
 
-fn asked(args: &Run) -> Result<Asked, Failure> {
+fn asked(args: &Run) -> Result<RunRequest, Failure> {
     let Some(file) = &args.file else {
         return alone(args);
     };
     let text = text_of(file)?;
     let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
     let file = Some(file.display().to_string());
-    Ok(Asked { text, inputs: args.inputs.clone(), file })
+    Ok(RunRequest { text, inputs: args.inputs.clone(), file })
 }
 
 /// The text of a workflow's file.
@@ -124,7 +124,7 @@ pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String>
 }
 
 /// One agent, as a workflow. What it is to do comes in as an input: it is no template.
-fn alone(args: &Run) -> Result<Asked, Failure> {
+fn alone(args: &Run) -> Result<RunRequest, Failure> {
     if !args.inputs.is_empty() {
         return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
     }
@@ -161,7 +161,7 @@ fn alone(args: &Run) -> Result<Asked, Failure> {
             "done": {"type": "terminal", "status": "success"},
         },
     });
-    Ok(Asked { text: text.to_string(), inputs: given, file: None })
+    Ok(RunRequest { text: text.to_string(), inputs: given, file: None })
 }
 
 /// Who started this may say what the run belongs under.
@@ -182,7 +182,7 @@ async fn go(
     format: RunFormat,
     (machine, order): (Machine, Order),
     mut stop: StopSignal,
-) -> Result<Ran, Failure> {
+) -> Result<RunResult, Failure> {
     let telemetry = Telemetry::start(&config.telemetry);
     let steps = Arc::new(Steps::new(home, config, plugins, telemetry.tracer())?);
     let recorder = Recorder::start(steps.store().clone(), Progress::new(format));
@@ -217,7 +217,7 @@ async fn go(
     let steps_told = recorder.end().await;
     let _ = steps.store().close().await;
     telemetry.end().await;
-    Ok(Ran { id, finish, steps: steps_told })
+    Ok(RunResult { id, finish, steps: steps_told })
 }
 
 /// The person did not want to wait.
@@ -239,7 +239,7 @@ struct EndedRun<'a> {
 }
 
 /// What the run came to, on stdout.
-fn tell(format: RunFormat, workflow: &Workflow, ran: &Ran) -> Result<(), Failure> {
+fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), Failure> {
     match format {
         RunFormat::Quiet => Ok(()),
         RunFormat::Json => output::line(&output::pretty(&EndedRun {
@@ -275,7 +275,7 @@ fn words(finish: &Finish, format: RunFormat) -> String {
     }
 }
 
-fn faults(found: &[workflow::Fault]) -> String {
+fn faults(found: &[workflow::WorkflowFault]) -> String {
     let lines = found.iter().map(|fault| format!("{}: {fault}", fault.code));
     lines.collect::<Vec<_>>().join("\n")
 }

@@ -4,7 +4,7 @@ use admin::view::{RunEntry, RunPage, StepCall, StepEntry};
 use gateway::plan::Reach;
 use jiff::Zoned;
 
-use crate::cli::{Place, Runs};
+use crate::cli::{Locations, Runs};
 use crate::command::activity::target;
 use crate::control::{encode, get, with_query};
 use crate::exit::Failure;
@@ -19,7 +19,7 @@ const SHORT_ID: usize = "01a1de05-f636".len();
 const NAME_WIDTH: usize = 40;
 const ERROR_WIDTH: usize = 80;
 
-pub(crate) async fn run(place: &Place, verb: Runs) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
     match verb {
         Runs::List { status, workflow, rows, output } => {
             let filters = vec![("status", status), ("workflow", workflow)];

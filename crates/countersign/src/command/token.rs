@@ -4,14 +4,14 @@ use admin::view::{NewToken, TokenEntry, TokenList};
 use gateway::plan::Reach;
 use serde_json::Value;
 
-use crate::cli::{Create, Format, Place, SecretFormat, Token};
+use crate::cli::{Create, Format, Locations, SecretFormat, Token};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, or_dash, table};
 
 const PATH: &str = "/api/v1/tokens";
 
-pub(crate) async fn run(place: &Place, verb: Token) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Token) -> Result<(), Failure> {
     match verb {
         Token::Create(args) => {
             let make = async |control: &Control| control.send_json(PATH, &body(&args)).await;

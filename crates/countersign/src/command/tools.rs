@@ -11,14 +11,14 @@ use domain::trust::ItemKind;
 use gateway::plan::Reach;
 
 use super::review::{self, ToolChange};
-use crate::cli::{Format, Place, Tools};
+use crate::cli::{Format, Locations, Tools};
 use crate::control::{Control, encode, get, with_query};
 use crate::exit::Failure;
 use crate::output::{self, fields, table};
 
 const PATH: &str = "/api/v1/tools";
 
-pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
     match verb {
         Tools::List { server, status, output } => {
             let wanted = server.clone().map_or(Reach::All, Reach::Only);
@@ -46,7 +46,7 @@ pub(crate) async fn run(place: &Place, verb: Tools) -> Result<(), Failure> {
     }
 }
 
-async fn show(place: &Place, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
+async fn show(place: &Locations, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
     let name = parse(name)?;
     let tool = get(place, Reach::Only(name.server.clone()), &path(&name)).await?;
     if diff {
@@ -57,7 +57,7 @@ async fn show(place: &Place, name: &str, diff: bool, output: Format) -> Result<(
     }
 }
 
-async fn approve_named(place: &Place, names: &[String]) -> Result<(), Failure> {
+async fn approve_named(place: &Locations, names: &[String]) -> Result<(), Failure> {
     let mut by_server: BTreeMap<String, Vec<ItemChoice>> = BTreeMap::new();
     for name in names {
         let ToolName { server, tool } = parse(name)?;
@@ -73,7 +73,7 @@ async fn approve_named(place: &Place, names: &[String]) -> Result<(), Failure> {
 
 /// Approves some items of a server, or all that wait, and says which.
 async fn approve(
-    place: &Place,
+    place: &Locations,
     server: &str,
     items: Option<Vec<ItemChoice>>,
 ) -> Result<(), Failure> {
@@ -85,7 +85,7 @@ async fn approve(
     output::line(&review::approved(server, &answer.approved))
 }
 
-async fn switch(place: &Place, name: &str, verb: &str) -> Result<(), Failure> {
+async fn switch(place: &Locations, name: &str, verb: &str) -> Result<(), Failure> {
     let name = parse(name)?;
     let path = format!("{}/{verb}", path(&name));
     let switch = async |control: &Control| control.post(&path).await;

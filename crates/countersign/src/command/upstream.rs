@@ -6,7 +6,7 @@ use admin::view::{InspectRequest, NewServer, ReviewItem, ServerEntry, ServerList
 use gateway::plan::Reach;
 
 use super::review;
-use crate::cli::{Add, Format, Place, Upstream};
+use crate::cli::{Add, Format, Locations, Upstream};
 use crate::control::{Control, encode, get};
 use crate::exit::Failure;
 use crate::output::{self, fields, plain, table};
@@ -16,7 +16,7 @@ const PATH: &str = "/api/v1/servers";
 /// Lines of a server's stderr that the gate keeps.
 const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
 
-pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure> {
     match verb {
         Upstream::List { output } => {
             let answer = get(place, Reach::All, PATH).await?;
@@ -45,7 +45,7 @@ pub(crate) async fn run(place: &Place, verb: Upstream) -> Result<(), Failure> {
     }
 }
 
-async fn add(place: &Place, args: Add) -> Result<(), Failure> {
+async fn add(place: &Locations, args: Add) -> Result<(), Failure> {
     let name = args.name.clone();
     let body = entry(args);
     let add = async |control: &Control| control.send_json(PATH, &body).await;
@@ -74,14 +74,14 @@ fn map(pairs: Vec<(String, String)>) -> BTreeMap<String, String> {
     pairs.into_iter().collect()
 }
 
-async fn remove(place: &Place, name: String) -> Result<(), Failure> {
+async fn remove(place: &Locations, name: String) -> Result<(), Failure> {
     let path = format!("{PATH}/{}", encode(&name));
     let remove = async |control: &Control| control.delete(&path).await;
     Control::with(place, Reach::Only(name.clone()), remove).await?;
     output::line(&format!("removed server '{name}'"))
 }
 
-async fn switch(place: &Place, name: String, verb: &str) -> Result<(), Failure> {
+async fn switch(place: &Locations, name: String, verb: &str) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/{verb}", encode(&name));
     let switch = async |control: &Control| control.post(&path).await;
     let server = Control::with(place, Reach::Only(name.clone()), switch).await?;
@@ -89,7 +89,7 @@ async fn switch(place: &Place, name: String, verb: &str) -> Result<(), Failure> 
     output::line(&format!("{verb}d server '{name}': {}", server.state))
 }
 
-async fn approve(place: &Place, name: String, output: Format) -> Result<(), Failure> {
+async fn approve(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
     let approve = async |control: &Control| control.post(&path).await;
     let answer = Control::with(place, Reach::Only(name.clone()), approve).await?;
@@ -100,7 +100,7 @@ async fn approve(place: &Place, name: String, output: Format) -> Result<(), Fail
     output::answer(output, &answer, told).map(|_| ())
 }
 
-async fn inspect(place: &Place, name: String, output: Format) -> Result<(), Failure> {
+async fn inspect(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
     let body = InspectRequest { inspect: Some(true) };
     let inspect = async |control: &Control| control.send_json(&path, &body).await;
@@ -114,7 +114,7 @@ async fn inspect(place: &Place, name: String, output: Format) -> Result<(), Fail
     }
 }
 
-async fn restart(place: &Place, name: String) -> Result<(), Failure> {
+async fn restart(place: &Locations, name: String) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/restart", encode(&name));
     let restart = async |control: &Control| {
         if control.is_running() {

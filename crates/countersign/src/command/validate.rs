@@ -1,6 +1,6 @@
 //! `countersign validate`: every fault of a workflow at once. Nothing of it is run.
 
-use crate::cli::{Place, Validate, ValidateFormat};
+use crate::cli::{Locations, Validate, ValidateFormat};
 use crate::command::run::{cancelled, checked, text_of};
 use crate::exit::{Exit, Failure};
 use crate::home::Home;
@@ -8,7 +8,7 @@ use crate::plugins::Plugins;
 use crate::serve::StopSignal;
 use crate::{output, source};
 
-pub(crate) async fn run(place: &Place, args: &Validate) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     let text = text_of(&args.file)?;

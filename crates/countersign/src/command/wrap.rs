@@ -7,17 +7,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use domain::Caller;
-use domain::config::{Origin, is_withheld};
+use domain::config::{ServerOrigin, is_withheld};
 use domain::policy::ServerRules;
 use gateway::front::wrap::{self, WrapEnd, WrappedServer};
 use gateway::spec::ServerSpec;
-use gateway::{Gateway, Settings};
+use gateway::{GateSettings, Gateway};
 use mcp::limits::CHILD_GRACE;
 use store::Store;
 use tokio::process::{Child, Command};
 use tokio_util::sync::CancellationToken;
 
-use crate::cli::{Place, Wrap};
+use crate::cli::{Locations, Wrap};
 use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
@@ -31,7 +31,7 @@ const SIGNALLED: i32 = 128;
 /// The supervisor gives the server this long itself, twice, before it kills what is left.
 const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
 
-pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
+pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     let mut told = StopSignal::new()?;
     let source = source::load(place)?;
     source.tell_notes();
@@ -40,7 +40,8 @@ pub(crate) async fn run(place: &Place, args: Wrap) -> Result<(), Failure> {
     let rules = rules(&source.config, &args.name)?;
     let store = Store::open(home.path(), &source.config.ledger).map_err(Failure::store)?;
     let telemetry = Telemetry::start(&source.config.telemetry);
-    let gateway = Gateway::with_tracer(Settings::from(&source.config), store, telemetry.tracer());
+    let gateway =
+        Gateway::with_tracer(GateSettings::from(&source.config), store, telemetry.tracer());
     let mut child = spawn(&args.command)?;
     let server = WrapEnd {
         reader: child.stdout.take().expect("stdout is piped"),
@@ -66,7 +67,7 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
     let rules = configured.map(|server| ServerSpec::configured(server, None).rules);
     let mut rules = rules.unwrap_or_default();
     // What a file in the folder would start is another server: of that one only the lists count.
-    if configured.is_some_and(|server| server.origin == Origin::Found) {
+    if configured.is_some_and(|server| server.origin == ServerOrigin::Found) {
         (rules.quarantined, rules.disabled) = (false, false);
     }
     if rules.disabled || rules.quarantined {

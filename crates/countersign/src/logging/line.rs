@@ -36,7 +36,7 @@ where
             tracing::Level::WARN => "  WARN",
             tracing::Level::ERROR => " ERROR",
         })?;
-        let mut members = Members { writer: &mut writer, result: Ok(()) };
+        let mut members = MemberWriter { writer: &mut writer, result: Ok(()) };
         event.record(&mut members);
         members.result?;
         writer.write_char('\n')
@@ -65,12 +65,12 @@ impl PlainLine {
 }
 
 /// Writes each member behind a blank: the message as it is, others as `name=value`.
-struct Members<'a, 'b> {
+struct MemberWriter<'a, 'b> {
     writer: &'a mut Writer<'b>,
     result: fmt::Result,
 }
 
-impl Members<'_, '_> {
+impl MemberWriter<'_, '_> {
     fn name(&mut self, field: &Field) -> fmt::Result {
         self.writer.write_char(' ')?;
         if field.name() == "message" {
@@ -86,7 +86,7 @@ impl Members<'_, '_> {
     }
 }
 
-impl Visit for Members<'_, '_> {
+impl Visit for MemberWriter<'_, '_> {
     fn record_str(&mut self, field: &Field, value: &str) {
         let result = match field.name() {
             "message" => self.name(field).and_then(|()| Harmless(self.writer).write_str(value)),

@@ -20,7 +20,7 @@ pub(crate) const SHOWN: &str = "./countersign.json";
 const BYTES_MAX: u64 = 1024 * 1024;
 
 /// The file as it was read: its hash is the one of this text.
-pub(crate) struct Found {
+pub(crate) struct FolderConfig {
     /// What trust in it is bound to, beside the hash.
     pub(crate) place: PathBuf,
     pub(crate) text: String,
@@ -45,7 +45,7 @@ pub(crate) fn place(file: &Path) -> Option<PathBuf> {
 }
 
 /// Reads a file; none where there is none. What cannot be used is told in one sentence.
-pub(crate) fn read(file: &Path) -> Result<Option<Found>, String> {
+pub(crate) fn read(file: &Path) -> Result<Option<FolderConfig>, String> {
     let opened = match open(file) {
         Ok(opened) => opened,
         Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -63,7 +63,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<Found>, String> {
         format!("it is no text: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
     })?;
     let place = place(file).ok_or("its folder cannot be told")?;
-    Ok(Some(Found { place, text, sha256 }))
+    Ok(Some(FolderConfig { place, text, sha256 }))
 }
 
 /// Has the servers of a folder's file start in that folder. It is where they start anyway; said like

@@ -231,7 +231,7 @@ async fn what_went_past_the_gate_is_watched_too() {
     let (_other, mut shown) = watch(gate.dir.path(), &[]);
     assert!(next(&mut shown).await.starts_with("TIME      AGENT"));
     let store = crate::runs::open(&gate.home());
-    let settings = gateway::Settings::from(&domain::config::Config::default());
+    let settings = gateway::GateSettings::from(&domain::config::Config::default());
     let step = gateway::Gateway::new(settings, store);
     let caller = domain::Caller::agent("step-1");
     // Again and again: nothing says when the first of the two has begun to watch.

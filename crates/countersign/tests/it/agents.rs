@@ -9,7 +9,7 @@ pub(crate) mod stage;
 
 use serde_json::{Value, json};
 use testkit::foreign;
-use testkit::model::{Call, Turn};
+use testkit::model::{ModelCall, Turn};
 use testkit::otlp::Collector;
 use testkit::program::{stderr, stdout};
 
@@ -21,7 +21,7 @@ pub(crate) fn say(text: &str) -> Turn {
 }
 
 pub(crate) fn ours(tool: &str, arguments: Value) -> Turn {
-    Turn::Call(vec![Call::ours(tool, arguments)])
+    Turn::Call(vec![ModelCall::ours(tool, arguments)])
 }
 
 /// Read and Bash through the gate: a record with its receipt, a span under the step's, a log line.

@@ -10,7 +10,10 @@ use futures_util::future::join_all;
 use jiff::Timestamp;
 use receipt::RiskLevel;
 use serde_json::Value;
-use store::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status, Store, Word};
+use store::{
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
+    RecordStatus, Store, Word,
+};
 use testkit::gate::{Gate, http_client};
 
 use crate::misbehaving::memory_kb;
@@ -32,14 +35,14 @@ fn payload(text: String) -> Payload {
 
 fn entry(number: usize, bytes: usize) -> Entry {
     let id = format!("0190{number:08}");
-    let started = Started {
+    let started = CallStart {
         id: id.clone(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: Word::Borrowed("mcp"),
         surface: Word::Borrowed("discovery"),
         server: "files".to_owned(),
         tool: "read".to_owned(),
-        agent: Agent::default(),
+        agent: RecordAgent::default(),
         session: None,
         request_id: None,
         at: Timestamp::now(),
@@ -53,22 +56,22 @@ fn entry(number: usize, bytes: usize) -> Entry {
         target: None,
         trace_id: None,
         arguments: payload(r#"{"path":"/a"}"#.to_owned()),
-        action: Action {
+        action: ReceiptAction {
             kind: "filesystem.file.read".into(),
             risk: RiskLevel::Low,
             correlation_id: None,
         },
         outside: None,
     };
-    let ended = Ended {
+    let ended = CallEnd {
         id,
-        status: Status::Success,
+        status: RecordStatus::Success,
         error_code: None,
         error_message: None,
         duration: Duration::from_millis(1),
         response: payload(format!("\"{}\"", "x".repeat(bytes))),
         // To sign each takes the time, and an export does not look at it.
-        receipt: Receipted::No,
+        receipt: ReceiptChoice::No,
     };
     Entry::Whole(Box::new(started), Box::new(ended))
 }

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use receipt::PublicKey;
-use receipt::chain::{ChainCheck, Expected, verify};
+use receipt::chain::{ChainCheck, ChainExpectation, verify};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value};
@@ -129,7 +129,7 @@ pub(crate) fn whole_chains(home: &Path) -> Vec<(Value, ChainCheck)> {
         }
         let texts: Vec<&str> =
             own.iter().map(|row| row["receipt_json"].as_str().unwrap()).collect();
-        let check = verify(&texts, &key_of(home, texts[0]), Expected::default());
+        let check = verify(&texts, &key_of(home, texts[0]), ChainExpectation::default());
         assert!(check.valid, "{chain}: {:?}", check.error);
         for row in own {
             let receipt: Value =

@@ -47,7 +47,7 @@ pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
         .collect();
     assert_eq!(reviewed.len(), tools.len(), "{items:?}");
     let answers = store.state().approve_items(server, &reviewed).unwrap();
-    assert!(answers.iter().all(|answer| *answer == store::state::Approval::Approved));
+    assert!(answers.iter().all(|answer| *answer == store::state::ApprovalResult::Approved));
 }
 
 /// The identity that an approval of the server is bound to, as its config entry has it now.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 use testkit::foreign;
-use testkit::model::{Call, Model, Raw, Turn};
+use testkit::model::{Model, ModelAnswer, ModelCall, Turn};
 use testkit::otlp::Collector;
 use testkit::program::{stderr, stdout};
 use testkit::upstream::scripted;
@@ -41,7 +41,7 @@ fn calls(pieces: &[Value], finish: &str) -> Turn {
         })
         .collect();
     let said = chunk(json!({"tool_calls": calls}), None);
-    Turn::Raw(Raw::events([&said, &chunk(json!({}), Some(finish))]))
+    Turn::Raw(ModelAnswer::events([&said, &chunk(json!({}), Some(finish))]))
 }
 
 /// A run of one step, with the key in the environment.
@@ -170,8 +170,8 @@ async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
     let whole = json!({"choices": [{"message": {"content": "hm", "tool_calls": []},
         "finish_reason": "tool_calls"}], "usage": {"total_tokens": 9}});
     let answers = [
-        Raw::events([&empty]),
-        Raw::status(200, &whole.to_string()).with("content-type", "application/json"),
+        ModelAnswer::events([&empty]),
+        ModelAnswer::status(200, &whole.to_string()).with("content-type", "application/json"),
     ];
     for answer in answers {
         let ran = run_with([Turn::Raw(answer), say("never")], |_, _| ()).await;
@@ -205,7 +205,7 @@ async fn a_model_is_asked_as_often_as_max_turns_says() {
 /// The first waits for what the second does, so that one after the other would never end.
 #[tokio::test]
 async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
-    let bash = |command: &str| Call::ours("Bash", json!({"command": command}));
+    let bash = |command: &str| ModelCall::ours("Bash", json!({"command": command}));
     let wait = "until [ -e made ]; do sleep 0.05; done; echo first";
     let turn = Turn::Call(vec![bash(wait), bash("touch made; echo second"), bash("echo third")]);
     let ran = run_with([turn, say("all three")], |_, _| ()).await;
@@ -268,7 +268,7 @@ async fn tokens_and_costs_are_those_of_all_turns() {
     let priced = |delta: Value, finish: &str| {
         let usage = json!({"prompt_tokens": 5, "completion_tokens": 2, "cost": 0.25});
         let last = json!({"choices": [], "usage": usage});
-        Turn::Raw(Raw::events([&chunk(delta, Some(finish)), &last]))
+        Turn::Raw(ModelAnswer::events([&chunk(delta, Some(finish)), &last]))
     };
     let read = json!({"index": 0, "id": "a", "function": {"name": "Read",
         "arguments": "{\"path\": \"a.txt\"}"}});

@@ -443,7 +443,7 @@ async fn approving_lifts_the_lock_of_what_was_reviewed_and_outlasts_a_restart() 
     let wrong = format!("sha256:{}", "0".repeat(64));
     let reviewed = [ItemVersion { kind: "tool", name: "description", fingerprint: &wrong }];
     let answers = store.state().approve_items("r", &reviewed).unwrap();
-    assert_eq!(answers, [store::state::Approval::Changed]);
+    assert_eq!(answers, [store::state::ApprovalResult::Changed]);
     // The switch is seen, so an approval would have been seen as well.
     store.state().set_switch("r", "steady", true).unwrap();
     eventually(|| async {
@@ -678,7 +678,7 @@ async fn a_baseline_that_cannot_be_written_down_is_one_all_the_same() {
     // What could not be written down before is written down with the next list.
     eventually(|| async {
         let items = store.state().items("r").unwrap();
-        let is_pending = |item: &store::state::Item| item.pending.is_some();
+        let is_pending = |item: &store::state::ServerItem| item.pending.is_some();
         (items.len() == 2 && items.iter().any(is_pending)).then_some(())
     })
     .await;

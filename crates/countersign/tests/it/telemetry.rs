@@ -14,7 +14,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::client::{Client, PATIENCE, text};
 use testkit::gate::{Gate, http_client};
-use testkit::otlp::{AUTHORITY, Collector, Seen};
+use testkit::otlp::{AUTHORITY, Collector, ExportedSpan};
 use testkit::program::program;
 use testkit::script::Script;
 use testkit::upstream::scripted;
@@ -65,7 +65,7 @@ fn read(tool: &str) -> Value {
 }
 
 /// The one span of this name.
-fn span<'a>(spans: &'a [Seen], name: &str) -> &'a Seen {
+fn span<'a>(spans: &'a [ExportedSpan], name: &str) -> &'a ExportedSpan {
     let mut named = spans.iter().filter(|span| span.name == name);
     let found = named.next().unwrap_or_else(|| panic!("no {name} in {spans:#?}"));
     assert!(named.next().is_none(), "two of {name} in {spans:#?}");
@@ -73,9 +73,9 @@ fn span<'a>(spans: &'a [Seen], name: &str) -> &'a Seen {
 }
 
 /// Request, call and upstream call, each under the one before it.
-fn tree<'a>(spans: &'a [Seen], tool: &str) -> [&'a Seen; 3] {
+fn tree<'a>(spans: &'a [ExportedSpan], tool: &str) -> [&'a ExportedSpan; 3] {
     let call = span(spans, &format!("tool.call.{tool}"));
-    let of = |name: &str, fits: &dyn Fn(&Seen) -> bool| {
+    let of = |name: &str, fits: &dyn Fn(&ExportedSpan) -> bool| {
         let found = spans.iter().find(|span| span.name == name && fits(span));
         found.unwrap_or_else(|| panic!("no {name} for {tool} in {spans:#?}"))
     };
@@ -85,7 +85,7 @@ fn tree<'a>(spans: &'a [Seen], tool: &str) -> [&'a Seen; 3] {
     [request, call, upstream]
 }
 
-fn without_durations(span: &Seen) -> Value {
+fn without_durations(span: &ExportedSpan) -> Value {
     let mut attributes = span.attributes.clone();
     let members = attributes.as_object_mut().unwrap();
     for name in ["tool.duration_ms", "countersign.call.id", "mcp.session.id", "jsonrpc.request.id"]
@@ -203,7 +203,7 @@ async fn what_fails_is_marked_by_its_code_and_in_no_other_words() {
     assert_eq!(gate.end().await, Some(0));
     let spans = collector.so_far();
 
-    let error = |span: &Seen| span.error.clone().unwrap_or_default();
+    let error = |span: &ExportedSpan| span.error.clone().unwrap_or_default();
     let named = |name: &'static str| spans.iter().filter(move |span| span.name == name);
     let [plain, of_error] = named("tool.call.error").collect::<Vec<_>>()[..] else {
         panic!("{spans:#?}")

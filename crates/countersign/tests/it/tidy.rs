@@ -77,6 +77,8 @@ const NOT_IN_PURE: [&str; 14] = [
     ".await",
 ];
 
+const SHARED_NAMES: &str = "tests/it/golden/shared_type_names.txt";
+
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
@@ -179,6 +181,33 @@ fn names_say_what_is_inside() {
     assert_eq!(named("crates/x/src/common/parse.rs"), 1);
     assert_eq!(named("crates/x/src/tool_helper.rs"), 1);
     assert_eq!(named("crates/x/src/database.rs"), 0);
+}
+
+/// One name, one thing. The names that several public types still share are listed; the list may
+/// only shrink.
+#[test]
+fn no_more_types_share_a_name() {
+    let file = Path::new(env!("CARGO_MANIFEST_DIR")).join(SHARED_NAMES);
+    let listed = std::fs::read_to_string(file).unwrap();
+    let listed: BTreeSet<String> = listed.lines().map(str::to_owned).collect();
+    let shared = shared_names(&rust_files());
+    let new: Vec<_> = shared.difference(&listed).collect();
+    assert!(new.is_empty(), "two public types have the name: {new:?}");
+    let gone: Vec<_> = listed.difference(&shared).collect();
+    assert!(gone.is_empty(), "no longer shared, take them off {SHARED_NAMES}: {gone:?}");
+}
+
+#[test]
+fn a_shared_name_is_noticed() {
+    let file =
+        |text: &str| Source { path: PathBuf::from("crates/x/src/a.rs"), text: text.to_owned() };
+    let files = [
+        file("pub struct Run;\npub(crate) struct Step;\n// pub struct Note;\npub enum Kind {}"),
+        file(
+            "pub struct Step;\npub trait Run {}\npub type Note = u8;\n#[cfg(test)]\nmod tests {\n    pub struct Kind;\n}",
+        ),
+    ];
+    assert_eq!(shared_names(&files), BTreeSet::from(["Run".to_owned()]));
 }
 
 #[test]
@@ -294,6 +323,30 @@ fn name_faults(file: &Source) -> Vec<String> {
         }
     }
     faults
+}
+
+/// The names of public types that occur more than once in the code of the crates.
+fn shared_names(files: &[Source]) -> BTreeSet<String> {
+    let of_code = files.iter().filter(|file| {
+        let mut parts = file.path.components().map(|part| part.as_os_str());
+        parts.any(|part| part == "src") && !file.path.ends_with("tests.rs")
+    });
+    let (mut seen, mut shared) = (BTreeSet::new(), BTreeSet::new());
+    for file in of_code {
+        let code = without_tests(&code_only(&file.text));
+        for line in code.lines() {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let ["pub", "struct" | "enum" | "trait" | "type" | "union", name, ..] = words[..]
+            else {
+                continue;
+            };
+            let name = name.split(|character: char| !is_word(character)).next().unwrap_or_default();
+            if !seen.insert(name.to_owned()) {
+                shared.insert(name.to_owned());
+            }
+        }
+    }
+    shared
 }
 
 fn size_faults(file: &Source) -> Vec<String> {

@@ -3,33 +3,33 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use crate::config::{self, Origin};
+use crate::config::{self, ServerOrigin};
 use crate::tool::ToolName;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     pub name: Arc<str>,
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     pub servers: BTreeSet<String>,
     /// `None`: all tools of the servers.
-    pub tools: Option<Tools>,
-    pub exclude: Tools,
+    pub tools: Option<ProfileTools>,
+    pub exclude: ProfileTools,
 }
 
 /// Tools by server, so that asking for one makes no name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tools(BTreeMap<String, BTreeSet<String>>);
+pub struct ProfileTools(BTreeMap<String, BTreeSet<String>>);
 
-impl Tools {
+impl ProfileTools {
     pub fn contains(&self, server: &str, tool: &str) -> bool {
         self.0.get(server).is_some_and(|tools| tools.contains(tool))
     }
 
-    fn intersection(&self, other: &Tools) -> Tools {
+    fn intersection(&self, other: &ProfileTools) -> ProfileTools {
         self.names().filter(|name| other.contains(&name.server, &name.tool)).collect()
     }
 
-    fn union(&self, other: &Tools) -> Tools {
+    fn union(&self, other: &ProfileTools) -> ProfileTools {
         self.names().chain(other.names()).collect()
     }
 
@@ -41,9 +41,9 @@ impl Tools {
     }
 }
 
-impl FromIterator<ToolName> for Tools {
-    fn from_iter<I: IntoIterator<Item = ToolName>>(names: I) -> Tools {
-        let mut tools = Tools::default();
+impl FromIterator<ToolName> for ProfileTools {
+    fn from_iter<I: IntoIterator<Item = ToolName>>(names: I) -> ProfileTools {
+        let mut tools = ProfileTools::default();
         for ToolName { server, tool } in names {
             tools.0.entry(server).or_default().insert(tool);
         }
@@ -51,8 +51,8 @@ impl FromIterator<ToolName> for Tools {
     }
 }
 
-impl From<&config::Profile> for Profile {
-    fn from(profile: &config::Profile) -> Profile {
+impl From<&config::ProfileConfig> for Profile {
+    fn from(profile: &config::ProfileConfig) -> Profile {
         Profile {
             name: profile.name.as_str().into(),
             origin: profile.origin,
@@ -77,10 +77,10 @@ impl Profile {
             (Some(tools), None) | (None, Some(tools)) => Some(tools.clone()),
             (None, None) => None,
         };
-        let both_own = self.origin == Origin::Own && other.origin == Origin::Own;
+        let both_own = self.origin == ServerOrigin::Own && other.origin == ServerOrigin::Own;
         Profile {
             name: format!("{}+{}", self.name, other.name).into(),
-            origin: if both_own { Origin::Own } else { Origin::Found },
+            origin: if both_own { ServerOrigin::Own } else { ServerOrigin::Found },
             servers: self.servers.intersection(&other.servers).cloned().collect(),
             tools,
             exclude: self.exclude.union(&other.exclude),

@@ -10,14 +10,14 @@ pub struct Operations {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Unannotated {
+pub enum UnannotatedRule {
     Allow,
     Deny,
 }
 
 /// A door that a token must be good for. Others are not for tokens at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Surface {
+pub enum TokenSurface {
     /// The gate's own tools, with a declared intent.
     Discovery,
     /// The servers' own tools, without one.
@@ -47,24 +47,24 @@ impl Operations {
     }
 }
 
-impl Unannotated {
-    pub const ALL: [Unannotated; 2] = [Unannotated::Allow, Unannotated::Deny];
+impl UnannotatedRule {
+    pub const ALL: [UnannotatedRule; 2] = [UnannotatedRule::Allow, UnannotatedRule::Deny];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Unannotated::Allow => "allow",
-            Unannotated::Deny => "deny",
+            UnannotatedRule::Allow => "allow",
+            UnannotatedRule::Deny => "deny",
         }
     }
 }
 
-impl Surface {
-    pub const ALL: [Surface; 2] = [Surface::Discovery, Surface::Passthrough];
+impl TokenSurface {
+    pub const ALL: [TokenSurface; 2] = [TokenSurface::Discovery, TokenSurface::Passthrough];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Surface::Discovery => "discovery",
-            Surface::Passthrough => "passthrough",
+            TokenSurface::Discovery => "discovery",
+            TokenSurface::Passthrough => "passthrough",
         }
     }
 }
@@ -73,10 +73,10 @@ impl Surfaces {
     pub const ALL: Surfaces = Surfaces { discovery: true, passthrough: true };
     pub const DISCOVERY: Surfaces = Surfaces { discovery: true, passthrough: false };
 
-    pub fn include(self, surface: Surface) -> bool {
+    pub fn include(self, surface: TokenSurface) -> bool {
         match surface {
-            Surface::Discovery => self.discovery,
-            Surface::Passthrough => self.passthrough,
+            TokenSurface::Discovery => self.discovery,
+            TokenSurface::Passthrough => self.passthrough,
         }
     }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 use thiserror::Error;
 
-use super::rights::{Operations, Surface, Surfaces, Unannotated};
+use super::rights::{Operations, Surfaces, TokenSurface, UnannotatedRule};
 use crate::code::Code;
 use crate::config::name_fault;
 use crate::refusal::Refusal;
@@ -22,7 +22,7 @@ pub struct Scope {
     pub operations: Operations,
     pub surfaces: Surfaces,
     pub profile: Option<String>,
-    pub unannotated: Unannotated,
+    pub unannotated: UnannotatedRule,
 }
 
 /// A scope as it is written; what is left out gets its default.
@@ -60,9 +60,11 @@ impl TryFrom<Words> for Scope {
     fn try_from(words: Words) -> Result<Scope, ScopeFault> {
         let operations = operations(&words.operations)?;
         let unannotated = match words.unannotated_tools {
-            Some(word) => one("unannotated_tools", &word, &Unannotated::ALL, Unannotated::as_str)?,
-            None if operations.is_read_only() => Unannotated::Deny,
-            None => Unannotated::Allow,
+            Some(word) => {
+                one("unannotated_tools", &word, &UnannotatedRule::ALL, UnannotatedRule::as_str)?
+            }
+            None if operations.is_read_only() => UnannotatedRule::Deny,
+            None => UnannotatedRule::Allow,
         };
         let profile = words.profile.map(|name| checked_name("profile", name)).transpose()?;
         Ok(Scope {
@@ -78,7 +80,8 @@ impl TryFrom<Words> for Scope {
 impl From<Scope> for Words {
     fn from(scope: Scope) -> Words {
         let operations = Class::ALL.into_iter().filter(|class| scope.operations.allow(*class));
-        let surfaces = Surface::ALL.into_iter().filter(|surface| scope.surfaces.include(*surface));
+        let surfaces =
+            TokenSurface::ALL.into_iter().filter(|surface| scope.surfaces.include(*surface));
         Words {
             servers: scope.servers.map(|names| names.into_iter().collect()),
             operations: operations.map(|class| class.as_str().to_owned()).collect(),
@@ -118,10 +121,10 @@ fn operations(words: &[String]) -> Result<Operations, ScopeFault> {
 
 fn surfaces(words: &[String]) -> Result<Surfaces, ScopeFault> {
     let mut surfaces = Surfaces { discovery: false, passthrough: false };
-    for surface in some("surfaces", words, &Surface::ALL, Surface::as_str)? {
+    for surface in some("surfaces", words, &TokenSurface::ALL, TokenSurface::as_str)? {
         match surface {
-            Surface::Discovery => surfaces.discovery = true,
-            Surface::Passthrough => surfaces.passthrough = true,
+            TokenSurface::Discovery => surfaces.discovery = true,
+            TokenSurface::Passthrough => surfaces.passthrough = true,
         }
     }
     Ok(surfaces)

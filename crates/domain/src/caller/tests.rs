@@ -66,15 +66,15 @@ fn a_scope_becomes_a_caller() {
     assert_eq!((&*caller.token, caller.role), ("ci", Role::Agent));
     assert_eq!(seen(&caller), "ax");
     assert!(caller.operations.is_read_only());
-    assert_eq!(caller.unannotated, Unannotated::Deny);
-    assert!(caller.uses(Surface::Discovery) && !caller.uses(Surface::Passthrough));
+    assert_eq!(caller.unannotated, UnannotatedRule::Deny);
+    assert!(caller.uses(TokenSurface::Discovery) && !caller.uses(TokenSurface::Passthrough));
 }
 
 #[test]
 fn a_scope_whose_profile_is_gone_sees_nothing() {
     let scope = scope(json!({"operations": ["read"], "profile": "gone"})).unwrap();
     let other = profile(r#"{"servers": ["a"]}"#);
-    let foreign = Profile { name: "gone".into(), origin: Origin::Found, ..(*other).clone() };
+    let foreign = Profile { name: "gone".into(), origin: ServerOrigin::Found, ..(*other).clone() };
     for profile in [None, Some(other.clone()), Some(Arc::new(foreign))] {
         let caller = Caller::from_scope("t", &scope, profile);
         assert_eq!(caller.profile, ProfileRule::Missing("gone".into()));
@@ -160,7 +160,7 @@ proptest! {
             operations: Operations { read, write, destructive },
             surfaces: Surfaces { discovery: true, passthrough },
             profile,
-            unannotated: if deny { Unannotated::Deny } else { Unannotated::Allow },
+            unannotated: if deny { UnannotatedRule::Deny } else { UnannotatedRule::Allow },
         };
         let text = serde_json::to_string(&scope).unwrap();
         prop_assert_eq!(serde_json::from_str::<Scope>(&text).unwrap(), scope);

@@ -6,7 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
-use crate::policy::Approval;
+use crate::policy::ApprovalState;
 use crate::search::{Document, Segment};
 use crate::tool::{Source, Tool};
 
@@ -14,7 +14,7 @@ pub struct Listing {
     /// In the server's order.
     tools: Vec<Arc<Tool>>,
     /// Of each tool.
-    approvals: Vec<Approval>,
+    approvals: Vec<ApprovalState>,
     /// Definitions that are left out or locked, with the reason.
     pub faults: Vec<String>,
     by_name: HashMap<String, usize>,
@@ -40,13 +40,13 @@ fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
 impl Listing {
     /// A list whose tools need nobody's approval.
     pub fn new(source: &Source, definitions: Vec<Box<RawValue>>) -> Listing {
-        Listing::reviewed(source, definitions, |_| Approval::Approved)
+        Listing::reviewed(source, definitions, |_| ApprovalState::Approved)
     }
 
     pub fn reviewed(
         source: &Source,
         definitions: Vec<Box<RawValue>>,
-        review: impl FnMut(&Tool) -> Approval,
+        review: impl FnMut(&Tool) -> ApprovalState,
     ) -> Listing {
         let told = fingerprint(&definitions);
         let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(definitions.len());
@@ -77,15 +77,15 @@ impl Listing {
     }
 
     /// The same list under other approvals; none where they are the same.
-    pub fn review(&self, mut review: impl FnMut(&Tool) -> Approval) -> Option<Listing> {
-        let approvals: Vec<Approval> =
+    pub fn review(&self, mut review: impl FnMut(&Tool) -> ApprovalState) -> Option<Listing> {
+        let approvals: Vec<ApprovalState> =
             self.tools.iter().map(|tool| affordable(tool, review(tool))).collect();
         if approvals == self.approvals {
             return None;
         }
         let mut approvals = approvals.into_iter();
         let (tools, by_name) = (self.tools.clone(), self.by_name.clone());
-        let next = |_: &Tool| approvals.next().unwrap_or(Approval::Unknown);
+        let next = |_: &Tool| approvals.next().unwrap_or(ApprovalState::Unknown);
         Some(Listing::of(tools, self.faults.clone(), by_name, self.told, next))
     }
 
@@ -94,11 +94,11 @@ impl Listing {
         faults: Vec<String>,
         by_name: HashMap<String, usize>,
         told: u64,
-        mut review: impl FnMut(&Tool) -> Approval,
+        mut review: impl FnMut(&Tool) -> ApprovalState,
     ) -> Listing {
-        let approvals: Vec<Approval> =
+        let approvals: Vec<ApprovalState> =
             tools.iter().map(|tool| affordable(tool, review(tool))).collect();
-        let approved = |place: &u32| approvals[*place as usize] == Approval::Approved;
+        let approved = |place: &u32| approvals[*place as usize] == ApprovalState::Approved;
         let places: Vec<u32> = (0..tools.len() as u32).filter(approved).collect();
         let segment = Arc::new(segment(places.iter().map(|place| &tools[*place as usize])));
         let names = OnceLock::new();
@@ -119,7 +119,7 @@ impl Listing {
     }
 
     /// Of a tool that is listed.
-    pub fn approval(&self, name: &str) -> Option<Approval> {
+    pub fn approval(&self, name: &str) -> Option<ApprovalState> {
         self.by_name.get(name).map(|place| self.approvals[*place])
     }
 
@@ -127,7 +127,7 @@ impl Listing {
         self.places.len() < self.tools.len()
     }
 
-    pub(super) fn at(&self, place: usize) -> (&Arc<Tool>, Approval) {
+    pub(super) fn at(&self, place: usize) -> (&Arc<Tool>, ApprovalState) {
         (&self.tools[place], self.approvals[place])
     }
 
@@ -156,9 +156,9 @@ impl Default for Listing {
 }
 
 /// Nobody's approval makes a schema affordable.
-fn affordable(tool: &Tool, approval: Approval) -> Approval {
+fn affordable(tool: &Tool, approval: ApprovalState) -> ApprovalState {
     match approval {
-        Approval::Approved if tool.schema_excess().is_some() => Approval::TooCostly,
+        ApprovalState::Approved if tool.schema_excess().is_some() => ApprovalState::TooCostly,
         approval => approval,
     }
 }

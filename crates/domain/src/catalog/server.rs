@@ -11,10 +11,10 @@ use crate::caller::Caller;
 use crate::config::ToolRules;
 use crate::exposed::{self, Names};
 use crate::near;
-use crate::policy::{self, Approval, Lock, ServerRules};
+use crate::policy::{self, ApprovalState, Lock, ServerRules};
 use crate::search::Segment;
 use crate::tool::Tool;
-use crate::upstream::State;
+use crate::upstream::UpstreamState;
 
 /// Suggestions for a name that is not there.
 pub(super) const NEAR_MAX: usize = 3;
@@ -27,7 +27,7 @@ pub struct Server {
     pub name: Arc<str>,
     pub transport: &'static str,
     pub rules: Arc<ServerRules>,
-    pub state: State,
+    pub state: UpstreamState,
     pub listing: Arc<Listing>,
     /// What the server tells models of itself, where that is approved.
     pub instructions: Option<Arc<str>>,
@@ -40,7 +40,7 @@ impl Server {
         name: Arc<str>,
         transport: &'static str,
         rules: Arc<ServerRules>,
-        state: State,
+        state: UpstreamState,
         listing: Arc<Listing>,
     ) -> Server {
         let (instructions, names, list) = (None, Names::default(), OnceLock::new());
@@ -85,7 +85,7 @@ impl Server {
 
     /// Of a tool that is listed, and of any other where the server as a whole is locked.
     pub fn lock(&self, tool: &str) -> Lock {
-        let approval = self.listing.approval(tool).unwrap_or(Approval::Approved);
+        let approval = self.listing.approval(tool).unwrap_or(ApprovalState::Approved);
         policy::lock(&self.rules, tool, approval)
     }
 
@@ -101,7 +101,7 @@ impl Server {
 
     /// Names in the config's lists that the server does not list: such a list does not do what it
     /// says. A server that has listed nothing yet is given the benefit of the doubt.
-    pub fn misnamed(&self) -> Vec<Misnamed> {
+    pub fn misnamed(&self) -> Vec<UnknownToolName> {
         let key = match self.rules.tools {
             ToolRules::All => return Vec::new(),
             ToolRules::Only(_) => "enabled_tools",
@@ -114,13 +114,13 @@ impl Server {
             .map(|name| {
                 let near = near::names(name, listed(), NEAR_MAX);
                 let near = near.into_iter().map(str::to_owned).collect();
-                Misnamed { key, name: name.to_owned(), near }
+                UnknownToolName { key, name: name.to_owned(), near }
             })
             .collect()
     }
 
     pub(super) fn is_approved(&self, place: usize) -> bool {
-        self.listing.at(place).1 == Approval::Approved
+        self.listing.at(place).1 == ApprovalState::Approved
     }
 
     /// What may be found by its text: nothing of a server in quarantine.
@@ -152,28 +152,28 @@ impl Server {
             return "disabled";
         }
         match self.state {
-            State::Ready => "ready",
-            State::Idle => "idle",
-            State::Connecting => "connecting",
-            State::Waiting(_) | State::Stopped => "error",
+            UpstreamState::Ready => "ready",
+            UpstreamState::Idle => "idle",
+            UpstreamState::Connecting => "connecting",
+            UpstreamState::Waiting(_) | UpstreamState::Stopped => "error",
         }
     }
 
     /// Why calls would fail now, where they would.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
-            State::Ready => None,
-            State::Idle => Some("it is idle and was not started yet"),
-            State::Connecting => Some("it is still connecting"),
-            State::Waiting(reason) => Some(reason),
-            State::Stopped => Some("it was stopped"),
+            UpstreamState::Ready => None,
+            UpstreamState::Idle => Some("it is idle and was not started yet"),
+            UpstreamState::Connecting => Some("it is still connecting"),
+            UpstreamState::Waiting(reason) => Some(reason),
+            UpstreamState::Stopped => Some("it was stopped"),
         }
     }
 }
 
 /// A name in a list of the config that no tool of the server has.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Misnamed {
+pub struct UnknownToolName {
     /// The list.
     pub key: &'static str,
     pub name: String,
@@ -181,9 +181,9 @@ pub struct Misnamed {
     pub near: Vec<String>,
 }
 
-impl fmt::Display for Misnamed {
+impl fmt::Display for UnknownToolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Misnamed { key, name, near } = self;
+        let UnknownToolName { key, name, near } = self;
         write!(f, "{key} names '{name}', which the server does not list{}", near::hint(near))
     }
 }

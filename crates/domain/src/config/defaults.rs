@@ -4,8 +4,9 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use super::{
-    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, Origin, OtlpProtocol,
-    Payloads, Redact, Server, Sharing, Start, Store, Telemetry, ToolRules, Transport, Workspace,
+    AutoApprove, Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads,
+    Redact, ServerConfig, ServerOrigin, Sharing, Start, StoreConfig, Telemetry, ToolRules,
+    Transport, WorkspaceConfig,
 };
 
 const PORT: u16 = 7420;
@@ -20,7 +21,7 @@ impl Default for Config {
             allowed_origins: None,
             servers: Vec::new(),
             profiles: Vec::new(),
-            workspace: Workspace::default(),
+            workspace: WorkspaceConfig::default(),
             plugins: Vec::new(),
             intent: IntentDeclaration::default(),
             tools_limit: 15,
@@ -33,7 +34,7 @@ impl Default for Config {
             redact: Redact { keys: Vec::new(), patterns: Vec::new() },
             telemetry: Telemetry::default(),
             rate_limit: None,
-            store: Store::Sqlite,
+            store: StoreConfig::Sqlite,
         }
     }
 }
@@ -51,7 +52,7 @@ impl Config {
     }
 }
 
-impl Default for Workspace {
+impl Default for WorkspaceConfig {
     /// Enabled, as it is when nothing else is configured; reading a file turns it off when
     /// something is.
     fn default() -> Self {
@@ -95,11 +96,11 @@ impl Default for Telemetry {
     }
 }
 
-impl Server {
+impl ServerConfig {
     pub fn new(name: impl Into<String>, transport: Transport) -> Self {
         Self {
             name: name.into(),
-            origin: Origin::Own,
+            origin: ServerOrigin::Own,
             transport,
             enabled: true,
             quarantined: false,

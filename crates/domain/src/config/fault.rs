@@ -6,7 +6,7 @@ use crate::document::Location;
 
 /// Something wrong at one place of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Fault {
+pub struct ConfigFault {
     pub location: Location,
     pub message: String,
 }
@@ -21,12 +21,12 @@ pub struct Note {
 /// Every fault of a text, in its order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
-    pub list: Vec<Fault>,
+    pub list: Vec<ConfigFault>,
     /// Faults beyond the bound on the list.
     pub left_out: usize,
 }
 
-impl fmt::Display for Fault {
+impl fmt::Display for ConfigFault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}{}", self.location, self.message)
     }

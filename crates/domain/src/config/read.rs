@@ -18,11 +18,11 @@ pub use self::scalar::name_fault;
 use self::table::{Section, set};
 pub(super) use self::trusted::trusted;
 use super::source;
-use super::{Config, Faults, Parsed, keys};
+use super::{Config, Faults, ParsedConfig, keys};
 use crate::document::{Location, Node, Syntax};
 
 /// Reads JSON, with comments and trailing commas, into a checked configuration.
-pub fn parse(text: &str) -> Result<Parsed, Faults> {
+pub fn parse(text: &str) -> Result<ParsedConfig, Faults> {
     let mut report = Report::default();
     let config = match source::tree(text) {
         Ok(tree) => config(&Node::root(&tree, Syntax::Json), &mut report),
@@ -32,7 +32,7 @@ pub fn parse(text: &str) -> Result<Parsed, Faults> {
         }
     };
     let notes = report.finish()?;
-    Ok(Parsed { config, notes })
+    Ok(ParsedConfig { config, notes })
 }
 
 fn config(root: &Node<'_>, report: &mut Report) -> Config {

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::keys::{Key, Kind, NOT_YET_NOTE, TOP, Table, When};
-use super::{Config, Server, Transport, render};
+use super::{Config, ServerConfig, Transport, render};
 use crate::duration::spell;
 
 const INTRODUCTION: &str = "\
@@ -46,7 +46,7 @@ pub fn reference() -> String {
 /// A config in which every default shows: the defaults, and a server of which nothing is said.
 fn sample() -> Value {
     let mut config = Config::default();
-    config.servers.push(Server::new("<name>", Transport::stdio("")));
+    config.servers.push(ServerConfig::new("<name>", Transport::stdio("")));
     let mut sample = render(&config);
     if let Some(server) = sample["mcpServers"]["<name>"].as_object_mut() {
         server.remove("command");

@@ -6,8 +6,8 @@ use std::fmt;
 use serde_json::{Map, Value, json};
 
 use super::{
-    Config, Ledger, OAuth, Plugin, Profile, Server, Store, Telemetry, Template, ToolRules,
-    Transport, secret,
+    Config, ConfigTemplate, Ledger, OAuth, PluginConfig, ProfileConfig, ServerConfig, StoreConfig,
+    Telemetry, ToolRules, Transport, secret,
 };
 use crate::duration::spell;
 use crate::tool::ToolName;
@@ -50,7 +50,7 @@ fn by_name<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
     values.map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-fn server(server: &Server) -> Value {
+fn server(server: &ServerConfig) -> Value {
     let mut members = transport(&server.transport);
     members.extend([
         ("enabled".to_owned(), json!(server.enabled)),
@@ -90,15 +90,15 @@ fn transport(transport: &Transport) -> Map<String, Value> {
 fn remote(
     members: &mut Map<String, Value>,
     transport: &str,
-    url: &Template,
-    headers: &[(String, Template)],
+    url: &ConfigTemplate,
+    headers: &[(String, ConfigTemplate)],
 ) {
     put(members, "transport", Some(transport));
     put(members, "url", Some(secret::url(url.text())));
     put(members, "headers", Some(named(headers)));
 }
 
-fn named(values: &[(String, Template)]) -> Value {
+fn named(values: &[(String, ConfigTemplate)]) -> Value {
     by_name(
         values
             .iter()
@@ -113,7 +113,7 @@ fn oauth(oauth: &OAuth) -> Value {
     Value::Object(members)
 }
 
-fn profile(profile: &Profile) -> Value {
+fn profile(profile: &ProfileConfig) -> Value {
     let mut members = Map::new();
     put(&mut members, "servers", Some(&profile.servers));
     put(&mut members, "tools", profile.tools.as_deref().map(names));
@@ -125,7 +125,7 @@ fn names(tools: &[ToolName]) -> Vec<String> {
     tools.iter().map(ToolName::to_string).collect()
 }
 
-fn plugin(plugin: &Plugin) -> Value {
+fn plugin(plugin: &PluginConfig) -> Value {
     let mut members = Map::new();
     put(&mut members, "path", plugin.path.as_ref());
     put(&mut members, "config", Some(secret::json(&Value::Object(plugin.config.clone()))));
@@ -153,10 +153,10 @@ fn telemetry(telemetry: &Telemetry) -> Value {
     })
 }
 
-fn store(store: &Store) -> Value {
+fn store(store: &StoreConfig) -> Value {
     match store {
-        Store::Sqlite => Value::from(""),
-        Store::Postgres(url) => Value::from(secret::url(url.text())),
+        StoreConfig::Sqlite => Value::from(""),
+        StoreConfig::Postgres(url) => Value::from(secret::url(url.text())),
     }
 }
 
@@ -173,7 +173,7 @@ impl fmt::Debug for Config {
     }
 }
 
-impl fmt::Debug for Server {
+impl fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Server {:?} {}", self.name, server(self))
     }
@@ -185,13 +185,13 @@ impl fmt::Debug for Transport {
     }
 }
 
-impl fmt::Debug for Plugin {
+impl fmt::Debug for PluginConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Plugin {:?} {}", self.name, plugin(self))
     }
 }
 
-impl fmt::Debug for Store {
+impl fmt::Debug for StoreConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Store {}", store(self))
     }

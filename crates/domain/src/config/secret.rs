@@ -3,7 +3,7 @@
 
 use serde_json::Value as Json;
 
-use super::template::Template;
+use super::template::ConfigTemplate;
 
 /// Whether a variable is the gate's own and may hold a key of it: one of its settings, or what it
 /// says to a collector of spans. No server and no command inherits it; an entry's `env` may pass it
@@ -62,10 +62,10 @@ pub(super) fn named(name: &str, value: &str) -> String {
 }
 
 /// A program's arguments: `--token x`, `--token=x` and `Authorization: x` lose the `x`.
-pub(super) fn args(args: &[Template]) -> Vec<String> {
+pub(super) fn args(args: &[ConfigTemplate]) -> Vec<String> {
     let mut flag = None;
     let mut shown = Vec::new();
-    for arg in args.iter().map(Template::text) {
+    for arg in args.iter().map(ConfigTemplate::text) {
         let is_flag = arg.starts_with('-');
         shown.push(match flag.take() {
             Some(flag) if !is_flag && looks_secret(flag) => named(flag, arg),
@@ -146,7 +146,7 @@ fn looks_secret(name: &str) -> bool {
 
 /// Whether there is more in it than variables.
 fn is_literal(value: &str) -> bool {
-    let Ok(template) = Template::parse(value) else { return true };
+    let Ok(template) = ConfigTemplate::parse(value) else { return true };
     let rest: String = template.literals().collect();
     !SCHEMES.contains(&rest.trim_matches([' ', ':']).to_ascii_lowercase().as_str())
 }
@@ -198,7 +198,8 @@ mod tests {
             (vec!["--token", "--verbose"], vec!["--token", "--verbose"]),
             (vec!["postgres://me:pw@db/x"], vec!["postgres://…@db/x"]),
         ] {
-            let templates: Vec<_> = given.iter().map(|arg| Template::parse(arg).unwrap()).collect();
+            let templates: Vec<_> =
+                given.iter().map(|arg| ConfigTemplate::parse(arg).unwrap()).collect();
             assert_eq!(args(&templates), expect);
         }
     }

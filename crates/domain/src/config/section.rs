@@ -1,15 +1,15 @@
 //! The checked values of the config's sections, apart from the servers.
 
-use super::server::Origin;
-use super::template::Template;
+use super::server::ServerOrigin;
+use super::template::ConfigTemplate;
 use crate::choice;
 use crate::tool::ToolName;
 
 /// A subset of the servers and tools, served at `/mcp/p/<name>`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Profile {
+pub struct ProfileConfig {
     pub name: String,
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     pub servers: Vec<String>,
     /// `None`: all tools of the servers.
     pub tools: Option<Vec<ToolName>>,
@@ -18,7 +18,7 @@ pub struct Profile {
 
 /// The built-in tools, as server `workspace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Workspace {
+pub struct WorkspaceConfig {
     pub enabled: bool,
     pub root: String,
     pub write: bool,
@@ -27,7 +27,7 @@ pub struct Workspace {
 }
 
 #[derive(Clone, PartialEq)]
-pub struct Plugin {
+pub struct PluginConfig {
     pub name: String,
     pub path: Option<String>,
     pub config: serde_json::Map<String, serde_json::Value>,
@@ -113,8 +113,8 @@ choice! {
 }
 
 #[derive(Clone, PartialEq, Eq)]
-pub enum Store {
+pub enum StoreConfig {
     /// In the home.
     Sqlite,
-    Postgres(Template),
+    Postgres(ConfigTemplate),
 }

@@ -3,15 +3,15 @@
 use std::num::NonZeroU32;
 use std::time::Duration;
 
-use super::template::Template;
+use super::template::ConfigTemplate;
 use super::tool_rules::ToolRules;
 use crate::choice;
 
 /// One entry of `mcpServers`. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]
-pub struct Server {
+pub struct ServerConfig {
     pub name: String,
-    pub origin: Origin,
+    pub origin: ServerOrigin,
     pub transport: Transport,
     pub enabled: bool,
     pub quarantined: bool,
@@ -29,7 +29,7 @@ pub struct Server {
 
 /// Who put a server or a profile there. Only what is the person's own is trusted from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum ServerOrigin {
     /// The person's own configuration.
     Own,
     /// A file that lay in the folder.
@@ -44,14 +44,14 @@ pub enum Transport {
     Stdio {
         /// One program, found on `PATH` or by its path; no shell reads it.
         command: String,
-        args: Vec<Template>,
-        env: Vec<(String, Template)>,
+        args: Vec<ConfigTemplate>,
+        env: Vec<(String, ConfigTemplate)>,
         cwd: Option<String>,
     },
     /// `http` or `https`, unless the url starts with a variable: then the edge has to look.
-    Http { url: Template, headers: Vec<(String, Template)> },
+    Http { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
     /// The HTTP+SSE transport of protocol version 2024-11-05.
-    Sse { url: Template, headers: Vec<(String, Template)> },
+    Sse { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]

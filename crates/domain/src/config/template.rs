@@ -9,7 +9,7 @@ const OPEN: &str = "${env:";
 
 /// Text with places for environment variables; `Debug` and `Display` print it unexpanded.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Template {
+pub struct ConfigTemplate {
     text: String,
     parts: Vec<Part>,
 }
@@ -34,7 +34,7 @@ pub enum TemplateFault {
     Name(String),
 }
 
-impl Template {
+impl ConfigTemplate {
     pub fn parse(text: &str) -> Result<Self, TemplateFault> {
         let mut parts = Vec::new();
         let mut rest = text;
@@ -87,13 +87,13 @@ impl Template {
     }
 }
 
-impl fmt::Debug for Template {
+impl fmt::Debug for ConfigTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", self.text)
     }
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for ConfigTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.text)
     }
@@ -115,7 +115,7 @@ mod tests {
 
     fn check(text: &str, expect: Result<&str, &str>) {
         let env = |name: &str| (name == "TOKEN").then(|| "s3cr3t".to_owned());
-        let got = Template::parse(text)
+        let got = ConfigTemplate::parse(text)
             .map_err(|fault| fault.to_string())
             .and_then(|template| template.expand(&env).map_err(|missing| missing.to_string()));
         assert_eq!(got, expect.map(str::to_owned).map_err(str::to_owned), "{text}");
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn expansion_is_not_repeated() {
-        let template = Template::parse("${env:A}").unwrap();
+        let template = ConfigTemplate::parse("${env:A}").unwrap();
         let nested = template.expand(&|_| Some("${env:B}".to_owned()));
         assert_eq!(nested.as_deref(), Ok("${env:B}"));
     }

@@ -26,7 +26,7 @@ fn check_server(members: &str, expect: &[&str]) {
     check(&format!("{{\"mcpServers\":{{\"s\":{{\n{members}}}}}}}"), expect);
 }
 
-fn server(members: &str) -> (Server, Vec<String>) {
+fn server(members: &str) -> (ServerConfig, Vec<String>) {
     let (config, notes) = parsed(&format!("{{\"mcpServers\":{{\"s\":{{\n{members}}}}}}}"));
     (config.servers[0].clone(), notes)
 }
@@ -459,7 +459,10 @@ fn profiles_are_held_against_the_servers() {
     assert_eq!(notes, [""; 0]);
     let profile = config.profile("p").unwrap();
     let tools: Vec<String> = profile.tools.iter().flatten().map(ToString::to_string).collect();
-    assert_eq!((profile.origin, tools), (Origin::Own, vec!["github:a".into(), "github:b".into()]));
+    assert_eq!(
+        (profile.origin, tools),
+        (ServerOrigin::Own, vec!["github:a".into(), "github:b".into()])
+    );
     let place = "line 2, column";
     for (profile, expect) in [
         (

@@ -6,9 +6,10 @@ use std::time::Duration;
 
 use super::fault::Note;
 use super::section::{
-    IntentDeclaration, Ledger, Plugin, Profile, Redact, Store, Telemetry, Workspace,
+    IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry,
+    WorkspaceConfig,
 };
-use super::server::Server;
+use super::server::ServerConfig;
 
 /// A checked configuration, with the defaults filled in. Its `Debug` hides what looks secret.
 #[derive(Clone, PartialEq)]
@@ -19,10 +20,10 @@ pub struct Config {
     /// As the file names them; `None` leaves it to [`Config::origins`].
     pub allowed_origins: Option<Vec<String>>,
     /// In the order of the file.
-    pub servers: Vec<Server>,
-    pub profiles: Vec<Profile>,
-    pub workspace: Workspace,
-    pub plugins: Vec<Plugin>,
+    pub servers: Vec<ServerConfig>,
+    pub profiles: Vec<ProfileConfig>,
+    pub workspace: WorkspaceConfig,
+    pub plugins: Vec<PluginConfig>,
     pub intent: IntentDeclaration,
     pub tools_limit: u32,
     /// Characters; 0 is no limit.
@@ -36,12 +37,12 @@ pub struct Config {
     pub telemetry: Telemetry,
     /// Requests a minute for each caller of `/mcp`.
     pub rate_limit: Option<NonZeroU32>,
-    pub store: Store,
+    pub store: StoreConfig,
 }
 
 /// A text without faults, as [`parse`](super::parse) and its like read it.
 #[derive(Debug)]
-pub struct Parsed {
+pub struct ParsedConfig {
     pub config: Config,
     /// On keys that were ignored, understood by another name, or are risky; in the order of the
     /// text.
@@ -49,11 +50,11 @@ pub struct Parsed {
 }
 
 impl Config {
-    pub fn server(&self, name: &str) -> Option<&Server> {
+    pub fn server(&self, name: &str) -> Option<&ServerConfig> {
         self.servers.iter().find(|server| server.name == name)
     }
 
-    pub fn profile(&self, name: &str) -> Option<&Profile> {
+    pub fn profile(&self, name: &str) -> Option<&ProfileConfig> {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 

@@ -22,19 +22,19 @@ use edges::{Edges, Site};
 pub use graph::{AgentNode, EDGES_MAX, Edge, Graph, NODES_MAX, RECORDS_MAX, RESOURCES_MAX};
 use meeting::Meeting;
 pub use meetings::CROWD_MAX;
-pub use touch::{AgentNumber, Doing, Kind, Touch};
+pub use touch::{AgentNumber, ContentionKind, Doing, Touch};
 
 /// Which edges are wanted.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub window_us: i64,
     /// `None`: every kind that is contention.
-    pub kind: Option<Kind>,
+    pub kind: Option<ContentionKind>,
 }
 
 impl Question {
-    fn wants(self, kind: Kind) -> bool {
-        self.kind.map_or(kind != Kind::ReadRead, |only| only == kind)
+    fn wants(self, kind: ContentionKind) -> bool {
+        self.kind.map_or(kind != ContentionKind::ReadRead, |only| only == kind)
     }
 }
 
@@ -59,7 +59,7 @@ impl<R: Copy> Contention<R> {
     pub fn new(question: Question) -> Contention<R> {
         Contention {
             question,
-            wanted: Kind::ALL.map(|kind| question.wants(kind)),
+            wanted: ContentionKind::ALL.map(|kind| question.wants(kind)),
             agents: HashMap::new(),
             nodes: Vec::new(),
             seen_at: Vec::new(),
@@ -187,7 +187,7 @@ impl<R: Copy> Contention<R> {
             for (doing, last) in
                 [(Doing::Read, member.last_read), (Doing::Write, member.last_write)]
             {
-                let kind = Kind::of(doing, touch.doing);
+                let kind = ContentionKind::of(doing, touch.doing);
                 let Some(last) = last.filter(|last| last.at_us >= oldest) else { continue };
                 if self.wanted[kind as usize] {
                     let records = [last.record, touch.record, touch.record];
@@ -203,10 +203,10 @@ impl<R: Copy> Contention<R> {
             let Some(written) = member.last_write.filter(|write| write.turn > read.turn) else {
                 continue;
             };
-            if self.wanted[Kind::StaleRead as usize] {
+            if self.wanted[ContentionKind::StaleRead as usize] {
                 let records = [read.record, written.record, touch.record];
                 let meeting = Meeting::new(written.at_us, touch.at_us, *turn, records);
-                meetings.add(me, other, Kind::StaleRead, meeting);
+                meetings.add(me, other, ContentionKind::StaleRead, meeting);
             }
         }
     }

@@ -24,7 +24,7 @@ pub const TOOL_BYTES_MAX: usize = 1024;
 
 /// A frame whose every field was checked. Empty texts count as absent.
 #[derive(Clone, Debug)]
-pub struct Frame {
+pub struct EventFrame {
     pub emitted: Timestamp,
     pub session_id: String,
     pub channel: String,
@@ -104,8 +104,8 @@ pub enum FrameFault {
     HalfTarget,
 }
 
-impl Frame {
-    pub fn parse(bytes: &[u8]) -> Result<Frame, FrameFault> {
+impl EventFrame {
+    pub fn parse(bytes: &[u8]) -> Result<EventFrame, FrameFault> {
         if bytes.len() > FRAME_BYTES_MAX {
             return Err(FrameFault::Size(bytes.len()));
         }
@@ -184,10 +184,10 @@ struct WireTool<'a> {
     name: Text<'a>,
 }
 
-fn check(wire: &Wire<'_>) -> Result<Frame, FrameFault> {
+fn check(wire: &Wire<'_>) -> Result<EventFrame, FrameFault> {
     let tool = wire.tool.as_ref().ok_or(FrameFault::Missing("tool"))?;
     let decision = required("decision", &wire.decision)?;
-    Ok(Frame {
+    Ok(EventFrame {
         emitted: time(&required("ts_emit", &wire.ts_emit)?)?,
         session_id: required("session_id", &wire.session_id)?,
         channel: required("channel", &wire.channel)?,
@@ -298,12 +298,12 @@ mod tests {
         })
     }
 
-    fn with(members: Value) -> Result<Frame, FrameFault> {
+    fn with(members: Value) -> Result<EventFrame, FrameFault> {
         let mut frame = minimal();
         for (name, value) in members.as_object().unwrap() {
             frame[name] = value.clone();
         }
-        Frame::parse(frame.to_string().as_bytes())
+        EventFrame::parse(frame.to_string().as_bytes())
     }
 
     #[test]
@@ -315,7 +315,7 @@ mod tests {
             "issuer_model":"im","operator_id":"oi","operator_name":"on","idempotency_key":"ik",
             "correlation_id":"ci","agent_id":"ai","agent_type":"at","model":"m",
             "usage":{"input_tokens":5},"capture_method":"sdk","later":{"any":[]},"omitted":["output"]}"#;
-        let frame = Frame::parse(text.as_bytes()).unwrap();
+        let frame = EventFrame::parse(text.as_bytes()).unwrap();
         assert_eq!(frame.emitted.to_string(), "2026-05-03T10:00:00Z");
         assert_eq!((frame.server.as_deref(), frame.tool.as_str()), (Some("fs"), "write"));
         assert_eq!((frame.session_id.as_str(), frame.channel.as_str()), ("s", "c"));
@@ -396,7 +396,7 @@ mod tests {
             (br#"{"v":"1","v":"1"}"#, "duplicate key 'v'"),
             (br#"{"v":"1","input":{"a":1,"a":2}}"#, "duplicate key 'a'"),
         ] {
-            let fault = Frame::parse(bytes).map(|_| ()).unwrap_err().to_string();
+            let fault = EventFrame::parse(bytes).map(|_| ()).unwrap_err().to_string();
             assert!(fault.contains(reason), "{fault}");
         }
     }
@@ -409,7 +409,7 @@ mod tests {
             let empty = minimal().to_string().len() + r#","error":"""#.len();
             let mut frame = minimal();
             frame["error"] = "x".repeat(bytes - empty).into();
-            Frame::parse(frame.to_string().as_bytes()).map(|_| ())
+            EventFrame::parse(frame.to_string().as_bytes()).map(|_| ())
         };
         assert_eq!(filled(FRAME_BYTES_MAX), Ok(()));
         assert_eq!(filled(FRAME_BYTES_MAX + 1), Err(FrameFault::Size(FRAME_BYTES_MAX + 1)));
@@ -418,7 +418,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), time in "\\PC{0,30}") {
-            let _ = Frame::parse(&bytes);
+            let _ = EventFrame::parse(&bytes);
             let _ = with(json!({"ts_emit": time}));
         }
     }

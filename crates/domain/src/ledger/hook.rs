@@ -176,7 +176,7 @@ mod tests {
     use proptest::prelude::*;
     use serde_json::{Value, json};
 
-    use super::super::frame::Frame;
+    use super::super::frame::EventFrame;
     use super::*;
 
     fn event(members: Value) -> Value {
@@ -196,8 +196,8 @@ mod tests {
         frame(&event(members).to_string(), Timestamp::UNIX_EPOCH).unwrap()
     }
 
-    fn read(members: Value) -> Frame {
-        Frame::parse(text(members).unwrap().as_bytes()).unwrap()
+    fn read(members: Value) -> EventFrame {
+        EventFrame::parse(text(members).unwrap().as_bytes()).unwrap()
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
             let members = json!({"tool_name": tool, "cwd": cwd, "session_id": session,
                 "tool_input": {"file_path": path, "command": path, "url": path}});
             if let Some(text) = text(members) {
-                prop_assert!(Frame::parse(text.as_bytes()).is_ok());
+                prop_assert!(EventFrame::parse(text.as_bytes()).is_ok());
             }
         }
     }

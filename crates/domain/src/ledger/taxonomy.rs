@@ -33,7 +33,7 @@ impl ActionType {
 
 /// What a receipt says a call was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Action {
+pub struct CallAction {
     pub action_type: ActionType,
     pub risk: RiskLevel,
 }
@@ -47,28 +47,33 @@ pub enum Before {
 }
 
 /// The action of a call. `effective` is what the gate took the call for, if it came so far.
-pub fn classify(source: &Source, tool: &str, effective: Option<Class>, before: Before) -> Action {
+pub fn classify(
+    source: &Source,
+    tool: &str,
+    effective: Option<Class>,
+    before: Before,
+) -> CallAction {
     let action_type = match source {
         Source::Builtin => builtin(tool, before).unwrap_or(ActionType::UNKNOWN),
         Source::Mcp(_) => effective.map_or(ActionType::UNKNOWN, api),
         Source::Plugin(_) => ActionType::UNKNOWN,
     };
-    Action { action_type, risk: raised(action_type.default_risk(), effective) }
+    CallAction { action_type, risk: raised(action_type.default_risk(), effective) }
 }
 
 /// The action of an event from outside: the type it gives, where the taxonomy knows it, else what
 /// its tool stands for. Tools of a server are the server's own names and stand for nothing.
-pub fn classify_event(given: Option<&str>, server: Option<&str>, tool: &str) -> Action {
+pub fn classify_event(given: Option<&str>, server: Option<&str>, tool: &str) -> CallAction {
     let own = || server.is_none().then(|| outside_builtin(tool)).flatten();
     let action_type = given.and_then(ActionType::parse).or_else(own).unwrap_or(ActionType::UNKNOWN);
-    Action { action_type, risk: action_type.default_risk() }
+    CallAction { action_type, risk: action_type.default_risk() }
 }
 
 /// The action of a decision made while the program runs, about a server, a tool or a token: it
 /// changes what agents may do from then on.
-pub fn classify_decision() -> Action {
+pub fn classify_decision() -> CallAction {
     let action_type = ActionType("system.settings.modify");
-    Action { action_type, risk: action_type.default_risk() }
+    CallAction { action_type, risk: action_type.default_risk() }
 }
 
 fn raised(risk: RiskLevel, effective: Option<Class>) -> RiskLevel {

@@ -12,7 +12,7 @@ use crate::tool::ToolName;
 
 /// Why a tool cannot be called, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Status {
+pub enum LockStatus {
     ServerQuarantined,
     ServerDisabled,
     DisabledByConfig,
@@ -22,57 +22,57 @@ pub enum Status {
     SchemaTooCostly,
 }
 
-impl Status {
-    pub const ALL: [Status; 7] = [
-        Status::ServerQuarantined,
-        Status::ServerDisabled,
-        Status::DisabledByConfig,
-        Status::DisabledByUser,
-        Status::PendingApproval,
-        Status::DisabledUnknown,
-        Status::SchemaTooCostly,
+impl LockStatus {
+    pub const ALL: [LockStatus; 7] = [
+        LockStatus::ServerQuarantined,
+        LockStatus::ServerDisabled,
+        LockStatus::DisabledByConfig,
+        LockStatus::DisabledByUser,
+        LockStatus::PendingApproval,
+        LockStatus::DisabledUnknown,
+        LockStatus::SchemaTooCostly,
     ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::ServerQuarantined => "server_quarantined",
-            Status::ServerDisabled => "server_disabled",
-            Status::DisabledByConfig => "disabled_by_config",
-            Status::DisabledByUser => "disabled_by_user",
-            Status::PendingApproval => "pending_approval",
-            Status::DisabledUnknown => "disabled_unknown",
-            Status::SchemaTooCostly => "schema_too_costly",
+            LockStatus::ServerQuarantined => "server_quarantined",
+            LockStatus::ServerDisabled => "server_disabled",
+            LockStatus::DisabledByConfig => "disabled_by_config",
+            LockStatus::DisabledByUser => "disabled_by_user",
+            LockStatus::PendingApproval => "pending_approval",
+            LockStatus::DisabledUnknown => "disabled_unknown",
+            LockStatus::SchemaTooCostly => "schema_too_costly",
         }
     }
 
     /// Who can lift the lock, and how.
     pub fn remediation(self) -> &'static str {
         match self {
-            Status::ServerQuarantined => {
+            LockStatus::ServerQuarantined => {
                 "The server is quarantined: a person must review and approve it first, with \
                  `countersign upstream approve`."
             }
-            Status::ServerDisabled => {
+            LockStatus::ServerDisabled => {
                 "The server is switched off: ask the person who runs Countersign to enable the \
                  server first."
             }
-            Status::DisabledByConfig => {
+            LockStatus::DisabledByConfig => {
                 "The tool is locked by the operator's configuration. This is operator policy and \
                  not user-overridable: only the operator can change it, by editing the config."
             }
-            Status::DisabledByUser => {
+            LockStatus::DisabledByUser => {
                 "The tool was switched off by a person: ask the user to switch it on, with \
                  `countersign tools enable`."
             }
-            Status::PendingApproval => {
+            LockStatus::PendingApproval => {
                 "The tool is new or has changed since it was approved: ask the user to review and \
                  approve it, with `countersign tools approve`."
             }
-            Status::DisabledUnknown => {
+            LockStatus::DisabledUnknown => {
                 "Why the tool is locked cannot be read: ask the person who runs Countersign to \
                  look at its logs."
             }
-            Status::SchemaTooCostly => {
+            LockStatus::SchemaTooCostly => {
                 "The tool's input schema would take too long to check: only whoever maintains the \
                  server can change that, by simplifying the schema. The gate's log says what is \
                  wrong with it."
@@ -83,11 +83,13 @@ impl Status {
     /// Nobody has approved what the tool says of itself: its name is all that is shown.
     pub fn distrusts_text(self) -> bool {
         match self {
-            Status::ServerQuarantined
-            | Status::PendingApproval
-            | Status::DisabledUnknown
-            | Status::SchemaTooCostly => true,
-            Status::ServerDisabled | Status::DisabledByConfig | Status::DisabledByUser => false,
+            LockStatus::ServerQuarantined
+            | LockStatus::PendingApproval
+            | LockStatus::DisabledUnknown
+            | LockStatus::SchemaTooCostly => true,
+            LockStatus::ServerDisabled
+            | LockStatus::DisabledByConfig
+            | LockStatus::DisabledByUser => false,
         }
     }
 }
@@ -95,7 +97,7 @@ impl Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lock {
     Callable,
-    Locked(Status),
+    Locked(LockStatus),
 }
 
 impl Lock {
@@ -109,7 +111,7 @@ impl Lock {
 
     /// Every word that [`Lock::as_str`] gives.
     pub fn words() -> Vec<&'static str> {
-        let locked = Status::ALL.into_iter().map(Lock::Locked);
+        let locked = LockStatus::ALL.into_iter().map(Lock::Locked);
         std::iter::once(Lock::Callable).chain(locked).map(Lock::as_str).collect()
     }
 }
@@ -126,7 +128,7 @@ pub struct ServerRules {
 
 /// Whether a person, or the rules that a person set, approved what a tool says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
+pub enum ApprovalState {
     Approved,
     Pending,
     /// It could not be read.
@@ -136,28 +138,28 @@ pub enum Approval {
 }
 
 /// Whether a server's tool may be called by anyone at all. First match wins.
-pub fn lock(rules: &ServerRules, tool: &str, approval: Approval) -> Lock {
+pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
     if rules.quarantined {
-        Lock::Locked(Status::ServerQuarantined)
+        Lock::Locked(LockStatus::ServerQuarantined)
     } else if rules.disabled {
-        Lock::Locked(Status::ServerDisabled)
+        Lock::Locked(LockStatus::ServerDisabled)
     } else if !rules.tools.allow(tool) {
-        Lock::Locked(Status::DisabledByConfig)
+        Lock::Locked(LockStatus::DisabledByConfig)
     } else if rules.switched_off.contains(tool) {
-        Lock::Locked(Status::DisabledByUser)
+        Lock::Locked(LockStatus::DisabledByUser)
     } else {
         match approval {
-            Approval::Approved => Lock::Callable,
-            Approval::Pending => Lock::Locked(Status::PendingApproval),
-            Approval::Unknown => Lock::Locked(Status::DisabledUnknown),
-            Approval::TooCostly => Lock::Locked(Status::SchemaTooCostly),
+            ApprovalState::Approved => Lock::Callable,
+            ApprovalState::Pending => Lock::Locked(LockStatus::PendingApproval),
+            ApprovalState::Unknown => Lock::Locked(LockStatus::DisabledUnknown),
+            ApprovalState::TooCostly => Lock::Locked(LockStatus::SchemaTooCostly),
         }
     }
 }
 
 /// The refusal of a tool that is locked. It says why and who can change that, and nothing of what
 /// the tool says of itself.
-pub fn blocked(tool: &ToolName, status: Status) -> Refusal {
+pub fn blocked(tool: &ToolName, status: LockStatus) -> Refusal {
     let (word, remediation) = (status.as_str(), status.remediation());
     let message = format!(
         "Tool '{tool}' is locked ({word}). {remediation} To see which tools are locked and why, use \
@@ -241,7 +243,8 @@ mod tests {
                 },
                 switched_off: if *switch == "off" { names(&["it"]) } else { names(&["other"]) },
             };
-            let approvals = [Approval::Approved, Approval::Pending, Approval::Unknown];
+            let approvals =
+                [ApprovalState::Approved, ApprovalState::Pending, ApprovalState::Unknown];
             let locks = approvals.map(|approval| lock(&rules, "it", approval).as_str());
             assert_eq!(locks, expected, "{line}");
             assert!(seen.insert((*server, *list, *switch)), "twice: {line}");
@@ -252,7 +255,7 @@ mod tests {
     #[test]
     fn a_lock_of_the_config_gets_no_advice_for_users() {
         let tool = ToolName { server: "s".to_owned(), tool: "t".to_owned() };
-        for status in Status::ALL {
+        for status in LockStatus::ALL {
             let refusal = blocked(&tool, status);
             assert_eq!(refusal.details["status"], status.as_str());
             assert_eq!(refusal.details["remediation"], status.remediation());
@@ -260,7 +263,7 @@ mod tests {
             let advises_user = ["ask the user", "tools enable", "switch it on"]
                 .iter()
                 .any(|advice| refusal.message.contains(advice));
-            let is_config = status == Status::DisabledByConfig;
+            let is_config = status == LockStatus::DisabledByConfig;
             assert!(!(is_config && advises_user), "{}", refusal.message);
             assert_eq!(is_config, refusal.message.contains("not user-overridable"));
         }

@@ -15,7 +15,7 @@ const WRITING: Hints = Hints { read_only: Some(false), ..UNHINTED };
 const VARIANTS: [Option<Class>; 4] =
     [Some(Class::Read), Some(Class::Write), Some(Class::Destructive), None];
 
-fn token(operations: &str, unannotated: Unannotated, surfaces: Surfaces) -> Caller {
+fn token(operations: &str, unannotated: UnannotatedRule, surfaces: Surfaces) -> Caller {
     let operations = Operations {
         read: operations.contains('r'),
         write: operations.contains('w'),
@@ -28,17 +28,17 @@ fn word(
     caller: &Caller,
     hints: Hints,
     variant: Option<Class>,
-    surface: Option<Surface>,
+    surface: Option<TokenSurface>,
 ) -> &'static str {
     let tool = ToolName::parse("s:t").unwrap();
     let declaration = variant.map(|variant| (variant, Declaration::of(variant)));
     let declared = match &declaration {
-        Some((variant, declaration)) => Declared::Variant(*variant, declaration),
-        None => Declared::Nothing,
+        Some((variant, declaration)) => IntentClaim::Variant(*variant, declaration),
+        None => IntentClaim::Nothing,
     };
-    let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+    let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
-    match decide(&Call { tool: &tool, surface, declared }, &facts) {
+    match decide(&CallQuestion { tool: &tool, surface, declared }, &facts) {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
         Verdict::Refuse(refusal) if refusal.code == Code::NotPermitted => "-",
         Verdict::Refuse(refusal) => refusal.code.as_str(),
@@ -50,7 +50,7 @@ fn word(
 /// destructive, and no declaration.
 #[test]
 fn what_each_token_reaches() {
-    use Unannotated::{Allow, Deny};
+    use UnannotatedRule::{Allow, Deny};
     let tools = [READ_ONLY, UNHINTED, WRITING, DESTRUCTIVE, BOTH];
     for (operations, unannotated, expected) in [
         //              read-only  unhinted  writing  destructive  both
@@ -67,7 +67,7 @@ fn what_each_token_reaches() {
         ("", Deny, "---- ---- ---- !!-- !!--"),
     ] {
         let caller = token(operations, unannotated, Surfaces::ALL);
-        for surface in [None, Some(Surface::Discovery), Some(Surface::Passthrough)] {
+        for surface in [None, Some(TokenSurface::Discovery), Some(TokenSurface::Passthrough)] {
             let cells = tools.map(|hints| {
                 let cell = |variant| match word(&caller, hints, variant, surface) {
                     "SERVER_MISMATCH" => "!",
@@ -88,10 +88,10 @@ fn a_token_stays_on_its_surfaces() {
         (Surfaces::DISCOVERY, "read", "-"),
         (Surfaces::ALL, "read", "read"),
     ] {
-        let caller = token("rwd", Unannotated::Allow, surfaces);
+        let caller = token("rwd", UnannotatedRule::Allow, surfaces);
         let on = |surface| word(&caller, READ_ONLY, None, surface);
-        assert_eq!(on(Some(Surface::Discovery)), discovery, "{surfaces:?}");
-        assert_eq!(on(Some(Surface::Passthrough)), passthrough, "{surfaces:?}");
+        assert_eq!(on(Some(TokenSurface::Discovery)), discovery, "{surfaces:?}");
+        assert_eq!(on(Some(TokenSurface::Passthrough)), passthrough, "{surfaces:?}");
         assert_eq!(on(None), "read", "other doors ask for the person's own key");
     }
 }
@@ -99,11 +99,12 @@ fn a_token_stays_on_its_surfaces() {
 #[test]
 fn a_closed_door_tells_nothing_of_what_is_behind_it() {
     let tool = ToolName::parse("s:t").unwrap();
-    let caller = token("rwd", Unannotated::Allow, Surfaces::DISCOVERY);
-    let surface = Some(Surface::Passthrough);
+    let caller = token("rwd", UnannotatedRule::Allow, Surfaces::DISCOVERY);
+    let surface = Some(TokenSurface::Passthrough);
     let refusal = |found| {
         let facts = Facts { caller: &caller, found, strictness: Strictness::Refuse };
-        match decide(&Call { tool: &tool, surface, declared: Declared::Nothing }, &facts) {
+        match decide(&CallQuestion { tool: &tool, surface, declared: IntentClaim::Nothing }, &facts)
+        {
             Verdict::Refuse(refusal) => refusal,
             Verdict::Allow(_) => panic!("allowed"),
         }
@@ -115,7 +116,8 @@ fn a_closed_door_tells_nothing_of_what_is_behind_it() {
         "token 't' may not use the passthrough surface; ask the operator for a token that covers it"
     );
     assert_eq!(nothing.details["surface"], "passthrough");
-    let found = Lookup::Tool { hints: READ_ONLY, lock: Lock::Callable, arguments: Checked::Fits };
+    let found =
+        Lookup::Tool { hints: READ_ONLY, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     assert_eq!(refusal(found), nothing);
 }
 
@@ -129,17 +131,17 @@ proptest! {
         strict in any::<bool>(),
     ) {
         let operations = Operations { read, write, destructive };
-        let unannotated = if deny { Unannotated::Deny } else { Unannotated::Allow };
+        let unannotated = if deny { UnannotatedRule::Deny } else { UnannotatedRule::Allow };
         let caller = Caller { operations, unannotated, ..Caller::agent("t") };
         let hints = Hints { read_only, destructive: destroys, open_world: None };
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(variant.unwrap_or(Class::Read));
         let declared =
-            variant.map_or(Declared::Nothing, |variant| Declared::Variant(variant, &declaration));
-        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: Checked::Fits };
+            variant.map_or(IntentClaim::Nothing, |variant| IntentClaim::Variant(variant, &declaration));
+        let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
-        let call = Call { tool: &tool, surface: None, declared };
+        let call = CallQuestion { tool: &tool, surface: None, declared };
         if let Verdict::Allow(allowed) = decide(&call, &facts) {
             let says_nothing = read_only.is_none() && destroys.is_none();
             prop_assert!(destructive || destroys != Some(true));

@@ -54,7 +54,7 @@ const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
 /// Why the cost of a schema is not bounded.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Unbounded {
+pub(super) enum UnboundedCost {
     /// It is beyond what is checked at all.
     TooCostly(String),
     /// It refers to what is not in it, or gives its parts names of their own, so that nobody can
@@ -95,7 +95,7 @@ pub(super) struct Work {
 }
 
 impl Graph {
-    pub(super) fn new(schema: &Value) -> Result<Graph, Unbounded> {
+    pub(super) fn new(schema: &Value) -> Result<Graph, UnboundedCost> {
         let mut builder =
             Builder { root: schema, anchors: None, known: HashMap::new(), waiting: Vec::new() };
         builder.meet(schema);
@@ -103,13 +103,16 @@ impl Graph {
         while let Some(schema) = builder.waiting.get(nodes.len()).copied() {
             if nodes.len() == NODES_MAX {
                 let words = format!("it has more than {NODES_MAX} subschemas");
-                return Err(Unbounded::TooCostly(words));
+                return Err(UnboundedCost::TooCostly(words));
             }
-            let node = builder.read(schema).map_err(Unbounded::Opaque)?;
+            let node = builder.read(schema).map_err(UnboundedCost::Opaque)?;
             nodes.push(node);
         }
         let graph = Graph { nodes };
-        graph.check_patterns().and_then(|()| graph.check_steps()).map_err(Unbounded::TooCostly)?;
+        graph
+            .check_patterns()
+            .and_then(|()| graph.check_steps())
+            .map_err(UnboundedCost::TooCostly)?;
         Ok(graph)
     }
 
@@ -389,7 +392,7 @@ mod tests {
 
     fn excess(schema: &Value) -> String {
         match Graph::new(schema) {
-            Err(Unbounded::TooCostly(words)) => words,
+            Err(UnboundedCost::TooCostly(words)) => words,
             other => panic!("{schema}: {other:?}"),
         }
     }
@@ -404,7 +407,7 @@ mod tests {
             json!({"$ref": "#%zz"}),
             json!({"$ref": 7}),
         ] {
-            assert!(matches!(Graph::new(&schema), Err(Unbounded::Opaque(_))), "{schema}");
+            assert!(matches!(Graph::new(&schema), Err(UnboundedCost::Opaque(_))), "{schema}");
         }
         let odd =
             json!({"$defs": {"a b%": {}}, "$ref": "#/$defs/a%20b%25", "properties": {"id": {}}});

@@ -139,11 +139,11 @@ struct Builder {
     splitter: Splitter,
     lexicon: Lexicon,
     /// The stems of the tool at hand, by field, and what may still be read into each field.
-    fields: [Picked; FIELDS.len()],
+    fields: [StemList; FIELDS.len()],
     room: [usize; FIELDS.len()],
     /// Weighted frequency of each stem in the tool at hand, and which are not zero.
     frequency: Vec<f32>,
-    present: Picked,
+    present: StemList,
     /// The segment at hand: its postings in the order of the tools, its tools so far, and at its end its
     /// terms.
     found: Vec<(Stem, Posting)>,
@@ -158,12 +158,12 @@ struct Builder {
 
 /// Stems one after the other.
 #[derive(Default)]
-struct Picked {
+struct StemList {
     stems: Vec<Stem>,
     length: usize,
 }
 
-impl Picked {
+impl StemList {
     /// Adds a stem, or does not.
     fn add(&mut self, stem: Stem, wanted: bool) {
         if self.length == self.stems.len() {

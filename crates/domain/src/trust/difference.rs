@@ -44,14 +44,14 @@ impl LineChange {
 
 /// One line of a difference, hidden characters visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Line {
+pub struct DifferenceLine {
     pub mark: LineChange,
     pub text: String,
 }
 
 /// What changed from `old` to `new`; all of `new` is added where there was nothing. Long runs
 /// without a change are folded, unless there is no change at all.
-pub fn difference(old: Option<&str>, new: &str) -> Vec<Line> {
+pub fn difference(old: Option<&str>, new: &str) -> Vec<DifferenceLine> {
     let new = lay_out(new);
     match old.map(lay_out) {
         None => marked(LineChange::Added, new).collect(),
@@ -59,8 +59,8 @@ pub fn difference(old: Option<&str>, new: &str) -> Vec<Line> {
     }
 }
 
-fn marked(mark: LineChange, lines: Vec<String>) -> impl Iterator<Item = Line> {
-    lines.into_iter().map(move |text| Line { mark, text })
+fn marked(mark: LineChange, lines: Vec<String>) -> impl Iterator<Item = DifferenceLine> {
+    lines.into_iter().map(move |text| DifferenceLine { mark, text })
 }
 
 /// A text that is no JSON is laid out as its own lines.
@@ -129,7 +129,7 @@ fn quoted(literal: &str) -> String {
     format!("\"{}\"", visible(&text))
 }
 
-fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<Line> {
+fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<DifferenceLine> {
     let common = |pairs: &mut dyn Iterator<Item = (&String, &String)>| {
         pairs.take_while(|(old, new)| old == new).count()
     };
@@ -139,7 +139,7 @@ fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<Line> {
     old.truncate(old.len() - end);
     let new_middle = new.split_off(start);
     let old_middle = old.split_off(start);
-    let mut lines: Vec<Line> = marked(LineChange::Same, new).collect();
+    let mut lines: Vec<DifferenceLine> = marked(LineChange::Same, new).collect();
     if old_middle.len().max(new_middle.len()) > LINES_MAX {
         lines.extend(marked(LineChange::Removed, old_middle));
         lines.extend(marked(LineChange::Added, new_middle));
@@ -151,7 +151,7 @@ fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<Line> {
 }
 
 /// By the longest common subsequence.
-fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<Line>) {
+fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<DifferenceLine>) {
     let lengths = common_lengths(&old, &new);
     let width = new.len() + 1;
     let (mut old, mut new) = (old.into_iter().peekable(), new.into_iter().peekable());
@@ -172,7 +172,7 @@ fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<Line>) {
         let removed = if from_old { old.next() } else { None };
         let added = if from_new { new.next() } else { None };
         (row, column) = (row + usize::from(from_old), column + usize::from(from_new));
-        lines.extend(added.or(removed).map(|text| Line { mark, text }));
+        lines.extend(added.or(removed).map(|text| DifferenceLine { mark, text }));
     }
 }
 
@@ -201,7 +201,7 @@ fn common_lengths(old: &[String], new: &[String]) -> Vec<u16> {
     lengths
 }
 
-fn fold(lines: Vec<Line>) -> Vec<Line> {
+fn fold(lines: Vec<DifferenceLine>) -> Vec<DifferenceLine> {
     if lines.iter().all(|line| line.mark == LineChange::Same) {
         return lines;
     }
@@ -226,7 +226,12 @@ fn fold(lines: Vec<Line>) -> Vec<Line> {
 }
 
 /// Keeps the first and the last lines of an unchanged run; a single line is not worth folding.
-fn fold_run(mut run: Vec<Line>, first: usize, last: usize, folded: &mut Vec<Line>) {
+fn fold_run(
+    mut run: Vec<DifferenceLine>,
+    first: usize,
+    last: usize,
+    folded: &mut Vec<DifferenceLine>,
+) {
     if run.len() <= first + last + 1 {
         folded.append(&mut run);
         return;
@@ -234,7 +239,7 @@ fn fold_run(mut run: Vec<Line>, first: usize, last: usize, folded: &mut Vec<Line
     let tail = run.split_off(run.len() - last);
     let skipped = run.len() - first;
     folded.extend(run.into_iter().take(first));
-    folded.push(Line {
+    folded.push(DifferenceLine {
         mark: LineChange::Skipped(skipped),
         text: format!("… {skipped} lines unchanged"),
     });

@@ -4,7 +4,7 @@
 use serde_json::json;
 
 use super::fingerprint::Fingerprint;
-use crate::config::{Template, Transport};
+use crate::config::{ConfigTemplate, Transport};
 use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
@@ -16,7 +16,7 @@ pub fn identity(transport: &Transport) -> Fingerprint {
         Transport::Stdio { command, args, env, cwd } => json!({
             "transport": "stdio",
             "command": command,
-            "args": args.iter().map(Template::text).collect::<Vec<_>>(),
+            "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
             "cwd": cwd,
             "env": names(env, str::to_owned),
         }),
@@ -26,13 +26,17 @@ pub fn identity(transport: &Transport) -> Fingerprint {
     Fingerprint::marked(MARK, &canonical::value(&bound))
 }
 
-fn remote(transport: &str, url: &Template, headers: &[(String, Template)]) -> serde_json::Value {
+fn remote(
+    transport: &str,
+    url: &ConfigTemplate,
+    headers: &[(String, ConfigTemplate)],
+) -> serde_json::Value {
     // Names of headers are the same in any case.
     let headers = names(headers, str::to_ascii_lowercase);
     json!({"transport": transport, "url": url.text(), "headers": headers})
 }
 
-fn names(pairs: &[(String, Template)], spelt: fn(&str) -> String) -> Vec<String> {
+fn names(pairs: &[(String, ConfigTemplate)], spelt: fn(&str) -> String) -> Vec<String> {
     let mut names: Vec<String> = pairs.iter().map(|(name, _)| spelt(name)).collect();
     names.sort_unstable();
     names.dedup();
@@ -43,11 +47,11 @@ fn names(pairs: &[(String, Template)], spelt: fn(&str) -> String) -> Vec<String>
 mod tests {
     use super::*;
 
-    fn template(text: &str) -> Template {
-        Template::parse(text).unwrap()
+    fn template(text: &str) -> ConfigTemplate {
+        ConfigTemplate::parse(text).unwrap()
     }
 
-    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, Template)> {
+    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, ConfigTemplate)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), template(value))).collect()
     }
 

@@ -43,48 +43,48 @@ impl ItemKind {
 
 /// What a person approved of one item.
 #[derive(Clone, Copy, Debug)]
-pub struct Approved<'a> {
+pub struct ApprovedDefinition<'a> {
     pub fingerprint: Fingerprint,
     pub definition: &'a str,
 }
 
 /// Why an item waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum ReviewChange {
     New,
     Changed,
 }
 
-impl Change {
-    pub const ALL: [Change; 2] = [Change::New, Change::Changed];
+impl ReviewChange {
+    pub const ALL: [ReviewChange; 2] = [ReviewChange::New, ReviewChange::Changed];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Change::New => "new",
-            Change::Changed => "changed",
+            ReviewChange::New => "new",
+            ReviewChange::Changed => "changed",
         }
     }
 
-    pub fn parse(text: &str) -> Option<Change> {
-        Change::ALL.into_iter().find(|change| change.as_str() == text)
+    pub fn parse(text: &str) -> Option<ReviewChange> {
+        ReviewChange::ALL.into_iter().find(|change| change.as_str() == text)
     }
 }
 
 /// Why an item that differs from what was approved needs no person.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Accepted {
+pub enum AcceptanceReason {
     /// Only hints changed, and none of them loosens.
     Stricter,
     AutoNew,
     AutoChanged,
 }
 
-impl Accepted {
+impl AcceptanceReason {
     pub fn as_str(self) -> &'static str {
         match self {
-            Accepted::Stricter => "stricter",
-            Accepted::AutoNew => "auto_new",
-            Accepted::AutoChanged => "auto_changed",
+            AcceptanceReason::Stricter => "stricter",
+            AcceptanceReason::AutoNew => "auto_new",
+            AcceptanceReason::AutoChanged => "auto_changed",
         }
     }
 }
@@ -92,8 +92,8 @@ impl Accepted {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Standing {
     Same,
-    Accepted(Accepted),
-    Pending(Change),
+    Accepted(AcceptanceReason),
+    Pending(ReviewChange),
 }
 
 /// How an item that a server lists now stands to what was approved of it. Instructions come as
@@ -101,13 +101,13 @@ pub enum Standing {
 pub fn stand(
     kind: ItemKind,
     listed: &str,
-    approved: Option<&Approved<'_>>,
+    approved: Option<&ApprovedDefinition<'_>>,
     auto: AutoApprove,
 ) -> Standing {
     let Some(approved) = approved else {
         return match auto {
-            AutoApprove::None => Standing::Pending(Change::New),
-            AutoApprove::New | AutoApprove::All => Standing::Accepted(Accepted::AutoNew),
+            AutoApprove::None => Standing::Pending(ReviewChange::New),
+            AutoApprove::New | AutoApprove::All => Standing::Accepted(AcceptanceReason::AutoNew),
         };
     };
     // Nearly every item of nearly every list is equal: no hash is taken.
@@ -115,11 +115,11 @@ pub fn stand(
         return Standing::Same;
     }
     if kind == ItemKind::Tool && is_stricter(approved.definition, listed) {
-        return Standing::Accepted(Accepted::Stricter);
+        return Standing::Accepted(AcceptanceReason::Stricter);
     }
     match auto {
-        AutoApprove::None | AutoApprove::New => Standing::Pending(Change::Changed),
-        AutoApprove::All => Standing::Accepted(Accepted::AutoChanged),
+        AutoApprove::None | AutoApprove::New => Standing::Pending(ReviewChange::Changed),
+        AutoApprove::All => Standing::Accepted(AcceptanceReason::AutoChanged),
     }
 }
 

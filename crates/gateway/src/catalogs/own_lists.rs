@@ -145,7 +145,7 @@ mod tests {
 
     use domain::catalog::Server;
     use domain::tool::Source;
-    use domain::upstream::State;
+    use domain::upstream::UpstreamState;
     use mcp::message::raw;
 
     use super::*;
@@ -155,7 +155,7 @@ mod tests {
         Arc::new(Listing::new(&Source::Mcp("s".into()), vec![definition]))
     }
 
-    fn shared(state: State, listing: &Arc<Listing>) -> Arc<Catalog> {
+    fn shared(state: UpstreamState, listing: &Arc<Listing>) -> Arc<Catalog> {
         let server = Server::new("s".into(), "stdio", Arc::default(), state, listing.clone());
         Arc::new(Catalog::default().with(server))
     }
@@ -165,14 +165,14 @@ mod tests {
         let (lists, session, server): (_, Arc<str>, Arc<str>) =
             (OwnLists::default(), "a".into(), "s".into());
         let (for_all, own) = (listing("all"), listing("own"));
-        let before = shared(State::Ready, &for_all);
+        let before = shared(UpstreamState::Ready, &for_all);
         assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &before));
         lists.put(&session, &server, own.clone());
         let seen = lists.catalog(before.clone(), "a");
         assert!(Arc::ptr_eq(&seen.server("s").unwrap().listing, &own));
         assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &seen), "it is kept");
         assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "b"), &before), "for one session alone");
-        let after = shared(State::Waiting("gone".to_owned()), &for_all);
+        let after = shared(UpstreamState::Waiting("gone".to_owned()), &for_all);
         let seen = lists.catalog(after, "a");
         let seen = seen.server("s").unwrap();
         assert!(Arc::ptr_eq(&seen.listing, &own) && seen.unavailable() == Some("gone"));
@@ -184,7 +184,7 @@ mod tests {
     fn lists_go_with_their_server_and_their_session() {
         let (lists, session, server): (_, Arc<str>, Arc<str>) =
             (OwnLists::default(), "a".into(), "s".into());
-        let before = shared(State::Ready, &listing("all"));
+        let before = shared(UpstreamState::Ready, &listing("all"));
         let is_shared =
             |lists: &OwnLists| Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &before);
         lists.put(&session, &server, listing("own"));

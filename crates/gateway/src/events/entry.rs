@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use domain::ledger::frame::{Decision, Frame, Identity};
+use domain::ledger::frame::{Decision, EventFrame, Identity};
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy;
 use domain::tool::Class;
@@ -10,10 +10,11 @@ use jiff::{SignedDuration, Timestamp};
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::{
-    Action, Agent, Ended, EventOperator, Kind, Outside, Payload, Receipted, Started, Status,
+    CallEnd, CallStart, EventOperator, OutsideSource, Payload, ReceiptAction, ReceiptChoice,
+    RecordAgent, RecordKind, RecordStatus,
 };
 
-use crate::Settings;
+use crate::GateSettings;
 use crate::events::sender::{Arrival, Sender};
 use crate::pipeline::payload;
 
@@ -28,11 +29,11 @@ const AGE_MAX: SignedDuration = SignedDuration::from_hours(14 * 24);
 const AGENT_CHARS: usize = 8;
 
 pub(super) fn of(
-    frame: Frame,
+    frame: EventFrame,
     sender: Option<Sender>,
     arrival: Arrival,
-    settings: &Settings,
-) -> (Started, Ended) {
+    settings: &GateSettings,
+) -> (CallStart, CallEnd) {
     let id = uuid::Uuid::now_v7().to_string();
     let server = frame.server.as_deref();
     let action = taxonomy::classify_event(frame.action_type.as_deref(), server, &frame.tool);
@@ -40,9 +41,9 @@ pub(super) fn of(
     let kind = given.unwrap_or_else(|| action.action_type.as_str());
     let class = class(kind);
     let (target, is_secret) = touched(&frame, settings);
-    let mut started = Started {
+    let mut started = CallStart {
         id: id.clone(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: source(&frame, arrival).into(),
         surface: "events".into(),
         server: frame.server.clone().unwrap_or_else(|| frame.channel.clone()),
@@ -61,7 +62,7 @@ pub(super) fn of(
         target,
         trace_id: None,
         arguments: payload::outside(settings, frame.input.as_deref()),
-        action: Action {
+        action: ReceiptAction {
             kind: kind.to_owned().into(),
             risk: action.risk,
             correlation_id: frame.identity.correlation_id.clone(),
@@ -72,34 +73,34 @@ pub(super) fn of(
         started.omit_target();
     }
     let error = frame.error.clone();
-    let ended = Ended {
+    let ended = CallEnd {
         id,
         status: match (frame.decision, &error) {
-            (Decision::Pending, _) => Status::Pending,
-            (Decision::Denied, _) => Status::Blocked,
-            (Decision::Allowed, Some(_)) => Status::Error,
-            (Decision::Allowed, None) => Status::Success,
+            (Decision::Pending, _) => RecordStatus::Pending,
+            (Decision::Denied, _) => RecordStatus::Blocked,
+            (Decision::Allowed, Some(_)) => RecordStatus::Error,
+            (Decision::Allowed, None) => RecordStatus::Success,
         },
         error_code: None,
         error_message: error,
         duration: Duration::ZERO,
         response: payload::outside(settings, frame.output.as_deref()),
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     };
     (started, ended)
 }
 
 /// The gate owns up to events that it lost.
-pub(super) fn dropped(count: u64) -> (Started, Ended) {
+pub(super) fn dropped(count: u64) -> (CallStart, CallEnd) {
     let id = uuid::Uuid::now_v7().to_string();
-    let started = Started {
+    let started = CallStart {
         id: id.clone(),
-        kind: Kind::System,
+        kind: RecordKind::System,
         source: "socket".into(),
         surface: "events".into(),
         server: String::new(),
         tool: "events_dropped".to_owned(),
-        agent: Agent { name: "countersign".to_owned(), ..Agent::default() },
+        agent: RecordAgent { name: "countersign".to_owned(), ..RecordAgent::default() },
         session: None,
         request_id: None,
         at: Timestamp::now(),
@@ -113,14 +114,17 @@ pub(super) fn dropped(count: u64) -> (Started, Ended) {
         target: None,
         trace_id: None,
         arguments: Payload::default(),
-        action: Action {
+        action: ReceiptAction {
             kind: EVENTS_DROPPED.into(),
             risk: RiskLevel::Medium,
             correlation_id: None,
         },
-        outside: Some(Box::new(Outside { drop_count: Some(clamped(count)), ..Outside::default() })),
+        outside: Some(Box::new(OutsideSource {
+            drop_count: Some(clamped(count)),
+            ..OutsideSource::default()
+        })),
     };
-    (started, Ended::at_once(id))
+    (started, CallEnd::at_once(id))
 }
 
 /// The time that the sender gave, as far as it can be true.
@@ -133,7 +137,7 @@ fn clamped(count: u64) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
 }
 
-fn source(frame: &Frame, arrival: Arrival) -> &'static str {
+fn source(frame: &EventFrame, arrival: Arrival) -> &'static str {
     match arrival {
         Arrival::Spool => "hook",
         Arrival::Socket if frame.identity.capture_method.as_deref() == Some("hook") => "hook",
@@ -142,13 +146,13 @@ fn source(frame: &Frame, arrival: Arrival) -> &'static str {
 }
 
 /// An agent within an agent is one of its own; otherwise each session is.
-fn agent(frame: &Frame) -> Agent {
+fn agent(frame: &EventFrame) -> RecordAgent {
     let Identity { agent_id, issuer_name, .. } = &frame.identity;
     let program = issuer_name.as_deref().unwrap_or(&frame.channel);
     let which = agent_id.as_deref().unwrap_or(&frame.session_id);
     let skipped = which.chars().count().saturating_sub(AGENT_CHARS);
     let tail: String = which.chars().skip(skipped).collect();
-    Agent {
+    RecordAgent {
         name: format!("{program}#{tail}"),
         client: frame.channel.clone(),
         token: "events".to_owned(),
@@ -167,7 +171,7 @@ fn class(action_type: &str) -> Option<Class> {
 
 /// As the sender says, else as the arguments of a server's tool say; and whether those hold it as a
 /// secret.
-fn touched(frame: &Frame, settings: &Settings) -> (Option<Target>, bool) {
+fn touched(frame: &EventFrame, settings: &GateSettings) -> (Option<Target>, bool) {
     if frame.target.is_some() {
         return (frame.target.clone(), false);
     }
@@ -183,7 +187,7 @@ fn touched(frame: &Frame, settings: &Settings) -> (Option<Target>, bool) {
     (target, is_secret)
 }
 
-fn outside(frame: &Frame, sender: Option<Sender>) -> Outside {
+fn outside(frame: &EventFrame, sender: Option<Sender>) -> OutsideSource {
     let identity = &frame.identity;
     let operator = match (&identity.operator_id, &identity.operator_name) {
         (Some(id), Some(name)) => Some(EventOperator { id: id.clone(), name: name.clone() }),
@@ -192,7 +196,7 @@ fn outside(frame: &Frame, sender: Option<Sender>) -> Outside {
         }
         (None, None) => None,
     };
-    Outside {
+    OutsideSource {
         pid: sender.and_then(|sender| sender.pid),
         uid: sender.map(|sender| sender.uid),
         gid: sender.map(|sender| sender.gid),

@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::peer::{Incoming, Peer, Service};
-use provider::{Declared, Outcome, Surface, TraceContext};
+use mcp::peer::{Peer, RequestContext, Service};
+use provider::{CallOutcome, Declared, Surface, TraceContext};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -49,7 +49,7 @@ impl Discovery {
         Discovery { session }
     }
 
-    async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+    async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "initialize" => self.session.initialize(&request, &incoming, &server_hello()),
             "ping" => Ok(raw("{}".to_owned())),
@@ -72,9 +72,9 @@ impl Discovery {
         &self,
         class: Class,
         request: &ToolRequest,
-        incoming: &Incoming,
+        incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Result<Outcome, Refusal> {
+    ) -> Result<CallOutcome, Refusal> {
         let parsed = intake::two_key_call(&request.arguments)?;
         let asked = RequestedCall {
             surface: Surface::Discovery,
@@ -88,7 +88,7 @@ impl Discovery {
     async fn tool(
         &self,
         request: &ToolRequest,
-        incoming: &Incoming,
+        incoming: &RequestContext,
         trace: &TraceContext,
     ) -> Result<Raw, Refusal> {
         if let Some(class) = Class::from_variant(&request.name) {
@@ -159,7 +159,7 @@ impl Service for Discovery {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.answer(request, incoming).boxed()
     }

@@ -14,8 +14,8 @@ use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::peer::{Incoming, Peer, Service};
-use provider::{Declared, Outcome, ProviderError, Surface, TraceContext};
+use mcp::peer::{Peer, RequestContext, Service};
+use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
 use crate::front::passthrough::shown::ShownVersion;
 use crate::front::relay::RequestedCall;
@@ -81,7 +81,7 @@ impl Passthrough {
         Arc::new(Passthrough { session, scope, door, shown, watching })
     }
 
-    async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+    async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "initialize" => {
                 self.settle().await;
@@ -127,7 +127,7 @@ impl Passthrough {
 
     /// One server is asked on the client's own connection, where the client is to have one; to do
     /// so with all of them would start each for every client that lists.
-    async fn list(&self, incoming: &Incoming) -> Raw {
+    async fn list(&self, incoming: &RequestContext) -> Raw {
         let _pending = self.shown.begin();
         self.settle().await;
         if let ServerScope::Server(name) = &self.scope {
@@ -159,7 +159,7 @@ impl Passthrough {
     async fn call(
         &self,
         request: &ToolRequest,
-        incoming: &Incoming,
+        incoming: &RequestContext,
         trace: &TraceContext,
     ) -> Result<Raw, ErrorObject> {
         let unknown = || ErrorObject::invalid_params(format!("unknown tool: {}", request.name));
@@ -179,8 +179,8 @@ impl Passthrough {
             declared: Declared::Nothing,
         };
         match self.session.relay(asked, request, incoming, trace).await {
-            Outcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
-            Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
+            CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
+            CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => Err(unknown()),
             outcome => Ok(reply::outcome(outcome)),
         }
     }
@@ -218,7 +218,7 @@ impl Service for Passthrough {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.answer(request, incoming).boxed()
     }

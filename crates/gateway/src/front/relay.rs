@@ -9,10 +9,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::handshake::ClientHello;
 use mcp::message::Raw;
-use mcp::object::Members;
-use mcp::peer::{Ask, ConnectionClosed, Incoming, Peer, RequestError, WeakPeer};
+use mcp::object::ObjectMembers;
+use mcp::peer::{Ask, ConnectionClosed, Peer, RequestContext, RequestError, WeakPeer};
 use provider::{
-    AskClient, Call, CallContext, Declared, Gate, Outcome, Sink, Surface, TraceContext,
+    AskClient, Call, CallContext, CallOutcome, Declared, Gate, Sink, Surface, TraceContext,
 };
 use serde_json::value::RawValue;
 use tokio::sync::mpsc;
@@ -37,9 +37,9 @@ impl Session {
         &self,
         asked: RequestedCall,
         request: &ToolRequest,
-        incoming: &Incoming,
+        incoming: &RequestContext,
         trace: &TraceContext,
-    ) -> Outcome {
+    ) -> CallOutcome {
         let call = Call {
             id: uuid::Uuid::now_v7().to_string(),
             caller: self.caller(),
@@ -73,14 +73,14 @@ impl Session {
         &self,
         surface: Surface,
         request: &ToolRequest,
-        incoming: &Incoming,
+        incoming: &RequestContext,
     ) -> RequestSpan {
         let requested = RequestOrigin { surface, session: Some(&self.id), id: &incoming.id };
         self.gateway.request_span(&requested, request.trace(incoming.trace.as_deref()))
     }
 
     /// Has the session's own connection to a server opened, where it is to have one.
-    pub(super) async fn open_own(&self, server: &str, incoming: &Incoming) {
+    pub(super) async fn open_own(&self, server: &str, incoming: &RequestContext) {
         let ctx = CallContext {
             cancel: incoming.cancel.clone(),
             ask_client: self.client(&incoming.peer),
@@ -104,11 +104,11 @@ fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
 
 /// Passes progress on while the call runs, and what is left of it before the answer.
 async fn with_progress(
-    mut running: BoxFuture<'_, Outcome>,
+    mut running: BoxFuture<'_, CallOutcome>,
     mut waiting: mpsc::Receiver<Raw>,
     token: &str,
     peer: &Peer,
-) -> Outcome {
+) -> CallOutcome {
     loop {
         tokio::select! {
             biased;
@@ -125,7 +125,7 @@ async fn with_progress(
 
 /// The upstream's notification under the token that the client chose.
 async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
-    if let Ok(mut members) = Members::parse(params) {
+    if let Ok(mut members) = ObjectMembers::parse(params) {
         members.set("progressToken", token);
         let _ = peer.notify("notifications/progress", Some(members.write())).await;
     }

@@ -2,8 +2,8 @@
 
 use domain::Refusal;
 use mcp::message::{Raw, to_raw};
-use mcp::object::{Members, quote};
-use provider::{Outcome, RecordState};
+use mcp::object::{ObjectMembers, quote};
+use provider::{CallOutcome, RecordState};
 use serde::Serialize;
 use serde_json::json;
 
@@ -31,15 +31,17 @@ pub(super) fn refusal(refusal: &Refusal) -> Raw {
 }
 
 /// What became of a call, as the result that the agent gets.
-pub(super) fn outcome(outcome: Outcome) -> Raw {
+pub(super) fn outcome(outcome: CallOutcome) -> Raw {
     match outcome {
-        Outcome::Replied { reply, warnings, kept: RecordState::Committed }
+        CallOutcome::Replied { reply, warnings, kept: RecordState::Committed }
             if warnings.is_empty() =>
         {
             reply.result
         }
-        Outcome::Replied { reply, warnings, kept } => noted(&reply.result, &warnings, kept),
-        Outcome::Refused(refused) | Outcome::Failed { refusal: refused, .. } => refusal(&refused),
+        CallOutcome::Replied { reply, warnings, kept } => noted(&reply.result, &warnings, kept),
+        CallOutcome::Refused(refused) | CallOutcome::Failed { refusal: refused, .. } => {
+            refusal(&refused)
+        }
     }
 }
 
@@ -47,9 +49,9 @@ pub(super) fn outcome(outcome: Outcome) -> Raw {
 /// stays the server's.
 fn noted(result: &Raw, warnings: &[String], kept: RecordState) -> Raw {
     let rewrite = || {
-        let mut members = Members::parse(result).ok()?;
+        let mut members = ObjectMembers::parse(result).ok()?;
         let meta_text = members.get("_meta").unwrap_or("{}").to_owned();
-        let mut meta: Members<'_> = serde_json::from_str(&meta_text).ok()?;
+        let mut meta: ObjectMembers<'_> = serde_json::from_str(&meta_text).ok()?;
         if !warnings.is_empty() {
             meta.set("countersign/warnings", to_raw(&warnings).get().to_owned());
         }

@@ -6,7 +6,7 @@ use domain::{Caller, Catalog};
 use mcp::ErrorObject;
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
-use mcp::peer::{Incoming, Peer};
+use mcp::peer::{Peer, RequestContext};
 
 use crate::{Gateway, limits};
 
@@ -61,7 +61,7 @@ impl Session {
     pub(super) fn initialize(
         &self,
         request: &Request,
-        incoming: &Incoming,
+        incoming: &RequestContext,
         server: &ServerHello,
     ) -> Result<Raw, ErrorObject> {
         let (hello, answer) = handshake::accept(request, &incoming.peer, server)?;

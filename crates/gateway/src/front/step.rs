@@ -11,12 +11,14 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::object::Members;
-use mcp::peer::{Incoming, Peer, Service};
+use mcp::object::ObjectMembers;
+use mcp::peer::{Peer, RequestContext, Service};
 use provider::{Surface, TraceContext};
 use receipt::RiskLevel;
 use serde_json::value::RawValue;
-use store::{Action, Agent, Ended, Entry, Kind, Payload, Started, Status};
+use store::{
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, RecordAgent, RecordKind, RecordStatus,
+};
 
 use crate::Gateway;
 use crate::front::passthrough::Passthrough;
@@ -63,14 +65,14 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
     let id = uuid::Uuid::now_v7().to_string();
     let action = taxonomy::classify_event(None, Some(program), tool);
     let message = format!("{program} used its own '{tool}', past the gate");
-    let started = Started {
+    let started = CallStart {
         id: id.clone(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: Surface::Run.source().into(),
         surface: BYPASS.into(),
         server: program.to_owned(),
         tool: tool.to_owned(),
-        agent: Agent {
+        agent: RecordAgent {
             name: caller.token.to_string(),
             client: program.to_owned(),
             token: caller.token.to_string(),
@@ -88,18 +90,18 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
         target: None,
         trace_id: None,
         arguments: Payload::default(),
-        action: Action {
+        action: ReceiptAction {
             kind: action.action_type.as_str().into(),
             risk: RiskLevel::High,
             correlation_id: None,
         },
         outside: None,
     };
-    let ended = Ended {
-        status: Status::Error,
+    let ended = CallEnd {
+        status: RecordStatus::Error,
         error_code: Some(Code::AgentBypassed.as_str().into()),
         error_message: Some(message),
-        ..Ended::at_once(id)
+        ..CallEnd::at_once(id)
     };
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&gateway.settings().redactor);
@@ -114,7 +116,7 @@ struct StepService {
 }
 
 impl StepService {
-    async fn answer(&self, request: Request, incoming: Incoming) -> Result<Raw, ErrorObject> {
+    async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
         match request.method.as_str() {
             "shutdown" => {
                 tokio::spawn(async move {
@@ -137,7 +139,7 @@ impl StepService {
 /// tool at all from a list in which it is missing once.
 fn readable(list: Raw) -> Raw {
     let changed = || {
-        let mut members = Members::parse(&list).ok()?;
+        let mut members = ObjectMembers::parse(&list).ok()?;
         let tools: Vec<&RawValue> = serde_json::from_str(members.get("tools")?).ok()?;
         let with_schemas: Vec<Option<String>> =
             tools.iter().map(|tool| with_schema(tool)).collect();
@@ -156,9 +158,9 @@ fn readable(list: Raw) -> Raw {
 /// The tool as it has to be, where it is not so already.
 fn with_schema(tool: &RawValue) -> Option<String> {
     const OBJECT: &str = r#""object""#;
-    let mut members = Members::parse(tool).ok()?;
+    let mut members = ObjectMembers::parse(tool).ok()?;
     let given = members.get("inputSchema").map(str::to_owned).unwrap_or_default();
-    let mut schema: Members<'_> = serde_json::from_str(&given).unwrap_or_default();
+    let mut schema: ObjectMembers<'_> = serde_json::from_str(&given).unwrap_or_default();
     if schema.get("type") == Some(OBJECT) {
         return None;
     }
@@ -171,7 +173,7 @@ impl Service for StepService {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.answer(request, incoming).boxed()
     }

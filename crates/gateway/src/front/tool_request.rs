@@ -2,7 +2,7 @@
 
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use mcp::peer::Trace;
 use provider::TraceContext;
 use serde_json::value::RawValue;
@@ -20,7 +20,7 @@ impl ToolRequest {
             .params
             .as_deref()
             .ok_or_else(|| ErrorObject::invalid_params("tools/call needs params"))?;
-        let members = Members::parse(params)
+        let members = ObjectMembers::parse(params)
             .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
         let name = members.get("name").and_then(|name| serde_json::from_str(name).ok());
         let name: String =
@@ -62,6 +62,6 @@ impl ToolRequest {
     fn meta(&self, name: &str) -> Option<String> {
         let meta: &RawValue =
             self.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;
-        Members::parse(meta).ok()?.get(name).map(str::to_owned)
+        ObjectMembers::parse(meta).ok()?.get(name).map(str::to_owned)
     }
 }

@@ -4,8 +4,8 @@ use domain::Refusal;
 use domain::ledger::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
-use store::state::State;
-use store::{Action, Agent, Ended, Entry, Kind, Started, StoreError};
+use store::state::OperatorState;
+use store::{CallEnd, CallStart, Entry, ReceiptAction, RecordAgent, RecordKind, StoreError};
 
 use crate::Gateway;
 use crate::operator::refusal::unavailable;
@@ -22,27 +22,27 @@ pub struct DecisionSource {
 /// What is decided about.
 #[derive(Clone, Copy)]
 pub(super) struct DecisionSubject<'a> {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
 }
 
 impl<'a> DecisionSubject<'a> {
     pub(super) fn server(server: &'a str) -> DecisionSubject<'a> {
-        DecisionSubject { kind: Kind::ServerChange, server, tool: "" }
+        DecisionSubject { kind: RecordKind::ServerChange, server, tool: "" }
     }
 
     pub(super) fn tool(server: &'a str, tool: &'a str) -> DecisionSubject<'a> {
-        DecisionSubject { kind: Kind::ToolChange, server, tool }
+        DecisionSubject { kind: RecordKind::ToolChange, server, tool }
     }
 
     /// Of a config file, which brings servers in and changes their rules.
     pub(super) fn file() -> DecisionSubject<'static> {
-        DecisionSubject { kind: Kind::ServerChange, server: "", tool: "" }
+        DecisionSubject { kind: RecordKind::ServerChange, server: "", tool: "" }
     }
 
     pub(super) fn token() -> DecisionSubject<'static> {
-        DecisionSubject { kind: Kind::TokenChange, server: "", tool: "" }
+        DecisionSubject { kind: RecordKind::TokenChange, server: "", tool: "" }
     }
 }
 
@@ -56,14 +56,14 @@ impl Gateway {
     ) -> Result<(), Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
         let action = taxonomy::classify_decision();
-        let started = Started {
+        let started = CallStart {
             id: id.clone(),
             kind: about.kind,
             source: by.source.into(),
             surface: "operator".into(),
             server: about.server.to_owned(),
             tool: about.tool.to_owned(),
-            agent: Agent {
+            agent: RecordAgent {
                 name: "admin".to_owned(),
                 client: String::new(),
                 token: "admin".to_owned(),
@@ -81,14 +81,14 @@ impl Gateway {
             target: None,
             trace_id: None,
             arguments: payload::outside(&self.settings(), Some(&to_raw(&details))),
-            action: Action {
+            action: ReceiptAction {
                 kind: action.action_type.as_str().into(),
                 risk: action.risk,
                 correlation_id: None,
             },
             outside: None,
         };
-        let entry = Entry::Whole(Box::new(started), Box::new(Ended::at_once(id)));
+        let entry = Entry::Whole(Box::new(started), Box::new(CallEnd::at_once(id)));
         let entry = entry.redacted(&self.settings().redactor);
         self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
         Ok(())
@@ -97,7 +97,7 @@ impl Gateway {
     /// Keeps a decision and puts it into effect.
     pub(super) async fn decide<T: Send + 'static>(
         &self,
-        change: impl FnOnce(&State) -> Result<T, StoreError> + Send + 'static,
+        change: impl FnOnce(&OperatorState) -> Result<T, StoreError> + Send + 'static,
     ) -> Result<T, Refusal> {
         let decided = self.with_store(move |store| change(store.state())).await;
         let decided = decided.map_err(|error| unavailable(&error))?;

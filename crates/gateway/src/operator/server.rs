@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use domain::catalog::Server;
-use domain::config::{self, Origin};
-use domain::upstream::State;
+use domain::config::{self, ServerOrigin};
+use domain::upstream::UpstreamState;
 use domain::{Caller, Code, Refusal};
 use serde_json::{Value, json};
 
@@ -60,8 +60,8 @@ impl Gateway {
     pub async fn remove_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         match self.origin(name) {
-            Some(Origin::Added) => {}
-            Some(Origin::Own | Origin::Found) | None => {
+            Some(ServerOrigin::Added) => {}
+            Some(ServerOrigin::Own | ServerOrigin::Found) | None => {
                 return Err(conflict(format!(
                     "server '{name}' stands in a config file: remove it there, or switch it off \
                      with `countersign upstream disable {name}`"
@@ -120,7 +120,7 @@ impl Gateway {
             return Err(conflict(message));
         }
         // One that is connected already keeps its list up to date by itself.
-        let is_held = server.rules.quarantined && server.state != State::Ready;
+        let is_held = server.rules.quarantined && server.state != UpstreamState::Ready;
         let upstream = self.shared.registry.upstream(name);
         let Some(upstream) = upstream.filter(|_| is_held) else {
             return Ok(());
@@ -182,7 +182,7 @@ impl Gateway {
         Some(self.shared.registry.upstream(name)?.spec().clone())
     }
 
-    fn origin(&self, name: &str) -> Option<Origin> {
+    fn origin(&self, name: &str) -> Option<ServerOrigin> {
         Some(self.shared.registry.upstream(name)?.spec().trust.origin)
     }
 

@@ -1,7 +1,7 @@
 //! Tokens for agents: made with a scope, shown once, revoked.
 
 use domain::caller::Scope;
-use domain::config::Origin;
+use domain::config::ServerOrigin;
 use domain::{Code, Refusal, config, near};
 use jiff::{SignedDuration, Timestamp};
 use serde_json::json;
@@ -24,7 +24,7 @@ pub struct TokenRequest {
 }
 
 /// A token and its secret, which is known nowhere else.
-pub struct NewToken {
+pub struct IssuedToken {
     pub secret: String,
     pub record: TokenRecord,
 }
@@ -40,7 +40,7 @@ impl Gateway {
         &self,
         by: &DecisionSource,
         request: TokenRequest,
-    ) -> Result<NewToken, Refusal> {
+    ) -> Result<IssuedToken, Refusal> {
         self.check_name(&request.name)?;
         self.check_scope(&request.scope)?;
         let is_taken =
@@ -67,7 +67,7 @@ impl Gateway {
         self.record_decision(by, DecisionSubject::token(), details).await?;
         let kept = record.clone();
         if self.decide(move |state| state.create_token(&kept)).await? {
-            Ok(NewToken { secret, record })
+            Ok(IssuedToken { secret, record })
         } else {
             Err(taken(&record.name))
         }
@@ -105,7 +105,8 @@ impl Gateway {
     fn check_scope(&self, scope: &Scope) -> Result<(), Refusal> {
         let settings = self.settings();
         // A profile of a file that merely lay in a folder gives no token its bounds.
-        let own = settings.profiles.iter().filter(|(_, profile)| profile.origin == Origin::Own);
+        let own =
+            settings.profiles.iter().filter(|(_, profile)| profile.origin == ServerOrigin::Own);
         let mut names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();
         names.sort_unstable();
         match &scope.profile {

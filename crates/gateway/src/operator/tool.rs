@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use domain::catalog::Server;
-use domain::policy::Status;
+use domain::policy::LockStatus;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
 use domain::{Caller, Code, Refusal, near};
 use serde_json::json;
-use store::state::{Approval, Item, ItemVersion};
+use store::state::{ApprovalResult, ItemVersion, ServerItem};
 
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
@@ -39,7 +39,7 @@ impl ApprovedItem {
 
 impl Gateway {
     /// What is known of all that a server lists, approved or waiting.
-    pub async fn items(&self, server: &str) -> Result<Vec<Item>, Refusal> {
+    pub async fn items(&self, server: &str) -> Result<Vec<ServerItem>, Refusal> {
         let server = server.to_owned();
         let items = self.with_store(move |store| store.state().items(&server)).await;
         items.map_err(|error| unavailable(&error))
@@ -83,9 +83,11 @@ impl Gateway {
                 state.approve_items(&owned, &items.collect::<Vec<_>>())
             })
             .await?;
-        match answers.iter().position(|answer| matches!(answer, Approval::Changed)) {
+        match answers.iter().position(|answer| matches!(answer, ApprovalResult::Changed)) {
             Some(place) => Err(changed(server, &reviewed[place].name)),
-            None if answers.iter().all(|answer| *answer == Approval::Approved) => Ok(approved),
+            None if answers.iter().all(|answer| *answer == ApprovalResult::Approved) => {
+                Ok(approved)
+            }
             None => Err(conflict("somebody else has approved some of these meanwhile")),
         }
     }
@@ -98,7 +100,7 @@ impl Gateway {
                 "tool '{tool}' is locked by the operator's configuration, which no switch \
                  overrides: only the operator can change it, by editing the config"
             ))
-            .with(json!({"status": Status::DisabledByConfig.as_str()})));
+            .with(json!({"status": LockStatus::DisabledByConfig.as_str()})));
         }
         self.switch_tool(by, tool, "enable", false).await
     }
@@ -138,7 +140,7 @@ fn changed(server: &str, name: &str) -> Refusal {
     conflict(format!("'{server}:{name}' has changed since it was reviewed: look at it again"))
 }
 
-fn word(server: &str, item: &Item) -> String {
+fn word(server: &str, item: &ServerItem) -> String {
     match ItemKind::parse(&item.kind) {
         Some(ItemKind::Instructions) => format!("the text of instructions of '{server}'"),
         Some(ItemKind::Tool | ItemKind::Prompt | ItemKind::Template) | None => {
@@ -147,7 +149,7 @@ fn word(server: &str, item: &Item) -> String {
     }
 }
 
-fn no_such_item(server: &str, kind: ItemKind, name: &str, items: &[Item]) -> Refusal {
+fn no_such_item(server: &str, kind: ItemKind, name: &str, items: &[ServerItem]) -> Refusal {
     let names = items.iter().filter(|item| item.kind == kind.as_str()).map(|item| &*item.name);
     let near: Vec<String> = near::names(name, names, 3).into_iter().map(str::to_owned).collect();
     let (kind, hint) = (kind.as_str(), near::hint(&near));

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use domain::schema::Checked;
+use domain::schema::SchemaVerdict;
 use domain::tool::Tool;
 use provider::{Call, CallContext};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
@@ -25,7 +25,7 @@ impl Checks {
         tool: &Arc<Tool>,
         call: &Call,
         ctx: &CallContext,
-    ) -> Checked {
+    ) -> SchemaVerdict {
         let at_once = tool.schema_at_once();
         if let Some(checked) = at_once.and_then(|schema| schema.check_at_once(&call.arguments)) {
             return checked;
@@ -39,7 +39,7 @@ impl Checks {
         }
     }
 
-    async fn at_length(&self, tool: &Arc<Tool>, call: &Call) -> Checked {
+    async fn at_length(&self, tool: &Arc<Tool>, call: &Call) -> SchemaVerdict {
         let Ok(turn) = self.turn(&call.tool.server).acquire_owned().await else {
             return unknown("the gate is shutting down");
         };
@@ -63,7 +63,7 @@ fn start(
     turn: OwnedSemaphorePermit,
     tool: Arc<Tool>,
     arguments: domain::json::Object,
-    done: oneshot::Sender<Checked>,
+    done: oneshot::Sender<SchemaVerdict>,
 ) -> std::io::Result<()> {
     let work = move || {
         let checked = tool.schema().check(&arguments);
@@ -74,8 +74,8 @@ fn start(
     std::thread::Builder::new().name("schema".to_owned()).spawn(work).map(drop)
 }
 
-fn unknown(why: &str) -> Checked {
-    Checked::Unknown(format!(
+fn unknown(why: &str) -> SchemaVerdict {
+    SchemaVerdict::Unknown(format!(
         "the arguments were not checked against the tool's input schema: {why}"
     ))
 }

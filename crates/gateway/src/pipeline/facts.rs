@@ -4,20 +4,22 @@
 use std::sync::Arc;
 
 use domain::Catalog;
-use domain::policy::{self, Call as Asked, Declared as Declaration, Facts, Lock, Lookup, Verdict};
-use domain::schema::Checked;
+use domain::policy::{
+    self, CallQuestion as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Verdict,
+};
+use domain::schema::SchemaVerdict;
 use domain::tool::{Hints, Tool};
-use domain::upstream::State;
+use domain::upstream::UpstreamState;
 use provider::{Call, CallContext, Declared};
 
 use super::check::Checks;
 use crate::metrics::Metrics;
-use crate::{Gateway, Settings};
+use crate::{GateSettings, Gateway};
 
 /// The catalog and the settings that a call began with.
 pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
-    settings: Arc<Settings>,
+    settings: Arc<GateSettings>,
     metrics: Arc<Metrics>,
     /// Where the tool works, if it is a built-in one.
     root: Option<Arc<str>>,
@@ -40,7 +42,7 @@ impl Snapshot {
         self.root.as_deref()
     }
 
-    pub(super) fn settings(&self) -> &Settings {
+    pub(super) fn settings(&self) -> &GateSettings {
         &self.settings
     }
 
@@ -98,11 +100,11 @@ impl Snapshot {
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
             // Whoever asks for the verdict has the arguments checked first, where they count.
-            Some(tool) => Lookup::Tool { hints: tool.hints, lock, arguments: Checked::Fits },
+            Some(tool) => Lookup::Tool { hints: tool.hints, lock, arguments: SchemaVerdict::Fits },
             None if server.rules.quarantined || server.rules.disabled => {
                 Lookup::Server { lock, unavailable: None }
             }
-            None if server.state != State::Ready => {
+            None if server.state != UpstreamState::Ready => {
                 Lookup::Server { lock: Lock::Callable, unavailable: server.unavailable() }
             }
             None => Lookup::Nothing { near: self.catalog.near(&call.caller, &call.tool) },
@@ -142,7 +144,7 @@ fn asked(call: &Call) -> Asked<'_> {
 fn is_unlisted(catalog: &Catalog, call: &Call) -> bool {
     catalog.server(&call.tool.server).is_some_and(|server| {
         call.caller.sees(&server.name)
-            && matches!(server.state, State::Idle | State::Connecting)
+            && matches!(server.state, UpstreamState::Idle | UpstreamState::Connecting)
             && server.listing.tool(&call.tool.tool).is_none()
     })
 }

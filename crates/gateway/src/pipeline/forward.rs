@@ -1,16 +1,16 @@
 //! Forward: the allowed call goes to its provider, and what comes back is named.
 
-use domain::policy::{Allowed, Audience, unavailable_server};
+use domain::policy::{Audience, Permit, unavailable_server};
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, Outcome, ProviderError, RecordState, ToolProvider};
+use provider::{Call, CallContext, CallOutcome, ProviderError, RecordState, ToolProvider};
 use serde_json::json;
 
 pub(super) async fn forward(
     provider: &dyn ToolProvider,
     call: &Call,
     ctx: &CallContext,
-    allowed: Allowed,
-) -> Outcome {
+    allowed: Permit,
+) -> CallOutcome {
     let timeout = ctx.remaining();
     match provider.call(call, ctx).await {
         Ok(reply) => {
@@ -22,7 +22,7 @@ pub(super) async fn forward(
                 .filter(for_caller)
                 .map(|warning| warning.text)
                 .collect();
-            Outcome::Replied { reply, warnings, kept: RecordState::Committed }
+            CallOutcome::Replied { reply, warnings, kept: RecordState::Committed }
         }
         Err(error) => {
             let refusal = match &error {
@@ -46,15 +46,15 @@ pub(super) async fn forward(
                 )
                 .with(json!({"server": call.tool.server, "error": fault.text()})),
             };
-            Outcome::Failed { refusal, error }
+            CallOutcome::Failed { refusal, error }
         }
     }
 }
 
 /// The server was removed between the decision and now.
-pub(super) fn gone(call: &Call) -> Outcome {
+pub(super) fn gone(call: &Call) -> CallOutcome {
     let reason = "it was removed".to_owned();
-    Outcome::Failed {
+    CallOutcome::Failed {
         refusal: unavailable_server(&call.tool.server, &reason),
         error: ProviderError::Unavailable(reason),
     }

@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 use store::Payload;
 
-use crate::Settings;
+use crate::GateSettings;
 use crate::limits::INLINE_BYTES_MAX;
 
 /// Bytes of one side of a call that are stored.
@@ -31,7 +31,7 @@ pub(super) struct CallArguments<'a> {
 }
 
 impl<'a> CallArguments<'a> {
-    pub(super) fn of(settings: &Settings, sent: &'a Object) -> CallArguments<'a> {
+    pub(super) fn of(settings: &GateSettings, sent: &'a Object) -> CallArguments<'a> {
         let mut value = sent.value().clone();
         let redacted = settings.redactor.value(&mut value).then_some(value);
         CallArguments { sent, redacted }
@@ -43,7 +43,7 @@ impl<'a> CallArguments<'a> {
     }
 
     /// The hash is that of the arguments as they are sent.
-    pub(super) fn payload(&self, settings: &Settings) -> Payload {
+    pub(super) fn payload(&self, settings: &GateSettings) -> Payload {
         let text = self.sent.text().get();
         let (kept, truncated) = match settings.payloads {
             Payloads::None => (None, false),
@@ -60,7 +60,7 @@ impl<'a> CallArguments<'a> {
 
 /// The hash is that of the result without its secrets. Large results are read off the async
 /// threads.
-pub(super) async fn response(settings: &Settings, result: &Raw) -> RecordedResult {
+pub(super) async fn response(settings: &GateSettings, result: &Raw) -> RecordedResult {
     let (redactor, payloads) = (settings.redactor.clone(), settings.payloads);
     if result.get().len() <= INLINE_BYTES_MAX {
         return read(&redactor, payloads, result.get());
@@ -71,7 +71,7 @@ pub(super) async fn response(settings: &Settings, result: &Raw) -> RecordedResul
 }
 
 /// One side of an event from outside.
-pub(crate) fn outside(settings: &Settings, text: Option<&RawValue>) -> Payload {
+pub(crate) fn outside(settings: &GateSettings, text: Option<&RawValue>) -> Payload {
     let read = |text: &RawValue| read(&settings.redactor, settings.payloads, text.get()).payload;
     text.map(read).unwrap_or_default()
 }

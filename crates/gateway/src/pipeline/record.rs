@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use domain::policy::Allowed;
+use domain::policy::Permit;
 use domain::tool::Class;
 use domain::{Code, Refusal};
-use provider::{Call, CallContext, Outcome, RecordState};
-use store::{Ended, Entry, Kind, Payload, Receipted, Safety, Status, Store, StoreError};
+use provider::{Call, CallContext, CallOutcome, RecordState};
+use store::{
+    CallEnd, Entry, Payload, ReceiptChoice, RecordKind, RecordStatus, Safety, Store, StoreError,
+};
 use tokio::time::Instant;
 
 use super::facts::Snapshot;
 use super::payload;
 use super::statement;
-use crate::Settings;
+use crate::GateSettings;
 use crate::span::CallSpan;
 
 /// A call, and what it is recorded with.
@@ -36,7 +38,7 @@ impl<'a> Record<'a> {
     /// its start to be safe, only for its end.
     pub(super) async fn start(
         context: RecordContext<'a>,
-        allowed: &Allowed,
+        allowed: &Permit,
     ) -> Result<Record<'a>, StoreError> {
         let RecordContext { store, call, ctx, snapshot } = context;
         store.admits(allowed.effective)?;
@@ -54,7 +56,7 @@ impl<'a> Record<'a> {
     }
 
     /// The outcome may leave the gate only after this; if it cannot be kept, it does not leave.
-    pub(super) async fn end(self, outcome: Outcome, span: &mut CallSpan) -> Outcome {
+    pub(super) async fn end(self, outcome: CallOutcome, span: &mut CallSpan) -> CallOutcome {
         let RecordContext { store, call, snapshot, .. } = self.context;
         let duration = self.started.elapsed();
         let ended = ended(call, snapshot.settings(), &outcome, duration).await;
@@ -66,7 +68,7 @@ impl<'a> Record<'a> {
             Ok(safe) => with_safety(outcome, safe),
             Err(error) => {
                 let what = "the call was made and its outcome is withheld";
-                Outcome::Refused(unavailable(what, &error))
+                CallOutcome::Refused(unavailable(what, &error))
             }
         };
         if let Some(refusal) = refusal_of(&outcome) {
@@ -81,16 +83,16 @@ pub(super) fn unmade(
     context: RecordContext<'_>,
     error: &StoreError,
     span: &mut CallSpan,
-) -> Outcome {
+) -> CallOutcome {
     let refusal = unavailable("the call was not made", error);
     count_refusal(context.call, context.snapshot, &refusal);
     let told = CallSummary {
-        status: Status::Blocked,
+        status: RecordStatus::Blocked,
         code: Some(refusal.code.as_str()),
         duration: Duration::ZERO,
     };
     told.tell(context, span);
-    Outcome::Refused(refusal)
+    CallOutcome::Refused(refusal)
 }
 
 /// A refused call leaves a record as well, and a receipt if the tool is known.
@@ -98,14 +100,14 @@ pub(super) async fn refusal(
     context: RecordContext<'_>,
     refusal: Refusal,
     span: &mut CallSpan,
-) -> Outcome {
+) -> CallOutcome {
     let RecordContext { store, call, ctx, snapshot } = context;
     let mut started = statement::started(call, ctx, snapshot, None);
-    started.kind = Kind::PolicyDecision;
-    let outcome = Outcome::Refused(refusal);
+    started.kind = RecordKind::PolicyDecision;
+    let outcome = CallOutcome::Refused(refusal);
     let mut ended = ended(call, snapshot.settings(), &outcome, Duration::ZERO).await;
     if snapshot.tool(call).is_none() {
-        ended.receipt = Receipted::No;
+        ended.receipt = ReceiptChoice::No;
     }
     tell(context, &ended, span);
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
@@ -113,7 +115,7 @@ pub(super) async fn refusal(
     let outcome = match store.append(entry).await {
         // The very last calls come when the ledger has been closed; nothing is done for them.
         Ok(_) | Err(StoreError::Closed) => outcome,
-        Err(error) => Outcome::Refused(unavailable("the call was not made", &error)),
+        Err(error) => CallOutcome::Refused(unavailable("the call was not made", &error)),
     };
     if let Some(refusal) = refusal_of(&outcome) {
         count_refusal(call, snapshot, refusal);
@@ -126,42 +128,50 @@ fn count_refusal(call: &Call, snapshot: &Snapshot, refusal: &Refusal) {
     snapshot.metrics().answered(refusal.code);
 }
 
-fn refusal_of(outcome: &Outcome) -> Option<&Refusal> {
+fn refusal_of(outcome: &CallOutcome) -> Option<&Refusal> {
     match outcome {
-        Outcome::Refused(refusal) | Outcome::Failed { refusal, .. } => Some(refusal),
-        Outcome::Replied { .. } => None,
+        CallOutcome::Refused(refusal) | CallOutcome::Failed { refusal, .. } => Some(refusal),
+        CallOutcome::Replied { .. } => None,
     }
 }
 
-async fn ended(call: &Call, settings: &Settings, outcome: &Outcome, duration: Duration) -> Ended {
+async fn ended(
+    call: &Call,
+    settings: &GateSettings,
+    outcome: &CallOutcome,
+    duration: Duration,
+) -> CallEnd {
     let (status, refusal, response) = match outcome {
-        Outcome::Replied { reply, .. } => {
+        CallOutcome::Replied { reply, .. } => {
             let response = payload::response(settings, &reply.result).await;
-            let status = if response.is_error { Status::Error } else { Status::Success };
+            let status =
+                if response.is_error { RecordStatus::Error } else { RecordStatus::Success };
             (status, None, response.payload)
         }
-        Outcome::Refused(refusal) => (Status::Blocked, Some(refusal), Payload::default()),
-        Outcome::Failed { refusal, .. } if refusal.code == Code::Cancelled => {
-            (Status::Cancelled, Some(refusal), Payload::default())
+        CallOutcome::Refused(refusal) => (RecordStatus::Blocked, Some(refusal), Payload::default()),
+        CallOutcome::Failed { refusal, .. } if refusal.code == Code::Cancelled => {
+            (RecordStatus::Cancelled, Some(refusal), Payload::default())
         }
-        Outcome::Failed { refusal, .. } => (Status::Error, Some(refusal), Payload::default()),
+        CallOutcome::Failed { refusal, .. } => {
+            (RecordStatus::Error, Some(refusal), Payload::default())
+        }
     };
-    Ended {
+    CallEnd {
         id: call.id.clone(),
         status,
         error_code: refusal.map(|refusal| refusal.code.as_str().into()),
         error_message: refusal.map(|refusal| refusal.message.clone()),
         duration,
         response,
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     }
 }
 
 /// An outcome whose record waits in memory says so.
-fn with_safety(outcome: Outcome, safe: Safety) -> Outcome {
+fn with_safety(outcome: CallOutcome, safe: Safety) -> CallOutcome {
     match (outcome, safe) {
-        (Outcome::Replied { reply, warnings, .. }, Safety::Queued) => {
-            Outcome::Replied { reply, warnings, kept: RecordState::Queued }
+        (CallOutcome::Replied { reply, warnings, .. }, Safety::Queued) => {
+            CallOutcome::Replied { reply, warnings, kept: RecordState::Queued }
         }
         (outcome, Safety::Committed | Safety::Queued) => outcome,
     }
@@ -173,12 +183,12 @@ fn unavailable(what: &str, error: &StoreError) -> Refusal {
 
 /// What the log line and the span of a call say of its end; arguments never.
 struct CallSummary<'a> {
-    status: Status,
+    status: RecordStatus,
     code: Option<&'a str>,
     duration: Duration,
 }
 
-fn tell(context: RecordContext<'_>, ended: &Ended, span: &mut CallSpan) {
+fn tell(context: RecordContext<'_>, ended: &CallEnd, span: &mut CallSpan) {
     let code = ended.error_code.as_deref();
     CallSummary { status: ended.status, code, duration: ended.duration }.tell(context, span);
 }

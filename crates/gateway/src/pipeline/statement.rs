@@ -1,14 +1,14 @@
 //! What the record of a call says of its beginning: who asked for what, what for, and on what.
 
-use domain::intent::Stated;
+use domain::intent::StatedIntent;
 use domain::ledger::target::{self, Target};
 use domain::ledger::taxonomy::{self, Before};
-use domain::policy::Allowed;
+use domain::policy::Permit;
 use domain::tool::{Class, Hints, Source};
 use provider::{Call, CallContext, Declared, Surface};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
-use store::{Action, Agent, Kind, Started};
+use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
 
 use super::facts::Snapshot;
 use super::payload::CallArguments;
@@ -23,10 +23,10 @@ pub(super) fn started(
     call: &Call,
     ctx: &CallContext,
     snapshot: &Snapshot,
-    allowed: Option<&Allowed>,
-) -> Started {
+    allowed: Option<&Permit>,
+) -> CallStart {
     let (variant, stated) = match &call.declared {
-        Declared::Nothing => (None, Stated::default()),
+        Declared::Nothing => (None, StatedIntent::default()),
         Declared::Variant(class, declaration) => (Some(class.variant()), declaration.stated()),
     };
     let settings = snapshot.settings();
@@ -42,9 +42,9 @@ pub(super) fn started(
     let is_secret = arguments.redacted().is_some_and(|redacted| {
         target.is_some() && self::target(call, source, root, redacted) != target
     });
-    let mut started = Started {
+    let mut started = CallStart {
         id: call.id.clone(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: call.surface.source().into(),
         surface: call.surface.as_str().into(),
         server: call.tool.server.clone(),
@@ -75,7 +75,7 @@ pub(super) fn started(
 }
 
 /// Two sessions of one program are two agents: both may work on the same thing.
-fn agent(call: &Call) -> Agent {
+fn agent(call: &Call) -> RecordAgent {
     let token = call.caller.token.to_string();
     let client = call.client.as_deref().unwrap_or_default().to_owned();
     // In a run the token says more than the program: workflow, step and provider.
@@ -89,7 +89,7 @@ fn agent(call: &Call) -> Agent {
         }
         None => program.clone(),
     };
-    Agent { name, client, token }
+    RecordAgent { name, client, token }
 }
 
 /// Built-in tools name files; what the arguments of others name depends on their shape alone.
@@ -108,12 +108,12 @@ fn target(
     }
 }
 
-fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> Action {
+fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> ReceiptAction {
     let action = match source {
         Some(source) => taxonomy::classify(source, &call.tool.tool, class, Before::Unknown),
         None => taxonomy::classify_event(None, Some(&call.tool.server), &call.tool.tool),
     };
-    Action {
+    ReceiptAction {
         kind: action.action_type.as_str().into(),
         risk: action.risk,
         correlation_id: meta(call, TOOL_USE_ID),
@@ -123,7 +123,7 @@ fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> Action 
 /// A text in the request's `_meta`.
 fn meta(call: &Call, name: &str) -> Option<String> {
     let meta: &RawValue = call.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;
-    let members = mcp::object::Members::parse(meta).ok()?;
+    let members = mcp::object::ObjectMembers::parse(meta).ok()?;
     let text: String = serde_json::from_str(members.get(name)?).ok()?;
     Some(text).filter(|text| !text.is_empty())
 }

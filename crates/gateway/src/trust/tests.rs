@@ -31,7 +31,7 @@ fn shared(store: &Store, terms: ApprovalTerms, offer: Offer) -> Review {
     compared(store, terms, offer, ListScope::Shared)
 }
 
-fn approvals(reviewed: &Review) -> Vec<(String, Approval)> {
+fn approvals(reviewed: &Review) -> Vec<(String, ApprovalState)> {
     let tools = reviewed.listing.tools().iter();
     tools.map(|tool| (tool.name.clone(), reviewed.listing.approval(&tool.name).unwrap())).collect()
 }
@@ -60,10 +60,10 @@ fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
     let store = Store::nowhere();
     let (old, new) = (tool("a", "old"), tool("b", "new"));
     let first = shared(&store, OPEN, offer(std::slice::from_ref(&old)));
-    assert_eq!(approvals(&first), [("a".to_owned(), Approval::Approved)]);
+    assert_eq!(approvals(&first), [("a".to_owned(), ApprovalState::Approved)]);
     let changed = [tool("a", "another"), new.clone()];
     let second = shared(&store, OPEN, offer(&changed));
-    let pending = ["a", "b"].map(|name| (name.to_owned(), Approval::Pending));
+    let pending = ["a", "b"].map(|name| (name.to_owned(), ApprovalState::Pending));
     assert_eq!(approvals(&second), pending);
     assert_eq!(waiting(&store), ["tool a", "tool b"]);
     // Back to what was approved: nothing waits of that one any more.
@@ -71,7 +71,7 @@ fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
     assert_eq!(waiting(&store), ["tool b"]);
     approve_all(&store);
     let third = shared(&store, OPEN, offer(&[new]));
-    assert_eq!(approvals(&third), [("b".to_owned(), Approval::Approved)]);
+    assert_eq!(approvals(&third), [("b".to_owned(), ApprovalState::Approved)]);
 }
 
 #[test]
@@ -79,22 +79,22 @@ fn nothing_of_a_server_in_quarantine_is_taken_as_approved() {
     let store = Store::nowhere();
     let quarantined = ApprovalTerms { auto_approve: AutoApprove::All, quarantined: true };
     let reviewed = shared(&store, quarantined, offer(&[tool("a", "text")]));
-    assert_eq!(approvals(&reviewed), [("a".to_owned(), Approval::Pending)]);
+    assert_eq!(approvals(&reviewed), [("a".to_owned(), ApprovalState::Pending)]);
     assert!(!store.state().server("s").unwrap().is_some_and(|server| server.has_baseline));
 }
 
 #[test]
 fn auto_approve_accepts_what_it_says() {
     for (auto_approve, expected) in [
-        (AutoApprove::None, [Approval::Pending, Approval::Pending]),
-        (AutoApprove::New, [Approval::Pending, Approval::Approved]),
-        (AutoApprove::All, [Approval::Approved, Approval::Approved]),
+        (AutoApprove::None, [ApprovalState::Pending, ApprovalState::Pending]),
+        (AutoApprove::New, [ApprovalState::Pending, ApprovalState::Approved]),
+        (AutoApprove::All, [ApprovalState::Approved, ApprovalState::Approved]),
     ] {
         let store = Store::nowhere();
         shared(&store, OPEN, offer(&[tool("a", "old")]));
         let terms = ApprovalTerms { auto_approve, ..OPEN };
         let reviewed = shared(&store, terms, offer(&[tool("a", "another"), tool("b", "new")]));
-        let found: Vec<Approval> = approvals(&reviewed).into_iter().map(|(_, a)| a).collect();
+        let found: Vec<ApprovalState> = approvals(&reviewed).into_iter().map(|(_, a)| a).collect();
         assert_eq!(found, expected, "{auto_approve:?}");
     }
 }
@@ -144,7 +144,7 @@ fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
     shared(&store, OPEN, offer(&[tool("a", "text"), tool("b", "text")]));
     let own = offer(&[tool("a", "text"), tool("c", "for one")]);
     let reviewed = compared(&store, OPEN, own, ListScope::Own);
-    let found = [("a", Approval::Approved), ("c", Approval::Pending)];
+    let found = [("a", ApprovalState::Approved), ("c", ApprovalState::Pending)];
     assert_eq!(approvals(&reviewed), found.map(|(name, approval)| (name.to_owned(), approval)));
     assert_eq!(waiting(&store), ["tool c"]);
     assert!(store.state().items("s").unwrap().iter().all(|item| item.listed));
@@ -155,7 +155,7 @@ fn a_server_that_is_not_started_shows_what_it_listed_last() {
     let store = Store::nowhere();
     shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "text")]));
     shared(&store, OPEN, offer(&[tool("b", "text"), tool("a", "another")]));
-    let found = [("a", Approval::Pending), ("b", Approval::Approved)];
+    let found = [("a", ApprovalState::Pending), ("b", ApprovalState::Approved)];
     let remembered = remembered(&store, "s", &Source::Mcp("s".into()));
     assert_eq!(approvals(&remembered), found.map(|(name, approval)| (name.to_owned(), approval)));
 }

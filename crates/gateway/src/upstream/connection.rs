@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
-use domain::config::Template;
+use domain::config::ConfigTemplate;
 use domain::trust::ItemKind;
 use mcp::child::{self, Process, StderrTail};
 use mcp::client::{self, List};
@@ -13,13 +13,13 @@ use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use mcp::peer::{Peer, Service};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
 use crate::limits;
-use crate::spec::{Endpoint, expand};
+use crate::spec::{ServerEndpoint, expand};
 use crate::trust::ItemList;
 
 pub(super) struct Connection {
@@ -47,7 +47,7 @@ enum Attachment {
 
 /// What a connection is opened with.
 pub(super) struct Opening<'a> {
-    pub(super) endpoint: &'a Endpoint,
+    pub(super) endpoint: &'a ServerEndpoint,
     /// Answers what the server asks.
     pub(super) service: Arc<dyn Service>,
     /// What the client behind it can do.
@@ -87,26 +87,26 @@ impl Opening<'_> {
 }
 
 fn connect(
-    endpoint: &Endpoint,
+    endpoint: &ServerEndpoint,
     service: Arc<dyn Service>,
     stderr: &StderrTail,
 ) -> Result<(Peer, Attachment), String> {
     match endpoint {
-        Endpoint::Stdio(command) => {
+        ServerEndpoint::Stdio(command) => {
             let spec = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
             Ok((peer, Attachment::Process(Box::new(process), stderr.clone())))
         }
-        Endpoint::Http { url, headers } => {
+        ServerEndpoint::Http { url, headers } => {
             let peer = mcp::http::client::connect(http_endpoint(url, headers)?, service)
                 .map_err(|error| error.to_string())?;
             Ok((peer, Attachment::Nothing))
         }
-        Endpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
-        Endpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
-        Endpoint::Embedded(make) => {
+        ServerEndpoint::Sse => Err("the legacy SSE transport is not supported yet".to_owned()),
+        ServerEndpoint::Plugin(_) => Err("a plugin does not speak MCP".to_owned()),
+        ServerEndpoint::Embedded(make) => {
             let (ours, theirs) = tokio::io::duplex(limits::EMBEDDED_PIPE_BYTES);
             let (reader, writer) = tokio::io::split(theirs);
             let serving = tokio::spawn(make().serve(reader, writer));
@@ -116,7 +116,10 @@ fn connect(
     }
 }
 
-fn http_endpoint(url: &Template, headers: &[(String, Template)]) -> Result<HttpEndpoint, String> {
+fn http_endpoint(
+    url: &ConfigTemplate,
+    headers: &[(String, ConfigTemplate)],
+) -> Result<HttpEndpoint, String> {
     let mut endpoint = HttpEndpoint::new(expand(url).map_err(|error| error.to_string())?);
     for (name, value) in headers {
         let text = expand(value).map_err(|error| error.to_string())?;
@@ -215,10 +218,10 @@ impl Attachment {
 }
 
 fn offers(welcome: &Raw, list: List) -> bool {
-    let Ok(members) = Members::parse(welcome) else {
+    let Ok(members) = ObjectMembers::parse(welcome) else {
         return false;
     };
     let capabilities = members.get("capabilities").unwrap_or("{}");
-    serde_json::from_str::<Members<'_>>(capabilities)
+    serde_json::from_str::<ObjectMembers<'_>>(capabilities)
         .is_ok_and(|capabilities| capabilities.get(list.capability()).is_some())
 }

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use domain::catalog::{Listing, Misnamed, Server};
+use domain::catalog::{Listing, Server, UnknownToolName};
 use domain::config::Start;
 use domain::policy::ServerRules;
-use domain::upstream::{Effect, Event, Machine, State};
+use domain::upstream::{Effect, UpstreamEvent, UpstreamMachine, UpstreamState};
 use mcp::child::StderrTail;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -18,7 +18,7 @@ use crate::trust::{ApprovalTerms, Extras, ListScope, Offer, Review, Reviewer, To
 use crate::upstream::link::{LinkHandle, ServerLink, ServerLists};
 use crate::upstream::own::OwnConnections;
 use crate::upstream::server_side::SharedSide;
-use crate::{Settings, limits};
+use crate::{GateSettings, limits};
 
 pub(crate) enum DriverCommand {
     /// Somebody needs the server: a lazy one starts now.
@@ -34,10 +34,10 @@ pub(crate) enum DriverCommand {
 /// What the driver shares with the handle that others hold.
 pub(super) struct Wiring {
     pub(super) publisher: Publisher,
-    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) settings: Arc<ArcSwap<GateSettings>>,
     pub(super) link: Arc<ArcSwapOption<LinkHandle>>,
     pub(super) own: Arc<OwnConnections>,
-    pub(super) state: watch::Sender<State>,
+    pub(super) state: watch::Sender<UpstreamState>,
     pub(super) stderr: StderrTail,
     pub(super) reviewer: Reviewer,
 }
@@ -50,12 +50,12 @@ pub(super) struct Driver {
     inspected: bool,
     /// The gate's end of every connection that it makes.
     side: Arc<SharedSide>,
-    machine: Machine,
+    machine: UpstreamMachine,
     review: Review,
     /// The extras that were reviewed with it; none where it did not come on a connection.
     extras: Option<Extras>,
     /// What was told of names in the config.
-    misnamed: Vec<Misnamed>,
+    misnamed: Vec<UnknownToolName>,
     link: Option<ServerLink>,
     attempt: Option<JoinHandle<ConnectResult>>,
     /// The list that was asked for again; it may take its time.
@@ -91,7 +91,7 @@ impl Driver {
             spec,
             wiring,
             side: Arc::default(),
-            machine: Machine::default(),
+            machine: UpstreamMachine::default(),
             link: None,
             attempt: None,
             relisting: None,
@@ -111,9 +111,9 @@ impl Driver {
             self.review = self.wiring.reviewer.remembered().await;
             self.publish();
         } else if self.is_eager() {
-            self.feed(Event::Start).await;
+            self.feed(UpstreamEvent::Start).await;
         }
-        while *self.machine.state() != State::Stopped {
+        while *self.machine.state() != UpstreamState::Stopped {
             let wakeup = self.next(&mut receiver).await;
             if let Some(event) = self.event(wakeup).await {
                 self.feed(event).await;
@@ -121,10 +121,10 @@ impl Driver {
         }
     }
 
-    async fn event(&mut self, wakeup: Wakeup) -> Option<Event> {
+    async fn event(&mut self, wakeup: Wakeup) -> Option<UpstreamEvent> {
         match wakeup {
             Wakeup::Command(Some(command)) => self.command(command).await,
-            Wakeup::Command(None) => Some(Event::Stop),
+            Wakeup::Command(None) => Some(UpstreamEvent::Stop),
             Wakeup::ListChanged => {
                 // Changes without end must not put it off without end.
                 let soon = Instant::now() + limits::RELIST_PAUSE;
@@ -146,14 +146,14 @@ impl Driver {
                 Err(reason) => failed(reason),
             }),
             Wakeup::Lost(reason) => Some(failed(reason)),
-            Wakeup::RetryDue => Some(Event::RetryDue),
+            Wakeup::RetryDue => Some(UpstreamEvent::RetryDue),
         }
     }
 
-    async fn command(&mut self, command: DriverCommand) -> Option<Event> {
+    async fn command(&mut self, command: DriverCommand) -> Option<UpstreamEvent> {
         match command {
             DriverCommand::Start | DriverCommand::Restart if !self.may_run() => None,
-            DriverCommand::Start => Some(Event::Start),
+            DriverCommand::Start => Some(UpstreamEvent::Start),
             DriverCommand::Decided(spec, done) => {
                 self.rules = Arc::new(spec.rules.clone());
                 self.spec = *spec;
@@ -164,10 +164,10 @@ impl Driver {
             }
             DriverCommand::Inspect => {
                 self.inspected |= !self.spec.may_start();
-                Some(Event::Restart)
+                Some(UpstreamEvent::Restart)
             }
-            DriverCommand::Restart => Some(Event::Restart),
-            DriverCommand::Stop => Some(Event::Stop),
+            DriverCommand::Restart => Some(UpstreamEvent::Restart),
+            DriverCommand::Stop => Some(UpstreamEvent::Stop),
         }
     }
 
@@ -198,7 +198,7 @@ impl Driver {
         }
     }
 
-    async fn feed(&mut self, event: Event) {
+    async fn feed(&mut self, event: UpstreamEvent) {
         for effect in self.machine.on(event) {
             match effect {
                 Effect::Connect => self.connect(),
@@ -219,12 +219,12 @@ impl Driver {
         }));
     }
 
-    async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> Event {
+    async fn adopt(&mut self, link: ServerLink, lists: ServerLists) -> UpstreamEvent {
         self.take(lists, link.instructions()).await;
         self.wiring.link.store(Some(Arc::new(link.handle())));
         self.link = Some(link);
         self.relist_at = Some(Instant::now() + self.settings().refresh_interval);
-        Event::Connected
+        UpstreamEvent::Connected
     }
 
     fn relist(&mut self) {
@@ -235,7 +235,7 @@ impl Driver {
         });
     }
 
-    async fn relisted(&mut self, listed: Result<ServerLists, String>) -> Option<Event> {
+    async fn relisted(&mut self, listed: Result<ServerLists, String>) -> Option<UpstreamEvent> {
         let link = self.link.as_mut()?;
         let lists = match listed {
             Ok(lists) => lists,
@@ -312,12 +312,12 @@ impl Driver {
         let state = if self.may_run() {
             match self.machine.state() {
                 // On its way from the beginning: only a lazy one is idle.
-                State::Idle if self.is_eager() => State::Connecting,
+                UpstreamState::Idle if self.is_eager() => UpstreamState::Connecting,
                 state => state.clone(),
             }
         } else {
             // Shown, and never started: nobody has to wait for it.
-            State::Stopped
+            UpstreamState::Stopped
         };
         if *self.wiring.state.borrow() != state {
             self.log(&state);
@@ -336,7 +336,7 @@ impl Driver {
         self.wiring.state.send_replace(state);
     }
 
-    fn tell_misnamed(&mut self, misnamed: Vec<Misnamed>) {
+    fn tell_misnamed(&mut self, misnamed: Vec<UnknownToolName>) {
         if misnamed != self.misnamed {
             misnamed.iter().for_each(|text| tracing::warn!(server = %self.spec.name, "{text}"));
             self.misnamed = misnamed;
@@ -351,25 +351,25 @@ impl Driver {
         self.spec.connection.start == Start::Eager
     }
 
-    fn settings(&self) -> Arc<Settings> {
+    fn settings(&self) -> Arc<GateSettings> {
         self.wiring.settings.load_full()
     }
 
-    fn log(&self, state: &State) {
+    fn log(&self, state: &UpstreamState) {
         let server = &self.spec.name;
         match state {
-            State::Ready => {
+            UpstreamState::Ready => {
                 tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
             }
-            State::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
-            State::Idle | State::Connecting | State::Stopped => {}
+            UpstreamState::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
+            UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Stopped => {}
         }
     }
 }
 
-fn failed(reason: String) -> Event {
+fn failed(reason: String) -> UpstreamEvent {
     let random = getrandom::u32().unwrap_or(u32::MAX / 2);
-    Event::Failed { reason, jitter: f64::from(random) / f64::from(u32::MAX) }
+    UpstreamEvent::Failed { reason, jitter: f64::from(random) / f64::from(u32::MAX) }
 }
 
 async fn finished<T>(task: &mut Option<JoinHandle<Result<T, String>>>) -> Result<T, String> {

@@ -10,7 +10,7 @@ use mcp::message::{Raw, raw};
 use mcp::peer::{Peer, Service};
 use provider::ProviderConnection;
 
-use crate::spec::{Endpoint, PluginSpec};
+use crate::spec::{PluginSpec, ServerEndpoint};
 use crate::trust::ItemList;
 use crate::upstream::connection::{Connection, Lister, Opening};
 
@@ -36,12 +36,12 @@ pub(crate) enum LinkHandle {
 impl ServerLink {
     /// Opens and lists, or says in one sentence why not.
     pub(super) async fn open(
-        endpoint: &Endpoint,
+        endpoint: &ServerEndpoint,
         service: Arc<dyn Service>,
         stderr: &StderrTail,
         timeout: Duration,
     ) -> Result<(ServerLink, ServerLists), String> {
-        if let Endpoint::Plugin(plugin) = endpoint {
+        if let ServerEndpoint::Plugin(plugin) = endpoint {
             return open_plugin(plugin, stderr, timeout).await;
         }
         let capabilities = raw("{}".to_owned());

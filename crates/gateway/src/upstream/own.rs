@@ -12,26 +12,26 @@ use arc_swap::ArcSwap;
 use domain::config::Sharing;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use provider::{CallContext, ProviderError};
 use tokio::sync::OnceCell;
 use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::catalogs::Publisher;
-use crate::spec::{Endpoint, ServerSpec};
+use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
 use crate::upstream::server_side::{CLIENT_QUESTIONS, ClientQuestion, ClientSide};
-use crate::{Settings, limits};
+use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
     server: Arc<str>,
-    endpoint: Endpoint,
+    endpoint: ServerEndpoint,
     sharing: Sharing,
     stderr: StderrTail,
-    settings: Arc<ArcSwap<Settings>>,
+    settings: Arc<ArcSwap<GateSettings>>,
     publisher: Publisher,
     reviewer: Reviewer,
     by_session: Mutex<HashMap<Arc<str>, Arc<OwnConnection>>>,
@@ -55,7 +55,7 @@ impl OwnConnections {
     pub(super) fn new(
         spec: &ServerSpec,
         stderr: StderrTail,
-        settings: Arc<ArcSwap<Settings>>,
+        settings: Arc<ArcSwap<GateSettings>>,
         publisher: Publisher,
         reviewer: Reviewer,
     ) -> OwnConnections {
@@ -228,8 +228,8 @@ impl OwnConnection {
 }
 
 /// What the client declared that a server may ask of it.
-fn declared(ctx: &CallContext) -> Members<'static> {
-    let mut declared = Members::default();
+fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
+    let mut declared = ObjectMembers::default();
     for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
         let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
         if let Some(json) = capability {

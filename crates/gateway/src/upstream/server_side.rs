@@ -8,7 +8,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::peer::{Incoming, Peer, RequestError, Service};
+use mcp::peer::{Peer, RequestContext, RequestError, Service};
 use provider::{AskClient, CallContext};
 use tokio::sync::Notify;
 
@@ -43,7 +43,7 @@ impl Service for SharedSide {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move { own_answer(&request) }.boxed()
     }
@@ -153,7 +153,7 @@ impl Service for ClientSide {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.ask(request).boxed()
     }

@@ -13,12 +13,14 @@ use url::Url;
 
 use super::failure::HttpFailure;
 use super::outbound::{ContentType, EventReader, Outbound, read_body};
-use super::pool::Response as HttpResponse;
+use super::pool::PooledResponse as HttpResponse;
 use crate::id::Id;
 use crate::limits;
 use crate::lines::batch_line;
 use crate::message::{Frame, Message, Request, Response};
-use crate::peer::{ConnectionClosed, Outbox, Peer, RequestError, Route, Service, Trace, WeakPeer};
+use crate::peer::{
+    ConnectionClosed, MessageRoute, Outbox, Peer, RequestError, Service, Trace, WeakPeer,
+};
 use crate::version::Version;
 
 /// Where a server is, and what to say to be let in. The values are treated as secrets.
@@ -79,7 +81,11 @@ struct PostOutbox {
 }
 
 impl Outbox for PostOutbox {
-    fn send(&self, message: Message, _route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
+    fn send(
+        &self,
+        message: Message,
+        _route: MessageRoute,
+    ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             let peer = self.peer()?;
             match message {
@@ -101,7 +107,7 @@ impl Outbox for PostOutbox {
     fn send_traced<'a>(
         &'a self,
         message: Message,
-        route: Route,
+        route: MessageRoute,
         trace: &'a Trace,
     ) -> BoxFuture<'a, Result<(), ConnectionClosed>> {
         match message {

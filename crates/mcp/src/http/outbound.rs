@@ -10,8 +10,8 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use url::Url;
 
 use super::failure::HttpFailure;
-use super::pool::Response;
-use super::target::Target;
+use super::pool::PooledResponse;
+use super::target::HttpTarget;
 use super::{
     EVENT_STREAM, JSON, PROTOCOL_VERSION, SESSION_ID, TRACEPARENT, TRACESTATE, media_type,
 };
@@ -19,13 +19,13 @@ use crate::error::ErrorObject;
 use crate::limits;
 use crate::message::Message;
 use crate::peer::Trace;
-use crate::sse::{self, Event};
+use crate::sse::{self, SseEvent};
 use crate::version::Version;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Outbound {
-    target: Target,
+    target: HttpTarget,
     /// Those of a POST once the session is agreed on, which most messages come after.
     settled: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
@@ -34,7 +34,7 @@ pub(super) struct Outbound {
 impl Outbound {
     /// `headers` are sent with every request.
     pub(super) fn new(url: Url, headers: HeaderMap) -> Result<Self, String> {
-        let target = Target::new(url, headers)?;
+        let target = HttpTarget::new(url, headers)?;
         Ok(Outbound { target, settled: OnceLock::new(), session: OnceLock::new() })
     }
 
@@ -44,7 +44,7 @@ impl Outbound {
         body: Vec<u8>,
         version: Option<Version>,
         trace: Option<&Trace>,
-    ) -> Result<Response, HttpFailure> {
+    ) -> Result<PooledResponse, HttpFailure> {
         let mut headers = match version {
             Some(_) => self.settled.get_or_init(|| self.post_headers(version)).clone(),
             None => self.post_headers(None),
@@ -67,7 +67,7 @@ impl Outbound {
         &self,
         version: Option<Version>,
         last_event_id: Option<&str>,
-    ) -> Result<Response, HttpFailure> {
+    ) -> Result<PooledResponse, HttpFailure> {
         let mut headers = self.headers(version);
         headers.insert(ACCEPT, HeaderValue::from_static(EVENT_STREAM));
         if let Some(Ok(id)) = last_event_id.map(HeaderValue::from_str) {
@@ -80,7 +80,7 @@ impl Outbound {
         }
     }
 
-    pub(super) fn keep_session(&self, response: &Response) {
+    pub(super) fn keep_session(&self, response: &PooledResponse) {
         if let Some(id) = response.headers().get(SESSION_ID) {
             let mut id = id.clone();
             id.set_sensitive(true);
@@ -112,7 +112,7 @@ impl Outbound {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, HttpFailure> {
+    ) -> Result<PooledResponse, HttpFailure> {
         let sent = self.target.send(method, headers, body).await;
         let response = sent.map_err(|cause| {
             let host = self.target.host().to_owned();
@@ -148,7 +148,7 @@ pub(super) enum ContentType {
 }
 
 impl ContentType {
-    pub(super) fn of(response: &Response) -> ContentType {
+    pub(super) fn of(response: &PooledResponse) -> ContentType {
         let value = response.headers().get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
         match value.map_or("no content type", media_type) {
             kind if kind.eq_ignore_ascii_case(JSON) => ContentType::Json,
@@ -168,7 +168,7 @@ impl ContentType {
 }
 
 pub(super) async fn read_body(
-    mut response: Response,
+    mut response: PooledResponse,
     size_max: usize,
 ) -> Result<Bytes, HttpFailure> {
     let mut body = Bytes::new();
@@ -187,7 +187,7 @@ pub(super) async fn read_body(
 }
 
 /// The JSON-RPC error that many servers send along with a status.
-async fn read_error(response: Response) -> Option<ErrorObject> {
+async fn read_error(response: PooledResponse) -> Option<ErrorObject> {
     let body = read_body(response, limits::HTTP_ERROR_BYTES_MAX).await.ok()?;
     match Message::parse(std::str::from_utf8(&body).ok()?) {
         Ok(Message::Response(answer)) => answer.outcome.err(),
@@ -197,19 +197,19 @@ async fn read_error(response: Response) -> Option<ErrorObject> {
 
 /// The events of a response as they come.
 pub(super) struct EventReader {
-    response: Response,
+    response: PooledResponse,
     parser: sse::Parser,
-    ready: VecDeque<Event>,
+    ready: VecDeque<SseEvent>,
 }
 
 impl EventReader {
-    pub(super) fn new(response: Response) -> Self {
+    pub(super) fn new(response: PooledResponse) -> Self {
         let parser = sse::Parser::new(limits::FRAME_BYTES_MAX);
         EventReader { response, parser, ready: VecDeque::new() }
     }
 
     /// `None` where the server ended the stream.
-    pub(super) async fn next(&mut self) -> Result<Option<Event>, HttpFailure> {
+    pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, HttpFailure> {
         loop {
             if let Some(event) = self.ready.pop_front() {
                 return Ok(Some(event));

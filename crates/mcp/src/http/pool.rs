@@ -53,7 +53,7 @@ impl Pool {
     pub(super) async fn send(
         self: &Arc<Self>,
         mut message: HttpRequest,
-    ) -> Result<Response, DialFault> {
+    ) -> Result<PooledResponse, DialFault> {
         while let Some(mut link) = self.take() {
             match link.exchange(message).await {
                 Ok(response) => return Ok(self.response(response, link)),
@@ -82,9 +82,9 @@ impl Pool {
         self: &Arc<Self>,
         response: hyper::Response<Incoming>,
         link: Box<PooledLink>,
-    ) -> Response {
+    ) -> PooledResponse {
         let (head, body) = response.into_parts();
-        Response { head, body, has_ended: false, link: Some(link), pool: self.clone() }
+        PooledResponse { head, body, has_ended: false, link: Some(link), pool: self.clone() }
     }
 
     fn keep(self: &Arc<Self>, link: Box<PooledLink>) {
@@ -159,7 +159,7 @@ fn unheard() -> Context<'static> {
 }
 
 /// An answer whose body is still to be read.
-pub struct Response {
+pub struct PooledResponse {
     head: Parts,
     body: Incoming,
     has_ended: bool,
@@ -167,7 +167,7 @@ pub struct Response {
     pool: Arc<Pool>,
 }
 
-impl Response {
+impl PooledResponse {
     pub fn status(&self) -> StatusCode {
         self.head.status
     }
@@ -206,7 +206,7 @@ impl Response {
     }
 }
 
-impl Drop for Response {
+impl Drop for PooledResponse {
     fn drop(&mut self) {
         if (self.has_ended || self.body.is_end_stream())
             && let Some(link) = self.link.take()

@@ -17,7 +17,7 @@ use crate::error::{ErrorObject, OVERLOADED};
 use crate::id::Id;
 use crate::limits;
 use crate::message::{Message, Response};
-use crate::peer::{ConnectionClosed, Outbox, Route, lock};
+use crate::peer::{ConnectionClosed, MessageRoute, Outbox, lock};
 
 /// An HTTP client waits for an answer even to what it cancelled; the code is that of LSP.
 const REQUEST_CANCELLED: i64 = -32800;
@@ -172,11 +172,15 @@ fn undeliverable(message: &Message) -> Result<(), ConnectionClosed> {
 }
 
 impl Outbox for Streams {
-    fn send(&self, message: Message, route: Route) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
+    fn send(
+        &self,
+        message: Message,
+        route: MessageRoute,
+    ) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             match route {
-                Route::Standing => self.standing.push(message),
-                Route::Within(id) => self.send_within(&id, message).await,
+                MessageRoute::Standing => self.standing.push(message),
+                MessageRoute::Within(id) => self.send_within(&id, message).await,
             }
         }
         .boxed()
@@ -280,8 +284,8 @@ mod tests {
         Request { id: 9.into(), method: "m".to_owned(), params: None }.into()
     }
 
-    fn within(id: i64) -> Route {
-        Route::Within(id.into())
+    fn within(id: i64) -> MessageRoute {
+        MessageRoute::Within(id.into())
     }
 
     #[tokio::test]
@@ -334,6 +338,6 @@ mod tests {
             streams.register(&2.into(), AnswerForm::Everything).err(),
             Some(PostRejection::Ended)
         );
-        assert!(streams.send(note(), Route::Standing).await.is_err());
+        assert!(streams.send(note(), MessageRoute::Standing).await.is_err());
     }
 }

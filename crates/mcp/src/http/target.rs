@@ -14,9 +14,9 @@ use url::{Position, Url};
 
 use super::dial::Dial;
 use super::failure::root_cause;
-use super::pool::{Pool, Response};
+use super::pool::{Pool, PooledResponse};
 
-pub struct Target {
+pub struct HttpTarget {
     pool: Arc<Pool>,
     url: Url,
     /// What a request asks for: the path, or the whole url where a proxy takes it.
@@ -24,9 +24,9 @@ pub struct Target {
     headers: HeaderMap,
 }
 
-impl Target {
+impl HttpTarget {
     /// For an http or https url with a host. `headers` are those of every request.
-    pub fn new(mut url: Url, mut headers: HeaderMap) -> Result<Target, String> {
+    pub fn new(mut url: Url, mut headers: HeaderMap) -> Result<HttpTarget, String> {
         let dial = Dial::new(&url)?;
         if let Some(login) = take_login(&mut url)
             && !headers.contains_key(AUTHORIZATION)
@@ -44,7 +44,7 @@ impl Target {
             None => Position::BeforePath,
         };
         let uri = url[from..Position::AfterQuery].parse().map_err(|_| unfit())?;
-        Ok(Target { pool: Pool::new(dial), url, uri, headers })
+        Ok(HttpTarget { pool: Pool::new(dial), url, uri, headers })
     }
 
     /// Those of every request, to be added to.
@@ -62,7 +62,7 @@ impl Target {
         method: Method,
         headers: HeaderMap,
         body: Bytes,
-    ) -> Result<Response, String> {
+    ) -> Result<PooledResponse, String> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = method;
         *request.uri_mut() = self.uri.clone();
@@ -71,7 +71,7 @@ impl Target {
     }
 
     /// The host that an answer would send us on to.
-    pub fn elsewhere(&self, response: &Response) -> String {
+    pub fn elsewhere(&self, response: &PooledResponse) -> String {
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let url = location.and_then(|location| self.url.join(location).ok());
         let host = url.as_ref().and_then(Url::host_str);

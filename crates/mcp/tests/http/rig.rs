@@ -12,7 +12,7 @@ use mcp::http::server::Sessions;
 use mcp::message::to_raw;
 use mcp::peer::Ask;
 use mcp::server::{Server, ToolCall, text_result};
-use mcp::{ErrorObject, Incoming, Notification, Peer, Raw, Request, Service, handshake};
+use mcp::{ErrorObject, Notification, Peer, Raw, Request, RequestContext, Service, handshake};
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -42,7 +42,7 @@ impl Service for Fixture {
     fn request(
         &self,
         request: Request,
-        incoming: Incoming,
+        incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         self.server.request(request, incoming)
     }
@@ -221,7 +221,7 @@ impl Service for Listener {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move {
             match request.method.as_str() {

@@ -2,7 +2,9 @@
 
 use super::*;
 use crate::RiskLevel;
-use crate::content::{Action, Issuer, Outcome, Position, Principal, Receipt, Status, Termination};
+use crate::content::{
+    Action, Issuer, OutcomeStatus, Position, Principal, Receipt, ReceiptOutcome, Termination,
+};
 use crate::rotation::Rotation;
 use crate::{Runtime, SigningKey};
 
@@ -77,7 +79,11 @@ impl Writer {
                 timestamp: TIME,
                 idempotency_key: None,
             },
-            outcome: Outcome { status: Status::Success, error: None, response_hash: None },
+            outcome: ReceiptOutcome {
+                status: OutcomeStatus::Success,
+                error: None,
+                response_hash: None,
+            },
             correlation_id: None,
             rotation,
         };
@@ -102,7 +108,7 @@ fn naming(name: &'static str, other: &Writer) -> Runtime<'static> {
 
 fn audit<'a>(lines: impl IntoIterator<Item = &'a String>, only: Option<&str>) -> Audit {
     let trusted = vec![SigningKey::from_seed(&[1; 32]).public()];
-    let mut audit = Audit::new(trusted, only.map(str::to_owned), Detail::Chains).unwrap();
+    let mut audit = Audit::new(trusted, only.map(str::to_owned), AuditDetail::Chains).unwrap();
     for line in lines {
         audit.push(line).unwrap();
     }
@@ -111,7 +117,7 @@ fn audit<'a>(lines: impl IntoIterator<Item = &'a String>, only: Option<&str>) ->
 
 /// `(chain, error)` of those that are broken.
 fn broken<'a>(lines: impl IntoIterator<Item = &'a String>) -> Vec<(String, String)> {
-    let outcome = audit(lines, None).finish(Scope::All, Expected::default());
+    let outcome = audit(lines, None).finish(AuditScope::All, ChainExpectation::default());
     let broken = outcome.reports.into_iter().filter(|report| !report.valid);
     broken.map(|report| (report.chain_id, report.error.unwrap())).collect()
 }
@@ -181,8 +187,8 @@ fn one_chain_is_asked_for_and_what_others_say_of_it_counts() {
     let b = Writer::after("b", 1, &a).call();
     let forged = b.lines[1].replace("\"low\"", "\"high\"");
     let of = |lines: &[&String], only: &str| {
-        let outcome =
-            audit(lines.iter().copied(), Some(only)).finish(Scope::All, Expected::default());
+        let outcome = audit(lines.iter().copied(), Some(only))
+            .finish(AuditScope::All, ChainExpectation::default());
         outcome
             .reports
             .into_iter()
@@ -202,7 +208,7 @@ fn a_chain_that_has_ended_says_so_itself() {
     let end = |lines: &[String]| {
         let mut audit = audit(lines, None);
         audit.must_have_ended("a");
-        audit.finish(Scope::All, Expected::default()).reports.remove(0)
+        audit.finish(AuditScope::All, ChainExpectation::default()).reports.remove(0)
     };
     assert!(end(&a.lines).valid);
     for lines in [&a.lines[..1], &[]] {

@@ -12,7 +12,7 @@ pub struct Receipt<'a> {
     pub issued_at: &'a str,
     pub principal: Principal<'a>,
     pub action: Action<'a>,
-    pub outcome: Outcome<'a>,
+    pub outcome: ReceiptOutcome<'a>,
     pub correlation_id: Option<&'a str>,
     pub rotation: Option<Rotation>,
 }
@@ -52,7 +52,7 @@ pub struct Action<'a> {
     /// From the taxonomy; `unknown` needs a target.
     pub action_type: &'a str,
     pub risk: RiskLevel,
-    pub target: Option<Target<'a>>,
+    pub target: Option<ActionTarget<'a>>,
     pub parameters_hash: Option<Hash>,
     pub peer: Option<PeerCredential<'a>>,
     pub drop_count: Option<u32>,
@@ -61,7 +61,7 @@ pub struct Action<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Target<'a> {
+pub struct ActionTarget<'a> {
     pub system: &'a str,
     pub resource: Option<&'a str>,
 }
@@ -77,14 +77,14 @@ pub struct PeerCredential<'a> {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Outcome<'a> {
-    pub status: Status,
+pub struct ReceiptOutcome<'a> {
+    pub status: OutcomeStatus,
     pub error: Option<&'a str>,
     pub response_hash: Option<Hash>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Status {
+pub enum OutcomeStatus {
     Success,
     Failure,
     Pending,
@@ -106,12 +106,12 @@ pub enum Termination {
     Interrupted,
 }
 
-impl Status {
+impl OutcomeStatus {
     pub fn as_str(self) -> &'static str {
         match self {
-            Status::Success => "success",
-            Status::Failure => "failure",
-            Status::Pending => "pending",
+            OutcomeStatus::Success => "success",
+            OutcomeStatus::Failure => "failure",
+            OutcomeStatus::Pending => "pending",
         }
     }
 }

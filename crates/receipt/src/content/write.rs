@@ -4,7 +4,7 @@
 use crate::Hash;
 use crate::canonical::{write_integer, write_text};
 use crate::content::parts::{
-    Action, Issuer, Outcome, PeerCredential, Position, Principal, Receipt,
+    Action, Issuer, PeerCredential, Position, Principal, Receipt, ReceiptOutcome,
 };
 
 pub(super) const HEAD: &str = r#"{"@context":["https://www.w3.org/ns/credentials/v2","https://agentreceipts.ai/context/v2"],"credentialSubject":{"#;
@@ -94,7 +94,7 @@ fn chain(out: &mut String, position: &Position<'_>) {
     out.push('}');
 }
 
-fn outcome(out: &mut String, outcome: &Outcome<'_>) {
+fn outcome(out: &mut String, outcome: &ReceiptOutcome<'_>) {
     out.push('{');
     let mut members = MemberWriter::new(out);
     members.text_if("error", outcome.error);

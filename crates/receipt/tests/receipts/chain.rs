@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
-use receipt::chain::{self, Chain, ChainCheck, ChainStatus, Expected};
+use receipt::chain::{self, Chain, ChainCheck, ChainExpectation, ChainStatus};
 use receipt::content::Termination;
 use receipt::{Hash, verify};
 use serde_json::{Value, json};
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 use crate::sample::{self, Author, CHAIN, key, minimal};
 
 fn check(receipts: &[String]) -> ChainCheck {
-    check_with(receipts, Expected::default())
+    check_with(receipts, ChainExpectation::default())
 }
 
-fn check_with(receipts: &[String], expected: Expected) -> ChainCheck {
+fn check_with(receipts: &[String], expected: ChainExpectation) -> ChainCheck {
     chain::verify(receipts, &key(1).public(), expected)
 }
 
@@ -38,7 +38,7 @@ fn plain(chain_id: &'static str, length: usize) -> Vec<String> {
 #[test]
 fn a_whole_chain_is_valid_through_a_rotation_to_its_end() {
     let author = sample::chain();
-    let expected = Expected { length: Some(5), final_hash: author.last };
+    let expected = ChainExpectation { length: Some(5), final_hash: author.last };
     let check = check_with(&author.signed, expected);
     assert!(check.valid, "{check:#?}");
     assert_eq!(check.status, ChainStatus::Complete);
@@ -71,12 +71,16 @@ fn the_published_form_of_an_outcome() {
 fn an_empty_chain_is_valid_unless_something_was_expected() {
     assert!(check(&[]).valid);
     assert_broken(
-        &check_with(&[], Expected { length: Some(1), final_hash: None }),
+        &check_with(&[], ChainExpectation { length: Some(1), final_hash: None }),
         0,
         "has 0 receipts, expected 1",
     );
     let final_hash = Some(Hash::of(b""));
-    assert_broken(&check_with(&[], Expected { length: None, final_hash }), 0, "hash is none");
+    assert_broken(
+        &check_with(&[], ChainExpectation { length: None, final_hash }),
+        0,
+        "hash is none",
+    );
 }
 
 #[test]
@@ -97,12 +101,12 @@ fn a_cut_off_tail_is_seen_by_length_or_final_hash_only() {
     assert!(check(cut).valid);
     assert_eq!(check(cut).status, ChainStatus::Unknown);
     assert_broken(
-        &check_with(cut, Expected { length: Some(5), final_hash: None }),
+        &check_with(cut, ChainExpectation { length: Some(5), final_hash: None }),
         2,
         "has 3 receipts, expected 5",
     );
     assert_broken(
-        &check_with(cut, Expected { length: None, final_hash: author.last }),
+        &check_with(cut, ChainExpectation { length: None, final_hash: author.last }),
         2,
         "last receipt's hash",
     );
@@ -231,7 +235,7 @@ fn a_caller_may_stream_and_keep_nothing() {
     for raw in &receipts {
         chain.push(raw);
     }
-    let outcome = chain.finish(Expected { length: Some(50), final_hash: None });
+    let outcome = chain.finish(ChainExpectation { length: Some(50), final_hash: None });
     assert_eq!((outcome.valid, outcome.length, outcome.receipts.len()), (true, 50, 0));
 }
 

@@ -6,8 +6,8 @@ use std::borrow::Cow;
 use proptest::prelude::*;
 use receipt::RiskLevel;
 use receipt::content::{
-    Action, Body, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind,
-    Receipt, Status, Target, Termination,
+    Action, ActionTarget, Body, Issuer, Operator, OutcomeStatus, PeerCredential, Position,
+    Principal, PrincipalKind, Receipt, ReceiptOutcome, Termination,
 };
 use receipt::{Hash, Runtime, canonical, verify};
 use serde_json::{Value, json};
@@ -129,8 +129,8 @@ impl Content {
         [RiskLevel::Low, RiskLevel::Medium, RiskLevel::High, RiskLevel::Critical][self.choice % 4]
     }
 
-    fn status(&self) -> Status {
-        [Status::Success, Status::Failure, Status::Pending][self.choice % 3]
+    fn status(&self) -> OutcomeStatus {
+        [OutcomeStatus::Success, OutcomeStatus::Failure, OutcomeStatus::Pending][self.choice % 3]
     }
 
     fn receipt(&self) -> Receipt<'_> {
@@ -155,8 +155,11 @@ impl Content {
         let kind = self.some[5].then_some(PrincipalKind::Organization);
         receipt.principal = Principal { id: self.text(23), kind };
         receipt.action = self.action();
-        receipt.outcome =
-            Outcome { status: self.status(), error: self.maybe(6), response_hash: self.hash(7) };
+        receipt.outcome = ReceiptOutcome {
+            status: self.status(),
+            error: self.maybe(6),
+            response_hash: self.hash(7),
+        };
         receipt.correlation_id = self.maybe(8);
         receipt
     }
@@ -167,7 +170,7 @@ impl Content {
             action_type: self.text(9),
             risk: self.risk(),
             target: self.some[9]
-                .then(|| Target { system: self.text(10), resource: self.maybe(10) }),
+                .then(|| ActionTarget { system: self.text(10), resource: self.maybe(10) }),
             parameters_hash: self.hash(11),
             peer: self.some[13].then(|| PeerCredential {
                 platform: self.text(11),

@@ -2,8 +2,8 @@
 
 use receipt::RiskLevel;
 use receipt::content::{
-    Action, Issuer, Operator, Outcome, PeerCredential, Position, Principal, PrincipalKind, Receipt,
-    Status, Target, Termination,
+    Action, ActionTarget, Issuer, Operator, OutcomeStatus, PeerCredential, Position, Principal,
+    PrincipalKind, Receipt, ReceiptOutcome, Termination,
 };
 use receipt::rotation::{ACTION_TYPE, Rotation};
 use receipt::{Hash, PublicKey, Runtime, SigningKey};
@@ -44,7 +44,11 @@ pub(crate) fn minimal(issuer: &str) -> Receipt<'_> {
             timestamp: TIME,
             idempotency_key: None,
         },
-        outcome: Outcome { status: Status::Success, error: None, response_hash: None },
+        outcome: ReceiptOutcome {
+            status: OutcomeStatus::Success,
+            error: None,
+            response_hash: None,
+        },
         correlation_id: None,
         rotation: None,
     }
@@ -70,7 +74,7 @@ pub(crate) fn full(issuer: &str) -> Receipt<'_> {
     receipt.principal.kind = Some(PrincipalKind::Human);
     receipt.action.action_type = "data.api.write";
     receipt.action.risk = RiskLevel::Medium;
-    receipt.action.target = Some(Target { system: "github", resource: Some("me/project") });
+    receipt.action.target = Some(ActionTarget { system: "github", resource: Some("me/project") });
     receipt.action.parameters_hash = Some(Hash::of(b"parameters"));
     receipt.action.idempotency_key = Some("7");
     receipt.outcome.response_hash = Some(Hash::of(b"response"));
@@ -82,9 +86,12 @@ pub(crate) fn refused(issuer: &str) -> Receipt<'_> {
     let mut receipt = minimal(issuer);
     receipt.action.action_type = "unknown";
     receipt.action.risk = RiskLevel::High;
-    receipt.action.target = Some(Target { system: "github", resource: None });
-    receipt.outcome =
-        Outcome { status: Status::Failure, error: Some("INTENT_MISMATCH"), response_hash: None };
+    receipt.action.target = Some(ActionTarget { system: "github", resource: None });
+    receipt.outcome = ReceiptOutcome {
+        status: OutcomeStatus::Failure,
+        error: Some("INTENT_MISMATCH"),
+        response_hash: None,
+    };
     receipt
 }
 

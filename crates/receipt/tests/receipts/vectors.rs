@@ -1,7 +1,7 @@
 //! Every vector that independent implementations of the format agree on.
 
 use receipt::canonical::{self, Digest};
-use receipt::chain::{self, ChainStatus, Expected};
+use receipt::chain::{self, ChainExpectation, ChainStatus};
 use receipt::rotation::Rotation;
 use receipt::verify::{self, SignedReceipt};
 use receipt::{Hash, PublicKey, SigningKey, did};
@@ -142,7 +142,7 @@ fn chains_of_earlier_versions() {
     ] {
         let vectors = vector(file);
         let receipts = texts(&vectors[name]["receipts"]);
-        let check = chain::verify(&receipts, &public_key(&vectors), Expected::default());
+        let check = chain::verify(&receipts, &public_key(&vectors), ChainExpectation::default());
         assert!(check.valid, "{file}: {check:?}");
         assert_eq!((check.status, check.length), (status, receipts.len() as u64));
     }
@@ -157,7 +157,7 @@ fn a_chain_of_the_version_after_ours() {
     for (case, raw) in cases.iter().zip(&raw) {
         assert_eq!(verify::receipt(raw, &key).unwrap().hash.to_string(), case["hash"]);
     }
-    let check = chain::verify(&raw, &key, Expected::default());
+    let check = chain::verify(&raw, &key, ChainExpectation::default());
     assert!(check.valid, "{check:?}");
     assert_eq!((check.status, check.length), (ChainStatus::Interrupted, 3));
 }
@@ -187,7 +187,8 @@ fn malformed_receipts_are_refused_for_their_fault() {
 fn a_malformed_chain_is_broken_where_its_link_is_missing() {
     let vectors = vector("malformed_vectors.json");
     let case = &vectors["chains"][0];
-    let check = chain::verify(texts(&case["receipts"]), &public_key(&vectors), Expected::default());
+    let check =
+        chain::verify(texts(&case["receipts"]), &public_key(&vectors), ChainExpectation::default());
     assert_eq!((check.valid, check.broken_at), (false, Some(1)), "{check:?}");
     assert!(!check.receipts[1].hash_link_valid);
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::agent::error::AgentError;
 use crate::agent::launch::{ARGUMENT_BYTES_MAX, Launch, LaunchInput, LaunchMode, path_text, words};
 use crate::agent::program::{Provider, SERVER_NAME};
-use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
+use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
 
 /// A tool of the program that only shapes its answer (`--json-schema`).
 const INERT: &str = "StructuredOutput";
@@ -65,7 +65,7 @@ fn server(input: &LaunchInput) -> Result<Value, AgentError> {
 }
 
 /// One event of `--output-format stream-json`.
-pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "system" if event["subtype"] == "init" => report.model(text(&event["model"])),
         "assistant" => blocks(event).flat_map(|block| said(block, report)).collect(),
@@ -79,7 +79,7 @@ fn blocks(event: &Value) -> impl Iterator<Item = &Value> {
     event["message"]["content"].as_array().into_iter().flatten()
 }
 
-fn said(block: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn said(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&block["type"]) {
         "text" => report.text_of_its_own(text(&block["text"])),
         "tool_use" | "server_tool_use" if block["name"] != INERT => {
@@ -89,7 +89,7 @@ fn said(block: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     }
 }
 
-fn answered(block: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn answered(block: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let words = block["content"].to_string();
     let is_refusal = block["type"] == "tool_result"
         && block["is_error"] == true
@@ -97,12 +97,12 @@ fn answered(block: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     if is_refusal { report.refused(text(&block["tool_use_id"])) } else { Vec::new() }
 }
 
-fn result(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let usage = &event["usage"];
     let cached =
         count(&usage["cache_read_input_tokens"]) + count(&usage["cache_creation_input_tokens"]);
     let input = count(&usage["input_tokens"]) + cached;
-    report.tokens(Tokens::of(input, count(&usage["output_tokens"])));
+    report.tokens(TokenUsage::of(input, count(&usage["output_tokens"])));
     report.cost(event["total_cost_usd"].as_f64());
     if event["is_error"] == true || event["subtype"] != "success" {
         let words = [text(&event["result"]), text(&event["errors"][0]), text(&event["subtype"])];

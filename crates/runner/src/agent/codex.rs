@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use crate::agent::error::AgentError;
 use crate::agent::launch::{ARGUMENT_BYTES_MAX, Launch, LaunchInput, LaunchMode, path_text, words};
 use crate::agent::program::{Provider, SERVER_NAME};
-use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
+use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
 use crate::agent::toml;
 
 pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-check"];
@@ -122,13 +122,15 @@ fn server(input: &LaunchInput) -> Result<Value, AgentError> {
 }
 
 /// One event of `--json`.
-pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "item.started" | "item.completed" | "item.updated" => item(event, report),
         "turn.completed" => {
             let usage = &event["usage"];
-            report
-                .tokens(Tokens::of(count(&usage["input_tokens"]), count(&usage["output_tokens"])));
+            report.tokens(TokenUsage::of(
+                count(&usage["input_tokens"]),
+                count(&usage["output_tokens"]),
+            ));
             report.finished();
             Vec::new()
         }
@@ -138,7 +140,7 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     }
 }
 
-fn item(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn item(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let item = &event["item"];
     let id = text(&item["id"]);
     match text(&item["type"]) {

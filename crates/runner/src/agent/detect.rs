@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use tokio::process::{Child, Command};
 
 use crate::agent::error::AgentError;
-use crate::agent::installed::Installed;
+use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
 use crate::agent::program::Provider;
 use crate::agent::{claude, codex, gemini, opencode};
@@ -41,9 +41,12 @@ pub struct Search<'a> {
     pub supervisor: Option<&'a Path>,
 }
 
-impl Installed {
+impl InstalledAgent {
     /// Finds the program and asks what it can.
-    pub async fn detect(provider: Provider, search: &Search<'_>) -> Result<Installed, AgentError> {
+    pub async fn detect(
+        provider: Provider,
+        search: &Search<'_>,
+    ) -> Result<InstalledAgent, AgentError> {
         let program = find(provider, search.command, search.path)?;
         let asker = Asker { program: &program, supervisor: search.supervisor };
         let help: &[&str] = match provider {
@@ -66,7 +69,7 @@ impl Installed {
             Ok(catalogue) => (Isolation::Full, catalogue),
             Err(reason) => (Isolation::Coexistence { reason }, Vec::new()),
         };
-        Ok(Installed { provider, program, version, isolation, catalogue })
+        Ok(InstalledAgent { provider, program, version, isolation, catalogue })
     }
 }
 

@@ -10,7 +10,7 @@ use crate::agent::error::AgentError;
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, Symlink, path_text, words};
 use crate::agent::person::GeminiFolder;
 use crate::agent::program::{Provider, SERVER_NAME};
-use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
+use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
 
 pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
@@ -189,7 +189,7 @@ fn has_variable(env: &str, name: &str) -> bool {
 }
 
 /// One event of `--output-format stream-json`.
-pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "init" => report.model(text(&event["model"])),
         "message" if event["role"] == "assistant" => report.text(text(&event["content"])),
@@ -206,9 +206,9 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     }
 }
 
-fn result(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let stats = &event["stats"];
-    report.tokens(Tokens {
+    report.tokens(TokenUsage {
         input: count(&stats["input_tokens"]),
         output: count(&stats["output_tokens"]),
         total: count(&stats["total_tokens"]),

@@ -10,10 +10,10 @@ use workflow::ProgramRules;
 use crate::agent::error::AgentError;
 use crate::agent::launch::LaunchMode;
 use crate::agent::program::Provider;
-use crate::agent::request::Request;
+use crate::agent::request::AgentRequest;
 
 /// What holds in every mode.
-pub(super) fn check(provider: Provider, request: &Request) -> Result<(), AgentError> {
+pub(super) fn check(provider: Provider, request: &AgentRequest) -> Result<(), AgentError> {
     for (name, value) in &request.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
             return Err(AgentError::BadOption(format!("options.env: {name:?} is no variable")));
@@ -40,7 +40,7 @@ pub(super) fn check(provider: Provider, request: &Request) -> Result<(), AgentEr
 }
 
 /// What holds where isolation is wanted: every fault at once.
-pub(super) fn check_isolated(provider: Provider, request: &Request) -> Result<(), AgentError> {
+pub(super) fn check_isolated(provider: Provider, request: &AgentRequest) -> Result<(), AgentError> {
     let rules = ProgramRules::of(provider.into());
     let mut faults = args_faults(rules, &request.args);
     faults.extend(
@@ -60,7 +60,7 @@ pub(super) fn check_isolated(provider: Provider, request: &Request) -> Result<()
 
 /// The request with files in its arguments named from the root: an isolated program starts in
 /// another folder.
-pub(super) fn rooted(provider: Provider, request: &Request, mode: LaunchMode) -> Request {
+pub(super) fn rooted(provider: Provider, request: &AgentRequest, mode: LaunchMode) -> AgentRequest {
     let mut request = request.clone();
     if mode == LaunchMode::Isolated {
         let rules = ProgramRules::of(provider.into());

@@ -7,7 +7,7 @@ use crate::agent::program::Provider;
 
 /// A program that was found and has answered.
 #[derive(Clone, Debug)]
-pub struct Installed {
+pub struct InstalledAgent {
     pub(super) provider: Provider,
     pub(super) program: PathBuf,
     pub(super) version: String,
@@ -16,7 +16,7 @@ pub struct Installed {
     pub(super) catalogue: Vec<u8>,
 }
 
-impl Installed {
+impl InstalledAgent {
     pub fn provider(&self) -> Provider {
         self.provider
     }
@@ -40,9 +40,9 @@ impl Installed {
 
     /// For tests of what is made of a program: nothing is asked.
     #[cfg(test)]
-    pub(super) fn imagined(provider: Provider, isolation: Isolation) -> Installed {
+    pub(super) fn imagined(provider: Provider, isolation: Isolation) -> InstalledAgent {
         let program = PathBuf::from("/opt").join(provider.as_str());
         let catalogue = b"{\"models\":[]}".to_vec();
-        Installed { provider, program, version: "1.2.3".to_owned(), isolation, catalogue }
+        InstalledAgent { provider, program, version: "1.2.3".to_owned(), isolation, catalogue }
     }
 }

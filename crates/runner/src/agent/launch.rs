@@ -6,10 +6,10 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::error::AgentError;
 use crate::agent::ground;
-use crate::agent::installed::Installed;
+use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::Isolation;
 use crate::agent::person::Person;
-use crate::agent::request::Request;
+use crate::agent::request::AgentRequest;
 
 /// Linux takes 128 KiB for one argument; longer texts go another way.
 pub(super) const ARGUMENT_BYTES_MAX: usize = 100 * 1024;
@@ -112,8 +112,8 @@ pub(super) enum LaunchMode {
 
 /// What a provider's own part works from.
 pub(super) struct LaunchInput<'a> {
-    pub(super) installed: &'a Installed,
-    pub(super) request: &'a Request,
+    pub(super) installed: &'a InstalledAgent,
+    pub(super) request: &'a AgentRequest,
     pub(super) person: &'a Person,
     pub(super) mode: LaunchMode,
     pub(super) prompt: String,

@@ -7,7 +7,7 @@ use workflow::ProgramRules;
 use crate::agent::error::AgentError;
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text, words};
 use crate::agent::program::{Provider, SERVER_NAME};
-use crate::agent::report::{Event, ReportBuilder, Tokens, count, text};
+use crate::agent::report::{AgentEvent, ReportBuilder, TokenUsage, count, text};
 
 pub(super) const NEEDED: &[&str] = &["--format", "--model"];
 pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
@@ -117,7 +117,7 @@ fn lay_over(under: &mut Value, over: Value) {
 }
 
 /// One event of `--format json`.
-pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let part = &event["part"];
     match text(&event["type"]) {
         "step_start" => {
@@ -138,7 +138,7 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     }
 }
 
-fn tool_use(part: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn tool_use(part: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let id = text(&part["callID"]);
     let mut events = report.call(Provider::OpenCode, id, text(&part["tool"]));
     let error = text(&part["state"]["error"]);
@@ -148,12 +148,12 @@ fn tool_use(part: &Value, report: &mut ReportBuilder) -> Vec<Event> {
     events
 }
 
-fn step_finish(part: &Value, report: &mut ReportBuilder) -> Vec<Event> {
+fn step_finish(part: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let tokens = &part["tokens"];
     let cached = count(&tokens["cache"]["read"]) + count(&tokens["cache"]["write"]);
     let input = count(&tokens["input"]) + cached;
     let output = count(&tokens["output"]) + count(&tokens["reasoning"]);
-    report.add_tokens(Tokens::of(input, output));
+    report.add_tokens(TokenUsage::of(input, output));
     report.add_cost(part["cost"].as_f64());
     if part["reason"] != "tool-calls" {
         report.finished();

@@ -4,18 +4,18 @@
 use std::path::Path;
 
 use crate::agent::error::AgentError;
-use crate::agent::installed::Installed;
+use crate::agent::installed::InstalledAgent;
 use crate::agent::isolation::{COEXISTENCE_LINE, Isolation};
 use crate::agent::launch::{Launch, LaunchInput, LaunchMode, path_text};
 use crate::agent::person::{GeminiFolder, Person};
 use crate::agent::program::{PromptSize, Provider};
-use crate::agent::request::{Request, Tools};
+use crate::agent::request::{AgentRequest, AgentTools};
 use crate::agent::{claude, codex, gemini, ground, guard, opencode};
 
 /// Prepares the launch for a request. The program inherits the environment of `person`.
 pub fn prepare(
-    installed: &Installed,
-    request: &Request,
+    installed: &InstalledAgent,
+    request: &AgentRequest,
     person: &Person,
 ) -> Result<Launch, AgentError> {
     let provider = installed.provider();
@@ -50,12 +50,12 @@ pub fn prepare(
     Ok(launch)
 }
 
-fn mode(installed: &Installed, tools: Tools) -> (LaunchMode, Isolation) {
+fn mode(installed: &InstalledAgent, tools: AgentTools) -> (LaunchMode, Isolation) {
     match (tools, installed.isolation()) {
-        (Tools::None, _) => (LaunchMode::Plain, Isolation::Full),
-        (Tools::Beside, _) => (LaunchMode::Beside, Isolation::Full),
-        (Tools::Only, Isolation::Full) => (LaunchMode::Isolated, Isolation::Full),
-        (Tools::Only, coexistence @ Isolation::Coexistence { .. }) => {
+        (AgentTools::None, _) => (LaunchMode::Plain, Isolation::Full),
+        (AgentTools::Beside, _) => (LaunchMode::Beside, Isolation::Full),
+        (AgentTools::Only, Isolation::Full) => (LaunchMode::Isolated, Isolation::Full),
+        (AgentTools::Only, coexistence @ Isolation::Coexistence { .. }) => {
             (LaunchMode::Beside, coexistence.clone())
         }
     }
@@ -64,7 +64,11 @@ fn mode(installed: &Installed, tools: Tools) -> (LaunchMode, Isolation) {
 /// In an isolated step a prompt is words and nothing else. Claude and Gemini would run one that
 /// begins with a slash as a command, which it does not do here, and Gemini would read files at each
 /// `@` (Claude is told not to by a variable).
-fn prompt(provider: Provider, request: &Request, mode: LaunchMode) -> Result<String, AgentError> {
+fn prompt(
+    provider: Provider,
+    request: &AgentRequest,
+    mode: LaunchMode,
+) -> Result<String, AgentError> {
     if request.prompt.trim().is_empty() {
         return Err(AgentError::EmptyPrompt);
     }
@@ -99,7 +103,7 @@ fn gemini_folder(input: &LaunchInput) -> Result<GeminiFolder, AgentError> {
     }
 }
 
-fn system_prompt(request: &Request, isolation: &Isolation) -> Option<String> {
+fn system_prompt(request: &AgentRequest, isolation: &Isolation) -> Option<String> {
     let asked = request.system_prompt.as_deref().filter(|text| !text.trim().is_empty());
     match (isolation, asked) {
         (Isolation::Full, asked) => asked.map(str::to_owned),

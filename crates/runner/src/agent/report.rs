@@ -18,7 +18,7 @@ pub(super) const ERROR_BYTES_MAX: usize = 4 * 1024;
 
 /// Something worth telling while the agent works.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum AgentEvent {
     Model(String),
     Text(String),
     /// One of our tools was called.
@@ -39,15 +39,15 @@ pub enum Event {
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tokens {
+pub struct TokenUsage {
     pub input: u64,
     pub output: u64,
     pub total: u64,
 }
 
-impl Tokens {
-    pub(super) fn of(input: u64, output: u64) -> Tokens {
-        Tokens { input, output, total: input.saturating_add(output) }
+impl TokenUsage {
+    pub(super) fn of(input: u64, output: u64) -> TokenUsage {
+        TokenUsage { input, output, total: input.saturating_add(output) }
     }
 }
 
@@ -62,12 +62,12 @@ pub struct NativeCall {
 
 /// What came of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq)]
-pub struct Report {
+pub struct AgentReport {
     /// The model's last words.
     pub text: String,
     /// Whether some of them are missing, for their length.
     pub text_cut: bool,
-    pub tokens: Option<Tokens>,
+    pub tokens: Option<TokenUsage>,
     pub cost_usd: Option<f64>,
     pub model: Option<String>,
     pub native: Vec<NativeCall>,
@@ -88,13 +88,13 @@ pub enum Cause {
 #[error("{cause}")]
 pub struct AgentFailure {
     pub cause: Cause,
-    pub report: Box<Report>,
+    pub report: Box<AgentReport>,
 }
 
 /// The report under construction, which each program's reader fills in.
 #[derive(Debug, Default)]
 pub(super) struct ReportBuilder {
-    report: Report,
+    report: AgentReport,
     /// The program's own word on how it ended. A failure stays one.
     outcome: Option<Result<(), String>>,
     /// Set when the next piece of text begins the last words anew.
@@ -105,7 +105,7 @@ pub(super) struct ReportBuilder {
 
 impl ReportBuilder {
     /// Finishes the report, or says why the work failed.
-    pub(super) fn finish(self) -> Result<Report, AgentFailure> {
+    pub(super) fn finish(self) -> Result<AgentReport, AgentFailure> {
         let ReportBuilder { report, outcome, .. } = self;
         let cause = match outcome {
             Some(Ok(())) => return Ok(report),
@@ -118,12 +118,12 @@ impl ReportBuilder {
         Err(AgentFailure { cause, report: Box::new(report) })
     }
 
-    pub(super) fn model(&mut self, name: &str) -> Vec<Event> {
+    pub(super) fn model(&mut self, name: &str) -> Vec<AgentEvent> {
         if name.is_empty() {
             return Vec::new();
         }
         self.report.model = Some(name.to_owned());
-        vec![Event::Model(name.to_owned())]
+        vec![AgentEvent::Model(name.to_owned())]
     }
 
     /// What follows is a new answer.
@@ -132,7 +132,7 @@ impl ReportBuilder {
     }
 
     /// A piece of an answer.
-    pub(super) fn text(&mut self, piece: &str) -> Vec<Event> {
+    pub(super) fn text(&mut self, piece: &str) -> Vec<AgentEvent> {
         if piece.is_empty() {
             return Vec::new();
         }
@@ -144,11 +144,11 @@ impl ReportBuilder {
         let kept = cut(piece, room);
         self.report.text_cut |= kept.len() < piece.len();
         self.report.text.push_str(kept);
-        vec![Event::Text(piece.to_owned())]
+        vec![AgentEvent::Text(piece.to_owned())]
     }
 
     /// A whole answer.
-    pub(super) fn text_of_its_own(&mut self, text: &str) -> Vec<Event> {
+    pub(super) fn text_of_its_own(&mut self, text: &str) -> Vec<AgentEvent> {
         self.text_begins();
         self.text(text)
     }
@@ -158,36 +158,36 @@ impl ReportBuilder {
         self.text_of_its_own(text);
     }
 
-    pub(super) fn call(&mut self, provider: Provider, id: &str, name: &str) -> Vec<Event> {
+    pub(super) fn call(&mut self, provider: Provider, id: &str, name: &str) -> Vec<AgentEvent> {
         self.text_begins();
         if self.told.len() < NATIVE_CALLS_MAX * 100 && !self.told.insert(id.to_owned()) {
             return Vec::new();
         }
         let (id, name) = (id.to_owned(), name.to_owned());
         if provider.names_ours(&name) {
-            return vec![Event::Called { id, tool: name }];
+            return vec![AgentEvent::Called { id, tool: name }];
         }
         if self.report.native.len() < NATIVE_CALLS_MAX {
             let call = NativeCall { id: id.clone(), name: name.clone(), refused: false };
             self.report.native.push(call);
         }
-        vec![Event::Native { id, name }]
+        vec![AgentEvent::Native { id, name }]
     }
 
-    pub(super) fn refused(&mut self, id: &str) -> Vec<Event> {
+    pub(super) fn refused(&mut self, id: &str) -> Vec<AgentEvent> {
         let mut events = Vec::new();
         for call in self.report.native.iter_mut().filter(|call| call.id == id && !call.refused) {
             call.refused = true;
-            events.push(Event::Refused { id: id.to_owned() });
+            events.push(AgentEvent::Refused { id: id.to_owned() });
         }
         events
     }
 
-    pub(super) fn tokens(&mut self, tokens: Tokens) {
+    pub(super) fn tokens(&mut self, tokens: TokenUsage) {
         self.report.tokens = Some(tokens);
     }
 
-    pub(super) fn add_tokens(&mut self, more: Tokens) {
+    pub(super) fn add_tokens(&mut self, more: TokenUsage) {
         let sum = self.report.tokens.get_or_insert_default();
         sum.input = sum.input.saturating_add(more.input);
         sum.output = sum.output.saturating_add(more.output);
@@ -209,23 +209,23 @@ impl ReportBuilder {
     }
 
     /// The program says that the work has failed.
-    pub(super) fn failed(&mut self, words: &str) -> Vec<Event> {
+    pub(super) fn failed(&mut self, words: &str) -> Vec<AgentEvent> {
         let words = if words.is_empty() { "it failed" } else { cut(words, ERROR_BYTES_MAX) };
         self.outcome = Some(Err(words.to_owned()));
         self.error(words)
     }
 
     /// Something went wrong; the work may go on.
-    pub(super) fn error(&mut self, words: &str) -> Vec<Event> {
+    pub(super) fn error(&mut self, words: &str) -> Vec<AgentEvent> {
         if self.report.errors.len() < ERRORS_MAX {
             self.report.errors.push(cut(words, ERROR_BYTES_MAX).to_owned());
         }
-        vec![Event::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
+        vec![AgentEvent::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
     }
 
     /// Something to be told, and no reason to fail.
-    pub(super) fn warning(&mut self, words: &str) -> Vec<Event> {
-        vec![Event::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
+    pub(super) fn warning(&mut self, words: &str) -> Vec<AgentEvent> {
+        vec![AgentEvent::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
     }
 }
 

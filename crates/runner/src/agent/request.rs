@@ -7,7 +7,7 @@ use serde_json::Value;
 
 /// The tools that a step's agent gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Tools {
+pub enum AgentTools {
     /// The program's own, as the person has set it up: `mcp_proxy` is off.
     None,
     /// Ours alone: `intercept_builtins`.
@@ -18,14 +18,14 @@ pub enum Tools {
 
 /// The command with which the agent starts our server.
 #[derive(Clone, Debug)]
-pub struct Server {
+pub struct AgentServer {
     pub program: PathBuf,
     pub args: Vec<String>,
 }
 
 /// A step's request to an agent. It may hold keys, so it is never shown.
 #[derive(Clone)]
-pub struct Request {
+pub struct AgentRequest {
     pub prompt: String,
     pub system_prompt: Option<String>,
     pub model: Option<String>,
@@ -39,8 +39,8 @@ pub struct Request {
     pub dir: PathBuf,
     /// The step's own folder, 0700, which is there already.
     pub private: PathBuf,
-    pub server: Server,
-    pub tools: Tools,
+    pub server: AgentServer,
+    pub tools: AgentTools,
     /// The time that the program must wait for one tool call.
     pub call_timeout: Duration,
 }

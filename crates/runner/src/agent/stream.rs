@@ -5,7 +5,7 @@
 use serde_json::Value;
 
 use crate::agent::program::Provider;
-use crate::agent::report::{AgentFailure, Event, Report, ReportBuilder};
+use crate::agent::report::{AgentEvent, AgentFailure, AgentReport, ReportBuilder};
 use crate::agent::{claude, codex, gemini, opencode};
 
 /// A longer line is passed over. Tool results are in these lines, and ours may have some MiB.
@@ -23,7 +23,7 @@ impl Stream {
         Stream { provider, report: ReportBuilder::default() }
     }
 
-    pub fn line(&mut self, line: &str) -> Vec<Event> {
+    pub fn line(&mut self, line: &str) -> Vec<AgentEvent> {
         if line.len() > LINE_BYTES_MAX {
             return Vec::new();
         }
@@ -39,7 +39,7 @@ impl Stream {
     }
 
     /// What it all came to, once the output is at its end.
-    pub fn end(self) -> Result<Report, AgentFailure> {
+    pub fn end(self) -> Result<AgentReport, AgentFailure> {
         self.report.finish()
     }
 }

@@ -7,14 +7,14 @@ use bytes::Bytes;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER, USER_AGENT};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use jiff::Timestamp;
-use mcp::http::Response;
-use mcp::http::target::Target;
+use mcp::http::PooledResponse;
+use mcp::http::target::HttpTarget;
 use serde_json::Value;
 use tokio::time::{Instant, timeout};
 
 use super::answer::{self, AnswerFault, Assembly, ModelAnswer};
 use super::retry::{self, RetryAdvice};
-use super::settings::{Settings, UsageReport};
+use super::settings::{ModelSettings, UsageReport};
 
 /// How long a server may say nothing at all. A model that reads much on a small machine, or that
 /// answers in one piece, takes minutes to its first byte; the step's own time bounds the rest.
@@ -34,8 +34,8 @@ const ERROR_BYTES_MAX: usize = 64 * 1024;
 const WORDS_CHARS_MAX: usize = 300;
 
 pub(super) struct ModelServer<'a> {
-    settings: &'a Settings,
-    target: Target,
+    settings: &'a ModelSettings,
+    target: HttpTarget,
     headers: HeaderMap,
     usage: UsageReport,
 }
@@ -77,8 +77,8 @@ impl From<AnswerFault> for RequestFailure {
 }
 
 impl<'a> ModelServer<'a> {
-    pub(super) fn new(settings: &'a Settings) -> Result<ModelServer<'a>, String> {
-        let target = Target::new(settings.url.clone(), HeaderMap::new())?;
+    pub(super) fn new(settings: &'a ModelSettings) -> Result<ModelServer<'a>, String> {
+        let target = HttpTarget::new(settings.url.clone(), HeaderMap::new())?;
         let mut headers = target.headers().clone();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
         headers.insert(ACCEPT, HeaderValue::from_static("application/json, text/event-stream"));
@@ -178,7 +178,7 @@ impl<'a> ModelServer<'a> {
         }
     }
 
-    async fn refused(&self, status: StatusCode, response: Response) -> RequestFailure {
+    async fn refused(&self, status: StatusCode, response: PooledResponse) -> RequestFailure {
         let header = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
         let mut again = retry::of_status(status.as_u16(), header, Timestamp::now());
         let body = error_body(response).await;
@@ -217,7 +217,7 @@ fn refuses_usage(failed: &RequestFailure) -> bool {
         && (failed.said.contains("stream_options") || failed.said.contains("include_usage"))
 }
 
-async fn read(mut response: Response) -> Result<ModelAnswer, RequestFailure> {
+async fn read(mut response: PooledResponse) -> Result<ModelAnswer, RequestFailure> {
     let mut assembly = Assembly::new();
     loop {
         let patience = if assembly.is_finished() { LAST_WORDS_MAX } else { SILENCE_MAX };
@@ -243,7 +243,7 @@ fn silent() -> RequestFailure {
 }
 
 /// As much of it as is needed, and as comes in time.
-async fn error_body(mut response: Response) -> String {
+async fn error_body(mut response: PooledResponse) -> String {
     let mut body = Vec::new();
     let reading = async {
         while let Ok(Some(chunk)) = response.chunk().await {
@@ -274,10 +274,10 @@ mod tests {
 
     use super::*;
 
-    fn settings(url: String) -> Settings {
+    fn settings(url: String) -> ModelSettings {
         let (base_url, model) = (Some(url), Some("m".to_owned()));
         let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
-        Settings::new(&options, &[]).unwrap()
+        ModelSettings::new(&options, &[]).unwrap()
     }
 
     /// Ten minutes, four times over: the clock is the test's own.
@@ -311,7 +311,8 @@ mod tests {
         let (base_url, model) = (Some("http://127.0.0.1:1"), Some("m".to_owned()));
         let base_url = base_url.map(str::to_owned);
         let options = ResolvedOptions { base_url, model, ..ResolvedOptions::default() };
-        let settings = Settings::new(&options, &[("OPENAI_API_KEY".into(), key.into())]).unwrap();
+        let settings =
+            ModelSettings::new(&options, &[("OPENAI_API_KEY".into(), key.into())]).unwrap();
         let server = ModelServer::new(&settings).unwrap();
         for before in 0..WORDS_CHARS_MAX {
             let said = format!("{}{key}", "x".repeat(before));

@@ -2,7 +2,7 @@
 
 use std::ffi::OsString;
 
-use mcp::object::{Members, quote};
+use mcp::object::{ObjectMembers, quote};
 use url::{Host, Position, Url};
 use workflow::ResolvedOptions;
 
@@ -16,7 +16,7 @@ const PATH: &str = "/chat/completions";
 /// Where the key is, if the options have none.
 pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
-pub struct Settings {
+pub struct ModelSettings {
     pub(super) url: Url,
     pub key: Key,
     pub model: String,
@@ -27,12 +27,12 @@ pub struct Settings {
     max_completion_tokens: Option<u32>,
 }
 
-impl Settings {
+impl ModelSettings {
     /// The words of an error name all that is wrong.
     pub fn new(
         options: &ResolvedOptions,
         env: &[(OsString, OsString)],
-    ) -> Result<Settings, String> {
+    ) -> Result<ModelSettings, String> {
         let mut faults = Vec::new();
         let base_url = either(options.base_url.as_deref(), env, "OPENAI_BASE_URL");
         let url = base_url.ok_or_else(|| missing("base_url", "OPENAI_BASE_URL"));
@@ -47,7 +47,7 @@ impl Settings {
             faults.push(fault.to_owned());
         }
         match (url, model) {
-            (Some(url), Some(model)) if faults.is_empty() => Ok(Settings {
+            (Some(url), Some(model)) if faults.is_empty() => Ok(ModelSettings {
                 url,
                 key,
                 model,
@@ -85,7 +85,7 @@ impl Settings {
 
     /// The body of a request. The parts are JSON texts already.
     pub(super) fn body(&self, messages: &[String], tools: &[String], usage: UsageReport) -> String {
-        let mut body = Members::default();
+        let mut body = ObjectMembers::default();
         body.set("model", quote(&self.model));
         body.set("messages", format!("[{}]", messages.join(",")));
         if !tools.is_empty() {
@@ -158,11 +158,11 @@ mod tests {
 
     use super::*;
 
-    fn settings(base_url: &str, env: &[(&str, &str)]) -> Result<Settings, String> {
+    fn settings(base_url: &str, env: &[(&str, &str)]) -> Result<ModelSettings, String> {
         let env: Vec<_> = env.iter().map(|(name, value)| (name.into(), value.into())).collect();
         let base_url = Some(base_url.to_owned());
         let options = ResolvedOptions { base_url, ..ResolvedOptions::default() };
-        Settings::new(&options, &env)
+        ModelSettings::new(&options, &env)
     }
 
     #[test]
@@ -234,7 +234,7 @@ mod tests {
         let base_url = Some("http://127.0.0.1:1".to_owned());
         let mut options = ResolvedOptions { base_url, ..ResolvedOptions::default() };
         let body = |options: &ResolvedOptions, tools: &[String], usage| {
-            let settings = Settings::new(options, &env).unwrap();
+            let settings = ModelSettings::new(options, &env).unwrap();
             settings.body(&["{\"role\":\"user\"}".to_owned()], tools, usage)
         };
         let expected = r#"{"model":"m\"","messages":[{"role":"user"}],"stream":true}"#;

@@ -9,8 +9,8 @@ use futures_util::{FutureExt, StreamExt, stream};
 use mcp::client::{self, List};
 use mcp::handshake;
 use mcp::message::{Notification, Raw, Request, raw};
-use mcp::object::{Members, quote};
-use mcp::peer::{Ask, Incoming, Peer, RequestError, Service};
+use mcp::object::{ObjectMembers, quote};
+use mcp::peer::{Ask, Peer, RequestContext, RequestError, Service};
 use mcp::{ErrorObject, lines};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -80,7 +80,7 @@ impl ModelTools {
             return Err(format!("there is no tool '{}'; there are {}", call.name, self.names()));
         }
         let arguments = arguments(&call.arguments)?;
-        let mut params = Members::default();
+        let mut params = ObjectMembers::default();
         params.set("name", quote(&call.name));
         params.set("arguments", arguments);
         Ok(Ask::new("tools/call", Some(params.write()), self.patience))
@@ -130,8 +130,8 @@ pub(super) fn arguments(text: &str) -> Result<String, String> {
 
 /// A tool's name, and the tool as Chat Completions knows tools. The schema keeps its text.
 fn function(tool: &RawValue) -> Option<(String, String)> {
-    let tool = Members::parse(tool).ok()?;
-    let mut function = Members::default();
+    let tool = ObjectMembers::parse(tool).ok()?;
+    let mut function = ObjectMembers::default();
     function.set("name", tool.get("name")?);
     if let Some(description) = tool.get("description") {
         function.set("description", description);
@@ -181,7 +181,7 @@ impl Service for NoService {
     fn request(
         &self,
         request: Request,
-        _incoming: Incoming,
+        _incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
         async move { Err(ErrorObject::method_not_found(&request.method)) }.boxed()
     }

@@ -8,11 +8,11 @@ use std::time::Duration;
 use domain::Code;
 use provider::{Span, SpanKind, TraceContext, Value};
 use store::run::StepRecord;
-use workflow::{Demand, Outcome, Proxy, ResolvedAgent, Status};
+use workflow::{Demand, Proxy, ResolvedAgent, Status, StepOutcome};
 
 use crate::agent::{
-    AgentError, AgentFailure, Installed, Isolation, LINE_BYTES_MAX, Launch, Provider, Report,
-    Request, Search, Server, Stream, Tools, prepare,
+    AgentError, AgentFailure, AgentReport, AgentRequest, AgentServer, AgentTools, InstalledAgent,
+    Isolation, LINE_BYTES_MAX, Launch, Provider, Search, Stream, prepare,
 };
 use crate::gate::{GateRequest, PluginGrant, StepGate};
 use crate::process::{self, ProcessEnd, ProcessStart};
@@ -22,7 +22,7 @@ use crate::step::attempt::{Attempt, Failure, Work};
 const QUOTED_LINES_MAX: usize = 5;
 
 impl Work<'_> {
-    pub(super) async fn agent(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+    pub(super) async fn agent(&mut self, agent: &ResolvedAgent) -> Result<StepOutcome, Failure> {
         let mut span = self.attempt.around.tracer.as_ref().map(|tracer| {
             let mut span = tracer.start("agent.call".into(), SpanKind::Internal, &self.trace);
             span.set("provider", Value::Text(agent.provider.name()));
@@ -38,7 +38,7 @@ impl Work<'_> {
         made
     }
 
-    async fn ask(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+    async fn ask(&mut self, agent: &ResolvedAgent) -> Result<StepOutcome, Failure> {
         let attempt = self.attempt;
         let Some(provider) = program(agent.provider) else {
             return self.converse(agent).await;
@@ -51,7 +51,7 @@ impl Work<'_> {
         let installed = attempt.installed(provider, agent).await?;
         let (program, args) = gate.server();
         let folders = StepFolders { work, private: gate.private().to_owned() };
-        let server = Server { program, args };
+        let server = AgentServer { program, args };
         let request = request(agent, server, tools, folders, gate.call_timeout());
         let launch = prepare(&installed, &request, &attempt.around.person).map_err(failed)?;
         self.record.isolation = Some(isolation(tools, &launch.isolation).to_owned());
@@ -72,24 +72,25 @@ impl Work<'_> {
     async fn judge(
         &mut self,
         provider: Provider,
-        tools: Tools,
+        tools: AgentTools,
         gate: &dyn StepGate,
         ran: ProgramRun,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<StepOutcome, Failure> {
         let (report, cause) = match ran.report {
             Ok(report) => (report, None),
             Err(failed) => (*failed.report, Some(failed.cause.to_string())),
         };
         self.record.model = report.model;
         self.record.cost_usd = report.cost_usd;
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             output: report.text,
             stderr: ran.stderr.clone(),
             exit_code: ran.code,
             tokens: report.tokens.map(|tokens| tokens.total),
-            ..Outcome::new(Status::Success)
+            ..StepOutcome::new(Status::Success)
         };
-        let passed = report.native.into_iter().filter(|call| !call.refused && tools == Tools::Only);
+        let passed =
+            report.native.into_iter().filter(|call| !call.refused && tools == AgentTools::Only);
         let passed: Vec<String> = passed.map(|call| call.name).collect();
         for tool in &passed {
             gate.bypassed(provider.as_str(), tool).await;
@@ -101,7 +102,7 @@ impl Work<'_> {
                  but ours"
             );
             Failure::new(Code::AgentBypassed, message)
-        } else if tools != Tools::None && !gate.was_listed() {
+        } else if tools != AgentTools::None && !gate.was_listed() {
             let message =
                 format!("{program} never asked for its tools: its MCP server did not come up");
             Failure::new(Code::AgentFailed, with_last_words(message, &ran.stderr))
@@ -110,7 +111,7 @@ impl Work<'_> {
         } else {
             return Ok(outcome);
         };
-        Err(failure.with(Outcome { status: Status::Failure, ..outcome }))
+        Err(failure.with(StepOutcome { status: Status::Failure, ..outcome }))
     }
 }
 
@@ -125,7 +126,7 @@ impl Attempt {
         Ok(GateRequest {
             agent: self.identity(agent.provider.name()),
             root: self.dir(agent.dir.as_deref())?,
-            builtins: tools(&proxy) == Tools::Only,
+            builtins: tools(&proxy) == AgentTools::Only,
             plugins: if proxy.enable { PluginGrant::of(&proxy.plugin_tools) } else { Vec::new() },
             servers: if proxy.enable { proxy.mcp_servers } else { Vec::new() },
             patience: Duration::ZERO,
@@ -147,7 +148,7 @@ impl Attempt {
         &self,
         provider: Provider,
         agent: &ResolvedAgent,
-    ) -> Result<Installed, Failure> {
+    ) -> Result<InstalledAgent, Failure> {
         let command = agent.options.command.as_deref();
         let command = command.map(|command| command_in(&self.around.dir, command));
         let path = self.around.env.iter().find(|(name, _)| name == "PATH");
@@ -158,7 +159,7 @@ impl Attempt {
             supervisor: self.around.supervisor.as_deref(),
         };
         tokio::select! {
-            found = Installed::detect(provider, &search) => found.map_err(failed),
+            found = InstalledAgent::detect(provider, &search) => found.map_err(failed),
             () = self.cancel.cancelled() => Err(Failure::cancelled()),
         }
     }
@@ -195,7 +196,7 @@ impl Attempt {
 struct ProgramRun {
     code: Option<i32>,
     stderr: String,
-    report: Result<Report, AgentFailure>,
+    report: Result<AgentReport, AgentFailure>,
 }
 
 /// The program that is to be started; none: the model is spoken to by ourselves.
@@ -217,19 +218,19 @@ pub fn command_in(dir: &Path, command: &str) -> PathBuf {
 }
 
 /// Which tools a step's agent is to have.
-pub fn tools(proxy: &Proxy) -> Tools {
+pub fn tools(proxy: &Proxy) -> AgentTools {
     match (proxy.enable, proxy.intercept_builtins) {
-        (false, _) => Tools::None,
-        (true, true) => Tools::Only,
-        (true, false) => Tools::Beside,
+        (false, _) => AgentTools::None,
+        (true, true) => AgentTools::Only,
+        (true, false) => AgentTools::Beside,
     }
 }
 
-pub(super) fn isolation(tools: Tools, reached: &Isolation) -> &'static str {
+pub(super) fn isolation(tools: AgentTools, reached: &Isolation) -> &'static str {
     match (tools, reached) {
-        (Tools::None | Tools::Beside, _) => "none",
-        (Tools::Only, Isolation::Full) => "full",
-        (Tools::Only, Isolation::Coexistence { .. }) => "coexistence",
+        (AgentTools::None | AgentTools::Beside, _) => "none",
+        (AgentTools::Only, Isolation::Full) => "full",
+        (AgentTools::Only, Isolation::Coexistence { .. }) => "coexistence",
     }
 }
 
@@ -244,13 +245,13 @@ pub struct StepFolders {
 /// Builds the request for an agent's program.
 pub fn request(
     agent: &ResolvedAgent,
-    server: Server,
-    tools: Tools,
+    server: AgentServer,
+    tools: AgentTools,
     folders: StepFolders,
     call_timeout: Duration,
-) -> Request {
+) -> AgentRequest {
     let options = &agent.options;
-    Request {
+    AgentRequest {
         prompt: agent.prompt.clone(),
         system_prompt: agent.system_prompt.clone(),
         model: options.model.clone(),
@@ -290,7 +291,7 @@ fn with_last_words(message: String, stderr: &str) -> String {
     }
 }
 
-fn say(span: &mut dyn Span, record: &StepRecord, made: &Result<Outcome, Failure>) {
+fn say(span: &mut dyn Span, record: &StepRecord, made: &Result<StepOutcome, Failure>) {
     if let Some(model) = &record.model {
         span.set("model", Value::Text(model));
     }

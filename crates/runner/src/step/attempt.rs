@@ -9,7 +9,7 @@ use domain::Code;
 use provider::TraceContext;
 use store::run::StepRecord;
 use tokio_util::sync::CancellationToken;
-use workflow::{Fault, Outcome, ResolvedStep, Status, Workflow};
+use workflow::{ResolvedStep, Status, StepOutcome, Workflow, WorkflowFault};
 
 use crate::gate::{GateRequest, StepGate};
 use crate::surroundings::Surroundings;
@@ -25,13 +25,13 @@ pub(crate) struct Attempt {
     pub(crate) around: Arc<Surroundings>,
     pub(crate) workflow: Arc<Workflow>,
     pub(crate) state: String,
-    pub(crate) resolved: Result<ResolvedStep, Fault>,
+    pub(crate) resolved: Result<ResolvedStep, WorkflowFault>,
     pub(crate) cancel: CancellationToken,
 }
 
 /// The outcome of an attempt, and the number of calls it made.
 pub(crate) struct AttemptResult {
-    pub(crate) outcome: Outcome,
+    pub(crate) outcome: StepOutcome,
     pub(crate) calls: u64,
 }
 
@@ -39,27 +39,27 @@ pub(crate) struct AttemptResult {
 pub(super) struct Failure {
     pub(super) code: Code,
     pub(super) message: String,
-    pub(super) outcome: Box<Outcome>,
+    pub(super) outcome: Box<StepOutcome>,
 }
 
 impl Failure {
     pub(super) fn new(code: Code, message: impl Into<String>) -> Failure {
-        let outcome = Box::new(Outcome::new(Status::Failure));
+        let outcome = Box::new(StepOutcome::new(Status::Failure));
         Failure { code, message: message.into(), outcome }
     }
 
     /// It did not fail: somebody wanted it to end.
     pub(super) fn cancelled() -> Failure {
         Failure::new(Code::Cancelled, "the step was cancelled")
-            .with(Outcome::new(Status::Cancelled))
+            .with(StepOutcome::new(Status::Cancelled))
     }
 
     pub(super) fn timed_out(within: Duration) -> Failure {
         let message = format!("the step was not done within {}", words(within));
-        Failure::new(Code::Timeout, message).with(Outcome::new(Status::TimedOut))
+        Failure::new(Code::Timeout, message).with(StepOutcome::new(Status::TimedOut))
     }
 
-    pub(super) fn with(self, outcome: Outcome) -> Failure {
+    pub(super) fn with(self, outcome: StepOutcome) -> Failure {
         Failure { outcome: Box::new(outcome), ..self }
     }
 }

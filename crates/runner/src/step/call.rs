@@ -41,16 +41,17 @@ impl Work<'_> {
             ..CallContext::within(within)
         };
         match gate.gate().call(call, &ctx).await {
-            provider::Outcome::Replied { reply, .. } => {
+            provider::CallOutcome::Replied { reply, .. } => {
                 Ok(serde_json::from_str(reply.result.get()).unwrap_or_default())
             }
-            provider::Outcome::Failed { error: ProviderError::Cancelled, .. } => {
+            provider::CallOutcome::Failed { error: ProviderError::Cancelled, .. } => {
                 Err(Failure::cancelled())
             }
-            provider::Outcome::Failed { error: ProviderError::Timeout, .. } => {
+            provider::CallOutcome::Failed { error: ProviderError::Timeout, .. } => {
                 Err(Failure::timed_out(within))
             }
-            provider::Outcome::Refused(refusal) | provider::Outcome::Failed { refusal, .. } => {
+            provider::CallOutcome::Refused(refusal)
+            | provider::CallOutcome::Failed { refusal, .. } => {
                 Err(Failure::new(refusal.code, refusal.message))
             }
         }

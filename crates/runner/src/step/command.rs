@@ -6,7 +6,7 @@ use std::time::Duration;
 use domain::Code;
 use serde_json::{Value, json};
 use tools::builtin::{COMMAND_META, CommandResult};
-use workflow::{Outcome, Status};
+use workflow::{Status, StepOutcome};
 
 use crate::gate::GateRequest;
 use crate::step::attempt::{Failure, Work};
@@ -22,7 +22,7 @@ impl Work<'_> {
         &mut self,
         command: &str,
         dir: Option<&str>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<StepOutcome, Failure> {
         let within = self.attempt.within();
         let request = GateRequest {
             agent: self.attempt.identity(SHELL),
@@ -44,7 +44,7 @@ impl Work<'_> {
     }
 }
 
-fn outcome(result: &Value, within: Duration) -> Result<Outcome, Failure> {
+fn outcome(result: &Value, within: Duration) -> Result<StepOutcome, Failure> {
     let text = result["content"][0]["text"].as_str().unwrap_or_default();
     let Ok(command) =
         serde_json::from_value::<CommandResult>(result["_meta"][COMMAND_META].clone())
@@ -52,23 +52,24 @@ fn outcome(result: &Value, within: Duration) -> Result<Outcome, Failure> {
         return Err(Failure::new(Code::UpstreamError, text));
     };
     let part = |range: std::ops::Range<usize>| text.get(range).unwrap_or_default().to_owned();
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         output: part(command.stdout),
         stderr: part(command.stderr),
         exit_code: command.exit_code,
-        ..Outcome::new(Status::Success)
+        ..StepOutcome::new(Status::Success)
     };
     match command.exit_code {
         Some(0) => Ok(outcome),
         _ if command.timed_out => {
-            Err(Failure::timed_out(within).with(Outcome { status: Status::TimedOut, ..outcome }))
+            Err(Failure::timed_out(within)
+                .with(StepOutcome { status: Status::TimedOut, ..outcome }))
         }
         code => {
             let message = match code {
                 Some(code) => format!("the command ended with exit code {code}"),
                 None => "the command was ended by a signal".to_owned(),
             };
-            let outcome = Outcome { status: Status::Failure, ..outcome };
+            let outcome = StepOutcome { status: Status::Failure, ..outcome };
             Err(Failure::new(Code::CommandFailed, message).with(outcome))
         }
     }

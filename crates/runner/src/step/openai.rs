@@ -3,21 +3,21 @@
 
 use domain::Code;
 use tokio::time::Instant;
-use workflow::{Outcome, ResolvedAgent, Status};
+use workflow::{ResolvedAgent, Status, StepOutcome};
 
-use crate::agent::{Isolation, Tools};
+use crate::agent::{AgentTools, Isolation};
 use crate::gate::GateRequest;
-use crate::openai::{self, ConversationCost, Settings, Task};
+use crate::openai::{self, ConversationCost, ModelSettings, Task};
 use crate::step::agent::{isolation, tools};
 use crate::step::attempt::{Failure, Work};
 
 impl Work<'_> {
-    pub(super) async fn converse(&mut self, agent: &ResolvedAgent) -> Result<Outcome, Failure> {
+    pub(super) async fn converse(&mut self, agent: &ResolvedAgent) -> Result<StepOutcome, Failure> {
         let attempt = self.attempt;
         if agent.prompt.trim().is_empty() {
             return Err(Failure::new(Code::InvalidArguments, "the prompt is empty"));
         }
-        let settings = Settings::new(&agent.options, &attempt.around.env)
+        let settings = ModelSettings::new(&agent.options, &attempt.around.env)
             .map_err(|faults| Failure::new(Code::InvalidArguments, faults))?;
         let (proxy, _) = attempt.asked();
         let tools = tools(&proxy);
@@ -35,7 +35,7 @@ impl Work<'_> {
             settings: &settings,
             system_prompt: agent.system_prompt.as_deref(),
             prompt: &agent.prompt,
-            gate: (tools != Tools::None).then(|| gate.connect()),
+            gate: (tools != AgentTools::None).then(|| gate.connect()),
             deadline: Instant::now() + within,
         };
         let mut spent = ConversationCost::default();
@@ -51,12 +51,12 @@ impl Work<'_> {
         if let Some(model) = spent.model {
             self.record.model = Some(model);
         }
-        let outcome = Outcome { tokens: spent.tokens, ..Outcome::new(Status::Success) };
+        let outcome = StepOutcome { tokens: spent.tokens, ..StepOutcome::new(Status::Success) };
         match made {
-            Ok(output) => Ok(Outcome { output, ..outcome }),
+            Ok(output) => Ok(StepOutcome { output, ..outcome }),
             Err(failure) => {
                 let status = failure.outcome.status;
-                Err(failure.with(Outcome { status, ..outcome }))
+                Err(failure.with(StepOutcome { status, ..outcome }))
             }
         }
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use domain::Code;
 use serde_json::{Map, Value};
-use workflow::{Outcome, Status};
+use workflow::{Status, StepOutcome};
 
 use crate::gate::{GateRequest, PluginGrant};
 use crate::step::attempt::{Failure, Work};
@@ -21,7 +21,7 @@ impl Work<'_> {
         operation: &str,
         inputs: &Map<String, Value>,
         dir: Option<&str>,
-    ) -> Result<Outcome, Failure> {
+    ) -> Result<StepOutcome, Failure> {
         let root: PathBuf = self.attempt.dir(dir)?;
         let within = self.attempt.within();
         let request = GateRequest {
@@ -39,16 +39,16 @@ impl Work<'_> {
         let tool = gate.operation(plugin, operation);
         let inputs = Value::Object(inputs.clone());
         let result = self.call(&*gate, tool, &inputs, within).await?;
-        let outcome = Outcome {
+        let outcome = StepOutcome {
             output: text(&result),
             json: result.get("structuredContent").cloned(),
-            ..Outcome::new(Status::Success)
+            ..StepOutcome::new(Status::Success)
         };
         if result["isError"] != Value::Bool(true) {
             return Ok(outcome);
         }
         let message = format!("{plugin}.{operation} failed: {}", outcome.output);
-        let outcome = Outcome { status: Status::Failure, ..outcome };
+        let outcome = StepOutcome { status: Status::Failure, ..outcome };
         Err(Failure::new(Code::OperationFailed, message).with(outcome))
     }
 }

@@ -7,8 +7,8 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use runner::agent::{
-    AgentFailure, Event, Installed, Launch, Person, Provider, Report, Request, Search, Server,
-    Stream, Tools, prepare,
+    AgentEvent, AgentFailure, AgentReport, AgentRequest, AgentServer, AgentTools, InstalledAgent,
+    Launch, Person, Provider, Search, Stream, prepare,
 };
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -26,7 +26,7 @@ const PATIENCE: Duration = Duration::from_secs(240);
 
 pub(crate) struct Stage {
     dir: TempDir,
-    installed: Installed,
+    installed: InstalledAgent,
     at_first: Vec<String>,
     pub(crate) model_name: Option<String>,
     /// The endpoint stands in the person's own file of Gemini, not in the environment.
@@ -41,8 +41,8 @@ pub(crate) struct Outcome {
     pub(crate) asked: String,
     /// The arguments of the calls that reached our server's Read.
     pub(crate) calls: Vec<Value>,
-    pub(crate) events: Vec<Event>,
-    pub(crate) report: Result<Report, AgentFailure>,
+    pub(crate) events: Vec<AgentEvent>,
+    pub(crate) report: Result<AgentReport, AgentFailure>,
     pub(crate) left_in_workspace: Vec<String>,
     stdout: String,
     stderr: String,
@@ -109,7 +109,7 @@ impl Stage {
 
     pub(crate) async fn run(
         &self,
-        tools: Tools,
+        tools: AgentTools,
         prompt: &str,
         turns: impl IntoIterator<Item = Turn>,
         args: &[&str],
@@ -163,7 +163,7 @@ impl Stage {
         vars
     }
 
-    fn request(&self, tools: Tools, prompt: &str, url: &str) -> Request {
+    fn request(&self, tools: AgentTools, prompt: &str, url: &str) -> AgentRequest {
         let provider = self.installed.provider();
         let env = |pairs: &[(&str, &str)]| {
             pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
@@ -182,7 +182,7 @@ impl Stage {
             }
             Provider::OpenCode => (Vec::new(), Some(model::opencode_config(url)), None),
         };
-        Request {
+        AgentRequest {
             prompt: prompt.to_owned(),
             system_prompt: Some("Speak like a pirate.".to_owned()),
             model: self.model_name.clone().or(model.map(str::to_owned)),
@@ -197,7 +197,7 @@ impl Stage {
         }
     }
 
-    fn server(&self) -> Server {
+    fn server(&self) -> AgentServer {
         let log = self.dir.path().join("calls");
         let text = |name: &str| json!({"type": "object", "properties": {name: {"type": "string", "description": name}}});
         let tools = json!([
@@ -209,7 +209,10 @@ impl Stage {
         ]);
         let file = self.dir.path().join("tools.json");
         std::fs::write(&file, tools.to_string()).unwrap();
-        Server { program: example("step_server"), args: vec![file.to_str().unwrap().to_owned()] }
+        AgentServer {
+            program: example("step_server"),
+            args: vec![file.to_str().unwrap().to_owned()],
+        }
     }
 
     async fn start(
@@ -250,8 +253,8 @@ impl Outcome {
 }
 
 /// Asked once a program: some take seconds to start.
-async fn installed(provider: Provider) -> Installed {
-    static FOUND: [OnceCell<Installed>; 4] = [const { OnceCell::const_new() }; 4];
+async fn installed(provider: Provider) -> InstalledAgent {
+    static FOUND: [OnceCell<InstalledAgent>; 4] = [const { OnceCell::const_new() }; 4];
     let place = Provider::ALL.iter().position(|known| *known == provider).unwrap();
     let detect = || async {
         let path = std::env::var_os("PATH").unwrap();
@@ -259,7 +262,7 @@ async fn installed(provider: Provider) -> Installed {
         let folders = std::iter::once(foreign::program("agents/bin")).chain(folders);
         let path = std::env::join_paths(folders).unwrap();
         let search = Search { path: Some(&path), ..Search::default() };
-        Installed::detect(provider, &search).await.unwrap()
+        InstalledAgent::detect(provider, &search).await.unwrap()
     };
     FOUND[place].get_or_init(detect).await.clone()
 }

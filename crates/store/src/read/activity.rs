@@ -3,10 +3,10 @@
 use rusqlite::Connection;
 
 use super::cursor::{self, List};
-use super::filter::Filter;
+use super::filter::RecordFilter;
 use super::page::Page;
 use super::reader::Reader;
-use super::record::{self, Detail, Record};
+use super::record::{self, Record, RecordDetail};
 use super::search::{Effort, Hits, Search, Total};
 use crate::database::change;
 use crate::error::StoreError;
@@ -23,7 +23,7 @@ pub struct Activity {
 }
 
 impl Reader {
-    pub fn activity(&self, filter: &Filter, page: &Page) -> Result<Activity, StoreError> {
+    pub fn activity(&self, filter: &RecordFilter, page: &Page) -> Result<Activity, StoreError> {
         let below = match &page.cursor {
             Some(text) => Some(cursor::read(List::Activity, text)?),
             None => None,
@@ -60,7 +60,7 @@ impl Activity {
     ) -> Result<Activity, StoreError> {
         let found = search.below(db, below, limit)?;
         Ok(Activity {
-            records: records(db, &found, Detail::Brief)?,
+            records: records(db, &found, RecordDetail::Brief)?,
             next_cursor: found.more_below.map(|position| cursor::write(List::Activity, position)),
             total: search.count(db)?,
         })
@@ -70,7 +70,7 @@ impl Activity {
 pub(super) fn records(
     db: &Connection,
     found: &Hits,
-    detail: Detail,
+    detail: RecordDetail,
 ) -> Result<Vec<Record>, StoreError> {
     let mut records = Vec::with_capacity(found.positions.len());
     for number in &found.positions {

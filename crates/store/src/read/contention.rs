@@ -5,7 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
 use std::time::Duration;
 
-use domain::ledger::contention::{AgentNumber, Contention, Doing, Graph, Kind, Question, Touch};
+use domain::ledger::contention::{
+    AgentNumber, Contention, ContentionKind, Doing, Graph, Question, Touch,
+};
 use jiff::Timestamp;
 use rusqlite::functions::{Aggregate, Context, FunctionFlags};
 use rusqlite::types::Null;
@@ -21,7 +23,7 @@ pub struct ContentionFilter {
     pub window: Duration,
     pub system: Option<String>,
     /// `None`: every kind that is contention.
-    pub kind: Option<Kind>,
+    pub kind: Option<ContentionKind>,
     /// From this time on.
     pub start: Option<Timestamp>,
     /// Before this time.

@@ -3,10 +3,10 @@
 
 use std::vec;
 
-use super::filter::Filter;
+use super::filter::RecordFilter;
 use super::reader::Reader;
 use super::receipts::ReceiptText;
-use super::record::{Detail, Record};
+use super::record::{Record, RecordDetail};
 use super::search::{Effort, Search};
 use super::{activity, receipts};
 use crate::error::StoreError;
@@ -15,8 +15,8 @@ use crate::limits::EXPORT_PAGE;
 /// Records, newest first; those made meanwhile are left out.
 pub struct Records {
     reader: Reader,
-    filter: Filter,
-    detail: Detail,
+    filter: RecordFilter,
+    detail: RecordDetail,
     /// Chosen with the first page, and kept.
     search: Option<Search>,
     page: vec::IntoIter<Record>,
@@ -35,7 +35,7 @@ pub struct ReceiptTexts {
 
 impl Reader {
     /// All records that fit.
-    pub fn records(&self, filter: Filter, detail: Detail) -> Records {
+    pub fn records(&self, filter: RecordFilter, detail: RecordDetail) -> Records {
         let page = Vec::new().into_iter();
         let below = Some(i64::MAX);
         Records { reader: self.clone(), filter, detail, search: None, page, below }

@@ -7,15 +7,15 @@ use rusqlite::{Connection, params_from_iter};
 
 use super::search::{Bounds, Conditions, Effort, Pace, Search};
 use crate::error::StoreError;
-use crate::record::{Kind, Status};
+use crate::record::{RecordKind, RecordStatus};
 
 /// Everything that is given must hold.
 #[derive(Clone, Debug, Default)]
-pub struct Filter {
-    pub kind: Option<Kind>,
+pub struct RecordFilter {
+    pub kind: Option<RecordKind>,
     pub server: Option<String>,
     pub tool: Option<String>,
-    pub status: Option<Status>,
+    pub status: Option<RecordStatus>,
     pub intent_type: Option<String>,
     pub effective_class: Option<Class>,
     /// An agent's name, the part before its `#` (all its sessions), or the name of a token.
@@ -52,7 +52,7 @@ struct Criterion {
 /// Records one by one, whatever else could lead.
 const WALK: &str = "activity NOT INDEXED";
 
-impl Filter {
+impl RecordFilter {
     /// Plans the search for these records. `None`: there are none.
     pub(super) fn search(
         &self,
@@ -217,15 +217,15 @@ const SERVERS: &str = "WITH RECURSIVE known (name) AS (
   ) SELECT name FROM known WHERE name IS NOT NULL";
 
 /// Most calls succeed, so that an index of those would lead nowhere.
-fn of_status(status: Status) -> Criterion {
+fn of_status(status: RecordStatus) -> Criterion {
     let values = [text(status.as_str())];
     match status {
-        Status::Success => Criterion::plain("status = ?", values),
-        Status::Pending
-        | Status::Error
-        | Status::Blocked
-        | Status::Cancelled
-        | Status::Interrupted => {
+        RecordStatus::Success => Criterion::plain("status = ?", values),
+        RecordStatus::Pending
+        | RecordStatus::Error
+        | RecordStatus::Blocked
+        | RecordStatus::Cancelled
+        | RecordStatus::Interrupted => {
             // The second half is the index's own condition, by which SQLite knows it.
             let sql = "status = ? AND status <> 'success'";
             Criterion::led("activity_unsuccessful", Order::ByNumber, sql, values)

@@ -17,7 +17,7 @@ use crate::keys;
 
 /// A signed receipt, with what its columns repeat of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Receipt {
+pub struct StoredReceipt {
     pub id: String,
     pub chain_id: String,
     pub sequence: u64,
@@ -47,14 +47,14 @@ pub struct ReceiptFilter {
 /// One page, newest first.
 #[derive(Clone, Debug)]
 pub struct Receipts {
-    pub receipts: Vec<Receipt>,
+    pub receipts: Vec<StoredReceipt>,
     /// As for activity: a page that is not full may have a next one.
     pub next_cursor: Option<String>,
     pub total: Total,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Chain {
+pub struct StoredChain {
     pub id: String,
     /// Unknown where another program wrote the chain.
     pub opening: Option<ChainOpening>,
@@ -100,7 +100,7 @@ impl Reader {
         })
     }
 
-    pub fn receipt(&self, id: &str) -> Result<Option<Receipt>, StoreError> {
+    pub fn receipt(&self, id: &str) -> Result<Option<StoredReceipt>, StoreError> {
         self.pool.ask(|db| {
             let mut statement = db.prepare_cached(&select("id = ?1"))?;
             Ok(statement.query_row([id], read).optional()?)
@@ -108,7 +108,7 @@ impl Reader {
     }
 
     /// Every chain, the newest first.
-    pub fn chains(&self) -> Result<Vec<Chain>, StoreError> {
+    pub fn chains(&self) -> Result<Vec<StoredChain>, StoreError> {
         self.pool.ask_at_once(|db| {
             let mut ids = opened(db)?;
             let known: std::collections::HashSet<String> = ids.iter().cloned().collect();
@@ -118,7 +118,7 @@ impl Reader {
     }
 
     /// `None`: neither an opening nor a receipt is there.
-    pub fn chain(&self, id: &str) -> Result<Option<Chain>, StoreError> {
+    pub fn chain(&self, id: &str) -> Result<Option<StoredChain>, StoreError> {
         let chain = self.pool.ask_at_once(|db| chain(db, id.to_owned()))?;
         Ok((chain.opening.is_some() || chain.length > 0).then_some(chain))
     }
@@ -164,7 +164,7 @@ impl ReceiptFilter {
         Ok(Search { from, position, conditions, pace, known_total: None, effort: Effort::USUAL })
     }
 
-    fn at(&self, db: &Connection, position: i64) -> Result<Option<Receipt>, StoreError> {
+    fn at(&self, db: &Connection, position: i64) -> Result<Option<StoredReceipt>, StoreError> {
         let found = match &self.chain_id {
             Some(chain_id) => db
                 .prepare_cached(&select("chain_id = ?1 AND sequence = ?2"))?
@@ -209,8 +209,8 @@ fn select(which: &str) -> String {
     )
 }
 
-fn read(row: &Row<'_>) -> rusqlite::Result<Receipt> {
-    Ok(Receipt {
+fn read(row: &Row<'_>) -> rusqlite::Result<StoredReceipt> {
+    Ok(StoredReceipt {
         id: row.get(0)?,
         chain_id: row.get(1)?,
         sequence: row.get(2)?,
@@ -247,7 +247,7 @@ fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-fn chain(db: &Connection, id: String) -> Result<Chain, StoreError> {
+fn chain(db: &Connection, id: String) -> Result<StoredChain, StoreError> {
     struct EndReceipt {
         hash: String,
         timestamp: String,
@@ -266,7 +266,7 @@ fn chain(db: &Connection, id: String) -> Result<Chain, StoreError> {
         .prepare_cached("SELECT COUNT(*) FROM receipts WHERE chain_id = ?1")?
         .query_row([&id], |row| row.get(0))?;
     let (last_hash, last_timestamp) = last.map(|last| (last.hash, last.timestamp)).unzip();
-    Ok(Chain {
+    Ok(StoredChain {
         opening: opening(db, &id)?,
         length,
         last_hash,

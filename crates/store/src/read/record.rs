@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
 use crate::error::StoreError;
-use crate::record::{Agent, Kind, Status};
+use crate::record::{RecordAgent, RecordKind, RecordStatus};
 
 /// A call or another thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,12 +17,12 @@ pub struct Record {
     /// Counts every change to any record; a call changes when it ends.
     pub changed: i64,
     pub id: String,
-    pub kind: Kind,
+    pub kind: RecordKind,
     pub source: String,
     pub surface: String,
     pub server: String,
     pub tool: String,
-    pub status: Status,
+    pub status: RecordStatus,
     pub error_code: Option<String>,
     pub error_message: Option<String>,
     /// None while a call runs.
@@ -30,12 +30,12 @@ pub struct Record {
     pub timestamp: Timestamp,
     pub session_id: Option<String>,
     pub request_id: Option<String>,
-    pub agent: Agent,
-    pub target: Option<Target>,
+    pub agent: RecordAgent,
+    pub target: Option<RecordedTarget>,
     pub receipt_id: Option<String>,
     pub trace_id: Option<String>,
     /// The agent's declaration, on surfaces where it makes one.
-    pub intent: Option<Intent>,
+    pub intent: Option<RecordedIntent>,
     pub tool_variant: Option<String>,
     pub effective_class: Option<Class>,
     pub unverified: bool,
@@ -49,13 +49,13 @@ pub struct Record {
 
 /// The resource that was touched, as it was written down.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Target {
+pub struct RecordedTarget {
     pub system: String,
     pub resource: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Intent {
+pub struct RecordedIntent {
     /// None where it was left out, for which the call was refused.
     pub operation_type: Option<String>,
     pub data_sensitivity: Option<String>,
@@ -71,7 +71,7 @@ pub struct Payloads {
 
 /// The part of a record that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Detail {
+pub enum RecordDetail {
     /// Without what was sent and answered.
     Brief,
     Whole,
@@ -96,11 +96,11 @@ macro_rules! select {
     };
 }
 
-impl Detail {
+impl RecordDetail {
     fn by_number(self) -> &'static str {
         match self {
-            Detail::Brief => select!("NULL, NULL", "activity.number = ?1"),
-            Detail::Whole => select!("arguments, response", "activity.number = ?1"),
+            RecordDetail::Brief => select!("NULL, NULL", "activity.number = ?1"),
+            RecordDetail::Whole => select!("arguments, response", "activity.number = ?1"),
         }
     }
 }
@@ -109,7 +109,7 @@ impl Detail {
 pub(super) fn of_number(
     db: &Connection,
     number: i64,
-    detail: Detail,
+    detail: RecordDetail,
 ) -> Result<Option<Record>, StoreError> {
     let mut statement = db.prepare_cached(detail.by_number())?;
     statement.query_row([number], |row| Ok(read(row))).optional()?.transpose()
@@ -141,7 +141,7 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
     let number = row.get(0)?;
     let damaged = |what: &str| StoreError::Corrupt(format!("record {number}: {what}"));
     let kind: String = row.get(3)?;
-    let kind = Kind::ALL.into_iter().find(|known| known.as_str() == kind);
+    let kind = RecordKind::ALL.into_iter().find(|known| known.as_str() == kind);
     let started_us = row.get(12)?;
     Ok(Record {
         number,
@@ -152,7 +152,7 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
         surface: row.get(5)?,
         server: row.get(6)?,
         tool: row.get(7)?,
-        status: Status::parse(&row.get::<_, String>(8)?)
+        status: RecordStatus::parse(&row.get::<_, String>(8)?)
             .ok_or_else(|| damaged("unknown status"))?,
         error_code: row.get(9)?,
         error_message: row.get(10)?,
@@ -160,7 +160,7 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
         timestamp: Timestamp::from_microsecond(started_us).map_err(|_| damaged("no time"))?,
         session_id: row.get(13)?,
         request_id: row.get(14)?,
-        agent: Agent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },
+        agent: RecordAgent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },
         target: target(row)?,
         receipt_id: row.get(20)?,
         trace_id: row.get(21)?,
@@ -176,19 +176,19 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
     })
 }
 
-fn target(row: &Row<'_>) -> Result<Option<Target>, StoreError> {
+fn target(row: &Row<'_>) -> Result<Option<RecordedTarget>, StoreError> {
     let system: Option<String> = row.get(18)?;
     let resource: Option<String> = row.get(19)?;
-    Ok(system.zip(resource).map(|(system, resource)| Target { system, resource }))
+    Ok(system.zip(resource).map(|(system, resource)| RecordedTarget { system, resource }))
 }
 
-fn intent(row: &Row<'_>) -> Result<Option<Intent>, StoreError> {
+fn intent(row: &Row<'_>) -> Result<Option<RecordedIntent>, StoreError> {
     let operation_type: Option<String> = row.get(22)?;
     let reason: Option<String> = row.get(24)?;
     if operation_type.is_none() && reason.is_none() {
         return Ok(None);
     }
-    Ok(Some(Intent { operation_type, data_sensitivity: row.get(23)?, reason }))
+    Ok(Some(RecordedIntent { operation_type, data_sensitivity: row.get(23)?, reason }))
 }
 
 fn class(row: &Row<'_>) -> Result<Option<Class>, StoreError> {

@@ -42,7 +42,7 @@ pub struct Runs {
 
 /// Something began, ended, or became known. What changes twice comes once, as it is now.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum LedgerChange {
     /// Without payloads.
     Record(Box<Record>),
     Run(Box<Run>),
@@ -88,11 +88,12 @@ impl Reader {
         &self,
         change: i64,
         limit: usize,
-    ) -> Result<Vec<(i64, Change)>, StoreError> {
+    ) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
         self.pool.ask_at_once(|db| {
             let records = record::changed_after(db, change, limit)?.into_iter();
-            let mut changes: Vec<(i64, Change)> =
-                records.map(|found| (found.changed, Change::Record(Box::new(found)))).collect();
+            let mut changes: Vec<(i64, LedgerChange)> = records
+                .map(|found| (found.changed, LedgerChange::Record(Box::new(found))))
+                .collect();
             changes.extend(changed_runs(db, change, limit)?);
             changes.extend(changed_steps(db, change, limit)?);
             changes.sort_by_key(|(number, _)| *number);
@@ -183,14 +184,14 @@ fn changed_runs(
     db: &Connection,
     change: i64,
     limit: usize,
-) -> Result<Vec<(i64, Change)>, StoreError> {
+) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
     let words = select("changed > ?1 ORDER BY changed LIMIT ?2");
     let mut statement = db.prepare_cached(&words)?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
     let mut rows = statement.query([change, limit])?;
     let mut changes = Vec::new();
     while let Some(row) = rows.next()? {
-        changes.push((row.get(CHANGED)?, Change::Run(Box::new(read(row)?))));
+        changes.push((row.get(CHANGED)?, LedgerChange::Run(Box::new(read(row)?))));
     }
     Ok(changes)
 }
@@ -199,7 +200,7 @@ fn changed_steps(
     db: &Connection,
     change: i64,
     limit: usize,
-) -> Result<Vec<(i64, Change)>, StoreError> {
+) -> Result<Vec<(i64, LedgerChange)>, StoreError> {
     let words = format!(
         "SELECT {}, runs.id, NULL, run_steps.changed
          FROM run_steps JOIN runs ON runs.number = run
@@ -213,7 +214,7 @@ fn changed_steps(
     while let Some(row) = rows.next()? {
         let step = read_step(row)?;
         if let Some(run) = of_id(db, &step.run)? {
-            changes.push((row.get(18)?, Change::Step(Box::new(run), Box::new(step))));
+            changes.push((row.get(18)?, LedgerChange::Step(Box::new(run), Box::new(step))));
         }
     }
     Ok(changes)

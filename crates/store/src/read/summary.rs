@@ -10,7 +10,7 @@ use rusqlite::{Connection, Row};
 use super::reader::Reader;
 use crate::error::StoreError;
 use crate::limits::SUMMARY_NAMES_MAX;
-use crate::record::{Kind, Status};
+use crate::record::{RecordKind, RecordStatus};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
@@ -54,7 +54,7 @@ pub struct Summary {
     pub end: Timestamp,
     pub calls: u64,
     /// Every status, in the order of `Status::ALL`.
-    pub by_status: Vec<(Status, u64)>,
+    pub by_status: Vec<(RecordStatus, u64)>,
     /// The busiest first, here and below.
     pub by_server: Vec<Tally<String>>,
     pub by_tool: Vec<Tally<ServerTool>>,
@@ -112,7 +112,7 @@ struct Count {
     start_us: i64,
     end_us: i64,
     width_us: i64,
-    by_status: [u64; Status::ALL.len()],
+    by_status: [u64; RecordStatus::ALL.len()],
     servers: HashMap<String, Names>,
     intents: Names,
     agents: HashMap<i64, Counts>,
@@ -140,7 +140,7 @@ impl Count {
             start_us,
             end_us,
             width_us,
-            by_status: [0; Status::ALL.len()],
+            by_status: [0; RecordStatus::ALL.len()],
             servers: HashMap::new(),
             intents: Names::new(),
             agents: HashMap::new(),
@@ -172,7 +172,7 @@ impl Count {
 
     fn add(&mut self, row: &Row<'_>) -> Result<(), StoreError> {
         let word = |column| word(row, column);
-        let status = word(3)?.and_then(Status::parse);
+        let status = word(3)?.and_then(RecordStatus::parse);
         let status = status
             .ok_or_else(|| StoreError::Corrupt("a record has an unknown status".to_owned()))?;
         self.by_status[status as usize] += 1;
@@ -207,7 +207,7 @@ impl Count {
             start: Timestamp::from_microsecond(self.start_us).unwrap_or(Timestamp::MIN),
             end: Timestamp::from_microsecond(self.end_us).unwrap_or(Timestamp::MAX),
             calls: self.by_status.iter().sum(),
-            by_status: Status::ALL.into_iter().zip(self.by_status).collect(),
+            by_status: RecordStatus::ALL.into_iter().zip(self.by_status).collect(),
             by_server: busiest(servers),
             by_tool,
             by_intent: busiest(self.intents),
@@ -229,12 +229,15 @@ impl Count {
 }
 
 impl Counts {
-    fn add(&mut self, status: Status) {
+    fn add(&mut self, status: RecordStatus) {
         self.calls += 1;
         match status {
-            Status::Error => self.errors += 1,
-            Status::Blocked => self.blocked += 1,
-            Status::Pending | Status::Success | Status::Cancelled | Status::Interrupted => {}
+            RecordStatus::Error => self.errors += 1,
+            RecordStatus::Blocked => self.blocked += 1,
+            RecordStatus::Pending
+            | RecordStatus::Success
+            | RecordStatus::Cancelled
+            | RecordStatus::Interrupted => {}
         }
     }
 
@@ -246,7 +249,7 @@ impl Counts {
 }
 
 impl Bucket {
-    fn add(&mut self, status: Status, class: Option<Class>) {
+    fn add(&mut self, status: RecordStatus, class: Option<Class>) {
         self.counts.add(status);
         match class {
             Some(Class::Read) => self.reads += 1,
@@ -259,7 +262,7 @@ impl Bucket {
 
 /// The kinds of records that are no calls, as SQL.
 fn decisions() -> String {
-    let kinds = Kind::ALL.into_iter().filter(|kind| kind.is_decision());
+    let kinds = RecordKind::ALL.into_iter().filter(|kind| kind.is_decision());
     let words: Vec<String> = kinds.map(|kind| format!("'{}'", kind.as_str())).collect();
     words.join(", ")
 }

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use domain::ledger::redaction::Redactor;
 
-use super::{Action, Agent, Ended, Entry, Outside, Started, Word};
+use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 
 /// Says in a record that it had a target.
 pub const TARGET_OMITTED: &str = "target omitted: it holds what looks like a secret";
@@ -26,7 +26,7 @@ impl Entry {
     }
 }
 
-impl Started {
+impl CallStart {
     /// Leaves the target out, and says so. One with a part taken out would name another thing.
     pub fn omit_target(&mut self) {
         self.target = None;
@@ -40,14 +40,14 @@ impl Started {
             self.omit_target();
         }
         // Every field is named, so that a new one is not forgotten.
-        let Started {
+        let CallStart {
             id: _,
             kind: _,
             source: _,
             surface: _,
             server,
             tool,
-            agent: Agent { name, client, token },
+            agent: RecordAgent { name, client, token },
             session,
             request_id,
             at: _,
@@ -61,7 +61,7 @@ impl Started {
             target: _,
             trace_id: _,
             arguments: _,
-            action: Action { kind, risk: _, correlation_id },
+            action: ReceiptAction { kind, risk: _, correlation_id },
             outside,
         } = self;
         let texts = [server, tool, name, client, token].into_iter();
@@ -76,9 +76,9 @@ impl Started {
     }
 }
 
-impl Outside {
+impl OutsideSource {
     fn redact(&mut self, redactor: &Redactor) {
-        let Outside {
+        let OutsideSource {
             pid: _,
             uid: _,
             gid: _,
@@ -100,9 +100,9 @@ impl Outside {
     }
 }
 
-impl Ended {
+impl CallEnd {
     fn redact(&mut self, redactor: &Redactor) {
-        let Ended {
+        let CallEnd {
             id: _,
             status: _,
             error_code,
@@ -142,7 +142,7 @@ mod tests {
 
     #[test]
     fn no_text_of_a_record_keeps_a_secret() {
-        let outside = Outside {
+        let outside = OutsideSource {
             issuer_name: some(),
             model: some(),
             operator: Some(EventOperator { id: SECRET.to_owned(), name: SECRET.to_owned() }),
@@ -150,12 +150,12 @@ mod tests {
             agent_type: some(),
             capture_method: some(),
             usage: some(),
-            ..Outside::default()
+            ..OutsideSource::default()
         };
-        let started = Started {
+        let started = CallStart {
             server: SECRET.to_owned(),
             tool: SECRET.to_owned(),
-            agent: Agent {
+            agent: RecordAgent {
                 name: SECRET.to_owned(),
                 client: SECRET.to_owned(),
                 token: SECRET.to_owned(),
@@ -165,7 +165,7 @@ mod tests {
             reason: some(),
             warnings: vec![SECRET.to_owned()],
             target: Target::new("s", SECRET.to_owned()),
-            action: Action {
+            action: ReceiptAction {
                 kind: SECRET.to_owned().into(),
                 correlation_id: some(),
                 ..started().action
@@ -173,10 +173,10 @@ mod tests {
             outside: Some(Box::new(outside)),
             ..started()
         };
-        let ended = Ended {
+        let ended = CallEnd {
             error_code: Some(SECRET.to_owned().into()),
             error_message: some(),
-            ..Ended::at_once(String::new())
+            ..CallEnd::at_once(String::new())
         };
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let Entry::Whole(started, ended) = entry.redacted(&Redactor::builtin()) else { panic!() };

@@ -2,10 +2,10 @@
 
 use rusqlite::OptionalExtension;
 
-use super::State;
+use super::OperatorState;
 use crate::error::StoreError;
 
-impl State {
+impl OperatorState {
     /// Takes the place of what was trusted under this path before.
     pub fn trust_file(&self, path: &str, sha256: &str) -> Result<(), StoreError> {
         self.decide(|db| {

@@ -4,13 +4,13 @@
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::{State, servers};
+use super::{OperatorState, servers};
 use crate::database::timestamp;
 use crate::error::StoreError;
 
 /// A thing that a server offers or has offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Item {
+pub struct ServerItem {
     /// `tool`, `instructions`, `prompt` or `template`.
     pub kind: String,
     pub name: String,
@@ -73,7 +73,7 @@ impl<'a> ItemKey<'a> {
 
 /// The outcome for one of the items to be approved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Approval {
+pub enum ApprovalResult {
     Approved,
     /// Waits as it was reviewed, and still does: another item stood in the way.
     Held,
@@ -82,9 +82,9 @@ pub enum Approval {
     Changed,
 }
 
-impl State {
+impl OperatorState {
     /// Sorted by kind and name.
-    pub fn items(&self, server: &str) -> Result<Vec<Item>, StoreError> {
+    pub fn items(&self, server: &str) -> Result<Vec<ServerItem>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached(
                 "SELECT kind, name, listed, approved_text, approved_fingerprint, approved_us,
@@ -126,18 +126,18 @@ impl State {
         &self,
         server: &str,
         reviewed: &[ItemVersion<'_>],
-    ) -> Result<Vec<Approval>, StoreError> {
+    ) -> Result<Vec<ApprovalResult>, StoreError> {
         let now = Timestamp::now().as_microsecond();
         self.decide(|db| {
             let mut answers = Vec::with_capacity(reviewed.len());
             for item in reviewed {
                 answers.push(match pending_fingerprint(db, item.key(server))? {
-                    Some(found) if found == item.fingerprint => Approval::Approved,
-                    Some(_) => Approval::Changed,
-                    None => Approval::NotPending,
+                    Some(found) if found == item.fingerprint => ApprovalResult::Approved,
+                    Some(_) => ApprovalResult::Changed,
+                    None => ApprovalResult::NotPending,
                 });
             }
-            if answers.iter().all(|answer| *answer == Approval::Approved) {
+            if answers.iter().all(|answer| *answer == ApprovalResult::Approved) {
                 for item in reviewed {
                     approve(db, item.key(server), now)?;
                 }
@@ -242,18 +242,18 @@ fn approve(db: &Connection, item: ItemKey<'_>, now: i64) -> Result<(), StoreErro
 }
 
 /// None was approved, since one of them could not be.
-fn hold(answers: &mut [Approval]) {
+fn hold(answers: &mut [ApprovalResult]) {
     for answer in answers {
         *answer = match answer {
-            Approval::Approved | Approval::Held => Approval::Held,
-            Approval::NotPending => Approval::NotPending,
-            Approval::Changed => Approval::Changed,
+            ApprovalResult::Approved | ApprovalResult::Held => ApprovalResult::Held,
+            ApprovalResult::NotPending => ApprovalResult::NotPending,
+            ApprovalResult::Changed => ApprovalResult::Changed,
         };
     }
 }
 
-fn read(row: &Row<'_>) -> Result<Item, StoreError> {
-    Ok(Item {
+fn read(row: &Row<'_>) -> Result<ServerItem, StoreError> {
+    Ok(ServerItem {
         kind: row.get(0)?,
         name: row.get(1)?,
         listed: row.get(2)?,

@@ -8,14 +8,14 @@ use std::path::Path;
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Location, State};
+use super::{Location, OperatorState};
 use crate::database::lock::Lock;
 use crate::database::{change, transaction};
 use crate::error::StoreError;
 use crate::limits::LOST_RUNS_CHUNK;
 use crate::record::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 
-impl State {
+impl OperatorState {
     /// Writes down that a run began. It counts as running until it is ended, or this process is
     /// gone.
     pub fn begin_run(&self, run: &RunRecord) -> Result<(), StoreError> {

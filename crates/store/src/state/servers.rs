@@ -2,7 +2,7 @@
 
 use rusqlite::{Connection, OptionalExtension, Row};
 
-use super::State;
+use super::OperatorState;
 use crate::error::StoreError;
 
 /// The decisions about a server. One that nothing was decided about has none.
@@ -24,7 +24,7 @@ pub struct ServerState {
 
 const COLUMNS: &str = "name, added, disabled, quarantined, approved, has_baseline";
 
-impl State {
+impl OperatorState {
     /// Sorted by name.
     pub fn servers(&self) -> Result<Vec<ServerState>, StoreError> {
         self.ask(|db| {

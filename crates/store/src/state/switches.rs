@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::State;
+use super::OperatorState;
 use crate::error::StoreError;
 
-impl State {
+impl OperatorState {
     pub fn switched_off(&self, server: &str) -> Result<BTreeSet<String>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached("SELECT tool FROM switches WHERE server = ?1")?;

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use rusqlite::{Row, params};
 
-use super::State;
+use super::OperatorState;
 use crate::database::timestamp;
 use crate::error::StoreError;
 
@@ -20,7 +20,7 @@ pub struct TokenRecord {
     pub revoked_at: Option<Timestamp>,
 }
 
-impl State {
+impl OperatorState {
     /// All of them, revoked ones as well, in the order in which they were made. Of those with one
     /// name at most one is not revoked.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use std::time::Instant;
 
 use crate::write::row::JournalRow;
-use crate::write::schedule::{Batches, Unfiled};
+use crate::write::schedule::{Batches, UnfiledRows};
 
 #[derive(Default)]
 pub(crate) struct Backlog {
@@ -34,9 +34,9 @@ impl Backlog {
         self.progress
     }
 
-    pub(crate) fn unfiled(&self) -> Unfiled {
+    pub(crate) fn unfiled(&self) -> UnfiledRows {
         let oldest = self.unfiled.front().map(|waiting| waiting.since);
-        Unfiled { rows: self.unfiled.len(), bytes: self.bytes, oldest }
+        UnfiledRows { rows: self.unfiled.len(), bytes: self.bytes, oldest }
     }
 
     pub(crate) fn batches(&self) -> Batches {

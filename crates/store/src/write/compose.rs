@@ -4,14 +4,14 @@ use receipt::RiskLevel;
 use receipt::Runtime;
 use receipt::canonical::Digest;
 use receipt::content::{
-    Action, Issuer, Operator, Outcome, PeerCredential, Principal, Receipt, Status as OutcomeStatus,
-    Target, Termination,
+    Action, ActionTarget, Issuer, Operator, OutcomeStatus, PeerCredential, Principal, Receipt,
+    ReceiptOutcome, Termination,
 };
 use receipt::key::{PublicKey, SigningKey};
 use receipt::rotation::{self, Rotation};
 
 use crate::database::timestamp;
-use crate::record::{Ended, Outside, Started, Status};
+use crate::record::{CallEnd, CallStart, OutsideSource, RecordStatus};
 use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
 
 /// The type of the action that ends a chain.
@@ -22,7 +22,12 @@ const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
 /// The receipt of a call that has ended. What a dead process left is made again from its record: the
 /// same values always give the same text.
-pub(crate) fn call(issuance: Issuance<'_>, call: &Started, ended: &Ended, issued_at: &str) -> Link {
+pub(crate) fn call(
+    issuance: Issuance<'_>,
+    call: &CallStart,
+    ended: &CallEnd,
+    issued_at: &str,
+) -> Link {
     let runtime = runtime(call, ended, issuance.preceding);
     with_runtime(issuance, call, ended, issued_at, runtime)
 }
@@ -30,8 +35,8 @@ pub(crate) fn call(issuance: Issuance<'_>, call: &Started, ended: &Ended, issued
 /// The same for a record whose receipt was promised under a hash that it does not have.
 pub(crate) fn reissued(
     issuance: Issuance<'_>,
-    call: &Started,
-    ended: &Ended,
+    call: &CallStart,
+    ended: &CallEnd,
     promised: &str,
 ) -> Link {
     let mut runtime = runtime(call, ended, issuance.preceding);
@@ -41,8 +46,8 @@ pub(crate) fn reissued(
 
 fn with_runtime(
     issuance: Issuance<'_>,
-    call: &Started,
-    ended: &Ended,
+    call: &CallStart,
+    ended: &CallEnd,
     issued_at: &str,
     runtime: Runtime<'_>,
 ) -> Link {
@@ -73,7 +78,7 @@ fn with_runtime(
             timestamp: &at,
             idempotency_key: call.request_id.as_deref(),
         },
-        outcome: Outcome {
+        outcome: ReceiptOutcome {
             status: status(ended.status),
             error: error.as_deref(),
             response_hash: canonical(ended.response.digest),
@@ -135,7 +140,11 @@ fn own(
             timestamp: &now,
             idempotency_key: None,
         },
-        outcome: Outcome { status: OutcomeStatus::Success, error: None, response_hash: None },
+        outcome: ReceiptOutcome {
+            status: OutcomeStatus::Success,
+            error: None,
+            response_hash: None,
+        },
         correlation_id: None,
         rotation,
     };
@@ -147,15 +156,15 @@ fn did(key: &SigningKey) -> &str {
     key.verification_method().split('#').next().unwrap_or_default()
 }
 
-fn name<'a>(call: &'a Started, outside: Option<&'a Outside>) -> Option<&'a str> {
+fn name<'a>(call: &'a CallStart, outside: Option<&'a OutsideSource>) -> Option<&'a str> {
     outside.and_then(|outside| outside.issuer_name.as_deref()).or(Some(&call.agent.client))
 }
 
-fn operator(outside: &Outside) -> Option<Operator<'_>> {
+fn operator(outside: &OutsideSource) -> Option<Operator<'_>> {
     outside.operator.as_ref().map(|operator| Operator { id: &operator.id, name: &operator.name })
 }
 
-fn peer(outside: &Outside) -> Option<PeerCredential<'_>> {
+fn peer(outside: &OutsideSource) -> Option<PeerCredential<'_>> {
     outside.pid.map(|pid| PeerCredential {
         platform: std::env::consts::OS,
         pid,
@@ -166,14 +175,14 @@ fn peer(outside: &Outside) -> Option<PeerCredential<'_>> {
 }
 
 /// The system is always named where the type of the action says nothing.
-fn target(call: &Started) -> Option<Target<'_>> {
+fn target(call: &CallStart) -> Option<ActionTarget<'_>> {
     let known = call
         .target
         .as_ref()
-        .map(|target| Target { system: target.system(), resource: Some(target.resource()) });
+        .map(|target| ActionTarget { system: target.system(), resource: Some(target.resource()) });
     known.or_else(|| {
         let system = if call.server.is_empty() { &call.tool } else { &call.server };
-        (call.action.kind == "unknown").then_some(Target { system, resource: None })
+        (call.action.kind == "unknown").then_some(ActionTarget { system, resource: None })
     })
 }
 
@@ -191,15 +200,17 @@ fn exact(digest: Option<Digest>) -> Option<receipt::Hash> {
     }
 }
 
-fn status(status: Status) -> OutcomeStatus {
+fn status(status: RecordStatus) -> OutcomeStatus {
     match status {
-        Status::Success => OutcomeStatus::Success,
-        Status::Error | Status::Blocked | Status::Cancelled => OutcomeStatus::Failure,
-        Status::Pending | Status::Interrupted => OutcomeStatus::Pending,
+        RecordStatus::Success => OutcomeStatus::Success,
+        RecordStatus::Error | RecordStatus::Blocked | RecordStatus::Cancelled => {
+            OutcomeStatus::Failure
+        }
+        RecordStatus::Pending | RecordStatus::Interrupted => OutcomeStatus::Pending,
     }
 }
 
-fn error_text(ended: &Ended) -> Option<String> {
+fn error_text(ended: &CallEnd) -> Option<String> {
     match (&ended.error_code, &ended.error_message) {
         (Some(code), Some(message)) => Some(format!("{code}: {message}")),
         (Some(text), None) => Some(text.to_string()),
@@ -219,8 +230,8 @@ fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
 
 /// Collects what the format has no place for.
 fn runtime<'a>(
-    call: &'a Started,
-    ended: &'a Ended,
+    call: &'a CallStart,
+    ended: &'a CallEnd,
     before: Option<&'a PrecedingChain>,
 ) -> Runtime<'a> {
     let mut runtime = before.map(preceding).unwrap_or_default();
@@ -258,7 +269,7 @@ fn runtime<'a>(
     if call.unverified {
         runtime.insert("unverified", true);
     }
-    if ended.status == Status::Interrupted {
+    if ended.status == RecordStatus::Interrupted {
         runtime.insert("interrupted", true);
     }
     runtime

@@ -7,7 +7,7 @@ use domain::config::OnFailure;
 use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::limits::QUEUE_MAX;
-use crate::record::{Ended, Receipted, Started, Status};
+use crate::record::{CallEnd, CallStart, ReceiptChoice, RecordStatus};
 use crate::write::commit::Safety;
 use crate::write::compose;
 use crate::write::link::Issuance;
@@ -16,7 +16,7 @@ use crate::write::row::JournalRow;
 
 /// The content of one row of the journal.
 pub(crate) struct Draft {
-    pub(crate) call: Arc<Started>,
+    pub(crate) call: Arc<CallStart>,
     pub(crate) part: DraftPart,
     pub(crate) reply: Option<CommitReply>,
 }
@@ -25,8 +25,8 @@ pub(crate) struct Draft {
 pub(crate) enum DraftPart {
     Start,
     /// With the entry of the journal that holds the start.
-    End(i64, Arc<Ended>),
-    Whole(Arc<Ended>),
+    End(i64, Arc<CallEnd>),
+    Whole(Arc<CallEnd>),
 }
 
 /// The fate of a draft that could not be committed.
@@ -50,7 +50,7 @@ impl Draft {
             DraftPart::End(start, ended) => (Some(*start), Some(ended)),
             DraftPart::Whole(ended) => (None, Some(ended)),
         };
-        let receipted = ended.filter(|ended| ended.receipt == Receipted::Yes);
+        let receipted = ended.filter(|ended| ended.receipt == ReceiptChoice::Yes);
         let link =
             receipted.map(|ended| compose::call(issuance, &self.call, ended, &timestamp::now()));
         let (call, ended) = (Some(self.call.clone()), ended.cloned());
@@ -83,7 +83,7 @@ impl Draft {
             DraftPart::Whole(ended)
                 if queued >= QUEUE_MAX
                     && self.reply.is_some()
-                    && (ended.status == Status::Blocked || is_outside) =>
+                    && (ended.status == RecordStatus::Blocked || is_outside) =>
             {
                 Fate::Refused
             }
@@ -103,23 +103,23 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::record::Outside;
+    use crate::record::OutsideSource;
     use crate::record::tests::started;
 
-    fn call(class: Class) -> Started {
-        Started { effective: Some(class), outside: None, ..started() }
+    fn call(class: Class) -> CallStart {
+        CallStart { effective: Some(class), outside: None, ..started() }
     }
 
-    fn event() -> Started {
-        Started { outside: Some(Box::new(Outside::default())), ..call(Class::Write) }
+    fn event() -> CallStart {
+        CallStart { outside: Some(Box::new(OutsideSource::default())), ..call(Class::Write) }
     }
 
-    fn end(status: Status) -> Arc<Ended> {
-        Arc::new(Ended { status, ..Ended::at_once(started().id) })
+    fn end(status: RecordStatus) -> Arc<CallEnd> {
+        Arc::new(CallEnd { status, ..CallEnd::at_once(started().id) })
     }
 
     /// A draft that somebody waits for.
-    fn draft(call: Started, part: DraftPart) -> Draft {
+    fn draft(call: CallStart, part: DraftPart) -> Draft {
         Draft { call: Arc::new(call), part, reply: Some(oneshot::channel().0) }
     }
 
@@ -127,7 +127,7 @@ mod tests {
     fn what_has_happened_is_kept_and_what_would_change_things_is_refused() {
         use OnFailure::{QueueReads, Refuse};
         let whole = |status| DraftPart::Whole(end(status));
-        let ended = || DraftPart::End(1, end(Status::Success));
+        let ended = || DraftPart::End(1, end(RecordStatus::Success));
         let (read, write) = (call(Class::Read), call(Class::Write));
         for (case, draft, queued, policy, expected) in [
             ("write starts", draft(write.clone(), DraftPart::Start), 0, QueueReads, Fate::Refused),
@@ -151,36 +151,36 @@ mod tests {
             ),
             (
                 "whole read",
-                draft(read.clone(), whole(Status::Success)),
+                draft(read.clone(), whole(RecordStatus::Success)),
                 QUEUE_MAX,
                 QueueReads,
                 Fate::Queued,
             ),
             (
                 "refused call",
-                draft(write.clone(), whole(Status::Blocked)),
+                draft(write.clone(), whole(RecordStatus::Blocked)),
                 QUEUE_MAX - 1,
                 QueueReads,
                 Fate::QueuedWithError,
             ),
             (
                 "refused call, queue full",
-                draft(write.clone(), whole(Status::Blocked)),
+                draft(write.clone(), whole(RecordStatus::Blocked)),
                 QUEUE_MAX,
                 QueueReads,
                 Fate::Refused,
             ),
-            ("event", draft(event(), whole(Status::Success)), 0, Refuse, Fate::Queued),
+            ("event", draft(event(), whole(RecordStatus::Success)), 0, Refuse, Fate::Queued),
             (
                 "event, queue full",
-                draft(event(), whole(Status::Success)),
+                draft(event(), whole(RecordStatus::Success)),
                 QUEUE_MAX,
                 QueueReads,
                 Fate::Refused,
             ),
             (
                 "event that nobody waits for, queue full",
-                Draft { reply: None, ..draft(event(), whole(Status::Success)) },
+                Draft { reply: None, ..draft(event(), whole(RecordStatus::Success)) },
                 QUEUE_MAX,
                 QueueReads,
                 Fate::Queued,

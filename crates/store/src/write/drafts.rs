@@ -11,7 +11,7 @@ use domain::config::OnFailure;
 
 use crate::error::StoreError;
 use crate::limits::HOLD;
-use crate::record::{Ended, Entry, Started};
+use crate::record::{CallEnd, CallStart, Entry};
 use crate::write::commit::Safety;
 use crate::write::draft::{Draft, DraftPart, Fate};
 use crate::write::message::{CommitReply, Submission};
@@ -34,11 +34,11 @@ pub(crate) struct Drafts {
 /// A start that is held back, and since when.
 struct HeldStart {
     since: Instant,
-    call: Arc<Started>,
+    call: Arc<CallStart>,
 }
 
 /// A call, found by its id.
-struct CallById(Arc<Started>);
+struct CallById(Arc<CallStart>);
 
 impl Borrow<str> for CallById {
     fn borrow(&self) -> &str {
@@ -106,13 +106,13 @@ impl Drafts {
         drafts
     }
 
-    fn hold(&mut self, call: Arc<Started>, now: Instant) {
+    fn hold(&mut self, call: Arc<CallStart>, now: Instant) {
         self.order.push_back(HeldStart { since: now, call: call.clone() });
         self.held.insert(CallById(call));
     }
 
     /// The next start that has waited long enough for its end.
-    fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<Started>> {
+    fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<CallStart>> {
         loop {
             let HeldStart { since, call } = self.order.front()?;
             let is_held = self.held.contains(&*call.id);
@@ -130,7 +130,7 @@ impl Drafts {
     fn end(
         &mut self,
         drafts: &[Draft],
-        ended: Box<Ended>,
+        ended: Box<CallEnd>,
         reply: Option<CommitReply>,
     ) -> Option<Draft> {
         if let Some(CallById(call)) = self.held.take(&*ended.id) {
@@ -194,14 +194,14 @@ impl Drafts {
         let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
         let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));
         for HeldStart { call, .. } in held {
-            let ended = Arc::new(Ended::interrupted(&call));
+            let ended = Arc::new(CallEnd::interrupted(&call));
             drafts.push(Draft { call, part: DraftPart::Whole(ended), reply: None });
         }
         self.held.clear();
         let mut running: Vec<_> = self.running.drain().collect();
         running.sort_by_key(|(CallById(call), _)| call.at);
         for (CallById(call), start) in running {
-            let ended = Arc::new(Ended::interrupted(&call));
+            let ended = Arc::new(CallEnd::interrupted(&call));
             drafts.push(Draft { call, part: DraftPart::End(start, ended), reply: None });
         }
         drafts

@@ -10,7 +10,7 @@ use crate::database::{change, transaction};
 use crate::error::StoreError;
 use crate::keys;
 use crate::limits::NAMES_MAX;
-use crate::record::{Agent, Ended, Payload, Started, Status};
+use crate::record::{CallEnd, CallStart, Payload, RecordAgent, RecordStatus};
 use crate::write::journal;
 use crate::write::link::ChainRef;
 use crate::write::row::JournalRow;
@@ -18,7 +18,7 @@ use crate::write::row::JournalRow;
 /// Knows the numbers of agents and targets that it met lately.
 #[derive(Default)]
 pub(crate) struct Clerk {
-    agents: HashMap<Agent, i64>,
+    agents: HashMap<RecordAgent, i64>,
     targets: HashMap<Target, i64>,
 }
 
@@ -111,7 +111,7 @@ impl Clerk {
         &mut self,
         db: &Connection,
         change: RecordChange,
-        call: &Started,
+        call: &CallStart,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
         if let (Some(_), Some(ended)) = (row.start, &row.ended)
@@ -126,7 +126,7 @@ impl Clerk {
         &mut self,
         db: &Connection,
         change: RecordChange,
-        started: &Started,
+        started: &CallStart,
         row: &JournalRow,
     ) -> Result<(), StoreError> {
         let ended = row.ended.as_deref();
@@ -161,7 +161,7 @@ impl Clerk {
             started.request_id,
             started.at.as_microsecond(),
             ended.map(duration_us),
-            ended.map_or(Status::Pending, |ended| ended.status).as_str(),
+            ended.map_or(RecordStatus::Pending, |ended| ended.status).as_str(),
             ended.and_then(|ended| ended.error_code.as_deref()),
             ended.and_then(|ended| ended.error_message.as_deref()),
             started.variant,
@@ -181,7 +181,7 @@ impl Clerk {
         insert_payload(db, number, &started.arguments, response)
     }
 
-    fn agent(&mut self, db: &Connection, agent: &Agent) -> Result<i64, StoreError> {
+    fn agent(&mut self, db: &Connection, agent: &RecordAgent) -> Result<i64, StoreError> {
         if let Some(number) = self.agents.get(agent) {
             return Ok(*number);
         }
@@ -248,7 +248,7 @@ pub(crate) fn receipt_id(call: &str) -> String {
 fn end(
     db: &Connection,
     change: RecordChange,
-    ended: &Ended,
+    ended: &CallEnd,
     row: &JournalRow,
 ) -> Result<bool, StoreError> {
     let filed: Option<i64> = db
@@ -379,6 +379,6 @@ fn bring_about(
     Ok(())
 }
 
-fn duration_us(ended: &Ended) -> i64 {
+fn duration_us(ended: &CallEnd) -> i64 {
     i64::try_from(ended.duration.as_micros()).unwrap_or(i64::MAX)
 }

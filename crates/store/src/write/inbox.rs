@@ -132,7 +132,7 @@ mod tests {
     use tokio::sync::oneshot;
 
     use super::*;
-    use crate::record::Ended;
+    use crate::record::CallEnd;
     use crate::record::tests::started;
     use crate::write::message::Submission;
 
@@ -146,7 +146,7 @@ mod tests {
         for _ in 0..INBOX_MAX {
             inbox.send(append(Entry::Started(Box::new(call.clone())))).unwrap();
         }
-        let (start, end) = (Box::new(call.clone()), Box::new(Ended::interrupted(&call)));
+        let (start, end) = (Box::new(call.clone()), Box::new(CallEnd::interrupted(&call)));
         assert_eq!(inbox.send(append(Entry::Started(start.clone()))), Err(InboxError::Full));
         assert_eq!(inbox.send(append(Entry::Whole(start, end.clone()))), Err(InboxError::Full));
         inbox.send(append(Entry::Ended(end))).unwrap();

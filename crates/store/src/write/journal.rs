@@ -9,7 +9,7 @@ use std::sync::Arc;
 use rusqlite::Connection;
 
 use crate::error::StoreError;
-use crate::record::Started;
+use crate::record::CallStart;
 use crate::write::row::JournalRow;
 
 pub(crate) use file::{Journal, chains, end_of};
@@ -26,7 +26,7 @@ pub(crate) struct Remnant {
 /// The start of a call whose end is not in the journal.
 pub(crate) struct OpenStart {
     pub(crate) entry: i64,
-    pub(crate) call: Arc<Started>,
+    pub(crate) call: Arc<CallStart>,
 }
 
 impl Remnant {

@@ -12,7 +12,7 @@ use crate::database::timestamp;
 use crate::error::StoreError;
 use crate::keys::Keys;
 use crate::limits::FILE_MAX;
-use crate::record::Ended;
+use crate::record::CallEnd;
 use crate::write::chain::OpenChain;
 use crate::write::compose;
 use crate::write::filing::{Clerk, Consequence};
@@ -131,7 +131,7 @@ fn end_calls(
     let mut rows = Vec::new();
     for OpenStart { entry, call } in starts {
         if is_pending(db, &call.id)? {
-            let ended = Ended::interrupted(&call);
+            let ended = CallEnd::interrupted(&call);
             let mut row = JournalRow::of_link(compose::call(
                 chain.issuance(end),
                 &call,

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use receipt::key::SigningKey;
 
 use crate::database::timestamp;
-use crate::record::{Ended, Payload, Started};
+use crate::record::{CallEnd, CallStart, Payload};
 use crate::write::link::Link;
 
 pub(crate) struct JournalRow {
     /// Its number in the chain's journal; 0 for what is filed without having been there.
     pub(crate) entry: i64,
     /// Absent for receipts that no call left, such as the terminal one.
-    pub(crate) call: Option<Arc<Started>>,
-    pub(crate) ended: Option<Arc<Ended>>,
+    pub(crate) call: Option<Arc<CallStart>>,
+    pub(crate) ended: Option<Arc<CallEnd>>,
     /// The entry that holds the start of the call that ends here.
     pub(crate) start: Option<i64>,
     pub(crate) link: Option<Link>,
@@ -32,7 +32,7 @@ pub(crate) struct ReceiptPromise {
 #[derive(Clone, Copy)]
 pub(crate) struct StartEntry<'a> {
     pub(crate) entry: i64,
-    pub(crate) call: &'a Started,
+    pub(crate) call: &'a CallStart,
 }
 
 impl JournalRow {

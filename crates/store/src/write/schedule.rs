@@ -48,14 +48,14 @@ pub(crate) struct Situation {
     pub(crate) held_until: Option<Instant>,
     /// The ledger could not be written the last time.
     pub(crate) is_failing: bool,
-    pub(crate) unfiled: Unfiled,
+    pub(crate) unfiled: UnfiledRows,
     pub(crate) batches: Batches,
     pub(crate) waiting: Waiting,
 }
 
 /// Rows that are committed and in no batch yet.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Unfiled {
+pub(crate) struct UnfiledRows {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
     /// The time at which the first of them was committed.
@@ -316,7 +316,7 @@ impl Situation {
     }
 }
 
-impl Unfiled {
+impl UnfiledRows {
     /// The number of rows that are filed next.
     pub(crate) fn batch(self) -> usize {
         self.rows.min(FILE_MAX)

@@ -3,7 +3,10 @@
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
 use serde_json::{Value, json};
-use store::{Entry, EventOperator, Kind, Outside, Receipted, Safety, Status, StoreError};
+use store::{
+    Entry, EventOperator, OutsideSource, ReceiptChoice, RecordKind, RecordStatus, Safety,
+    StoreError,
+};
 
 use super::support::{Home, call, ended, started, whole};
 
@@ -56,9 +59,9 @@ async fn a_call_of_an_unknown_tool_leaves_a_record_and_no_receipt() {
     let home = Home::new();
     let store = home.open();
     let mut call = started(Class::Read);
-    (call.kind, call.effective, call.target) = (Kind::PolicyDecision, None, None);
+    (call.kind, call.effective, call.target) = (RecordKind::PolicyDecision, None, None);
     let mut end = ended(&call);
-    (end.status, end.receipt) = (Status::Blocked, Receipted::No);
+    (end.status, end.receipt) = (RecordStatus::Blocked, ReceiptChoice::No);
     let id = call.id.clone();
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
     store.settled().await;
@@ -73,7 +76,7 @@ async fn a_decision_leaves_a_record_of_its_kind_and_a_receipt() {
     let store = home.open();
     let action = domain::ledger::taxonomy::classify_decision();
     let mut ids = Vec::new();
-    for kind in [Kind::ServerChange, Kind::ToolChange, Kind::TokenChange] {
+    for kind in [RecordKind::ServerChange, RecordKind::ToolChange, RecordKind::TokenChange] {
         let mut decision = started(Class::Write);
         (decision.kind, decision.effective, decision.target) = (kind, None, None);
         (decision.variant, decision.declared) = (None, None);
@@ -101,14 +104,14 @@ async fn an_event_from_outside_names_its_peer_and_what_was_dropped() {
     let home = Home::new();
     let store = home.open();
     let mut call = started(Class::Write);
-    call.outside = Some(Box::new(Outside {
+    call.outside = Some(Box::new(OutsideSource {
         pid: Some(4711),
         uid: Some(1000),
         gid: Some(1000),
         drop_count: Some(3),
         operator: Some(EventOperator { id: "did:web:acme".to_owned(), name: "Acme".to_owned() }),
         model: Some("some-model".to_owned()),
-        ..Outside::default()
+        ..OutsideSource::default()
     }));
     let (id, end) = (call.id.clone(), ended(&call));
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use domain::tool::Class;
 use receipt::PublicKey;
-use receipt::chain::{Expected, verify};
+use receipt::chain::{ChainExpectation, verify};
 use serde_json::Value;
 use store::{Entry, Store};
 
@@ -98,7 +98,7 @@ async fn old_chains_are_exported_and_leave_with_a_receipt() {
     assert!(gone.receipts.is_empty());
     let text = std::fs::read_to_string(home.path().join(format!("exports/{}.jsonl", gone.id)));
     let text = text.unwrap();
-    let check = verify(text.lines(), &key, Expected::default());
+    let check = verify(text.lines(), &key, ChainExpectation::default());
     assert!(check.valid && check.length == 4, "{check:?}");
     let expired: &Value = &present.receipts[0]["issuer"]["runtime"]["expired_chain"];
     assert_eq!((&expired["chain_id"], &expired["sequence"]), (&gone.id.clone().into(), &4.into()));

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use domain::tool::Class;
 use jiff::{SignedDuration, Timestamp};
-use store::read::{Change, Page, RunFilter};
+use store::read::{LedgerChange, Page, RunFilter};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 
@@ -206,7 +206,7 @@ fn a_run_is_interrupted_once_its_process_is_gone() {
     assert_eq!(status(&reader, &on.id), RunStatus::Running);
     let changes = reader.read().changes_after(before, 10).unwrap();
     assert!(
-        matches!(&*changes, [(_, Change::Step(..)), (_, Change::Run(run))] if run.record.id == lost.id),
+        matches!(&*changes, [(_, LedgerChange::Step(..)), (_, LedgerChange::Run(run))] if run.record.id == lost.id),
         "{changes:?}"
     );
     let locks = std::fs::read_dir(home.path().join("writers")).unwrap();
@@ -225,10 +225,10 @@ async fn changes_of_runs_stand_among_those_of_records() {
     store.settled().await;
     other.state().begin_step(&step(&run, 1)).unwrap();
     let kinds = |after, limit| -> Vec<(i64, String)> {
-        let name = |(number, change): (i64, Change)| match change {
-            Change::Record(record) => (number, record.id),
-            Change::Run(run) => (number, run.record.id),
-            Change::Step(run, step) => {
+        let name = |(number, change): (i64, LedgerChange)| match change {
+            LedgerChange::Record(record) => (number, record.id),
+            LedgerChange::Run(run) => (number, run.record.id),
+            LedgerChange::Step(run, step) => {
                 assert_eq!((&run.record.id, step.output), (&step.run, None));
                 (number, format!("step {} {}", step.number, step.status.as_str()))
             }

@@ -8,7 +8,9 @@ use std::process::Command;
 
 use domain::tool::Class;
 use jiff::Timestamp;
-use store::state::{Approval, Item, ItemChange, ItemVersion, ServerState, State, TokenRecord};
+use store::state::{
+    ApprovalResult, ItemChange, ItemVersion, OperatorState, ServerItem, ServerState, TokenRecord,
+};
 use store::{Store, StoreError};
 
 use super::faults::{SMALL_DISK, fill, foreign, on_a_small_disk};
@@ -37,7 +39,7 @@ fn back(name: &str) -> ItemChange<'_> {
 /// Name, what is approved, what is pending, and whether it is listed.
 type Short = (String, Option<String>, Option<String>, bool);
 
-fn short(item: Item) -> Short {
+fn short(item: ServerItem) -> Short {
     let text = |definition: store::state::Definition| {
         assert_eq!(definition.text, definition.fingerprint);
         definition.text
@@ -45,7 +47,7 @@ fn short(item: Item) -> Short {
     (item.name, item.approved.map(text), item.pending.map(text), item.listed)
 }
 
-fn items(state: &State, server: &str) -> Vec<Short> {
+fn items(state: &OperatorState, server: &str) -> Vec<Short> {
     state.items(server).unwrap().into_iter().map(short).collect()
 }
 
@@ -54,7 +56,7 @@ fn tool(name: &str, approved: Option<&str>, pending: Option<&str>, listed: bool)
 }
 
 /// Whether the work counted as a change, which it must do exactly once or not at all.
-fn changes<T>(state: &State, work: impl FnOnce(&State) -> T) -> (bool, T) {
+fn changes<T>(state: &OperatorState, work: impl FnOnce(&OperatorState) -> T) -> (bool, T) {
     let before = state.version().unwrap();
     let done = work(state);
     let grown = state.version().unwrap() - before;
@@ -64,7 +66,7 @@ fn changes<T>(state: &State, work: impl FnOnce(&State) -> T) -> (bool, T) {
 
 #[test]
 fn a_server_keeps_what_was_decided_about_it() {
-    type Step = (fn(&State) -> Result<(), StoreError>, fn(&mut ServerState));
+    type Step = (fn(&OperatorState) -> Result<(), StoreError>, fn(&mut ServerState));
     let store = Store::nowhere();
     let state = store.state();
     assert_eq!((state.server("git").unwrap(), state.servers().unwrap()), (None, vec![]));
@@ -235,19 +237,19 @@ fn only_what_was_reviewed_is_approved() {
     let set = [approved("a", "1"), pending("a", "2"), pending("b", "1"), approved("c", "1")];
     state.record_items("git", &set, false).unwrap();
     let before = state.items("git").unwrap();
-    type Refused<'a> = (&'a [ItemVersion<'a>], &'a [Approval]);
+    type Refused<'a> = (&'a [ItemVersion<'a>], &'a [ApprovalResult]);
     let refused: [Refused<'_>; 6] = [
-        (&[reviewed("tool", "a", "1")], &[Approval::Changed]),
-        (&[reviewed("tool", "c", "1")], &[Approval::NotPending]),
-        (&[reviewed("tool", "absent", "1")], &[Approval::NotPending]),
-        (&[reviewed("prompt", "a", "2")], &[Approval::NotPending]),
+        (&[reviewed("tool", "a", "1")], &[ApprovalResult::Changed]),
+        (&[reviewed("tool", "c", "1")], &[ApprovalResult::NotPending]),
+        (&[reviewed("tool", "absent", "1")], &[ApprovalResult::NotPending]),
+        (&[reviewed("prompt", "a", "2")], &[ApprovalResult::NotPending]),
         (
             &[reviewed("tool", "a", "2"), reviewed("tool", "b", "2")],
-            &[Approval::Held, Approval::Changed],
+            &[ApprovalResult::Held, ApprovalResult::Changed],
         ),
         (
             &[reviewed("tool", "c", "1"), reviewed("tool", "b", "1"), reviewed("tool", "a", "")],
-            &[Approval::NotPending, Approval::Held, Approval::Changed],
+            &[ApprovalResult::NotPending, ApprovalResult::Held, ApprovalResult::Changed],
         ),
     ];
     for (items, expected) in refused {
@@ -259,13 +261,13 @@ fn only_what_was_reviewed_is_approved() {
     state.record_items("git", &[pending("b", "2")], false).unwrap();
     assert_eq!(
         state.approve_items("git", &[reviewed("tool", "b", "1")]).unwrap(),
-        [Approval::Changed]
+        [ApprovalResult::Changed]
     );
 
     let chosen =
         [reviewed("tool", "a", "2"), reviewed("tool", "b", "2"), reviewed("tool", "a", "2")];
     let (changed, answers) = changes(state, |state| state.approve_items("git", &chosen).unwrap());
-    assert_eq!((changed, answers), (true, vec![Approval::Approved; 3]));
+    assert_eq!((changed, answers), (true, vec![ApprovalResult::Approved; 3]));
     let expected = [("a", "2"), ("b", "2"), ("c", "1")];
     let expected = expected.map(|(name, text)| tool(name, Some(text), None, true));
     assert_eq!(items(state, "git"), expected);
@@ -304,7 +306,7 @@ fn a_switch_says_whether_it_moved() {
         ("git", "Push", false, true),
         ("git", "Push", false, false),
     ] {
-        let set = |state: &State| state.set_switch(server, name, off).unwrap();
+        let set = |state: &OperatorState| state.set_switch(server, name, off).unwrap();
         assert_eq!(changes(state, set), (moved, moved), "{server} {name} {off}");
     }
     let off = BTreeSet::from(["push".to_owned()]);
@@ -370,7 +372,7 @@ fn a_file_is_trusted_as_it_was() {
     assert_eq!(state.trusted_file("/a/b.json").unwrap().as_deref(), Some("2"));
     assert_eq!(state.trusted_file("/a/B.json").unwrap(), None);
     for forgotten in [true, false] {
-        let forget = |state: &State| state.forget_file("/a/b.json").unwrap();
+        let forget = |state: &OperatorState| state.forget_file("/a/b.json").unwrap();
         assert_eq!(changes(state, forget), (forgotten, forgotten));
     }
     assert_eq!(state.trusted_file("/a/b.json").unwrap(), None);
@@ -411,7 +413,7 @@ fn names_may_hold_anything() {
         state.record_items(name, &odd.map(|tool| pending(tool, name)), true).unwrap();
         assert_eq!(
             state.approve_items(name, &[reviewed("tool", name, name)]).unwrap(),
-            [Approval::Approved]
+            [ApprovalResult::Approved]
         );
         odd.iter().for_each(|tool| assert!(state.set_switch(name, tool, true).unwrap()));
         state.trust_file(name, name).unwrap();
@@ -435,7 +437,7 @@ fn names_may_hold_anything() {
 }
 
 /// All that is there, to compare.
-fn everything(state: &State) -> String {
+fn everything(state: &OperatorState) -> String {
     let servers = state.servers().unwrap();
     let names: BTreeSet<_> = servers.iter().map(|server| server.name.as_str()).collect();
     let items: Vec<_> = names.into_iter().map(|name| state.items(name).unwrap()).collect();
@@ -448,7 +450,7 @@ fn everything(state: &State) -> String {
     )
 }
 
-fn decide_all(state: &State) {
+fn decide_all(state: &OperatorState) {
     state.add_server("git", "{}").unwrap();
     state.approve_server("git", "sha256:1").unwrap();
     state.record_items("git", &[approved("a", "1"), pending("b", "2")], true).unwrap();
@@ -516,7 +518,7 @@ fn child_that_decides() {
     decide_often(store.state(), &std::process::id().to_string());
 }
 
-fn decide_often(state: &State, server: &str) {
+fn decide_often(state: &OperatorState, server: &str) {
     for number in 0..DECISIONS {
         assert!(state.set_switch(server, &number.to_string(), true).unwrap());
     }
@@ -662,10 +664,10 @@ fn a_full_disk_takes_no_half_decision() {
 async fn a_home_can_be_looked_at_without_opening_it() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
-    assert!(State::of_home(home).unwrap().is_none(), "there is no ledger");
+    assert!(OperatorState::of_home(home).unwrap().is_none(), "there is no ledger");
     let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
     store.state().trust_file("/a", "1").unwrap();
-    let look = || State::of_home(home).unwrap().unwrap();
+    let look = || OperatorState::of_home(home).unwrap().unwrap();
     let live = look();
     assert_eq!(live.trusted_file("/a").unwrap().as_deref(), Some("1"));
     store.state().trust_file("/a", "2").unwrap();
@@ -678,5 +680,5 @@ async fn a_home_can_be_looked_at_without_opening_it() {
     assert_eq!(look().trusted_file("/a").unwrap().as_deref(), Some("2"), "and when nobody runs");
     assert_eq!(names().collect::<Vec<_>>(), before);
     std::fs::write(home.join(store::FILE), "no ledger").unwrap();
-    assert!(State::of_home(home).is_err());
+    assert!(OperatorState::of_home(home).is_err());
 }

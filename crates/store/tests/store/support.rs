@@ -12,12 +12,13 @@ use domain::tool::Class;
 use jiff::Timestamp;
 use receipt::RiskLevel;
 use receipt::canonical::Digest;
-use receipt::chain::{ChainStatus, Expected, verify};
+use receipt::chain::{ChainExpectation, ChainStatus, verify};
 use receipt::{Hash, PublicKey};
 use rusqlite::{Connection, OpenFlags};
 use serde_json::Value;
 use store::{
-    Action, Agent, Ended, Entry, Kind, Payload, Receipted, Safety, Started, Status, Store,
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
+    RecordStatus, Safety, Store,
 };
 
 pub(crate) struct Home(tempfile::TempDir);
@@ -67,16 +68,16 @@ pub(crate) fn payload(text: &str) -> Payload {
     }
 }
 
-pub(crate) fn started(class: Class) -> Started {
+pub(crate) fn started(class: Class) -> CallStart {
     let text = r#"{"path":"/srv/notes.txt","limit":20}"#;
-    Started {
+    CallStart {
         id: uuid::Uuid::now_v7().to_string(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: Cow::Borrowed("mcp"),
         surface: Cow::Borrowed("mcp"),
         server: "files".to_owned(),
         tool: "read_text".to_owned(),
-        agent: Agent {
+        agent: RecordAgent {
             name: "claude-1".to_owned(),
             client: "claude".to_owned(),
             token: "agent".to_owned(),
@@ -94,7 +95,7 @@ pub(crate) fn started(class: Class) -> Started {
         target: Target::new("files", "/srv/notes.txt".to_owned()),
         trace_id: None,
         arguments: payload(text),
-        action: Action {
+        action: ReceiptAction {
             kind: Cow::Borrowed("filesystem.file.read"),
             risk: RiskLevel::Low,
             correlation_id: Some("toolu_1".to_owned()),
@@ -103,15 +104,15 @@ pub(crate) fn started(class: Class) -> Started {
     }
 }
 
-pub(crate) fn ended(call: &Started) -> Ended {
-    Ended {
+pub(crate) fn ended(call: &CallStart) -> CallEnd {
+    CallEnd {
         id: call.id.clone(),
-        status: Status::Success,
+        status: RecordStatus::Success,
         error_code: None,
         error_message: None,
         duration: Duration::from_millis(12),
         response: payload(r#"{"content":[{"type":"text","text":"hello"}]}"#),
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     }
 }
 
@@ -265,7 +266,7 @@ fn check_chain(home: &Path, id: String, row_status: String, texts: &[String]) ->
     };
     let key = PublicKey::from_did(first["issuer"]["id"].as_str().unwrap()).unwrap();
     assert!(public_keys(home).contains(&key.fingerprint()), "signed by a key that is not ours");
-    let check = verify(texts, &key, Expected::default());
+    let check = verify(texts, &key, ChainExpectation::default());
     assert!(check.valid, "chain {id}: {:?}", check.error);
     ChainLook { id, row_status, status: check.status, receipts }
 }

@@ -2,8 +2,8 @@
 
 use super::*;
 
-fn asked(path: &str, body: Value) -> Asked {
-    Asked { path: path.to_owned(), body, authorization: None }
+fn asked(path: &str, body: Value) -> ModelRequest {
+    ModelRequest { path: path.to_owned(), body, authorization: None }
 }
 
 #[test]
@@ -45,14 +45,14 @@ fn our_tools_are_called_by_the_name_that_the_program_gave_them() {
         ("awf-proxy_Read", tool(None, "awf-proxy_Read")),
         ("Read", tool(None, "Read")),
     ] {
-        let found =
-            Call::ours("Read", json!({})).resolve(&[tool(None, "Bash"), tool(None, advertised)]);
+        let found = ModelCall::ours("Read", json!({}))
+            .resolve(&[tool(None, "Bash"), tool(None, advertised)]);
         assert_eq!(found, expected);
     }
     let inside = tool(Some("mcp__awf_proxy"), "Read");
     let advertised = [tool(None, "Read"), inside.clone()];
-    assert_eq!(Call::ours("Read", json!({})).resolve(&advertised), inside);
-    assert_eq!(Call::native("Read", json!({})).resolve(&advertised), tool(None, "Read"));
+    assert_eq!(ModelCall::ours("Read", json!({})).resolve(&advertised), inside);
+    assert_eq!(ModelCall::native("Read", json!({})).resolve(&advertised), tool(None, "Read"));
 }
 
 #[test]

@@ -9,7 +9,7 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use plugin_sdk::protocol::{ExecuteRequest, OperationSchema};
 use provider::{
     Call, CallContext, Connector, ProviderConnection, ProviderError, Reply, ToolProvider,
@@ -271,7 +271,7 @@ fn too_large(what: &str) -> String {
 
 /// Each argument's JSON as it arrived.
 fn inputs(call: &Call) -> BTreeMap<String, Vec<u8>> {
-    let members = Members::parse(call.arguments.text()).unwrap_or_default();
+    let members = ObjectMembers::parse(call.arguments.text()).unwrap_or_default();
     members.iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()
 }
 

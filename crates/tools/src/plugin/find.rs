@@ -26,7 +26,7 @@ pub struct Variables {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
     /// Folders of plugins that the environment names.
-    listed: Vec<(PathBuf, Origin)>,
+    listed: Vec<(PathBuf, PluginOrigin)>,
     /// Has folders of plugins and files in which it declares some.
     project: PathBuf,
     /// The person's own folders of plugins.
@@ -38,7 +38,7 @@ const PROJECT_FOLDERS: [&str; 2] = [".countersign", ".awf"];
 
 /// Who put a plugin where it was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Origin {
+pub enum PluginOrigin {
     /// The person who runs the gate.
     Own,
     /// Whoever wrote the project that is worked on: it runs only after the person said so.
@@ -57,7 +57,7 @@ pub struct FoundPlugin {
     pub executable: PathBuf,
     pub manifest_sha256: String,
     pub executable_sha256: String,
-    pub origin: Origin,
+    pub origin: PluginOrigin,
     /// The digest in the person's own config, which approves this executable and no other.
     pub pinned: Option<String>,
     /// The manifest's defaults, under what the project declares, under what the person configured.
@@ -97,7 +97,7 @@ impl Places {
         let listed = list.split(':').filter(|entry| !entry.is_empty()).map(|entry| {
             // A relative path means another folder in each project: it is the project's.
             let path = Path::new(entry);
-            let origin = if path.is_absolute() { Origin::Own } else { Origin::Project };
+            let origin = if path.is_absolute() { PluginOrigin::Own } else { PluginOrigin::Project };
             (project.join(path), origin)
         });
         let absolute = |path: &String| Some(PathBuf::from(path)).filter(|path| path.is_absolute());
@@ -124,23 +124,23 @@ impl FoundPlugin {
 
     /// Whether it may be started only after the person has approved it.
     pub fn needs_approval(&self) -> bool {
-        self.origin == Origin::Project && self.pinned.is_none()
+        self.origin == PluginOrigin::Project && self.pinned.is_none()
     }
 
     /// Whether it has to be, byte by byte, what somebody approved.
     pub(super) fn is_bound(&self) -> bool {
-        self.origin == Origin::Project || self.pinned.is_some()
+        self.origin == PluginOrigin::Project || self.pinned.is_some()
     }
 }
 
 /// Looks everywhere. Reads every executable whole: not for async threads.
-pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
+pub fn find(places: &Places, configured: &[config::PluginConfig]) -> Findings {
     let mut findings = Findings::default();
     let declared = declared(places, &mut findings.faults);
     let search = PluginSearch { configured, declared: &declared };
     for plugin in configured {
         if let Some(path) = &plugin.path {
-            findings.add(search.named(&plugin.name, Path::new(path), Origin::Own));
+            findings.add(search.named(&plugin.name, Path::new(path), PluginOrigin::Own));
         }
     }
     for (folder, origin) in &places.listed {
@@ -149,15 +149,15 @@ pub fn find(places: &Places, configured: &[config::Plugin]) -> Findings {
     for declaration in &declared {
         if let Some(path) = &declaration.path {
             let path = places.project.join(path);
-            findings.add(search.named(&declaration.name, &path, Origin::Project));
+            findings.add(search.named(&declaration.name, &path, PluginOrigin::Project));
         }
     }
     for name in PROJECT_FOLDERS {
         let folder = places.project.join(name).join("plugins");
-        search.folder(&folder, Origin::Project, &mut findings);
+        search.folder(&folder, PluginOrigin::Project, &mut findings);
     }
     for folder in &places.own {
-        search.folder(folder, Origin::Own, &mut findings);
+        search.folder(folder, PluginOrigin::Own, &mut findings);
     }
     findings.note_missing(configured, &declared);
     findings
@@ -176,7 +176,7 @@ impl Findings {
     }
 
     /// Who names a plugin without its path expects that it is found.
-    fn note_missing(&mut self, configured: &[config::Plugin], declared: &[Declaration]) {
+    fn note_missing(&mut self, configured: &[config::PluginConfig], declared: &[Declaration]) {
         let names = configured.iter().map(|plugin| (&plugin.name, "the config"));
         let names = names.chain(declared.iter().map(|plugin| (&plugin.name, "the project")));
         for (name, who) in names {
@@ -211,12 +211,12 @@ fn declared(places: &Places, faults: &mut Vec<String>) -> Vec<Declaration> {
 }
 
 struct PluginSearch<'a> {
-    configured: &'a [config::Plugin],
+    configured: &'a [config::PluginConfig],
     declared: &'a [Declaration],
 }
 
 impl PluginSearch<'_> {
-    fn folder(&self, folder: &Path, origin: Origin, findings: &mut Findings) {
+    fn folder(&self, folder: &Path, origin: PluginOrigin, findings: &mut Findings) {
         let Ok(entries) = std::fs::read_dir(folder) else { return };
         let mut paths: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
         paths.sort();
@@ -232,7 +232,7 @@ impl PluginSearch<'_> {
     }
 
     /// A plugin whose folder, or whose executable, somebody named.
-    fn named(&self, name: &str, path: &Path, origin: Origin) -> FoundPlugin {
+    fn named(&self, name: &str, path: &Path, origin: PluginOrigin) -> FoundPlugin {
         let found = if !path.is_absolute() {
             let fault = format!("the path '{}' must be absolute", path.display());
             FoundPlugin { fault: Some(fault), ..self.empty(path, origin) }
@@ -249,7 +249,7 @@ impl PluginSearch<'_> {
         FoundPlugin { name: name.to_owned(), ..found }
     }
 
-    fn empty(&self, folder: &Path, origin: Origin) -> FoundPlugin {
+    fn empty(&self, folder: &Path, origin: PluginOrigin) -> FoundPlugin {
         let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
         FoundPlugin {
             name,
@@ -267,7 +267,7 @@ impl PluginSearch<'_> {
         }
     }
 
-    fn look(&self, folder: &Path, executable: Option<&Path>, origin: Origin) -> FoundPlugin {
+    fn look(&self, folder: &Path, executable: Option<&Path>, origin: PluginOrigin) -> FoundPlugin {
         let mut found = self.empty(folder, origin);
         let looked = self.look_into(&mut found, executable);
         found.fault = looked.err();

@@ -9,8 +9,8 @@ use std::time::Duration;
 use domain::config::is_withheld;
 use mcp::child::{self, Process, Spec, StderrTail, next_line};
 use plugin_sdk::handshake::{
-    CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, Line, PROTOCOL_VERSION, PROTOCOL_VERSIONS,
-    SOCKET_DIR,
+    CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HandshakeLine, PROTOCOL_VERSION,
+    PROTOCOL_VERSIONS, SOCKET_DIR,
 };
 use tokio::io::BufReader;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -69,7 +69,7 @@ impl PluginProcess {
             let Some(text) = next_line(&mut self.stdout).await else {
                 return Err("it did not say where it listens".to_owned());
             };
-            match Line::parse(&text) {
+            match HandshakeLine::parse(&text) {
                 Some(line) => return self.checked(&line),
                 None => self.heard.push(text),
             }
@@ -77,7 +77,7 @@ impl PluginProcess {
         Err("it prints, and does not say where it listens".to_owned())
     }
 
-    fn checked(&self, line: &Line<'_>) -> Result<PathBuf, String> {
+    fn checked(&self, line: &HandshakeLine<'_>) -> Result<PathBuf, String> {
         if line.core_version != CORE_VERSION {
             let theirs = line.core_version;
             return Err(format!("it speaks version {theirs} of go-plugin, not {CORE_VERSION}"));

@@ -138,7 +138,7 @@ async fn what_was_approved_is_what_is_started() {
     assert_ne!(rig.found("echo").identity(), found.identity());
     rig.assert_empty();
 
-    rig.configured.push(domain::config::Plugin {
+    rig.configured.push(domain::config::PluginConfig {
         name: "echo".to_owned(),
         path: None,
         config: Default::default(),

@@ -4,7 +4,7 @@ use std::os::unix::fs::{PermissionsExt, symlink};
 
 use domain::config;
 use serde_json::{Map, json};
-use tools::plugin::{Origin, Places, Variables, find};
+use tools::plugin::{Places, PluginOrigin, Variables, find};
 
 use crate::rig::{Rig, executable, manifest, place};
 
@@ -16,9 +16,9 @@ fn plant(rig: &Rig, plugins: &std::path::Path, name: &str) -> std::path::PathBuf
     folder
 }
 
-fn configured(name: &str, path: Option<&str>, sha256: Option<String>) -> config::Plugin {
+fn configured(name: &str, path: Option<&str>, sha256: Option<String>) -> config::PluginConfig {
     let (name, path) = (name.to_owned(), path.map(str::to_owned));
-    config::Plugin { name, path, config: Map::new(), sha256 }
+    config::PluginConfig { name, path, config: Map::new(), sha256 }
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn plugins_are_found_in_their_places_and_none_is_started() {
     };
     let findings = find(&Places::new(&variables, project), &[]);
     let seen: Vec<_> = findings.plugins.iter().map(|found| (&*found.name, found.origin)).collect();
-    use Origin::{Own, Project};
+    use PluginOrigin::{Own, Project};
     let expected = [
         ("one", Own),
         ("two", Project),
@@ -104,7 +104,7 @@ fn the_first_of_a_name_is_used_and_the_others_say_by_which() {
     let shadow = Some(named.clone());
     let expected = [(named, None), (in_project, shadow.clone()), (own, shadow)];
     assert_eq!(folders(&rig.find()), expected);
-    assert_eq!(rig.find().plugins[0].origin, Origin::Own);
+    assert_eq!(rig.find().plugins[0].origin, PluginOrigin::Own);
 }
 
 #[test]
@@ -175,7 +175,7 @@ fn a_link_out_of_the_project_is_still_the_projects() {
     std::fs::create_dir_all(&plugins).unwrap();
     symlink(&real, plugins.join("real")).unwrap();
     let found = rig.found("real");
-    assert_eq!((found.origin, &found.folder), (Origin::Project, &real));
+    assert_eq!((found.origin, &found.folder), (PluginOrigin::Project, &real));
     assert_eq!(found.executable, real.join("awf-plugin-real"));
 }
 

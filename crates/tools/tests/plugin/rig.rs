@@ -24,7 +24,7 @@ pub(crate) struct Rig {
     /// Where the person's own plugins are.
     pub(crate) own: PathBuf,
     /// What the person's config says.
-    pub(crate) configured: Vec<config::Plugin>,
+    pub(crate) configured: Vec<config::PluginConfig>,
 }
 
 /// What a tool answered.
@@ -85,7 +85,8 @@ impl Rig {
 
     pub(crate) fn configure(&mut self, name: &str, config: &Value) {
         let config = config.as_object().unwrap().clone();
-        let plugin = config::Plugin { name: name.to_owned(), path: None, config, sha256: None };
+        let plugin =
+            config::PluginConfig { name: name.to_owned(), path: None, config, sha256: None };
         self.configured.push(plugin);
     }
 

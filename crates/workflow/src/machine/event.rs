@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use super::super::outcome::Outcome;
+use super::super::outcome::StepOutcome;
 use domain::choice;
 use domain::code::Code;
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Event {
+pub enum MachineEvent {
     /// The first one.
     Begin,
     /// An attempt has ended, or was not made because it was cancelled before.
-    Ended { state: String, outcome: Outcome },
+    Ended { state: String, outcome: StepOutcome },
     /// The person wants the run to stop.
     Cancel,
 }
 
 #[derive(Clone, Debug, PartialEq)]
-pub enum Action {
+pub enum MachineAction {
     /// Make the attempt, counted from 1, after waiting this long.
     Start { state: String, attempt: u32, after: Duration },
     /// Stop it, or do not begin it; its end is still awaited.

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use serde_json::{Map, Value};
 
-use super::event::Action;
-use crate::outcome::{Outcome, Status};
+use super::event::MachineAction;
+use crate::outcome::{Status, StepOutcome};
 use crate::plan::{State, StateKind, Strategy, Workflow};
 
 /// A state that is under way. Branches of branches nest as deep as parallel states do, which is
@@ -40,17 +40,21 @@ pub(super) struct StateEnd {
 /// The run around a job.
 pub(super) struct Stage<'r> {
     pub(super) workflow: &'r Workflow,
-    pub(super) outcomes: &'r mut BTreeMap<String, Outcome>,
-    pub(super) actions: Vec<Action>,
+    pub(super) outcomes: &'r mut BTreeMap<String, StepOutcome>,
+    pub(super) actions: Vec<MachineAction>,
 }
 
 impl Job {
     /// Begins a state that is no terminal one.
-    pub(super) fn start(state: &State, workflow: &Workflow, actions: &mut Vec<Action>) -> Job {
+    pub(super) fn start(
+        state: &State,
+        workflow: &Workflow,
+        actions: &mut Vec<MachineAction>,
+    ) -> Job {
         let name = state.name.clone();
         let StateKind::Parallel(parallel) = &state.kind else {
             let (state, after) = (name.clone(), Duration::ZERO);
-            actions.push(Action::Start { state, attempt: 1, after });
+            actions.push(MachineAction::Start { state, attempt: 1, after });
             return Job::Step { state: name, attempt: 1, is_cancelled: false };
         };
         let slots = parallel.max_concurrent.map_or(usize::MAX, |most| most as usize);
@@ -72,7 +76,7 @@ impl Job {
     pub(super) fn advance(
         &mut self,
         name: &str,
-        outcome: Outcome,
+        outcome: StepOutcome,
         stage: &mut Stage<'_>,
     ) -> Option<StateEnd> {
         match self {
@@ -85,7 +89,7 @@ impl Job {
                     let after = state.retry.delay(*attempt);
                     *attempt += 1;
                     let (state, attempt) = (name.to_owned(), *attempt);
-                    stage.actions.push(Action::Start { state, attempt, after });
+                    stage.actions.push(MachineAction::Start { state, attempt, after });
                     return None;
                 }
                 let is_success = succeeds(status, state.continue_on_error);
@@ -104,12 +108,12 @@ impl Job {
     }
 
     /// Nothing new is begun; what runs is told to stop.
-    pub(super) fn cancel(&mut self) -> Vec<Action> {
+    pub(super) fn cancel(&mut self) -> Vec<MachineAction> {
         match self {
             Job::Step { is_cancelled: true, .. } => Vec::new(),
             Job::Step { state, is_cancelled, .. } => {
                 *is_cancelled = true;
-                vec![Action::Cancel { state: state.clone() }]
+                vec![MachineAction::Cancel { state: state.clone() }]
             }
             Job::Group(group) => {
                 group.is_cancelled = true;
@@ -121,7 +125,7 @@ impl Job {
 
 impl Group {
     /// Begins as many branches as may run at once.
-    fn fill(&mut self, workflow: &Workflow, actions: &mut Vec<Action>) {
+    fn fill(&mut self, workflow: &Workflow, actions: &mut Vec<MachineAction>) {
         while self.running.len() < self.slots {
             let Some(name) = self.waiting.pop_front() else { break };
             let Some(branch) = workflow.state(&name) else { continue };
@@ -129,7 +133,12 @@ impl Group {
         }
     }
 
-    fn advance(&mut self, name: &str, outcome: Outcome, stage: &mut Stage<'_>) -> Option<StateEnd> {
+    fn advance(
+        &mut self,
+        name: &str,
+        outcome: StepOutcome,
+        stage: &mut Stage<'_>,
+    ) -> Option<StateEnd> {
         let index = self.running.iter().position(|job| job.runs(name))?;
         let end = self.running[index].advance(name, outcome, stage)?;
         self.running.remove(index);
@@ -155,7 +164,8 @@ impl Group {
             .iter()
             .map(|end| (end.state.clone(), Value::from(end.status.name())))
             .collect();
-        let outcome = Outcome { json: Some(Value::Object(branches)), ..Outcome::new(status) };
+        let outcome =
+            StepOutcome { json: Some(Value::Object(branches)), ..StepOutcome::new(status) };
         stage.outcomes.insert(self.state.clone(), outcome);
         let goes_on = stage.workflow.state(&self.state);
         let goes_on = goes_on.is_some_and(|state| state.continue_on_error);
@@ -164,7 +174,7 @@ impl Group {
     }
 
     /// Nothing new is begun, and what runs is told to stop.
-    fn decided(&mut self) -> Vec<Action> {
+    fn decided(&mut self) -> Vec<MachineAction> {
         self.is_decided = true;
         self.waiting.clear();
         self.running.iter_mut().flat_map(Job::cancel).collect()

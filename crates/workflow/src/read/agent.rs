@@ -3,7 +3,7 @@
 use std::ops::RangeInclusive;
 
 use super::super::isolation;
-use super::super::plan::{Agent, AgentPlaces, Demand, OpenAi, Options, Provider, Proxy};
+use super::super::plan::{AgentPlaces, AgentState, Demand, OpenAi, Options, Provider, Proxy};
 use super::super::{Template, table};
 use super::mapping::Mapping;
 use super::reader::Reader;
@@ -18,7 +18,7 @@ const TURNS: RangeInclusive<u32> = 1..=1_000;
 
 impl<'a> Reader<'a> {
     /// `block` holds who and what, `step` how it is kept in; they may be the same.
-    pub(super) fn agent(&mut self, block: &Mapping<'a>, step: &Mapping<'a>) -> Option<Agent> {
+    pub(super) fn agent(&mut self, block: &Mapping<'a>, step: &Mapping<'a>) -> Option<AgentState> {
         let mut places = AgentPlaces::default();
         let provider = self.required(block, "provider").and_then(|node| {
             places.provider = node.location.clone();
@@ -39,7 +39,7 @@ impl<'a> Reader<'a> {
             None => Some(Demand::Preferred),
         };
         let proxy = step.get("mcp_proxy").map_or(Some(Proxy::default()), |node| self.proxy(node));
-        let agent = Agent {
+        let agent = AgentState {
             provider: provider?,
             prompt: prompt?,
             system_prompt,
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         Some(agent)
     }
 
-    fn check_proxy(&mut self, agent: &Agent) {
+    fn check_proxy(&mut self, agent: &AgentState) {
         let proxy = &agent.proxy;
         if !proxy.enable {
             return;

@@ -3,7 +3,7 @@
 use regex::RegexBuilder;
 use serde_json::Value;
 
-use super::super::{Input, InputType, Validation};
+use super::super::{InputType, Validation, WorkflowInput};
 use super::mapping::Mapping;
 use super::reader::Reader;
 use domain::code::Code;
@@ -18,8 +18,8 @@ const PATTERN_MAX_BYTES: usize = 1_000;
 const PATTERN_COMPILED_MAX_BYTES: usize = 1024 * 1024;
 
 impl<'a> Reader<'a> {
-    pub(super) fn inputs(&mut self, node: &Node<'a>) -> Vec<Input> {
-        let mut inputs: Vec<Input> = Vec::new();
+    pub(super) fn inputs(&mut self, node: &Node<'a>) -> Vec<WorkflowInput> {
+        let mut inputs: Vec<WorkflowInput> = Vec::new();
         let Some(items) = self.items(node, "a list of inputs") else { return inputs };
         if items.len() > INPUTS_MAX {
             let message = format!("more than {INPUTS_MAX} inputs");
@@ -37,7 +37,7 @@ impl<'a> Reader<'a> {
         inputs
     }
 
-    fn input(&mut self, node: &Node<'a>) -> Option<Input> {
+    fn input(&mut self, node: &Node<'a>) -> Option<WorkflowInput> {
         let keys = ["name", "type", "required", "default", "description", "validation"];
         let members = self.mapping(node, &keys)?;
         let name = self.required(&members, "name").and_then(|node| {
@@ -51,7 +51,7 @@ impl<'a> Reader<'a> {
         let required = self.flag(&members, "required").unwrap_or(false);
         let description = members.get("description").and_then(|node| self.text(node));
         let description = description.map(str::to_owned);
-        let mut input = Input {
+        let mut input = WorkflowInput {
             name: name?,
             // Of a type that could not be read nothing more is checked.
             kind: kind.unwrap_or(InputType::String),
@@ -73,7 +73,12 @@ impl<'a> Reader<'a> {
         Some(input)
     }
 
-    fn default(&mut self, input: &Input, node: &Node<'a>, members: &Mapping<'a>) -> Option<Value> {
+    fn default(
+        &mut self,
+        input: &WorkflowInput,
+        node: &Node<'a>,
+        members: &Mapping<'a>,
+    ) -> Option<Value> {
         let text = self.word(node)?;
         if input.required
             && let Some(required) = members.entry("required")
@@ -90,7 +95,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn validation(&mut self, input: &Input, node: &Node<'a>) -> Option<Validation> {
+    fn validation(&mut self, input: &WorkflowInput, node: &Node<'a>) -> Option<Validation> {
         let members = self.mapping(node, &["pattern", "enum", "min", "max"])?;
         let mut validation = Validation::default();
         for entry in &members.entries {
@@ -121,7 +126,7 @@ impl<'a> Reader<'a> {
         Some(validation)
     }
 
-    fn one_of(&mut self, input: &Input, node: &Node<'a>) -> Vec<Value> {
+    fn one_of(&mut self, input: &WorkflowInput, node: &Node<'a>) -> Vec<Value> {
         let mut values = Vec::new();
         let Some(items) = self.items(node, "a list of values") else { return values };
         if items.len() == 0 {

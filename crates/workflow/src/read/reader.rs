@@ -10,7 +10,7 @@ use super::super::mention::{Goto, Mentioner, Mentions, ReferenceMention};
 use super::super::reference::{Reference, is_name};
 use super::super::source::{BARE_TEMPLATE, Source};
 use super::super::template::TextFault;
-use super::super::{Condition, Known, Template, shell};
+use super::super::{Condition, Inventory, Template, shell};
 use super::mapping::Mapping;
 use domain::code::Code;
 use domain::document::{Location, Mismatch, Node, shown};
@@ -23,7 +23,7 @@ const DURATION: &str = "a number of seconds, or a duration such as 30s, 10m or 5
 
 pub(super) struct Reader<'a> {
     pub(super) source: &'a Source<'a>,
-    pub(super) known: &'a Known,
+    pub(super) known: &'a Inventory,
     pub(super) report: Report,
     pub(super) mentions: Mentions,
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use serde_json::{Map, Value};
 
 use super::super::plan::{
-    OnFailure, Operation, Parallel, State, StateKind, Strategy, Terminal, TerminalStatus,
+    OnFailure, OperationState, Parallel, State, StateKind, Strategy, Terminal, TerminalStatus,
     Transition,
 };
 use super::super::{Backoff, EXIT_FAILURE, Retry, Template, table};
@@ -181,7 +181,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn operation(&mut self, members: &Mapping<'a>) -> Option<Operation> {
+    fn operation(&mut self, members: &Mapping<'a>) -> Option<OperationState> {
         let inputs = members.get("inputs").and_then(|node| self.json_members(node));
         let node = self.required(members, "operation")?;
         let text = self.text(node)?;
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
             self.report.error(&node.location, code, message);
         }
         let (plugin, operation) = (plugin.to_owned(), operation.to_owned());
-        Some(Operation { plugin, operation, inputs: inputs.unwrap_or_default() })
+        Some(OperationState { plugin, operation, inputs: inputs.unwrap_or_default() })
     }
 
     /// A mapping of anything, whose texts are templates.

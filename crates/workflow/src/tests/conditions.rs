@@ -12,11 +12,11 @@ fn values() -> Values {
     let text = "name: flow\ninputs:\n- {name: env, default: prod}\n- {name: n, type: integer, default: 7}\n\
                 - {name: dry, type: boolean, default: true}\n- {name: none}\n\
                 states: {initial: done, done: {type: terminal}}";
-    let outcome = Outcome {
+    let outcome = StepOutcome {
         output: "10\n".to_owned(),
         exit_code: Some(0),
         json: Some(json!({"list": [1, "two"], "ok": true, "text": "ready"})),
-        ..Outcome::new(Status::Success)
+        ..StepOutcome::new(Status::Success)
     };
     Values {
         id: "run-1".to_owned(),

@@ -17,14 +17,14 @@ fn machine_with(text: &str, given: &[(&str, &str)]) -> Machine {
 }
 
 /// Each action as one word or so.
-fn told_actions(actions: &[Action]) -> Vec<String> {
+fn told_actions(actions: &[MachineAction]) -> Vec<String> {
     let told = actions.iter().map(|action| match action {
-        Action::Start { state, attempt, after } => match (attempt, after.as_millis()) {
+        MachineAction::Start { state, attempt, after } => match (attempt, after.as_millis()) {
             (1, 0) => state.clone(),
             (attempt, after) => format!("{state} #{attempt} after {after} ms"),
         },
-        Action::Cancel { state } => format!("cancel {state}"),
-        Action::Finish(finish) => {
+        MachineAction::Cancel { state } => format!("cancel {state}"),
+        MachineAction::Finish(finish) => {
             let Finish { ending, state, message, exit_status, code } = finish;
             let message = message.as_deref().unwrap_or("-");
             let code = code.map_or("", |code| code.as_str());
@@ -37,15 +37,15 @@ fn told_actions(actions: &[Action]) -> Vec<String> {
 }
 
 fn begin(machine: &mut Machine) -> Vec<String> {
-    told_actions(&machine.on(Event::Begin))
+    told_actions(&machine.on(MachineEvent::Begin))
 }
 
 fn end(machine: &mut Machine, state: &str, status: Status) -> Vec<String> {
-    end_with(machine, state, Outcome::new(status))
+    end_with(machine, state, StepOutcome::new(status))
 }
 
-fn end_with(machine: &mut Machine, state: &str, outcome: Outcome) -> Vec<String> {
-    told_actions(&machine.on(Event::Ended { state: state.to_owned(), outcome }))
+fn end_with(machine: &mut Machine, state: &str, outcome: StepOutcome) -> Vec<String> {
+    told_actions(&machine.on(MachineEvent::Ended { state: state.to_owned(), outcome }))
 }
 
 fn step(name: &str, keys: &str) -> String {
@@ -113,14 +113,14 @@ fn the_first_transition_that_holds_is_taken() {
     let ended = |code: i32, status: Status| {
         let mut run = machine(&text);
         begin(&mut run);
-        end_with(&mut run, "a", Outcome { exit_code: Some(code), ..Outcome::new(status) })
+        end_with(&mut run, "a", StepOutcome { exit_code: Some(code), ..StepOutcome::new(status) })
     };
     assert_eq!(ended(0, OK), ["success 0 in done: -"]);
     assert_eq!(ended(2, NO), ["b"]);
     assert_eq!(ended(3, OK), ["failure 3 in failed: -"]);
     let mut run = machine(&text);
     begin(&mut run);
-    end_with(&mut run, "a", Outcome { exit_code: Some(2), ..Outcome::new(OK) });
+    end_with(&mut run, "a", StepOutcome { exit_code: Some(2), ..StepOutcome::new(OK) });
     assert_eq!(end(&mut run, "b", NO), ["success 0 in done: -"]);
 }
 
@@ -240,19 +240,19 @@ fn branches_retry_nest_and_may_go_on_after_errors() {
 fn a_cancelled_run_ends_once_all_of_it_has() {
     let mut run = parallel("best_effort", "max_concurrent: 2,");
     begin(&mut run);
-    assert_eq!(told_actions(&run.on(Event::Cancel)), ["cancel a", "cancel b"]);
-    assert_eq!(told_actions(&run.on(Event::Cancel)), [""; 0]);
+    assert_eq!(told_actions(&run.on(MachineEvent::Cancel)), ["cancel a", "cancel b"]);
+    assert_eq!(told_actions(&run.on(MachineEvent::Cancel)), [""; 0]);
     assert_eq!(end(&mut run, "a", OK), [""; 0], "c is not begun");
     assert_eq!(end(&mut run, "b", NO), ["cancelled 130 in p: cancelled"]);
     assert_eq!(
-        told_actions(&parallel("best_effort", "").on(Event::Cancel)),
+        told_actions(&parallel("best_effort", "").on(MachineEvent::Cancel)),
         ["cancelled 130 in p: cancelled"]
     );
     let keys = "on_success: done, retry: {max_attempts: 3}";
     let mut run = machine(&with_states(&format!("  initial: a\n{}", step("a", keys))));
     begin(&mut run);
     assert_eq!(end(&mut run, "a", NO), ["a #2 after 1000 ms"]);
-    assert_eq!(told_actions(&run.on(Event::Cancel)), ["cancel a"]);
+    assert_eq!(told_actions(&run.on(MachineEvent::Cancel)), ["cancel a"]);
     assert_eq!(end(&mut run, "a", Status::Cancelled), ["cancelled 130 in a: cancelled"]);
 }
 
@@ -290,7 +290,7 @@ fn last_words_have_values_in_them() {
                 odd: {type: terminal, message: \"{{.states.b.Output}}\"}\n";
     let mut run = machine(text);
     begin(&mut run);
-    let outcome = Outcome { output: "3 of 4\n".to_owned(), ..Outcome::new(OK) };
+    let outcome = StepOutcome { output: "3 of 4\n".to_owned(), ..StepOutcome::new(OK) };
     assert_eq!(end_with(&mut run, "a", outcome), ["failure 3 in failed: tests failed: 3 of 4"]);
     let mut run = machine(text);
     begin(&mut run);
@@ -310,7 +310,7 @@ fn outcomes_are_kept_bounded() {
     begin(&mut run);
     let long = format!("[{}]", "é".repeat(3 * 1024 * 1024));
     let (output, stderr) = (long.clone(), long);
-    end_with(&mut run, "a", Outcome { output, stderr, ..Outcome::new(OK) });
+    end_with(&mut run, "a", StepOutcome { output, stderr, ..StepOutcome::new(OK) });
     let kept = run.outcome("a").unwrap();
     assert!(kept.output.len() < 1_100_000 && kept.stderr.len() < 1_100_000);
     assert!(kept.output.starts_with("[é") && kept.output.ends_with("é]"));
@@ -341,7 +341,7 @@ fn steps_are_resolved_with_the_values_of_now() {
         "WORKFLOW.BAD_TEMPLATE 6:6 states.b.prompt: {{.states.a.JSON.why}}: 'a' has not run"
     );
     let output = "{\"why\": \"it\"}\n".to_owned();
-    end_with(&mut run, "a", Outcome { output, ..Outcome::new(OK) });
+    end_with(&mut run, "a", StepOutcome { output, ..StepOutcome::new(OK) });
     let ResolvedStep::Agent(agent) = run.resolve("b").unwrap() else { panic!() };
     assert_eq!(agent.prompt, "Fix it ({\"why\":\"it\"})");
     assert_eq!(agent.system_prompt.as_deref(), Some("me"));

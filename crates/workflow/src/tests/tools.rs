@@ -15,12 +15,12 @@ fn the_table_names_every_tool_with_its_source() {
     ));
     let entries = table(flow.state("s").unwrap(), &known()).unwrap();
     assert_eq!(entries.len(), BUILTINS.len() + 2);
-    assert_eq!(entries[0], ToolEntry { name: "Read".to_owned(), source: ToolSource::Builtin });
+    assert_eq!(entries[0], ToolTableEntry { name: "Read".to_owned(), source: ToolSource::Builtin });
     let server = ToolSource::Server("github".to_owned());
-    assert_eq!(entries[6], ToolEntry { name: "github__*".to_owned(), source: server });
+    assert_eq!(entries[6], ToolTableEntry { name: "github__*".to_owned(), source: server });
     let (plugin, operation) = ("kubernetes".to_owned(), "kubectl_get".to_owned());
     let source = ToolSource::Plugin { plugin, operation };
-    assert_eq!(entries[7], ToolEntry { name: "kubernetes_kubectl_get".to_owned(), source });
+    assert_eq!(entries[7], ToolTableEntry { name: "kubernetes_kubectl_get".to_owned(), source });
     assert_eq!(table(flow.state("done").unwrap(), &known()), Ok(vec![]));
 }
 
@@ -57,6 +57,6 @@ fn names_that_meet_are_faults() {
 #[test]
 fn a_table_against_other_facts_tells_what_is_gone() {
     let flow = workflow(&step("mcp_servers: [github]"));
-    let fault = table(flow.state("s").unwrap(), &Known::default()).unwrap_err();
+    let fault = table(flow.state("s").unwrap(), &Inventory::default()).unwrap_err();
     assert_eq!(fault.code.as_str(), "USER.MCP_PROXY.UNKNOWN_SERVER");
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, pretty, table};
 
 /// How lines look to whoever reads them.
-pub(super) struct Looks {
+pub(super) struct RecordStyle {
     pub(super) has_icons: bool,
     pub(super) now: Zoned,
 }
@@ -20,7 +20,7 @@ const AGENT_WIDTH: usize = 32;
 const TOOL_WIDTH: usize = 48;
 const TARGET_WIDTH: usize = 60;
 
-pub(super) fn list(records: &[ActivityRecord], looks: &Looks) -> String {
+pub(super) fn list(records: &[ActivityRecord], looks: &RecordStyle) -> String {
     if records.is_empty() {
         return "nothing recorded that fits".to_owned();
     }
@@ -28,7 +28,7 @@ pub(super) fn list(records: &[ActivityRecord], looks: &Looks) -> String {
     table(&COLUMNS, &rows)
 }
 
-pub(super) fn row(record: &ActivityRecord, looks: &Looks) -> Vec<String> {
+pub(super) fn row(record: &ActivityRecord, looks: &RecordStyle) -> Vec<String> {
     vec![
         local_time(&record.timestamp, &looks.now),
         cut(&or_dash(Some(&record.agent.name)), AGENT_WIDTH),
@@ -59,7 +59,7 @@ fn tool(record: &ActivityRecord) -> String {
 }
 
 /// What was declared, and in brackets what it was taken for where that is something else.
-fn intent(metadata: &CallMetadata, looks: &Looks) -> String {
+fn intent(metadata: &CallMetadata, looks: &RecordStyle) -> String {
     let intent = metadata.intent.as_ref();
     let Some(declared) = intent.and_then(|intent| intent.operation_type.as_deref()) else {
         return "-".to_owned();
@@ -183,8 +183,8 @@ mod tests {
     use super::*;
     use crate::output::read;
 
-    fn looks(has_icons: bool) -> Looks {
-        Looks { has_icons, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() }
+    fn looks(has_icons: bool) -> RecordStyle {
+        RecordStyle { has_icons, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() }
     }
 
     fn record() -> ActivityRecord {

@@ -7,11 +7,11 @@ use admin::view::ActivityEvent;
 use axum::body::Body;
 use axum::http::HeaderName;
 use http_body_util::BodyExt;
-use mcp::sse::{Event, Parser};
+use mcp::sse::{Parser, SseEvent};
 use serde_json::Value;
 
-use super::record::{COLUMNS, Looks, row};
-use crate::cli::{Place, Watch, WatchFormat};
+use super::record::{COLUMNS, RecordStyle, row};
+use crate::cli::{Locations, Watch, WatchFormat};
 use crate::control::{Control, lost};
 use crate::exit::Failure;
 use crate::home::Home;
@@ -26,7 +26,11 @@ const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-pub(super) async fn run(place: &Place, args: Watch, looks: &Looks) -> Result<(), Failure> {
+pub(super) async fn run(
+    place: &Locations,
+    args: Watch,
+    looks: &RecordStyle,
+) -> Result<(), Failure> {
     let mut stop = StopSignal::new()?;
     let watching = async {
         let Some(gate) = Control::running(Home::of(place)?).await? else {
@@ -46,13 +50,13 @@ pub(super) async fn run(place: &Place, args: Watch, looks: &Looks) -> Result<(),
 
 struct Screen<'a> {
     args: Watch,
-    looks: &'a Looks,
+    looks: &'a RecordStyle,
     last_id: Option<String>,
 }
 
 impl Screen<'_> {
     /// Ends only when nobody reads any more.
-    async fn watch(&mut self, place: &Place, first: Control) -> Result<(), Failure> {
+    async fn watch(&mut self, place: &Locations, first: Control) -> Result<(), Failure> {
         let mut gate = first;
         let mut head = self.head();
         loop {
@@ -83,7 +87,7 @@ impl Screen<'_> {
         Ok(Audience::There)
     }
 
-    fn show(&mut self, event: Event) -> Result<Audience, Failure> {
+    fn show(&mut self, event: SseEvent) -> Result<Audience, Failure> {
         if event.id.is_some() {
             self.last_id = event.id;
         }
@@ -114,7 +118,7 @@ impl Screen<'_> {
     }
 }
 
-async fn returned(place: &Place) -> Result<Control, Failure> {
+async fn returned(place: &Locations) -> Result<Control, Failure> {
     loop {
         tokio::time::sleep(LOOK_EVERY).await;
         if let Some(gate) = Control::running(Home::of(place)?).await? {
@@ -140,8 +144,10 @@ mod tests {
 
     #[test]
     fn ends_are_shown_and_starts_on_request() {
-        let looks =
-            Looks { has_icons: false, now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap() };
+        let looks = RecordStyle {
+            has_icons: false,
+            now: "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap(),
+        };
         let args = Watch { filters: Filters::default(), starts: false, output: WatchFormat::Json };
         let mut screen = Screen { args, looks: &looks, last_id: None };
         let event = |phase: &str| {

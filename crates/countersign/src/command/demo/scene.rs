@@ -5,7 +5,7 @@ use std::path::Path;
 
 use gateway::Gateway;
 use jiff::Timestamp;
-use store::read::{Filter, Page};
+use store::read::{Page, RecordFilter};
 use store::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 use store::{Store, StoreError};
 
@@ -62,7 +62,7 @@ impl Run {
     /// The calls of a step are those of its session.
     pub(super) async fn end_step(&self, step: StepRecord, agent: &str) -> Result<(), Failure> {
         self.store.settled().await;
-        let filter = Filter { agent: Some(agent.to_owned()), ..Filter::default() };
+        let filter = RecordFilter { agent: Some(agent.to_owned()), ..RecordFilter::default() };
         let last = kept(&self.store, move |store| {
             store.read().activity(&filter, &Page::first(1)).map(|found| found.records)
         });

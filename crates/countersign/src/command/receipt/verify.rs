@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use admin::view::{ChainList, ChainReport, LedgerReport};
 use receipt::PublicKey;
-use receipt::audit::{Audit, Detail, Outcome, Report, Scope};
-use receipt::chain::Expected;
+use receipt::audit::{Audit, AuditDetail, AuditOutcome, AuditScope, Report};
+use receipt::chain::ChainExpectation;
 use store::read::{Age, Reader, SIGNING_TIME_MAX};
 
 use super::KEYS_ENDING;
-use crate::cli::{Place, Verify};
+use crate::cli::{Locations, Verify};
 use crate::command::export::with_ending;
 use crate::command::keys;
 use crate::control::Control;
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 
 const SQLITE: &[u8] = b"SQLite format 3\0";
 
-pub(super) async fn run(place: &Place, args: Verify) -> Result<(), Failure> {
+pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> {
     let format = args.output;
     let reports = match (&args.file, &args.db) {
         (Some(file), _) => {
@@ -54,7 +54,7 @@ pub(super) async fn run(place: &Place, args: Verify) -> Result<(), Failure> {
 
 /// The home's own ledger. What is on its way into it is waited for; where nothing runs, what a
 /// crash left is signed first, as at any start.
-async fn of_home(place: &Place, args: Verify) -> Result<Vec<Report>, Failure> {
+async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure> {
     let file = Home::of(place).map_err(unchecked)?.path().join(store::FILE);
     if !file.exists() {
         let words = format!("there is no ledger '{}' yet", file.display());
@@ -93,7 +93,7 @@ fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Re
     let mut progress = Progress::default();
     reader.audit(&mut audit, age, || progress.tick()).map_err(fail)?;
     progress.end();
-    finish(audit, args, file, |audit, expected| audit.finish(Scope::All, expected))
+    finish(audit, args, file, |audit, expected| audit.finish(AuditScope::All, expected))
 }
 
 /// An export: receipts one a line, in any order of chains.
@@ -142,7 +142,7 @@ fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
 }
 
 fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
-    Audit::new(trusted, args.chain.clone(), Detail::Chains).ok_or_else(|| {
+    Audit::new(trusted, args.chain.clone(), AuditDetail::Chains).ok_or_else(|| {
         let words = "there is no public key to check with: name one with --public-key";
         Failure::with_status(NOT_CHECKED, words)
     })
@@ -152,14 +152,15 @@ fn finish(
     audit: Audit,
     args: &Verify,
     file: &Path,
-    ended: impl FnOnce(Audit, Expected) -> Outcome,
+    ended: impl FnOnce(Audit, ChainExpectation) -> AuditOutcome,
 ) -> Result<Vec<Report>, Failure> {
     let fail = |words: String| Err(Failure::with_status(NOT_CHECKED, words));
-    let expected = Expected { length: args.expect_length, final_hash: args.expect_final_hash };
+    let expected =
+        ChainExpectation { length: args.expect_length, final_hash: args.expect_final_hash };
     if let Some(chain) = args.chain.as_ref().filter(|_| audit.is_empty()) {
         return fail(format!("there is no chain '{chain}' in '{}'", file.display()));
     }
-    if expected != Expected::default() && !audit.has_one_chain() {
+    if expected != ChainExpectation::default() && !audit.has_one_chain() {
         return fail("what is expected is of one chain: name it with --chain".to_owned());
     }
     let outcome = ended(audit, expected);

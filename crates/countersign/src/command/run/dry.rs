@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use domain::config::Config;
 use domain::ledger::redaction::{REDACTED, Redactor};
-use runner::agent::{self, Installed, Launch, Person, Provider, Search, Symlink, prepare};
-use runner::openai::Settings;
+use runner::agent::{self, InstalledAgent, Launch, Person, Provider, Search, Symlink, prepare};
+use runner::openai::ModelSettings;
 use runner::step::{self, StepFolders};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -183,12 +183,12 @@ async fn launch(
         supervisor: supervisor.as_deref(),
     };
     let installed =
-        Installed::detect(provider, &search).await.map_err(|error| error.to_string())?;
+        InstalledAgent::detect(provider, &search).await.map_err(|error| error.to_string())?;
     let dir = agent.dir.as_deref().map_or_else(|| here.clone(), |dir| here.join(dir));
     let (program, args) = server_of(private);
     let request = step::request(
         agent,
-        agent::Server { program, args },
+        agent::AgentServer { program, args },
         step::tools(proxy),
         StepFolders { work: dir.clone(), private: private.to_owned() },
         Workspace::CALL_TIMEOUT,
@@ -226,7 +226,7 @@ fn launched(step: PlannedStep, launch: Launch, dir: PathBuf) -> PlannedStep {
 
 /// A model is asked by ourselves: where, and with which tools. Whether there is a key, never which.
 fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> PlannedStep {
-    let is_isolated = step::tools(proxy) == agent::Tools::Only;
+    let is_isolated = step::tools(proxy) == agent::AgentTools::Only;
     let step = PlannedStep {
         dir: Some(agent.dir.as_ref().map(PathBuf::from)),
         tools: Some(tool_names(proxy)),
@@ -234,7 +234,7 @@ fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> Planned
         ..step
     };
     let env: Vec<_> = std::env::vars_os().collect();
-    match Settings::new(&agent.options, &env) {
+    match ModelSettings::new(&agent.options, &env) {
         Ok(settings) => PlannedStep {
             url: Some(settings.shown_url()),
             model: Some(settings.model.clone()),

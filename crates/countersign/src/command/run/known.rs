@@ -6,9 +6,9 @@ use std::path::Path;
 
 use domain::config::Config;
 use futures_util::future::join_all;
-use runner::agent::{self, Installed, Search};
-use store::state::State;
-use workflow::{self, Isolation, Known, Plugin, Provider, Reading, Workflow};
+use runner::agent::{self, InstalledAgent, Search};
+use store::state::OperatorState;
+use workflow::{self, Inventory, IsolationSupport, KnownPlugin, Provider, Reading, Workflow};
 
 use crate::folders;
 use crate::plugins::Plugins;
@@ -19,10 +19,10 @@ pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 /// Reads and checks a workflow. Only the agents that it wants to isolate are looked at, and only the
 /// plugins that it names.
 pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Reading {
-    let mut known = Known {
+    let mut known = Inventory {
         servers: config.servers.iter().map(|server| server.name.clone()).collect(),
         plugins: plugins(text, home, found).await,
-        ..Known::default()
+        ..Inventory::default()
     };
     let read = workflow::read(text, &known);
     let Some(workflow) = &read.workflow else {
@@ -34,22 +34,22 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Pl
 
 /// The plugins that are found here. To know what one offers it is started, if somebody wants that;
 /// a text without its name cannot mean it.
-async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String, Plugin> {
-    let decided = State::of_home(home);
+async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String, KnownPlugin> {
+    let decided = OperatorState::of_home(home);
     let used = plugins.found().iter().filter(|found| found.shadowed_by.is_none());
     let told = used.map(async |found| {
         let told = match (&found.fault, &decided) {
-            (Some(fault), _) => Plugin::Unusable(fault.clone()),
-            (None, Err(error)) => Plugin::Unusable(error.to_string()),
+            (Some(fault), _) => KnownPlugin::Unusable(fault.clone()),
+            (None, Err(error)) => KnownPlugin::Unusable(error.to_string()),
             (None, Ok(decided)) => match Plugins::may_start(found, decided.as_ref()) {
-                Err(error) => Plugin::Unusable(error.to_string()),
-                Ok(false) => Plugin::NotApproved,
+                Err(error) => KnownPlugin::Unusable(error.to_string()),
+                Ok(false) => KnownPlugin::NotApproved,
                 Ok(true) if !text.contains(&found.name) => {
-                    Plugin::Approved { operations: BTreeSet::new() }
+                    KnownPlugin::Approved { operations: BTreeSet::new() }
                 }
                 Ok(true) => match plugins.operations(found).await {
-                    Ok(operations) => Plugin::Approved { operations },
-                    Err(reason) => Plugin::Unusable(reason),
+                    Ok(operations) => KnownPlugin::Approved { operations },
+                    Err(reason) => KnownPlugin::Unusable(reason),
                 },
             },
         };
@@ -59,7 +59,7 @@ async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String,
 }
 
 /// Of an agent that is not there nothing is said: it may be where the workflow runs.
-async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), Isolation> {
+async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), IsolationSupport> {
     let agents = workflow.states.iter().filter_map(|state| state.agent());
     let isolating = agents.filter(|agent| agent.proxy.is_isolating());
     let wanted: BTreeSet<_> =
@@ -73,11 +73,12 @@ async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), 
             let supervisor = folders::own_program();
             let search =
                 Search { command: named, path: path.as_deref(), supervisor: supervisor.as_deref() };
-            match Installed::detect(program, &search).await.ok()?.isolation() {
+            match InstalledAgent::detect(program, &search).await.ok()?.isolation() {
                 agent::Isolation::Full => None,
-                agent::Isolation::Coexistence { reason } => {
-                    Some(((provider, command.clone()), Isolation::Coexistence(reason.clone())))
-                }
+                agent::Isolation::Coexistence { reason } => Some((
+                    (provider, command.clone()),
+                    IsolationSupport::Coexistence(reason.clone()),
+                )),
             }
         })
     });

@@ -3,7 +3,7 @@
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;
-use testkit::model::{Raw, Then, Turn};
+use testkit::model::{ModelAnswer, Then, Turn};
 use testkit::wait::eventually_within;
 
 use super::{PROVIDER, chunk};
@@ -13,13 +13,13 @@ use crate::ledger::records_when;
 
 #[tokio::test]
 async fn a_run_that_is_interrupted_ends_at_once() {
-    let begun = Raw::events([&chunk(json!({"content": "well"}), None)]);
+    let begun = ModelAnswer::events([&chunk(json!({"content": "well"}), None)]);
     let sleep = json!({"command": "touch begun.txt; sleep 1000"});
     for (turn, calls) in [
         (Turn::Stall, 0),
         (Turn::Raw(begun.then(Then::Silence)), 0),
         (ours("Bash", sleep), 1),
-        (Turn::Raw(Raw::status(429, "").with("retry-after", "30")), 0),
+        (Turn::Raw(ModelAnswer::status(429, "").with("retry-after", "30")), 0),
     ] {
         let name = format!("{turn:?}");
         let stage = Stage::new(PROVIDER, [turn, Turn::Stall]).await;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 use serde_json::{Value, json};
-use testkit::model::{Model, Raw, Then, Turn};
+use testkit::model::{Model, ModelAnswer, Then, Turn};
 
 use super::{Ran, calls, chunk, run_with};
 use crate::agents::say;
@@ -52,9 +52,9 @@ async fn check(cases: Vec<Case>) {
     join_all(checks).await;
 }
 
-fn status(status: u16, message: &str) -> Raw {
+fn status(status: u16, message: &str) -> ModelAnswer {
     let body = json!({"error": {"message": message}}).to_string();
-    Raw::status(status, &body).with("content-type", "application/json")
+    ModelAnswer::status(status, &body).with("content-type", "application/json")
 }
 
 #[tokio::test]
@@ -69,8 +69,8 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
         ),
         case(vec![raw(status(403, "not you"))], 1, "it answered HTTP 403 Forbidden: not you"),
         case(vec![raw(status(404, "no model m-1"))], 1, "at /v1/chat/completions, or no such model (HTTP 404): no model m-1"),
-        case(vec![raw(Raw::status(400, "<html>"))], 1, "it answered HTTP 400 Bad Request"),
-        case(vec![raw(Raw::status(429, &quota))], 1, "Too Many Requests: buy more"),
+        case(vec![raw(ModelAnswer::status(400, "<html>"))], 1, "it answered HTTP 400 Bad Request"),
+        case(vec![raw(ModelAnswer::status(429, &quota))], 1, "Too Many Requests: buy more"),
         well(
             vec![raw(status(429, "slow down").with("retry-after", "1")), say("at last")],
             2,
@@ -108,28 +108,36 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
     let half = || {
         let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "Bash",
             "arguments": "{\"command\": \"echo x >> times.txt\"}"}}]});
-        Turn::Raw(Raw::events([&chunk(call, None)]).then(Then::Cut))
+        Turn::Raw(ModelAnswer::events([&chunk(call, None)]).then(Then::Cut))
     };
     let text = json!({"role": "assistant", "content": "well "});
-    let ended_early = Turn::Raw(Raw::events([&chunk(text, None)]));
+    let ended_early = Turn::Raw(ModelAnswer::events([&chunk(text, None)]));
     check(vec![
         well(vec![half(), say("whole")], 2, "broke off before its end; it is asked again"),
         well(vec![ended_early, say("whole")], 2, "broke off before its end"),
         case(vec![half(); 9], 4, "its answer broke off before its end; it was asked 4 times"),
         case(vec![Turn::Rubbish; 9], 4, "its answer makes no sense"),
-        case(vec![Turn::Raw(Raw::status(200, "<html>hello</html>"))], 1, "no choices in it"),
-        case(vec![Turn::Raw(Raw::status(200, "{}"))], 1, "no choices in it"),
-        case(vec![Turn::Raw(Raw::status(204, ""))], 1, "no choices in it"),
+        case(
+            vec![Turn::Raw(ModelAnswer::status(200, "<html>hello</html>"))],
+            1,
+            "no choices in it",
+        ),
+        case(vec![Turn::Raw(ModelAnswer::status(200, "{}"))], 1, "no choices in it"),
+        case(vec![Turn::Raw(ModelAnswer::status(204, ""))], 1, "no choices in it"),
         well(
             vec![
-                Turn::Raw(Raw::events([&json!({"error": {"message": "busy", "code": 503}})])),
+                Turn::Raw(ModelAnswer::events([
+                    &json!({"error": {"message": "busy", "code": 503}}),
+                ])),
                 say("then"),
             ],
             2,
             "it failed: busy; it is asked again",
         ),
         case(
-            vec![Turn::Raw(Raw::events([&json!({"error": {"message": "bad", "code": 400}})]))],
+            vec![Turn::Raw(ModelAnswer::events([
+                &json!({"error": {"message": "bad", "code": 400}}),
+            ]))],
             1,
             "it failed: bad",
         ),
@@ -147,9 +155,9 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
 
 #[tokio::test]
 async fn silence_and_slowness_end_with_the_steps_time() {
-    let begun = || Raw::events([&chunk(json!({"content": "well"}), None)]);
+    let begun = || ModelAnswer::events([&chunk(json!({"content": "well"}), None)]);
     let drip = begun().then(Then::Again(Duration::from_millis(20)));
-    let alive = Raw::status(200, ": alive\n\n").with("content-type", "text/event-stream");
+    let alive = ModelAnswer::status(200, ": alive\n\n").with("content-type", "text/event-stream");
     check(vec![
         late(Turn::Stall),
         late(Turn::Raw(begun().then(Then::Silence))),
@@ -163,8 +171,8 @@ async fn silence_and_slowness_end_with_the_steps_time() {
 /// Whatever comes after a whole answer is not waited for.
 #[tokio::test]
 async fn a_server_that_does_not_hang_up_is_left() {
-    let answer = Raw::events([&chunk(json!({"content": "said"}), Some("stop"))]);
-    let done = Raw { body: format!("{}data: [DONE]\n\n", answer.body), ..answer.clone() };
+    let answer = ModelAnswer::events([&chunk(json!({"content": "said"}), Some("stop"))]);
+    let done = ModelAnswer { body: format!("{}data: [DONE]\n\n", answer.body), ..answer.clone() };
     check(vec![
         well(vec![Turn::Raw(done.then(Then::Silence))], 1, "said"),
         well(vec![Turn::Raw(answer.clone().then(Then::Silence))], 1, "said"),
@@ -176,7 +184,7 @@ async fn a_server_that_does_not_hang_up_is_left() {
 #[tokio::test]
 async fn what_has_no_end_is_cut_off() {
     let endless =
-        |body: String| Turn::Raw(Raw::status(200, &body).then(Then::Again(Duration::ZERO)));
+        |body: String| Turn::Raw(ModelAnswer::status(200, &body).then(Then::Again(Duration::ZERO)));
     let data = format!("data: {}", "x".repeat(1024 * 1024));
     let object = format!("{{\"a\": \"{}\", ", "x".repeat(1024 * 1024));
     let text = chunk(json!({"content": "x".repeat(1024 * 1024)}), None);
@@ -186,7 +194,8 @@ async fn what_has_no_end_is_cut_off() {
         case(vec![endless(format!("data: {text}\n\n"))], 1, "its answer has over 8388608 bytes"),
         case(
             vec![Turn::Raw(
-                Raw::status(400, &"x".repeat(1024 * 1024)).then(Then::Again(Duration::ZERO)),
+                ModelAnswer::status(400, &"x".repeat(1024 * 1024))
+                    .then(Then::Again(Duration::ZERO)),
             )],
             1,
             "it answered HTTP 400 Bad Request: xxx",
@@ -201,17 +210,18 @@ async fn a_redirect_is_not_followed() {
     let other = Model::start([say("never")]).await;
     let elsewhere =
         format!("{}/v1/chat/completions", other.url()).replace("127.0.0.1", "localhost");
-    let moved = Raw::status(307, "").with("location", elsewhere);
+    let moved = ModelAnswer::status(307, "").with("location", elsewhere);
     let words = "it redirects to localhost; redirects are not followed, since the key would travel";
     check(vec![case(vec![Turn::Raw(moved), say("never")], 1, words)]).await;
-    let near = Raw::status(302, "").with("location", "/v2/chat/completions");
+    let near = ModelAnswer::status(302, "").with("location", "/v2/chat/completions");
     check(vec![case(vec![Turn::Raw(near), say("never")], 1, "it redirects to 127.0.0.1")]).await;
     assert!(other.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
-    let stop = |delta: Value, finish: &str| Turn::Raw(Raw::events([&chunk(delta, Some(finish))]));
+    let stop =
+        |delta: Value, finish: &str| Turn::Raw(ModelAnswer::events([&chunk(delta, Some(finish))]));
     check(vec![
         case(vec![stop(json!({"refusal": "I cannot"}), "stop")], 1, "the model refused: I cannot"),
         case(vec![stop(json!({"content": "we"}), "content_filter")], 1, "content filter ended"),

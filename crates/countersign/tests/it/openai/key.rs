@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use testkit::model::{Raw, Turn};
+use testkit::model::{ModelAnswer, Turn};
 use testkit::otlp::Collector;
 use testkit::program::{stderr, stdout};
 
@@ -43,10 +43,12 @@ async fn a_key_that_the_server_says_back_is_in_nothing() {
     let error = json!({"error": {"message": "bad key {authorization}"}}).to_string();
     let echo = |finish: &str| chunk(json!({"content": "you said {authorization}"}), Some(finish));
     let endings = [
-        Turn::Raw(Raw::status(401, &error)),
-        Turn::Raw(Raw::status(500, "oh {authorization}")),
-        Turn::Raw(Raw::events([&json!({"error": {"message": "no {authorization}", "code": 400}})])),
-        Turn::Raw(Raw::events([&echo("stop")])),
+        Turn::Raw(ModelAnswer::status(401, &error)),
+        Turn::Raw(ModelAnswer::status(500, "oh {authorization}")),
+        Turn::Raw(ModelAnswer::events([
+            &json!({"error": {"message": "no {authorization}", "code": 400}}),
+        ])),
+        Turn::Raw(ModelAnswer::events([&echo("stop")])),
     ];
     for (number, ending) in endings.into_iter().enumerate() {
         let path = "{\"path\": \"{authorization}\"}";

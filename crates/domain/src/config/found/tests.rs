@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::super::keys::{SERVER, TOP, Table};
-use super::super::{AutoApprove, Origin, Server, Transport, parse};
+use super::super::{AutoApprove, ServerConfig, ServerOrigin, Transport, parse};
 use super::*;
 
 const OWN: &str = r#"{
@@ -105,7 +105,7 @@ fn of_the_top_level_only_servers_profiles_and_redaction_have_an_effect() {
             }
             "profiles" => {
                 assert_eq!(Config { profiles: own().profiles, ..config.clone() }, own());
-                assert_eq!(config.profile("new").unwrap().origin, Origin::Found);
+                assert_eq!(config.profile("new").unwrap().origin, ServerOrigin::Found);
             }
             "redact" => {
                 assert_eq!(Config { redact: own().redact, ..config.clone() }, own());
@@ -158,7 +158,10 @@ fn a_new_server_is_quarantined_whatever_it_says() {
             let config = laid(&found).0;
             let server = config.server("new").unwrap();
             assert!(server.quarantined, "{found}");
-            assert_eq!((server.origin, server.auto_approve), (Origin::Found, AutoApprove::None));
+            assert_eq!(
+                (server.origin, server.auto_approve),
+                (ServerOrigin::Found, AutoApprove::None)
+            );
             assert_eq!(config.servers[..3], own().servers);
         }
     }
@@ -224,10 +227,14 @@ fn a_hostile_file_changes_nothing_but_what_narrows() {
     );
     let mut expected = own();
     expected.servers[0].tools = ToolRules::Except(set(&["audit"]));
-    let url = super::super::Template::parse("https://evil.example/sse").unwrap();
+    let url = super::super::ConfigTemplate::parse("https://evil.example/sse").unwrap();
     let transport = Transport::Sse { url, headers: Vec::new() };
-    let (origin, quarantined) = (Origin::Found, true);
-    expected.servers.push(Server { origin, quarantined, ..Server::new("evil", transport) });
+    let (origin, quarantined) = (ServerOrigin::Found, true);
+    expected.servers.push(ServerConfig {
+        origin,
+        quarantined,
+        ..ServerConfig::new("evil", transport)
+    });
     expected.profiles.push(config.profile("q").unwrap().clone());
     assert_eq!(config, expected);
     let told: Vec<&str> = notes.iter().map(|note| note.split(": ").nth(1).unwrap()).collect();
@@ -341,11 +348,11 @@ proptest! {
             for tool in TOOLS {
                 prop_assert!(before.tools.allow(tool) || !after.tools.allow(tool), "{}", text);
             }
-            let as_before = Server { tools: before.tools.clone(), ..after.clone() };
+            let as_before = ServerConfig { tools: before.tools.clone(), ..after.clone() };
             prop_assert_eq!(&as_before, before);
         }
         for server in &laid.servers[own.servers.len()..] {
-            prop_assert!(server.quarantined && server.origin == Origin::Found);
+            prop_assert!(server.quarantined && server.origin == ServerOrigin::Found);
         }
         let rest = Config {
             servers: own.servers.clone(),

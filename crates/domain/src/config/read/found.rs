@@ -4,7 +4,8 @@
 
 use super::super::source;
 use super::super::{
-    AutoApprove, Config, Faults, Note, Origin, Profile, Redact, Server, ToolRules, keys,
+    AutoApprove, Config, Faults, Note, ProfileConfig, Redact, ServerConfig, ServerOrigin,
+    ToolRules, keys,
 };
 use super::report::Report;
 use super::table::Section;
@@ -33,10 +34,10 @@ const TOOL_NAMES_MAX: usize = 1_000;
 /// What such a file has to say.
 pub(in crate::config) struct FolderConfig {
     /// Those that the person's own configuration does not have.
-    pub(in crate::config) servers: Vec<Server>,
+    pub(in crate::config) servers: Vec<ServerConfig>,
     /// Lists for those that it has.
     pub(in crate::config) narrowed: Vec<(String, ToolRules)>,
-    pub(in crate::config) profiles: Vec<Profile>,
+    pub(in crate::config) profiles: Vec<ProfileConfig>,
     pub(in crate::config) redact: Redact,
     pub(in crate::config) notes: Vec<Note>,
 }
@@ -129,7 +130,7 @@ fn read(found: &mut FolderConfig, root: &Node<'_>, own: &Config, report: &mut Re
     known.extend(found.servers.iter().map(|server| server.name.as_str()));
     found.profiles = profile::all(&top, &known, report);
     found.profiles.retain(|profile| own.profile(&profile.name).is_none());
-    found.profiles.iter_mut().for_each(|profile| profile.origin = Origin::Found);
+    found.profiles.iter_mut().for_each(|profile| profile.origin = ServerOrigin::Found);
 }
 
 fn servers(found: &mut FolderConfig, top: &Section<'_>, own: &Config, report: &mut Report) {
@@ -160,7 +161,7 @@ fn check_lists(members: &Section<'_>, report: &mut Report) {
     }
 }
 
-fn untrusted(mut server: Server, members: &Section<'_>, report: &mut Report) -> Server {
+fn untrusted(mut server: ServerConfig, members: &Section<'_>, report: &mut Report) -> ServerConfig {
     let asks_trust = !server.quarantined;
     if let Some(entry) = members.get("quarantined")
         && asks_trust
@@ -172,7 +173,7 @@ fn untrusted(mut server: Server, members: &Section<'_>, report: &mut Report) -> 
     {
         report.ignore(entry, UNTRUSTED);
     }
-    server.origin = Origin::Found;
+    server.origin = ServerOrigin::Found;
     server.quarantined = true;
     server.auto_approve = AutoApprove::None;
     server

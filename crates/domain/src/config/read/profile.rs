@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::super::{Config, Origin, Profile, keys};
+use super::super::{Config, ProfileConfig, ServerOrigin, keys};
 use super::report::Report;
 use super::scalar::did_you_mean;
 use super::section::check_name;
@@ -18,12 +18,20 @@ pub(super) fn known(config: &Config) -> BTreeSet<&str> {
     servers.chain(plugins).chain([RESERVED_NAME]).collect()
 }
 
-pub(super) fn all(top: &Section<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Vec<Profile> {
+pub(super) fn all(
+    top: &Section<'_>,
+    known: &BTreeSet<&str>,
+    report: &mut Report,
+) -> Vec<ProfileConfig> {
     let entries = top.read("profiles", report, entries).unwrap_or_default();
     entries.iter().filter_map(|entry| profile(entry, known, report)).collect()
 }
 
-fn profile(entry: &Member<'_>, known: &BTreeSet<&str>, report: &mut Report) -> Option<Profile> {
+fn profile(
+    entry: &Member<'_>,
+    known: &BTreeSet<&str>,
+    report: &mut Report,
+) -> Option<ProfileConfig> {
     check_name(entry, report);
     let members = Section::open(&entry.node, &keys::PROFILE, report)?;
     if members.get("servers").is_none() {
@@ -38,7 +46,7 @@ fn profile(entry: &Member<'_>, known: &BTreeSet<&str>, report: &mut Report) -> O
     };
     let (only, exclude) = (tools("tools"), tools("exclude").unwrap_or_default());
     let name = entry.name.to_owned();
-    Some(Profile { name, origin: Origin::Own, servers, tools: only, exclude })
+    Some(ProfileConfig { name, origin: ServerOrigin::Own, servers, tools: only, exclude })
 }
 
 /// A server may still be added at run time, so this is no fault.

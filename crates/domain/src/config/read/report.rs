@@ -2,12 +2,12 @@
 
 use std::ops::Range;
 
-use super::super::{Fault, Faults, Note};
+use super::super::{ConfigFault, Faults, Note};
 use crate::document::{Location, Mark, Member, Mismatch, Shortlist};
 
 #[derive(Default)]
 pub(super) struct Report {
-    faults: Shortlist<Fault>,
+    faults: Shortlist<ConfigFault>,
     notes: Shortlist<Note>,
     /// Parts of the text that have no effect: other notes there would mislead.
     ignored: Vec<Range<Mark>>,
@@ -15,7 +15,7 @@ pub(super) struct Report {
 
 impl Report {
     pub(super) fn fault(&mut self, location: &Location, message: impl Into<String>) {
-        self.faults.push(Fault { location: location.clone(), message: message.into() });
+        self.faults.push(ConfigFault { location: location.clone(), message: message.into() });
     }
 
     /// The value, or a fault where it is of another type.
@@ -23,7 +23,7 @@ impl Report {
         match value {
             Ok(value) => Some(value),
             Err(Mismatch { location, message }) => {
-                self.faults.push(Fault { location, message });
+                self.faults.push(ConfigFault { location, message });
                 None
             }
         }

@@ -3,10 +3,10 @@
 
 use serde_json::{Map, Value};
 
-use super::super::template::Template;
+use super::super::template::ConfigTemplate;
 use super::super::{
-    Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, Plugin,
-    Redact, Store, Telemetry, Workspace, keys,
+    Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
+    Redact, StoreConfig, Telemetry, WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
@@ -16,15 +16,15 @@ use crate::ledger::redaction::Redactor;
 
 const SHA256_HEX_CHARS: usize = 64;
 
-pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin>> {
+pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<PluginConfig>> {
     let entries = entries(node, report)?;
     Some(entries.iter().filter_map(|entry| plugin(entry, report)).collect())
 }
 
-fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<Plugin> {
+fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<PluginConfig> {
     check_name(entry, report);
     let members = Section::open(&entry.node, &keys::PLUGIN, report)?;
-    Some(Plugin {
+    Some(PluginConfig {
         name: entry.name.to_owned(),
         path: members.text("path", report),
         config: members.read("config", report, json_object).unwrap_or_default(),
@@ -47,7 +47,7 @@ fn sha256(node: &Node<'_>, report: &mut Report) -> Option<String> {
     hex.then(|| text.to_ascii_lowercase())
 }
 
-pub(super) fn workspace(workspace: &mut Workspace, top: &Section<'_>, report: &mut Report) {
+pub(super) fn workspace(workspace: &mut WorkspaceConfig, top: &Section<'_>, report: &mut Report) {
     let Some(members) = top.section("workspace", report) else { return };
     set(&mut workspace.enabled, members.flag("enabled", report));
     set(&mut workspace.root, members.text("root", report));
@@ -115,17 +115,17 @@ fn exporter(node: &Node<'_>, report: &mut Report) -> Option<String> {
     Some(text.to_owned())
 }
 
-pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<Store> {
+pub(super) fn store(node: &Node<'_>, report: &mut Report) -> Option<StoreConfig> {
     if report.take(node.text())?.is_empty() {
-        return Some(Store::Sqlite);
+        return Some(StoreConfig::Sqlite);
     }
     let url = transport::template(node, report)?;
     let schemes = ["postgres://", "postgresql://"];
     let is_postgres = schemes.iter().any(|scheme| url.text().starts_with(scheme));
-    if !is_postgres && !Template::starts_with_variable(&url) {
+    if !is_postgres && !ConfigTemplate::starts_with_variable(&url) {
         report.fault(&node.location, "expected \"\" for SQLite in the home, or postgres://…");
     }
-    Some(Store::Postgres(url))
+    Some(StoreConfig::Postgres(url))
 }
 
 fn json_object(node: &Node<'_>, report: &mut Report) -> Option<Map<String, Value>> {

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
-use super::super::{AutoApprove, OAuth, Server, Sharing, Start, ToolRules, Transport, keys};
+use super::super::{AutoApprove, OAuth, ServerConfig, Sharing, Start, ToolRules, Transport, keys};
 use super::report::Report;
 use super::table::{Section, entries, give, set};
 use super::{scalar, transport};
@@ -20,7 +20,7 @@ const REACHING: [&str; 8] =
 /// Each server is a process or a connection with its own tasks.
 pub(super) const SERVERS_MAX: usize = 1_000;
 
-pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Vec<Server> {
+pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> Vec<ServerConfig> {
     let mut servers = Vec::new();
     each(node, report, &mut |name, members, report| {
         servers.extend(server(name, members, listen, report));
@@ -93,8 +93,8 @@ pub(super) fn server(
     members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
-) -> Option<Server> {
-    let mut server = Server::new(name, Transport::stdio(""));
+) -> Option<ServerConfig> {
+    let mut server = ServerConfig::new(name, Transport::stdio(""));
     let transport = transport::read(members, listen, report);
     settings(&mut server, members, report);
     server.transport = transport?;
@@ -102,7 +102,7 @@ pub(super) fn server(
 }
 
 /// All but how the server is reached.
-fn settings(server: &mut Server, members: &Section<'_>, report: &mut Report) {
+fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Report) {
     set(&mut server.enabled, enabled(members, report));
     set(&mut server.quarantined, members.flag("quarantined", report));
     set(&mut server.tools, tools(members, report));
@@ -122,16 +122,16 @@ fn settings(server: &mut Server, members: &Section<'_>, report: &mut Report) {
 /// An entry of a trusted file for a server which is there already: what it says takes the place of
 /// what was there, but for the lists, which narrow.
 pub(super) fn laid_over(
-    own: &Server,
+    own: &ServerConfig,
     members: &Section<'_>,
     listen: SocketAddr,
     report: &mut Report,
-) -> Option<Server> {
+) -> Option<ServerConfig> {
     let is_another = REACHING.iter().any(|key| members.get(key).is_some());
     let mut server = if is_another {
         server(&own.name, members, listen, report)?
     } else {
-        let mut server = Server { tools: ToolRules::All, ..own.clone() };
+        let mut server = ServerConfig { tools: ToolRules::All, ..own.clone() };
         settings(&mut server, members, report);
         server
     };
@@ -149,7 +149,7 @@ pub(super) fn narrowing(
     if members.get("command").is_some() || members.get("url").is_some() {
         transport::read(members, listen, report);
     }
-    let mut server = Server::new("", Transport::stdio(""));
+    let mut server = ServerConfig::new("", Transport::stdio(""));
     settings(&mut server, members, report);
     server.tools
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 
 use super::super::defaults;
 use super::super::keys::SSE_NOTE;
-use super::super::{Template, Transport};
+use super::super::{ConfigTemplate, Transport};
 use super::report::Report;
 use super::scalar;
 use super::table::{Section, entries};
@@ -135,7 +135,7 @@ fn remote(
     }
 }
 
-fn guessed(url: &Template) -> Wire {
+fn guessed(url: &ConfigTemplate) -> Wire {
     let path = url.text().split(['?', '#']).next().unwrap_or_default();
     if path.trim_end_matches('/').ends_with("/sse") { Wire::Sse } else { Wire::Http }
 }
@@ -146,7 +146,7 @@ fn note_idle(members: &Section<'_>, names: &[&str], with: &str, report: &mut Rep
     }
 }
 
-fn check_command(entry: &Member<'_>, command: &str, args: &[Template], report: &mut Report) {
+fn check_command(entry: &Member<'_>, command: &str, args: &[ConfigTemplate], report: &mut Report) {
     let location = &entry.node.location;
     if command.trim().is_empty() {
         report.fault(location, "the command must not be empty");
@@ -163,14 +163,14 @@ fn check_command(entry: &Member<'_>, command: &str, args: &[Template], report: &
     }
 }
 
-fn is_countersign(command: &str, args: &[Template]) -> bool {
+fn is_countersign(command: &str, args: &[ConfigTemplate]) -> bool {
     let program = command.rsplit(['/', '\\']).next().unwrap_or_default();
     let program = program.strip_suffix(".exe").unwrap_or(program);
-    let verb = args.iter().map(Template::text).find(|arg| !arg.starts_with('-'));
+    let verb = args.iter().map(ConfigTemplate::text).find(|arg| !arg.starts_with('-'));
     program == "countersign" && matches!(verb, Some("mcp" | "serve"))
 }
 
-fn check_url(entry: &Member<'_>, url: &Template, listen: SocketAddr, report: &mut Report) {
+fn check_url(entry: &Member<'_>, url: &ConfigTemplate, listen: SocketAddr, report: &mut Report) {
     if url.starts_with_variable() {
         return;
     }
@@ -208,17 +208,17 @@ fn filled(node: &Node<'_>, report: &mut Report) -> Option<String> {
     Some(text.to_owned())
 }
 
-fn templates(node: &Node<'_>, report: &mut Report) -> Option<Vec<Template>> {
+fn templates(node: &Node<'_>, report: &mut Report) -> Option<Vec<ConfigTemplate>> {
     let items = report.take(node.items("a list of strings"))?;
     Some(items.filter_map(|item| template(&item, report)).collect())
 }
 
-pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template> {
+pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<ConfigTemplate> {
     let text = report.take(node.text())?;
     if text.contains('\0') {
         report.fault(&node.location, "must not hold a NUL character");
     }
-    match Template::parse(text) {
+    match ConfigTemplate::parse(text) {
         Ok(template) => {
             note_unreplaced(node, &template, report);
             Some(template)
@@ -231,13 +231,13 @@ pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<Template>
 }
 
 /// Other clients have more variables; theirs reach the server as they stand.
-fn note_unreplaced(node: &Node<'_>, template: &Template, report: &mut Report) {
+fn note_unreplaced(node: &Node<'_>, template: &ConfigTemplate, report: &mut Report) {
     if template.literals().any(|literal| literal.contains("${")) {
         report.note(&node.location, "only ${env:NAME} is replaced; other '${…}' stay as they are");
     }
 }
 
-fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
+fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTemplate)>> {
     let mut env = Vec::new();
     for entry in entries(node, report)? {
         let name = entry.name;
@@ -253,7 +253,7 @@ fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> 
     Some(env)
 }
 
-fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, Template)>> {
+fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTemplate)>> {
     let mut headers = Vec::new();
     let mut seen = HashSet::new();
     for entry in entries(node, report)? {

@@ -2,13 +2,13 @@
 //! own. What narrows goes on narrowing, so that to trust a file never opens what one's own lists lock.
 
 use super::super::source;
-use super::super::{Config, Faults, Parsed, Server, keys};
+use super::super::{Config, Faults, ParsedConfig, ServerConfig, keys};
 use super::report::Report;
 use super::table::Section;
 use super::{profile, section, server, top};
 use crate::document::{Location, Node, Syntax};
 
-pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<Parsed, Faults> {
+pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<ParsedConfig, Faults> {
     let mut report = Report::default();
     let mut config = own;
     match source::tree(text) {
@@ -16,7 +16,7 @@ pub(in crate::config) fn trusted(text: &str, own: Config) -> Result<Parsed, Faul
         Err(unreadable) => report.fault(&Location::root(unreadable.mark), unreadable.message),
     }
     let notes = report.finish()?;
-    Ok(Parsed { config, notes })
+    Ok(ParsedConfig { config, notes })
 }
 
 fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
@@ -46,7 +46,7 @@ fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
 
 fn servers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     let Some(entry) = top.get("mcpServers") else { return };
-    let mut given: Vec<Server> = Vec::new();
+    let mut given: Vec<ServerConfig> = Vec::new();
     server::each(&entry.node, report, &mut |name, members, report| {
         given.extend(match config.server(name) {
             Some(own) => server::laid_over(own, members, config.listen, report),

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::keys::{SERVER, TOP};
-use super::super::{Origin, Server, ToolRules, overlay, parse};
+use super::super::{ServerConfig, ServerOrigin, ToolRules, overlay, parse};
 use super::*;
 
 const OWN: &str = r#"{
@@ -31,7 +31,7 @@ fn laid(trusted: &Value) -> Config {
     laid.unwrap_or_else(|faults| panic!("{faults}\nin {trusted}")).config
 }
 
-fn one(config: &Config) -> Server {
+fn one(config: &Config) -> ServerConfig {
     config.server("one").unwrap().clone()
 }
 
@@ -99,7 +99,7 @@ fn a_new_server_is_as_ones_own() {
     let config = laid(&text);
     let alone = parse(&text.to_string()).unwrap().config;
     assert_eq!(config.server("new"), alone.server("new"));
-    assert_eq!(config.server("new").unwrap().origin, Origin::Own);
+    assert_eq!(config.server("new").unwrap().origin, ServerOrigin::Own);
     assert_eq!(config.servers.len(), 3);
 }
 
@@ -107,14 +107,14 @@ fn a_new_server_is_as_ones_own() {
 fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_tools() {
     let config = laid(&json!({"mcpServers": {"one": {"command": "/other"}}}));
     let alone = parse(r#"{"mcpServers": {"one": {"command": "/other"}}}"#).unwrap().config;
-    let expected = Server { tools: one(&own()).tools, ..one(&alone) };
+    let expected = ServerConfig { tools: one(&own()).tools, ..one(&alone) };
     assert_eq!(one(&config), expected);
     assert_eq!(config.servers[0], expected, "in the place of the other");
-    let other = Server { tools: ToolRules::All, ..expected };
+    let other = ServerConfig { tools: ToolRules::All, ..expected };
     let narrowed =
         json!({"mcpServers": {"one": {"command": "/other", "enabled_tools": ["x", "y"]}}});
     let only = |name: &str| ToolRules::Only([name.to_owned()].into());
-    assert_eq!(one(&laid(&narrowed)), Server { tools: only("y"), ..other });
+    assert_eq!(one(&laid(&narrowed)), ServerConfig { tools: only("y"), ..other });
 }
 
 #[test]
@@ -166,7 +166,7 @@ fn profiles_and_plugins_are_merged_by_name() {
     }));
     let profiles: Vec<_> = config.profiles.iter().map(|it| (&*it.name, &*it.servers[0])).collect();
     assert_eq!(profiles, [("p", "two"), ("q", "one")]);
-    assert!(config.profiles.iter().all(|profile| profile.origin == Origin::Own));
+    assert!(config.profiles.iter().all(|profile| profile.origin == ServerOrigin::Own));
     let plugins: Vec<_> = config.plugins.iter().map(|it| (&*it.name, it.path.as_deref())).collect();
     assert_eq!(plugins, [("g", Some("/own/g")), ("h", Some("/other")), ("i", None)]);
 }

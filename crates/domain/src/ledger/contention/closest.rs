@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::graph::{RECORDS_MAX, RESOURCES_MAX};
 use super::meeting::Meeting;
-use super::touch::Kind;
+use super::touch::ContentionKind;
 
 /// The resources with the closest meetings, in order of the gap.
 pub(super) struct Closest<R> {
@@ -59,8 +59,8 @@ impl<R: Copy> Closest<R> {
     }
 
     /// The resources, and the records of their closest meetings.
-    pub(super) fn lists(self, kind: Kind) -> (Vec<Arc<str>>, Vec<R>) {
-        let each = if kind == Kind::StaleRead { 3 } else { 2 };
+    pub(super) fn lists(self, kind: ContentionKind) -> (Vec<Arc<str>>, Vec<R>) {
+        let each = if kind == ContentionKind::StaleRead { 3 } else { 2 };
         let records = self.best.iter().flat_map(|place| &place.records[..each]).copied();
         let records = records.take(RECORDS_MAX - RECORDS_MAX % each).collect();
         (self.best.into_iter().map(|one| one.resource).collect(), records)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::closest::Closest;
 use super::graph::{AgentNode, Edge};
 use super::meeting::Meeting;
-use super::touch::Kind;
+use super::touch::ContentionKind;
 
 /// The resource at which agents meet, and its number among all.
 #[derive(Clone, Copy)]
@@ -33,7 +33,7 @@ pub(super) struct Edges<R> {
 /// All meetings of two agents, of one kind.
 struct Bond<R> {
     pair: AgentPair,
-    kind: Kind,
+    kind: ContentionKind,
     whole: Meeting<R>,
     closest: Closest<R>,
 }
@@ -48,7 +48,7 @@ impl<R: Copy> Edges<R> {
     pub(super) fn add(
         &mut self,
         pair: AgentPair,
-        kind: Kind,
+        kind: ContentionKind,
         site: Site<'_>,
         meeting: &Meeting<R>,
     ) {
@@ -57,10 +57,18 @@ impl<R: Copy> Edges<R> {
     }
 
     /// The edge of two agents, with meetings added to it.
-    fn bond(&mut self, pair: AgentPair, kind: Kind, meetings: &Meeting<R>) -> &mut Bond<R> {
+    fn bond(
+        &mut self,
+        pair: AgentPair,
+        kind: ContentionKind,
+        meetings: &Meeting<R>,
+    ) -> &mut Bond<R> {
         let AgentPair { from, to } = pair;
-        let (low, high) =
-            if kind == Kind::StaleRead { (from, to) } else { (from.min(to), from.max(to)) };
+        let (low, high) = if kind == ContentionKind::StaleRead {
+            (from, to)
+        } else {
+            (from.min(to), from.max(to))
+        };
         // Thirty bits an agent; more agents than that do not fit into memory either.
         let place = u64::from(low) << 34 | u64::from(high) << 4 | kind as u64;
         let bond = self.edges.entry(place).or_insert_with(|| Bond {

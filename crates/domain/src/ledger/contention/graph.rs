@@ -5,7 +5,7 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
-use super::touch::Kind;
+use super::touch::ContentionKind;
 
 /// What an edge lists; the counts beside the lists say how many there are.
 pub const RESOURCES_MAX: usize = 20;
@@ -40,7 +40,7 @@ pub struct Edge<R> {
     /// Came first at the first meeting; in a stale read, the agent whose content was old.
     pub from: String,
     pub to: String,
-    pub kind: Kind,
+    pub kind: ContentionKind,
     pub system: String,
     /// The closest meetings first.
     pub resources: Vec<Arc<str>>,

@@ -2,7 +2,7 @@
 
 use super::edges::{AgentPair, Edges, Site};
 use super::meeting::Meeting;
-use super::touch::Kind;
+use super::touch::ContentionKind;
 
 /// Agents of one resource that a touch is compared with, the latest first. More within one window
 /// is a crowd, not a contention that anybody can read.
@@ -16,7 +16,7 @@ pub(super) struct Meetings<R> {
     used: Vec<usize>,
 }
 
-const KINDS: usize = Kind::ALL.len();
+const KINDS: usize = ContentionKind::ALL.len();
 const CELLS: usize = CROWD_MAX * CROWD_MAX * KINDS;
 
 impl<R> Default for Meetings<R> {
@@ -27,7 +27,13 @@ impl<R> Default for Meetings<R> {
 
 impl<R: Copy> Meetings<R> {
     /// `from` came first.
-    pub(super) fn add(&mut self, from: usize, to: usize, kind: Kind, meeting: Meeting<R>) {
+    pub(super) fn add(
+        &mut self,
+        from: usize,
+        to: usize,
+        kind: ContentionKind,
+        meeting: Meeting<R>,
+    ) {
         if self.cells.is_empty() {
             self.cells.resize(CELLS, None);
         }
@@ -54,7 +60,7 @@ impl<R: Copy> Meetings<R> {
         }
         for other in 0..agents.len() {
             for (from, to) in [(place, other), (other, place)] {
-                for kind in Kind::ALL {
+                for kind in ContentionKind::ALL {
                     self.hand_over(cell(from, to, kind), agents, site, edges);
                 }
             }
@@ -80,11 +86,11 @@ impl<R: Copy> Meetings<R> {
         if let Some(meeting) = self.cells[cell].take() {
             let (from, to) = (cell / KINDS / CROWD_MAX, cell / KINDS % CROWD_MAX);
             let pair = AgentPair { from: agents[from], to: agents[to] };
-            edges.add(pair, Kind::ALL[cell % KINDS], site, &meeting);
+            edges.add(pair, ContentionKind::ALL[cell % KINDS], site, &meeting);
         }
     }
 }
 
-fn cell(from: usize, to: usize, kind: Kind) -> usize {
+fn cell(from: usize, to: usize, kind: ContentionKind) -> usize {
     (from * CROWD_MAX + to) * KINDS + kind as usize
 }

@@ -8,7 +8,7 @@ use super::*;
 
 const MINUTE: i64 = 60_000_000;
 
-fn hour(kind: Option<Kind>) -> Question {
+fn hour(kind: Option<ContentionKind>) -> Question {
     Question { window_us: 60 * MINUTE, kind }
 }
 
@@ -84,9 +84,9 @@ fn what_agents_did_decides_the_kind_of_edge() {
 
 #[test]
 fn reads_of_the_same_thing_are_shown_to_who_asks() {
-    let graph = history("a r 0, b r 1, b w 2", hour(Some(Kind::ReadRead)));
+    let graph = history("a r 0, b r 1, b w 2", hour(Some(ContentionKind::ReadRead)));
     assert_eq!(edges(&graph), ["read-read a>b"]);
-    let graph = history("a r 0, b w 1, a w 2", hour(Some(Kind::StaleRead)));
+    let graph = history("a r 0, b w 1, a w 2", hour(Some(ContentionKind::StaleRead)));
     assert_eq!(edges(&graph), ["stale-read a>b"]);
     assert_eq!(graph.edges[0].records, [0, 1, 2]);
 }
@@ -207,7 +207,7 @@ struct Expected {
 }
 
 /// Agents in order, or in the direction of a stale read; the kind; the system.
-type Place = (String, String, Kind, String);
+type Place = (String, String, ContentionKind, String);
 
 /// Every pair of touches looked at, as the kinds are defined.
 fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected> {
@@ -222,7 +222,7 @@ fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected>
                 if let Some((_, before)) = earlier(other, doing)
                     && touch.at_us - before.at_us <= window_us
                 {
-                    let kind = Kind::of(doing, touch.doing);
+                    let kind = ContentionKind::of(doing, touch.doing);
                     note(&mut edges, (other, &touch.agent), kind, touch, before.at_us);
                 }
             }
@@ -232,7 +232,13 @@ fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected>
                 && write_at > read_at
                 && touch.at_us - read.at_us <= window_us
             {
-                note(&mut edges, (&touch.agent, other), Kind::StaleRead, touch, write.at_us);
+                note(
+                    &mut edges,
+                    (&touch.agent, other),
+                    ContentionKind::StaleRead,
+                    touch,
+                    write.at_us,
+                );
             }
         }
     }
@@ -242,11 +248,12 @@ fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected>
 fn note(
     edges: &mut BTreeMap<Place, Expected>,
     (from, to): (&str, &str),
-    kind: Kind,
+    kind: ContentionKind,
     touch: &Plain,
     before_us: i64,
 ) {
-    let (low, high) = if kind == Kind::StaleRead || from < to { (from, to) } else { (to, from) };
+    let (low, high) =
+        if kind == ContentionKind::StaleRead || from < to { (from, to) } else { (to, from) };
     let place = (low.to_owned(), high.to_owned(), kind, touch.key.0.clone());
     let edge = edges.entry(place).or_insert_with(|| Expected {
         from: from.to_owned(),
@@ -288,7 +295,7 @@ proptest! {
     #[test]
     fn agrees_with_the_definition(touches in touches(), window_us in 0i64..30) {
         let mut found = BTreeMap::new();
-        for kind in Kind::ALL {
+        for kind in ContentionKind::ALL {
             let mut contention = Contention::new(Question { window_us: window_us * 1000, kind: Some(kind) });
             for (record, Plain { agent, key, doing, at_us }) in touches.iter().enumerate() {
                 let (system, resource) = (key.0.as_str(), key.1.as_str());
@@ -296,7 +303,7 @@ proptest! {
                 contention.tell(Told { agent, system, resource, doing: *doing, at_us: at_us * 1000, record });
             }
             for edge in contention.finish().edges {
-                let stays = kind == Kind::StaleRead || edge.from < edge.to;
+                let stays = kind == ContentionKind::StaleRead || edge.from < edge.to;
                 let (low, high) = if stays { (&edge.from, &edge.to) } else { (&edge.to, &edge.from) };
                 let expected = Expected {
                     from: edge.from.clone(),

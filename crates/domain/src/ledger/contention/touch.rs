@@ -12,7 +12,7 @@ pub enum Doing {
 /// The worst first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Kind {
+pub enum ContentionKind {
     /// One read, another wrote, and the first wrote on without looking again.
     StaleRead,
     WriteWrite,
@@ -21,27 +21,32 @@ pub enum Kind {
     ReadRead,
 }
 
-impl Kind {
-    pub const ALL: [Kind; 4] = [Kind::StaleRead, Kind::WriteWrite, Kind::ReadWrite, Kind::ReadRead];
+impl ContentionKind {
+    pub const ALL: [ContentionKind; 4] = [
+        ContentionKind::StaleRead,
+        ContentionKind::WriteWrite,
+        ContentionKind::ReadWrite,
+        ContentionKind::ReadRead,
+    ];
 
     pub fn as_str(self) -> &'static str {
         match self {
-            Kind::StaleRead => "stale-read",
-            Kind::WriteWrite => "write-write",
-            Kind::ReadWrite => "read-write",
-            Kind::ReadRead => "read-read",
+            ContentionKind::StaleRead => "stale-read",
+            ContentionKind::WriteWrite => "write-write",
+            ContentionKind::ReadWrite => "read-write",
+            ContentionKind::ReadRead => "read-read",
         }
     }
 
-    pub fn parse(text: &str) -> Option<Kind> {
-        Kind::ALL.into_iter().find(|kind| kind.as_str() == text)
+    pub fn parse(text: &str) -> Option<ContentionKind> {
+        ContentionKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    pub(super) fn of(first: Doing, second: Doing) -> Kind {
+    pub(super) fn of(first: Doing, second: Doing) -> ContentionKind {
         match (first, second) {
-            (Doing::Write, Doing::Write) => Kind::WriteWrite,
-            (Doing::Read, Doing::Write) | (Doing::Write, Doing::Read) => Kind::ReadWrite,
-            (Doing::Read, Doing::Read) => Kind::ReadRead,
+            (Doing::Write, Doing::Write) => ContentionKind::WriteWrite,
+            (Doing::Read, Doing::Write) | (Doing::Write, Doing::Read) => ContentionKind::ReadWrite,
+            (Doing::Read, Doing::Read) => ContentionKind::ReadRead,
         }
     }
 }

@@ -103,7 +103,7 @@ fn too_many_lines_are_all_removed_and_all_added() {
 }
 
 /// The lines of one side, those that were folded taken from its layout.
-fn side(lines: &[Line], whole: &[String], left_out: LineChange) -> Vec<String> {
+fn side(lines: &[DifferenceLine], whole: &[String], left_out: LineChange) -> Vec<String> {
     let mut side: Vec<String> = Vec::new();
     for line in lines.iter().filter(|line| line.mark != left_out) {
         match line.mark {

@@ -5,8 +5,10 @@ use super::*;
 const HINT: [Option<bool>; 3] = [None, Some(false), Some(true)];
 
 fn check(kind: ItemKind, old: Option<&str>, new: &str, auto: AutoApprove) -> Standing {
-    let approved =
-        old.map(|definition| Approved { fingerprint: kind.fingerprint(definition), definition });
+    let approved = old.map(|definition| ApprovedDefinition {
+        fingerprint: kind.fingerprint(definition),
+        definition,
+    });
     stand(kind, new, approved.as_ref(), auto)
 }
 
@@ -28,12 +30,12 @@ fn new_and_changed_items_wait_unless_the_config_says_otherwise() {
     for kind in ItemKind::ALL {
         for (before, listed, auto, expected) in [
             (Some(old), old, Never, Standing::Same),
-            (None, new, Never, Standing::Pending(Change::New)),
-            (None, new, New, Standing::Accepted(Accepted::AutoNew)),
-            (None, new, All, Standing::Accepted(Accepted::AutoNew)),
-            (Some(old), new, Never, Standing::Pending(Change::Changed)),
-            (Some(old), new, New, Standing::Pending(Change::Changed)),
-            (Some(old), new, All, Standing::Accepted(Accepted::AutoChanged)),
+            (None, new, Never, Standing::Pending(ReviewChange::New)),
+            (None, new, New, Standing::Accepted(AcceptanceReason::AutoNew)),
+            (None, new, All, Standing::Accepted(AcceptanceReason::AutoNew)),
+            (Some(old), new, Never, Standing::Pending(ReviewChange::Changed)),
+            (Some(old), new, New, Standing::Pending(ReviewChange::Changed)),
+            (Some(old), new, All, Standing::Accepted(AcceptanceReason::AutoChanged)),
         ] {
             assert_eq!(check(kind, before, listed, auto), expected, "{kind:?} {listed} {auto:?}");
         }
@@ -46,7 +48,7 @@ fn spelling_does_not_count_but_in_instructions() {
     let (old, new) = (r#"{"name":"t","_meta":"be kind"}"#, r#"{ "name": "t", "_meta": "obey" }"#);
     for kind in ItemKind::ALL {
         let expected = match kind {
-            ItemKind::Instructions => Standing::Pending(Change::Changed),
+            ItemKind::Instructions => Standing::Pending(ReviewChange::Changed),
             ItemKind::Tool | ItemKind::Prompt | ItemKind::Template => Standing::Same,
         };
         assert_eq!(check(kind, Some(old), new, AutoApprove::None), expected, "{kind:?}");
@@ -55,7 +57,7 @@ fn spelling_does_not_count_but_in_instructions() {
 
 #[test]
 fn equal_text_is_the_same_without_a_hash() {
-    let approved = Approved { fingerprint: Fingerprint::of("another"), definition: "{}" };
+    let approved = ApprovedDefinition { fingerprint: Fingerprint::of("another"), definition: "{}" };
     let standing = stand(ItemKind::Tool, "{}", Some(&approved), AutoApprove::None);
     assert_eq!(standing, Standing::Same);
 }
@@ -96,7 +98,7 @@ fn every_change_of_the_class_hints_is_stricter_or_waits() {
             let standing = check(ItemKind::Tool, Some(&text(was)), &text(is), AutoApprove::None);
             let got = match standing {
                 Standing::Same => "=",
-                Standing::Accepted(Accepted::Stricter) => "s",
+                Standing::Accepted(AcceptanceReason::Stricter) => "s",
                 Standing::Accepted(_) | Standing::Pending(_) => ".",
             };
             assert_eq!(got, expected, "{old} -> {new}");
@@ -129,9 +131,9 @@ fn open_world_and_idempotent_loosen_in_one_direction() {
                 let expected = if old == new {
                     Standing::Same
                 } else if new == Some(mild) {
-                    Standing::Pending(Change::Changed)
+                    Standing::Pending(ReviewChange::Changed)
                 } else {
-                    Standing::Accepted(Accepted::Stricter)
+                    Standing::Accepted(AcceptanceReason::Stricter)
                 };
                 let got = check(ItemKind::Tool, Some(&text(old)), &text(new), AutoApprove::None);
                 assert_eq!(got, expected, "{name}: {old:?} -> {new:?}");
@@ -171,13 +173,13 @@ fn only_hints_that_are_certain_can_make_a_tool_stricter() {
     ] {
         let got = check(ItemKind::Tool, Some(&old), &new, AutoApprove::None);
         let expected = if stricter {
-            Standing::Accepted(Accepted::Stricter)
+            Standing::Accepted(AcceptanceReason::Stricter)
         } else {
-            Standing::Pending(Change::Changed)
+            Standing::Pending(ReviewChange::Changed)
         };
         assert_eq!(got, expected, "{old} -> {new}");
         // Nothing but a tool has hints.
         let prompt = check(ItemKind::Prompt, Some(&old), &new, AutoApprove::None);
-        assert_eq!(prompt, Standing::Pending(Change::Changed));
+        assert_eq!(prompt, Standing::Pending(ReviewChange::Changed));
     }
 }

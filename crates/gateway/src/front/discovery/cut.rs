@@ -4,7 +4,7 @@
 use domain::Code;
 use domain::Refusal;
 use mcp::message::{Raw, raw};
-use mcp::object::{Members, quote};
+use mcp::object::{ObjectMembers, quote};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -28,7 +28,7 @@ pub(super) fn cut(result: Raw, limit: usize, keep: impl FnOnce(String) -> String
 }
 
 fn shorten(result: &Raw, limit: usize, keep: impl FnOnce(String) -> String) -> Option<Raw> {
-    let mut members = Members::parse(result).ok()?;
+    let mut members = ObjectMembers::parse(result).ok()?;
     let blocks: Vec<&RawValue> = serde_json::from_str(members.get("content")?).ok()?;
     let texts: Vec<Option<String>> = blocks.iter().map(|block| text(block)).collect();
     let total: usize = texts.iter().flatten().map(|text| text.chars().count()).sum();
@@ -71,7 +71,7 @@ fn cut_block(block: &RawValue, text: &str, room: &mut usize) -> Option<String> {
     if end == text.len() {
         return Some(block.get().to_owned());
     }
-    let mut members = Members::parse(block).ok()?;
+    let mut members = ObjectMembers::parse(block).ok()?;
     members.set("text", quote(&text[..end]));
     Some(members.write().get().to_owned())
 }

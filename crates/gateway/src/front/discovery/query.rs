@@ -2,12 +2,12 @@
 
 use std::collections::BTreeSet;
 
-use domain::catalog::{Catalog, Filter, Hit, LockedHit};
-use domain::policy::{self, Lock, Status};
+use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
+use domain::policy::{self, Lock, LockStatus};
 use domain::tool::{Tool, ToolName};
 use domain::{Caller, Code, Refusal, signature};
 use mcp::message::Raw;
-use mcp::object::{Members, quote};
+use mcp::object::{ObjectMembers, quote};
 use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
@@ -58,14 +58,14 @@ pub(super) fn retrieve(
     let retrieve: RetrieveParameters = parameters(arguments)?;
     let limit = check_limit(retrieve.limit.as_ref(), limit_default)?;
     let detail = check_detail(retrieve.detail.as_deref())?;
-    let filter = Filter {
+    let filter = ToolFilter {
         read_only_only: retrieve.read_only_only,
         exclude_destructive: retrieve.exclude_destructive,
         exclude_open_world: retrieve.exclude_open_world,
     };
     let hits = catalog.search(caller, &retrieve.query, limit, filter);
     let tools: Vec<String> = hits.iter().map(|hit| entry(hit, detail)).collect();
-    let mut answer = Members::default();
+    let mut answer = ObjectMembers::default();
     answer.set("tools", format!("[{}]", tools.join(",")));
     answer.set("query", quote(&retrieve.query));
     answer.set("total", tools.len().to_string());
@@ -85,12 +85,12 @@ pub(super) fn retrieve(
 }
 
 /// The locked tools that fit, and once for each reason who can lift the lock.
-fn show_locked(answer: &mut Members<'_>, locked: &[LockedHit<'_>]) {
+fn show_locked(answer: &mut ObjectMembers<'_>, locked: &[LockedHit<'_>]) {
     let entries: Vec<String> = locked.iter().map(locked_entry).collect();
     answer.set("disabled", format!("[{}]", entries.join(",")));
-    let present: BTreeSet<Status> = locked.iter().map(|hit| hit.status).collect();
+    let present: BTreeSet<LockStatus> = locked.iter().map(|hit| hit.status).collect();
     if !present.is_empty() {
-        let mut remediation = Members::default();
+        let mut remediation = ObjectMembers::default();
         for status in present {
             remediation.set(status.as_str(), quote(status.remediation()));
         }
@@ -100,7 +100,7 @@ fn show_locked(answer: &mut Members<'_>, locked: &[LockedHit<'_>]) {
 
 /// No schema, and no word of a text that nobody has approved.
 fn locked_entry(hit: &LockedHit<'_>) -> String {
-    let mut entry = Members::default();
+    let mut entry = ObjectMembers::default();
     entry.set("name", full_name(&hit.server.name, hit.tool));
     entry.set("server", quote(&hit.server.name));
     if hit.shows_text {
@@ -146,7 +146,7 @@ fn check_detail(given: Option<&str>) -> Result<DetailLevel, Refusal> {
 /// One result; what the server wrote is copied, not read and printed again.
 fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     let tool = hit.tool;
-    let mut entry = Members::default();
+    let mut entry = ObjectMembers::default();
     entry.set("name", full_name(&hit.server.name, tool));
     match detail {
         DetailLevel::Full => {
@@ -210,11 +210,11 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
         return Err(policy::blocked(&name, status));
     }
     let name = full_name(&server.name, tool);
-    let definition = Members::parse(tool.definition());
-    let mut described = Members::default();
+    let definition = ObjectMembers::parse(tool.definition());
+    let mut described = ObjectMembers::default();
     described.set("name", name);
     described.set("server", quote(&server.name));
-    for (member, value) in definition.iter().flat_map(Members::iter) {
+    for (member, value) in definition.iter().flat_map(ObjectMembers::iter) {
         if !matches!(member, "name" | "server" | "call_with") {
             described.set(member, value);
         }

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use domain::catalog::Version;
+use domain::catalog::CatalogVersion;
 use tokio::sync::Notify;
 
 #[derive(Default)]
@@ -13,7 +13,7 @@ pub(super) struct ShownVersion {
 
 #[derive(Default)]
 struct LastListing {
-    version: Option<Version>,
+    version: Option<CatalogVersion>,
     /// Lists that are being made: what they will show is no news.
     pending: usize,
 }
@@ -27,17 +27,17 @@ impl ShownVersion {
         Pending(self)
     }
 
-    pub(super) fn set(&self, version: Version) {
+    pub(super) fn set(&self, version: CatalogVersion) {
         self.lock().version = Some(version);
     }
 
     /// News is what comes after this, or after what the client was shown already.
-    pub(super) fn set_first(&self, version: Version) {
+    pub(super) fn set_first(&self, version: CatalogVersion) {
         self.lock().version.get_or_insert(version);
     }
 
     /// Whether the client must be told of this version; it counts as shown then.
-    pub(super) fn is_news(&self, version: Version) -> bool {
+    pub(super) fn is_news(&self, version: CatalogVersion) -> bool {
         let mut last = self.lock();
         let is_news = last.pending == 0 && last.version.as_ref() != Some(&version);
         if is_news {

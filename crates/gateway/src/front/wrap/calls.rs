@@ -10,10 +10,10 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::error::INVALID_REQUEST;
 use mcp::message::{BadFrame, Raw, Request, Response};
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use mcp::{ErrorObject, Id};
 use provider::{
-    Call, CallContext, Declared, Gate, Outcome, ProviderError, RecordState, Reply, Surface,
+    Call, CallContext, CallOutcome, Declared, Gate, ProviderError, RecordState, Reply, Surface,
     ToolProvider,
 };
 use serde_json::value::RawValue;
@@ -55,7 +55,7 @@ impl Relay {
 
     /// The client does not want the answer any more; the server has been told.
     pub(super) fn cancel(&self, params: Option<&RawValue>) {
-        let members = params.and_then(|params| Members::parse(params).ok());
+        let members = params.and_then(|params| ObjectMembers::parse(params).ok());
         let id = members.as_ref().and_then(|members| members.get("requestId"));
         let id = id.and_then(|id| serde_json::from_str::<Id>(id).ok());
         if let Some(id) = id {
@@ -79,16 +79,16 @@ impl Relay {
         let unknown = format!("unknown tool: {}", prepared.call.tool.tool);
         let outcome = self.make(prepared, forwarded, cancel).await;
         let answer = match outcome {
-            Outcome::Replied { ref warnings, kept: RecordState::Committed, .. }
+            CallOutcome::Replied { ref warnings, kept: RecordState::Committed, .. }
                 if warnings.is_empty() =>
             {
                 return raw_answer.get().cloned();
             }
-            Outcome::Failed { error: ProviderError::Protocol(_), .. } => {
+            CallOutcome::Failed { error: ProviderError::Protocol(_), .. } => {
                 return raw_answer.get().cloned();
             }
-            Outcome::Failed { error: ProviderError::Cancelled, .. } => return None,
-            Outcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
+            CallOutcome::Failed { error: ProviderError::Cancelled, .. } => return None,
+            CallOutcome::Refused(refusal) if refusal.code == Code::ToolNotFound => {
                 Err(ErrorObject::invalid_params(unknown))
             }
             outcome => Ok(reply::outcome(outcome)),
@@ -125,7 +125,7 @@ impl Relay {
         prepared: PreparedCall,
         forwarded: ForwardedCall,
         cancel: CancellationToken,
-    ) -> Outcome {
+    ) -> CallOutcome {
         let PreparedCall { call, parsed } = prepared;
         let request_id = call.request_id.as_deref().unwrap_or_default();
         let requested =
@@ -143,7 +143,7 @@ impl Relay {
         self.handover.put(id.clone(), forwarded);
         let outcome = self.gateway.call(call, &ctx).await;
         self.handover.take(&id);
-        if let Outcome::Failed { error: ProviderError::Protocol(error), .. } = &outcome {
+        if let CallOutcome::Failed { error: ProviderError::Protocol(error), .. } = &outcome {
             span.failed(error);
         }
         outcome
@@ -162,9 +162,9 @@ fn line(id: Id, outcome: Result<Raw, ErrorObject>) -> Bytes {
 /// The bytes that came, but for `_meta` where a span of ours is to be told in it.
 fn with_meta(line: Bytes, meta: Option<Raw>) -> Bytes {
     let rewritten = || {
-        let mut members: Members<'_> = serde_json::from_slice(&line).ok()?;
+        let mut members: ObjectMembers<'_> = serde_json::from_slice(&line).ok()?;
         let params_text = members.get("params")?.to_owned();
-        let mut params: Members<'_> = serde_json::from_str(&params_text).ok()?;
+        let mut params: ObjectMembers<'_> = serde_json::from_str(&params_text).ok()?;
         params.set("_meta", meta.as_ref()?.get());
         members.set("params", params.write_text());
         Some(Bytes::from(members.write_text()))

@@ -9,9 +9,9 @@ use domain::catalog::{Listing, Server};
 use domain::config::ToolRules;
 use domain::policy::ServerRules;
 use domain::tool::Source;
-use domain::upstream::State;
+use domain::upstream::UpstreamState;
 use mcp::message::{Message, Raw, Request, to_raw};
-use mcp::object::Members;
+use mcp::object::ObjectMembers;
 use mcp::{ErrorObject, Id};
 use serde::Deserialize;
 use serde_json::json;
@@ -59,7 +59,7 @@ impl Listings {
             state: Mutex::default(),
             known: watch::Sender::new(false),
         };
-        listings.publish(State::Connecting, Vec::new());
+        listings.publish(UpstreamState::Connecting, Vec::new());
         listings
     }
 
@@ -80,7 +80,7 @@ impl Listings {
         let Page { tools, next_cursor } = serde_json::from_str(result.get()).ok()?;
         let shown = self.without_locked(result, &tools);
         if next_cursor.is_none() && !*self.known.borrow() {
-            self.publish(State::Ready, tools);
+            self.publish(UpstreamState::Ready, tools);
         }
         shown
     }
@@ -90,15 +90,15 @@ impl Listings {
             return None;
         }
         #[derive(Deserialize)]
-        struct Named {
+        struct NamedTool {
             name: String,
         }
         let is_shown = |tool: &&Raw| {
-            let named = serde_json::from_str::<Named>(tool.get());
+            let named = serde_json::from_str::<NamedTool>(tool.get());
             named.is_ok_and(|named| self.rules.tools.allow(&named.name))
         };
         let shown: Vec<&str> = tools.iter().filter(is_shown).map(|tool| tool.get()).collect();
-        let mut members = Members::parse(result).ok()?;
+        let mut members = ObjectMembers::parse(result).ok()?;
         members.set("tools", format!("[{}]", shown.join(",")));
         Some(members.write())
     }
@@ -131,7 +131,7 @@ impl Listings {
         }
         let definitions = std::mem::take(&mut state.definitions);
         drop(state);
-        self.publish(State::Ready, definitions);
+        self.publish(UpstreamState::Ready, definitions);
         None
     }
 
@@ -145,8 +145,8 @@ impl Listings {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn publish(&self, state: State, definitions: Vec<Raw>) {
-        let is_known = state == State::Ready;
+    fn publish(&self, state: UpstreamState, definitions: Vec<Raw>) {
+        let is_known = state == UpstreamState::Ready;
         let source = Source::Mcp(self.name.clone());
         let listing = Arc::new(Listing::new(&source, definitions));
         let server = Server::new(self.name.clone(), "stdio", self.rules.clone(), state, listing);

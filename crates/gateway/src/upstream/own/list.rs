@@ -12,7 +12,7 @@ use crate::catalogs::Publisher;
 use crate::trust::{Extras, ListScope, Offer, Reviewer, ToolList};
 use crate::upstream::connection::Lister;
 use crate::upstream::server_side::ClientSide;
-use crate::{Settings, limits};
+use crate::{GateSettings, limits};
 
 /// Keeps one client's list.
 pub(super) struct Keeper {
@@ -22,7 +22,7 @@ pub(super) struct Keeper {
     pub(super) session: Arc<str>,
     pub(super) side: Arc<ClientSide>,
     pub(super) lister: Lister,
-    pub(super) settings: Arc<ArcSwap<Settings>>,
+    pub(super) settings: Arc<ArcSwap<GateSettings>>,
 }
 
 impl Keeper {

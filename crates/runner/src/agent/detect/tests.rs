@@ -12,9 +12,9 @@ fn script(dir: &Path, name: &str, body: &str) -> PathBuf {
     path
 }
 
-async fn detect(dir: &Path, provider: Provider) -> Result<Installed, AgentError> {
+async fn detect(dir: &Path, provider: Provider) -> Result<InstalledAgent, AgentError> {
     let search = Search { path: Some(dir.as_os_str()), ..Search::default() };
-    Installed::detect(provider, &search).await
+    InstalledAgent::detect(provider, &search).await
 }
 
 const OLD_CLAUDE: &str = r#"case $1 in
@@ -31,12 +31,12 @@ async fn a_missing_program_is_named() {
     assert_eq!(error.code(), domain::Code::AgentFailed);
     let gone = dir.path().join("gone");
     let search = Search { command: Some(&gone), ..Search::default() };
-    let error = Installed::detect(Provider::Claude, &search).await.unwrap_err();
+    let error = InstalledAgent::detect(Provider::Claude, &search).await.unwrap_err();
     assert!(error.to_string().contains("gone"), "{error}");
     std::fs::write(dir.path().join("plain"), "x").unwrap();
     let plain = dir.path().join("plain");
     let search = Search { command: Some(&plain), ..Search::default() };
-    let error = Installed::detect(Provider::Claude, &search).await.unwrap_err();
+    let error = InstalledAgent::detect(Provider::Claude, &search).await.unwrap_err();
     assert!(error.to_string().ends_with("cannot be run: it is not an executable file"), "{error}");
 }
 

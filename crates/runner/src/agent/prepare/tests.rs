@@ -7,11 +7,11 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::agent::Server;
+use crate::agent::AgentServer;
 use crate::agent::launch::{ARGUMENT_BYTES_MAX, words};
 
-fn request(tools: Tools) -> Request {
-    Request {
+fn request(tools: AgentTools) -> AgentRequest {
+    AgentRequest {
         prompt: "do it".to_owned(),
         system_prompt: None,
         model: None,
@@ -20,7 +20,10 @@ fn request(tools: Tools) -> Request {
         config: None,
         dir: "/workspace".into(),
         private: "/private".into(),
-        server: Server { program: "/bin/gate".into(), args: words(["mcp-serve", "--config=/f"]) },
+        server: AgentServer {
+            program: "/bin/gate".into(),
+            args: words(["mcp-serve", "--config=/f"]),
+        },
         tools,
         call_timeout: Duration::from_secs(600),
     }
@@ -30,8 +33,8 @@ fn person(vars: &[(&str, &str)]) -> Person {
     Person::new(vars.iter().map(|(name, value)| (name.into(), value.into())))
 }
 
-fn launch(provider: Provider, request: &Request) -> Result<Launch, AgentError> {
-    prepare(&Installed::imagined(provider, Isolation::Full), request, &person(&[]))
+fn launch(provider: Provider, request: &AgentRequest) -> Result<Launch, AgentError> {
+    prepare(&InstalledAgent::imagined(provider, Isolation::Full), request, &person(&[]))
 }
 
 fn line(launch: &Launch) -> String {
@@ -69,10 +72,10 @@ fn the_arguments_are_those_of_the_table() {
     let claude = "-p --output-format stream-json --verbose";
     let codex = "exec --json --skip-git-repo-check";
     for (provider, tools, expected) in [
-        (Provider::Claude, Tools::None, claude.to_owned()),
+        (Provider::Claude, AgentTools::None, claude.to_owned()),
         (
             Provider::Claude,
-            Tools::Only,
+            AgentTools::Only,
             format!(
                 "{claude} --mcp-config /private/mcp.json --allowedTools mcp__awf-proxy \
                  --strict-mcp-config --tools '' --setting-sources= --no-session-persistence"
@@ -80,22 +83,26 @@ fn the_arguments_are_those_of_the_table() {
         ),
         (
             Provider::Claude,
-            Tools::Beside,
+            AgentTools::Beside,
             format!("{claude} --mcp-config /private/mcp.json --allowedTools mcp__awf-proxy"),
         ),
-        (Provider::Gemini, Tools::None, "--output-format stream-json".to_owned()),
+        (Provider::Gemini, AgentTools::None, "--output-format stream-json".to_owned()),
         (
             Provider::Gemini,
-            Tools::Only,
+            AgentTools::Only,
             "--output-format stream-json --policy /private/policy.toml --allowed-mcp-server-names \
              awf-proxy --extensions none --skip-trust"
                 .to_owned(),
         ),
-        (Provider::Gemini, Tools::Beside, "--output-format stream-json --skip-trust".to_owned()),
-        (Provider::Codex, Tools::None, format!("{codex} -")),
+        (
+            Provider::Gemini,
+            AgentTools::Beside,
+            "--output-format stream-json --skip-trust".to_owned(),
+        ),
+        (Provider::Codex, AgentTools::None, format!("{codex} -")),
         (
             Provider::Codex,
-            Tools::Only,
+            AgentTools::Only,
             format!(
                 "{codex} --sandbox read-only --ephemeral --ignore-user-config --ignore-rules \
                  --disable shell_tool --disable unified_exec --disable view_image --disable \
@@ -106,18 +113,22 @@ fn the_arguments_are_those_of_the_table() {
                  model_catalog_json=\"/private/models.json\" {CODEX_SERVER} -"
             ),
         ),
-        (Provider::Codex, Tools::Beside, format!("{codex} {CODEX_SERVER} -")),
-        (Provider::OpenCode, Tools::None, "run --format json".to_owned()),
-        (Provider::OpenCode, Tools::Only, "run --format json --pure --agent awf-proxy".to_owned()),
-        (Provider::OpenCode, Tools::Beside, "run --format json".to_owned()),
+        (Provider::Codex, AgentTools::Beside, format!("{codex} {CODEX_SERVER} -")),
+        (Provider::OpenCode, AgentTools::None, "run --format json".to_owned()),
+        (
+            Provider::OpenCode,
+            AgentTools::Only,
+            "run --format json --pure --agent awf-proxy".to_owned(),
+        ),
+        (Provider::OpenCode, AgentTools::Beside, "run --format json".to_owned()),
     ] {
         let launch = launch(provider, &request(tools)).unwrap();
         assert_eq!(line(&launch), expected, "{provider:?} {tools:?}");
         assert_eq!(launch.program, Path::new("/opt").join(provider.as_str()));
         let said = String::from_utf8(launch.stdin.clone().unwrap()).unwrap();
         let (dir, begin) = match tools {
-            Tools::Only => ("/private/start", "Your tools work in the folder /workspace"),
-            Tools::None | Tools::Beside => ("/workspace", "do it"),
+            AgentTools::Only => ("/private/start", "Your tools work in the folder /workspace"),
+            AgentTools::None | AgentTools::Beside => ("/workspace", "do it"),
         };
         assert_eq!(launch.dir, Path::new(dir), "{provider:?} {tools:?}");
         assert!(said.starts_with(begin) && said.ends_with("do it"), "{said}");
@@ -132,11 +143,11 @@ fn the_environment_is_that_of_the_table() {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
     };
     for (provider, tools, expected) in [
-        (Provider::Claude, Tools::None, all(&[])),
-        (Provider::Claude, Tools::Beside, all(&[("MCP_TOOL_TIMEOUT", "600000")])),
+        (Provider::Claude, AgentTools::None, all(&[])),
+        (Provider::Claude, AgentTools::Beside, all(&[("MCP_TOOL_TIMEOUT", "600000")])),
         (
             Provider::Claude,
-            Tools::Only,
+            AgentTools::Only,
             all(&[
                 ("CLAUDE_CODE_DISABLE_ATTACHMENTS", "1"),
                 ("CLAUDE_CODE_DISABLE_FILE_MENTIONS", "1"),
@@ -144,10 +155,10 @@ fn the_environment_is_that_of_the_table() {
                 ("MCP_TOOL_TIMEOUT", "600000"),
             ]),
         ),
-        (Provider::Gemini, Tools::None, all(&[("GEMINI_CLI_NO_RELAUNCH", "true")])),
+        (Provider::Gemini, AgentTools::None, all(&[("GEMINI_CLI_NO_RELAUNCH", "true")])),
         (
             Provider::Gemini,
-            Tools::Only,
+            AgentTools::Only,
             all(&[
                 ("GEMINI_CLI_HOME", "/private/gemini-home"),
                 ("GEMINI_CLI_NO_RELAUNCH", "true"),
@@ -155,9 +166,9 @@ fn the_environment_is_that_of_the_table() {
                 ("GIT_CEILING_DIRECTORIES", "/private"),
             ]),
         ),
-        (Provider::Codex, Tools::Only, all(&[("GIT_CEILING_DIRECTORIES", "/private")])),
-        (Provider::Codex, Tools::Beside, all(&[])),
-        (Provider::OpenCode, Tools::None, all(&[])),
+        (Provider::Codex, AgentTools::Only, all(&[("GIT_CEILING_DIRECTORIES", "/private")])),
+        (Provider::Codex, AgentTools::Beside, all(&[])),
+        (Provider::OpenCode, AgentTools::None, all(&[])),
     ] {
         let launch = launch(provider, &request(tools)).unwrap();
         assert_eq!(env(&launch), expected, "{provider:?} {tools:?}");
@@ -166,7 +177,7 @@ fn the_environment_is_that_of_the_table() {
 
 #[test]
 fn opencode_gets_its_config_in_a_variable() {
-    let mut asked = request(Tools::Only);
+    let mut asked = request(AgentTools::Only);
     asked.config = Some(json!({"model": "a/b", "provider": {"a": {}}}));
     let only = launch(Provider::OpenCode, &asked).unwrap();
     let vars = env(&only);
@@ -189,11 +200,11 @@ fn opencode_gets_its_config_in_a_variable() {
     let config: Value = serde_json::from_str(&vars["OPENCODE_CONFIG_CONTENT"]).unwrap();
     assert_eq!(config, expected);
 
-    asked.tools = Tools::Beside;
+    asked.tools = AgentTools::Beside;
     asked.config =
         Some(json!({"mcp": {"awf-proxy": {"enabled": false}, "mine": {"enabled": true}}}));
     let persons = person(&[("OPENCODE_CONFIG_CONTENT", r#"{"theme":"x","mcp":{"his":{}}}"#)]);
-    let installed = Installed::imagined(Provider::OpenCode, Isolation::Full);
+    let installed = InstalledAgent::imagined(Provider::OpenCode, Isolation::Full);
     let beside = env(&prepare(&installed, &asked, &persons).unwrap());
     assert_eq!(beside.len(), 1, "{beside:?}");
     let config: Value = serde_json::from_str(&beside["OPENCODE_CONFIG_CONTENT"]).unwrap();
@@ -203,7 +214,7 @@ fn opencode_gets_its_config_in_a_variable() {
 
 #[test]
 fn codex_gets_its_config_under_ours() {
-    let mut asked = request(Tools::Beside);
+    let mut asked = request(AgentTools::Beside);
     asked.model = Some("gpt".to_owned());
     asked.system_prompt = Some("Be\n\"good\"".to_owned());
     asked.args = words(["--color", "never"]);
@@ -221,9 +232,9 @@ fn codex_gets_its_config_under_ours() {
 #[test]
 fn claudes_server_is_loaded_at_once_where_it_could_hide() {
     let entry = json!({"command": "/bin/gate", "args": ["mcp-serve", "--config=/f"]});
-    let only = launch(Provider::Claude, &request(Tools::Only)).unwrap();
+    let only = launch(Provider::Claude, &request(AgentTools::Only)).unwrap();
     assert_eq!(file(&only, "/private/mcp.json"), json!({"mcpServers": {"awf-proxy": entry}}));
-    let beside = launch(Provider::Claude, &request(Tools::Beside)).unwrap();
+    let beside = launch(Provider::Claude, &request(AgentTools::Beside)).unwrap();
     let loaded = &file(&beside, "/private/mcp.json")["mcpServers"]["awf-proxy"]["alwaysLoad"];
     assert_eq!(loaded, true);
 }
@@ -252,10 +263,10 @@ fn gemini_home() -> tempfile::TempDir {
     home
 }
 
-fn gemini(home: &Path, tools: Tools) -> Launch {
+fn gemini(home: &Path, tools: AgentTools) -> Launch {
     let mut asked = request(tools);
     asked.system_prompt = Some("Ours.".to_owned());
-    let installed = Installed::imagined(Provider::Gemini, Isolation::Full);
+    let installed = InstalledAgent::imagined(Provider::Gemini, Isolation::Full);
     prepare(&installed, &asked, &person(&[("HOME", home.to_str().unwrap())])).unwrap()
 }
 
@@ -266,7 +277,7 @@ fn linked(launch: &Launch) -> Vec<&str> {
 #[test]
 fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
     let home = gemini_home();
-    let launch = gemini(home.path(), Tools::Only);
+    let launch = gemini(home.path(), AgentTools::Only);
     let server = json!({
         "command": "/bin/gate", "args": ["mcp-serve", "--config=/f"], "trust": true, "timeout": 600_000,
     });
@@ -284,8 +295,8 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
     let env = text_file(&launch, "/private/start/.gemini/.env");
     assert_eq!(env, "export GEMINI_API_KEY=k\nGOOGLE_CLOUD_PROJECT = p\n");
     let nobody = prepare(
-        &Installed::imagined(Provider::Gemini, Isolation::Full),
-        &request(Tools::Only),
+        &InstalledAgent::imagined(Provider::Gemini, Isolation::Full),
+        &request(AgentTools::Only),
         &person(&[]),
     );
     assert_eq!(text_file(&nobody.unwrap(), "/private/start/.gemini/.env"), "");
@@ -297,7 +308,7 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
 #[test]
 fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
     let home = gemini_home();
-    let launch = gemini(home.path(), Tools::Beside);
+    let launch = gemini(home.path(), AgentTools::Beside);
     let settings = file(&launch, "/private/gemini-home/.gemini/settings.json");
     assert_eq!(settings["mcpServers"]["awf-proxy"]["command"], "/bin/gate");
     assert_eq!(settings["mcpServers"]["his"], json!({}));
@@ -312,9 +323,9 @@ fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
 /// With a key and another endpoint it would else choose a way to sign in that it refuses.
 #[test]
 fn gemini_is_told_to_use_the_key_unless_the_person_chose() {
-    let mut asked = request(Tools::Only);
+    let mut asked = request(AgentTools::Only);
     asked.env = vec![("GEMINI_API_KEY".to_owned(), "k".to_owned())];
-    let chosen = |asked: &Request| {
+    let chosen = |asked: &AgentRequest| {
         let launch = launch(Provider::Gemini, asked).unwrap();
         file(&launch, "/private/gemini-home/.gemini/settings.json")["security"]["auth"].clone()
     };
@@ -336,14 +347,14 @@ fn variables_of_ours_and_loosening_ones_do_not_reach_the_program() {
     ]);
     let ours = ["COUNTERSIGN_API_KEY", "COUNTERSIGN_HOME"];
     for (provider, tools, also) in [
-        (Provider::Claude, Tools::None, vec!["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]),
-        (Provider::Gemini, Tools::Only, vec!["GEMINI_CLI_SYSTEM_SETTINGS_PATH"]),
-        (Provider::Gemini, Tools::Beside, vec![]),
-        (Provider::Codex, Tools::Only, vec![]),
-        (Provider::OpenCode, Tools::Only, vec!["OPENCODE_CONFIG", "OPENCODE_PERMISSION"]),
-        (Provider::OpenCode, Tools::Beside, vec![]),
+        (Provider::Claude, AgentTools::None, vec!["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]),
+        (Provider::Gemini, AgentTools::Only, vec!["GEMINI_CLI_SYSTEM_SETTINGS_PATH"]),
+        (Provider::Gemini, AgentTools::Beside, vec![]),
+        (Provider::Codex, AgentTools::Only, vec![]),
+        (Provider::OpenCode, AgentTools::Only, vec!["OPENCODE_CONFIG", "OPENCODE_PERMISSION"]),
+        (Provider::OpenCode, AgentTools::Beside, vec![]),
     ] {
-        let installed = Installed::imagined(provider, Isolation::Full);
+        let installed = InstalledAgent::imagined(provider, Isolation::Full);
         let launch = prepare(&installed, &request(tools), &vars).unwrap();
         let expected: Vec<&str> = also.into_iter().chain(ours).collect();
         assert_eq!(launch.env_remove, expected, "{provider:?} {tools:?}");
@@ -352,7 +363,7 @@ fn variables_of_ours_and_loosening_ones_do_not_reach_the_program() {
 
 #[test]
 fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
-    let mut asked = request(Tools::Only);
+    let mut asked = request(AgentTools::Only);
     asked.args = words(["--dangerously-bypass-approvals-and-sandbox"]);
     asked.env = vec![("LD_PRELOAD".to_owned(), "/x".to_owned())];
     asked.config = Some(json!({"mcp_servers": {"evil": {"command": "sh"}}, "model": "m"}));
@@ -365,14 +376,14 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
          options.env: LD_PRELOAD steers the program's own tools; options.config: mcp_servers is not \
          known to leave the tools alone"
     );
-    asked.tools = Tools::Beside;
+    asked.tools = AgentTools::Beside;
     assert!(launch(Provider::Codex, &asked).is_ok());
 }
 
 #[test]
 fn bad_requests_are_told_apart() {
-    let fault = |provider, change: fn(&mut Request)| {
-        let mut asked = request(Tools::Beside);
+    let fault = |provider, change: fn(&mut AgentRequest)| {
+        let mut asked = request(AgentTools::Beside);
         change(&mut asked);
         launch(provider, &asked).unwrap_err().to_string()
     };
@@ -422,8 +433,8 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
         (Provider::OpenCode, "--pure"),
     ] {
         let coexistence = Isolation::Coexistence { reason: reason.clone() };
-        let installed = Installed::imagined(provider, coexistence.clone());
-        let mut asked = request(Tools::Only);
+        let installed = InstalledAgent::imagined(provider, coexistence.clone());
+        let mut asked = request(AgentTools::Only);
         asked.system_prompt = Some("Be good.".to_owned());
         let launch = prepare(&installed, &asked, &person(&[])).unwrap();
         assert_eq!(launch.isolation, coexistence);
@@ -435,7 +446,7 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
         let warning = coexistence.warning(provider).unwrap();
         assert!(warning.starts_with(&format!("mcp_proxy on provider={} runs", provider.as_str())));
         // The line is for a step that wanted isolation.
-        asked.tools = Tools::Beside;
+        asked.tools = AgentTools::Beside;
         let beside = prepare(&installed, &asked, &person(&[])).unwrap();
         assert_eq!(beside.isolation, Isolation::Full);
         assert!(!line(&beside).contains("Use only MCP tools"));
@@ -445,26 +456,26 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
 #[test]
 fn an_isolated_prompt_is_words_alone() {
     for (provider, tools, expected) in [
-        (Provider::Claude, Tools::Only, "to it.\n\n/do @it"),
-        (Provider::Gemini, Tools::Only, "to it.\n\n/do \\@it"),
-        (Provider::Codex, Tools::Only, "to it.\n\n/do @it"),
-        (Provider::OpenCode, Tools::Only, "to it.\n\n/do @it"),
-        (Provider::Claude, Tools::Beside, "/do @it"),
-        (Provider::Gemini, Tools::None, "/do @it"),
+        (Provider::Claude, AgentTools::Only, "to it.\n\n/do @it"),
+        (Provider::Gemini, AgentTools::Only, "to it.\n\n/do \\@it"),
+        (Provider::Codex, AgentTools::Only, "to it.\n\n/do @it"),
+        (Provider::OpenCode, AgentTools::Only, "to it.\n\n/do @it"),
+        (Provider::Claude, AgentTools::Beside, "/do @it"),
+        (Provider::Gemini, AgentTools::None, "/do @it"),
     ] {
         let mut asked = request(tools);
         asked.prompt = "/do @it".to_owned();
         let stdin = launch(provider, &asked).unwrap().stdin.unwrap();
         let said = String::from_utf8(stdin).unwrap();
         assert!(said.ends_with(expected), "{provider:?} {tools:?}: {said}");
-        assert_eq!(said.starts_with('/'), tools != Tools::Only, "{said}");
+        assert_eq!(said.starts_with('/'), tools != AgentTools::Only, "{said}");
     }
 }
 
 #[test]
 fn long_system_prompts_are_no_arguments() {
     for provider in Provider::ALL {
-        let mut asked = request(Tools::Only);
+        let mut asked = request(AgentTools::Only);
         asked.system_prompt = Some("x".repeat(200_000));
         let launch = launch(provider, &asked).unwrap();
         assert!(launch.args.iter().all(|arg| arg.len() < ARGUMENT_BYTES_MAX), "{provider:?}");
@@ -477,7 +488,7 @@ fn long_system_prompts_are_no_arguments() {
 
 #[test]
 fn keys_are_not_shown() {
-    let mut asked = request(Tools::Only);
+    let mut asked = request(AgentTools::Only);
     asked.env = vec![("ANTHROPIC_API_KEY".to_owned(), "sk-secret".to_owned())];
     let shown = format!("{:?}", launch(Provider::Claude, &asked).unwrap());
     assert!(shown.contains("ANTHROPIC_API_KEY") && !shown.contains("sk-secret"), "{shown}");
@@ -487,9 +498,9 @@ fn keys_are_not_shown() {
 fn files_are_the_persons_alone_and_never_written_over() {
     let dir = tempfile::tempdir().unwrap();
     let home = gemini_home();
-    let mut asked = request(Tools::Only);
+    let mut asked = request(AgentTools::Only);
     asked.private = dir.path().to_owned();
-    let installed = Installed::imagined(Provider::Gemini, Isolation::Full);
+    let installed = InstalledAgent::imagined(Provider::Gemini, Isolation::Full);
     let launch =
         prepare(&installed, &asked, &person(&[("HOME", home.path().to_str().unwrap())])).unwrap();
     launch.write().unwrap();
@@ -520,11 +531,11 @@ fn files_in_the_arguments_are_named_from_the_root() {
             "--include-directories=/workspace/a,/workspace/b",
         ),
     ] {
-        let mut asked = request(Tools::Only);
+        let mut asked = request(AgentTools::Only);
         asked.args = args.split(' ').map(str::to_owned).collect();
         let isolated = line(&launch(provider, &asked).unwrap());
         assert!(isolated.contains(expected), "{isolated}");
-        asked.tools = Tools::Beside;
+        asked.tools = AgentTools::Beside;
         let beside = line(&launch(provider, &asked).unwrap());
         assert!(beside.contains(args), "{beside}");
     }

@@ -13,7 +13,7 @@ const CODEX_NATIVE: &str = include_str!("../fixtures/codex-native.jsonl");
 const OPENCODE: &str = include_str!("../fixtures/opencode.jsonl");
 const OPENCODE_FAILS: &str = include_str!("../fixtures/opencode-fails.jsonl");
 
-fn read(provider: Provider, output: &str) -> (Vec<Event>, Result<Report, AgentFailure>) {
+fn read(provider: Provider, output: &str) -> (Vec<AgentEvent>, Result<AgentReport, AgentFailure>) {
     let mut stream = Stream::new(provider);
     let events = output.lines().flat_map(|line| stream.line(line)).collect();
     (events, stream.end())
@@ -43,9 +43,11 @@ fn a_whole_run_is_read() {
         assert_eq!(found, expected, "{provider:?}");
         assert!(report.native.iter().all(|call| call.refused), "{provider:?}");
         assert_eq!(report.tokens.unwrap().total % 15, 0, "{provider:?}");
-        let is_ours = |event: &&Event| matches!(event, Event::Called { tool, .. } if tool == ours);
+        let is_ours =
+            |event: &&AgentEvent| matches!(event, AgentEvent::Called { tool, .. } if tool == ours);
         assert_eq!(events.iter().filter(is_ours).count(), 1, "{provider:?}: {events:?}");
-        let texts = |event: &&Event| matches!(event, Event::Text(text) if text == "all done");
+        let texts =
+            |event: &&AgentEvent| matches!(event, AgentEvent::Text(text) if text == "all done");
         assert_eq!(events.iter().filter(texts).count(), 1, "{provider:?}: {events:?}");
         assert!(report.errors.is_empty(), "{provider:?}");
     }
@@ -66,7 +68,7 @@ fn native_tools_that_ran_are_told_once_each() {
     let found: Vec<(&str, bool)> =
         report.native.iter().map(|call| (call.name.as_str(), call.refused)).collect();
     assert_eq!(found, [("command_execution", false), ("file_change", false)]);
-    let told = events.iter().filter(|event| matches!(event, Event::Native { .. })).count();
+    let told = events.iter().filter(|event| matches!(event, AgentEvent::Native { .. })).count();
     assert_eq!(told, 2);
 }
 
@@ -163,7 +165,7 @@ fn tools_of_other_servers_and_unknown_items_are_native() {
             "evil_Read",
         ),
     ] {
-        let native = Event::Native { id: "1".to_owned(), name: name.to_owned() };
+        let native = AgentEvent::Native { id: "1".to_owned(), name: name.to_owned() };
         assert_eq!(read(provider, line).0, [native], "{line}");
     }
     let reader = r#"{"type":"item.started","item":{"id":"1","type":"mcp_tool_call","server":"codex","tool":"list_mcp_resources"}}"#;

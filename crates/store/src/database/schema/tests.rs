@@ -4,13 +4,13 @@ use std::fs;
 use std::path::Path;
 
 use receipt::Hash;
-use receipt::chain::{Expected, verify};
+use receipt::chain::{ChainExpectation, verify};
 
 use super::*;
 use crate::Store;
-use crate::read::{Filter, Page, Reader, ReceiptFilter, RunFilter};
+use crate::read::{Page, Reader, ReceiptFilter, RecordFilter, RunFilter};
 use crate::record::tests::started;
-use crate::record::{Ended, Entry, Payload, Receipted, Status};
+use crate::record::{CallEnd, Entry, Payload, ReceiptChoice, RecordStatus};
 
 #[test]
 fn steps_stay_as_they_were_released() {
@@ -23,14 +23,14 @@ fn steps_stay_as_they_were_released() {
 async fn first(home: &Path) {
     let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
     let call = started();
-    let end = Ended {
+    let end = CallEnd {
         id: call.id.clone(),
-        status: Status::Success,
+        status: RecordStatus::Success,
         error_code: None,
         error_message: None,
         duration: std::time::Duration::from_millis(1),
         response: Payload::default(),
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     };
     store.append(Entry::Whole(Box::new(call), Box::new(end))).await.unwrap();
     store.close().await.unwrap();
@@ -60,14 +60,14 @@ fn version(home: &Path) -> usize {
 }
 
 fn assert_kept(reader: &Reader, key: &receipt::PublicKey) {
-    let activity = reader.activity(&Filter::default(), &Page::first(10)).unwrap();
+    let activity = reader.activity(&RecordFilter::default(), &Page::first(10)).unwrap();
     assert_eq!(activity.records.len(), 1);
     assert_eq!(activity.records[0].id, started().id);
     let receipts = reader.receipts(&ReceiptFilter::default(), &Page::first(10)).unwrap();
     let mut texts: Vec<_> = receipts.receipts.into_iter().map(|receipt| receipt.text).collect();
     texts.reverse();
     assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
-    assert!(verify(&texts, key, Expected::default()).valid);
+    assert!(verify(&texts, key, ChainExpectation::default()).valid);
 }
 
 #[tokio::test]
@@ -113,7 +113,7 @@ async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
     call.id = uuid::Uuid::now_v7().to_string();
     let texts = [
         serde_json::to_string(&call).unwrap(),
-        serde_json::to_string(&Ended::at_once(call.id.clone())).unwrap(),
+        serde_json::to_string(&CallEnd::at_once(call.id.clone())).unwrap(),
     ];
     db.execute(
         "INSERT INTO chains (chain, chain_id, opened_at, pid, key) VALUES (7, 'left', '', 1, ?1)",
@@ -134,7 +134,7 @@ async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
     texts.reverse();
     assert_eq!(texts.len(), 2, "of the call, and the end of its chain");
     assert!(texts[0].contains(&call.id));
-    assert!(verify(&texts, &store.key().public(), Expected::default()).valid);
+    assert!(verify(&texts, &store.key().public(), ChainExpectation::default()).valid);
     store.close().await.unwrap();
 }
 

@@ -2,17 +2,17 @@
 
 use std::time::Duration;
 
-use domain::ledger::contention::Kind;
+use domain::ledger::contention::ContentionKind;
 use domain::tool::Class;
 
 use super::rig::{call, store};
 use crate::Store;
 use crate::read::contention::ContentionFilter;
-use crate::record::Status;
+use crate::record::RecordStatus;
 
 async fn history() -> (tempfile::TempDir, Store) {
     use Class::{Destructive, Read, Write};
-    use Status::{Blocked, Error, Interrupted, Success};
+    use RecordStatus::{Blocked, Error, Interrupted, Success};
     let calls = [
         ("1", "a#1", Read, "/x", 0, Success),
         ("2", "b#1", Write, "/x", 60, Success),
@@ -65,9 +65,13 @@ async fn the_window_the_kind_the_system_and_the_time_narrow_it() {
     let (_home, store) = history().await;
     let usual = ContentionFilter::default;
     let kind = |kind| ContentionFilter { kind: Some(kind), ..usual() };
-    assert_eq!(edges(&store, &kind(Kind::ReadRead)), ["read-read a#1>b#1 files/z 7,8"]);
-    assert_eq!(edges(&store, &kind(Kind::WriteWrite)), ["write-write b#1>a#1 files/x 2,3"]);
-    let wide = ContentionFilter { window: Duration::from_secs(7_200), ..kind(Kind::WriteWrite) };
+    assert_eq!(edges(&store, &kind(ContentionKind::ReadRead)), ["read-read a#1>b#1 files/z 7,8"]);
+    assert_eq!(
+        edges(&store, &kind(ContentionKind::WriteWrite)),
+        ["write-write b#1>a#1 files/x 2,3"]
+    );
+    let wide =
+        ContentionFilter { window: Duration::from_secs(7_200), ..kind(ContentionKind::WriteWrite) };
     assert_eq!(
         edges(&store, &wide),
         ["write-write b#1>a#1 files/x 2,3", "write-write d#1>a#1 files/y 5,6"]

@@ -8,8 +8,8 @@ use proptest::sample::select;
 use super::rig::{Rig, Row, insert};
 use crate::read::activity::Activity;
 use crate::read::search::Effort;
-use crate::read::{Detail, Filter, Page};
-use crate::record::{Kind, Status};
+use crate::read::{Page, RecordDetail, RecordFilter};
+use crate::record::{RecordKind, RecordStatus};
 
 const SERVERS: [&str; 3] = ["github", "files", "100%_db"];
 const TOOLS: [&str; 3] = ["get_issue", "Delete", "edit"];
@@ -32,7 +32,7 @@ fn row() -> impl Strategy<Value = Row> {
         prop::option::of(select(vec!["1", "2"])),
     );
     let what = (
-        select(Kind::ALL.to_vec()),
+        select(RecordKind::ALL.to_vec()),
         select(SERVERS.to_vec()),
         select(TOOLS.to_vec()),
         prop::option::of(select(INTENTS.to_vec())),
@@ -40,7 +40,7 @@ fn row() -> impl Strategy<Value = Row> {
         prop::option::of(select(TARGETS.to_vec())),
     );
     let how = (
-        select(Status::ALL.to_vec()),
+        select(RecordStatus::ALL.to_vec()),
         0..20i64,
         prop::option::of(select(TEXTS.to_vec())),
         prop::option::of(select(TEXTS.to_vec())),
@@ -67,17 +67,17 @@ fn class() -> impl Strategy<Value = Class> {
 }
 
 /// Most filters have one or two conditions, some have all.
-fn filter() -> impl Strategy<Value = Filter> {
+fn filter() -> impl Strategy<Value = RecordFilter> {
     let text = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         prop::option::weighted(0.2, select(words))
     };
     let time = || prop::option::weighted(0.2, (0..20i64).prop_map(moment));
     let first = (
-        prop::option::weighted(0.2, select(Kind::ALL.to_vec())),
+        prop::option::weighted(0.2, select(RecordKind::ALL.to_vec())),
         text(&SERVERS),
         text(&TOOLS),
-        prop::option::weighted(0.2, select(Status::ALL.to_vec())),
+        prop::option::weighted(0.2, select(RecordStatus::ALL.to_vec())),
         text(&INTENTS),
         prop::option::weighted(0.2, class()),
     );
@@ -89,7 +89,7 @@ fn filter() -> impl Strategy<Value = Filter> {
         text(&["/a", "/b", "100%_x", "/c"]),
     );
     let third = (time(), time(), text(&["%", "_", "DELETE", "up", "/a", "\\", "git", ""]));
-    (first, second, third).prop_map(|(first, second, third)| Filter {
+    (first, second, third).prop_map(|(first, second, third)| RecordFilter {
         kind: first.0,
         server: first.1,
         tool: first.2,
@@ -108,9 +108,9 @@ fn filter() -> impl Strategy<Value = Filter> {
 }
 
 /// Every filter alone, a list of values for each.
-fn singles() -> Vec<Vec<Filter>> {
-    let none = Filter::default;
-    let texts = |words: &[&str], set: fn(&mut Filter, String)| -> Vec<Filter> {
+fn singles() -> Vec<Vec<RecordFilter>> {
+    let none = RecordFilter::default;
+    let texts = |words: &[&str], set: fn(&mut RecordFilter, String)| -> Vec<RecordFilter> {
         let of = |word: &&str| {
             let mut filter = none();
             set(&mut filter, (*word).to_owned());
@@ -121,11 +121,17 @@ fn singles() -> Vec<Vec<Filter>> {
     let times = [0, 1, 10, 19, 20].map(moment);
     let classes = Class::ALL.into_iter();
     vec![
-        Kind::ALL.into_iter().map(|kind| Filter { kind: Some(kind), ..none() }).collect(),
-        Status::ALL.into_iter().map(|status| Filter { status: Some(status), ..none() }).collect(),
-        classes.map(|class| Filter { effective_class: Some(class), ..none() }).collect(),
-        times.iter().map(|time| Filter { start: Some(*time), ..none() }).collect(),
-        times.iter().map(|time| Filter { end: Some(*time), ..none() }).collect(),
+        RecordKind::ALL
+            .into_iter()
+            .map(|kind| RecordFilter { kind: Some(kind), ..none() })
+            .collect(),
+        RecordStatus::ALL
+            .into_iter()
+            .map(|status| RecordFilter { status: Some(status), ..none() })
+            .collect(),
+        classes.map(|class| RecordFilter { effective_class: Some(class), ..none() }).collect(),
+        times.iter().map(|time| RecordFilter { start: Some(*time), ..none() }).collect(),
+        times.iter().map(|time| RecordFilter { end: Some(*time), ..none() }).collect(),
         texts(&["github", "files", "100%_db", "Files", ""], |f, word| f.server = Some(word)),
         texts(&["get_issue", "Delete", "delete", ""], |f, word| f.tool = Some(word)),
         texts(&["read", "write", "destructive", ""], |f, word| f.intent_type = Some(word)),
@@ -141,9 +147,9 @@ fn singles() -> Vec<Vec<Filter>> {
 }
 
 /// What both ask for; they ask for different things.
-fn both(one: &Filter, other: &Filter) -> Filter {
+fn both(one: &RecordFilter, other: &RecordFilter) -> RecordFilter {
     let (one, other) = (one.clone(), other.clone());
-    Filter {
+    RecordFilter {
         kind: one.kind.or(other.kind),
         server: one.server.or(other.server),
         tool: one.tool.or(other.tool),
@@ -162,7 +168,12 @@ fn both(one: &Filter, other: &Filter) -> Filter {
 }
 
 /// Every record that pages of this size show, in that order; `meanwhile` happens between two.
-fn visited(rig: &Rig, filter: &Filter, limit: usize, mut meanwhile: impl FnMut()) -> Vec<i64> {
+fn visited(
+    rig: &Rig,
+    filter: &RecordFilter,
+    limit: usize,
+    mut meanwhile: impl FnMut(),
+) -> Vec<i64> {
     let (mut page, mut visited) = (Page::first(limit), Vec::new());
     loop {
         let found = rig.reader.activity(filter, &page).unwrap();
@@ -178,7 +189,7 @@ fn moment(at_us: i64) -> Timestamp {
     Timestamp::from_microsecond(at_us).unwrap()
 }
 
-fn fits(row: &Row, filter: &Filter) -> bool {
+fn fits(row: &Row, filter: &RecordFilter) -> bool {
     let same = |wanted: &Option<String>, found: Option<&str>| {
         wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
     };
@@ -208,7 +219,7 @@ fn fits(row: &Row, filter: &Filter) -> bool {
         })
 }
 
-fn expected(rows: &[Row], filter: &Filter) -> Vec<i64> {
+fn expected(rows: &[Row], filter: &RecordFilter) -> Vec<i64> {
     let numbers = 1..=i64::try_from(rows.len()).unwrap();
     let fitting = numbers.zip(rows).filter(|(_, row)| fits(row, filter));
     let mut numbers: Vec<i64> = fitting.map(|(number, _)| number).collect();
@@ -235,7 +246,7 @@ proptest! {
             prop_assert_eq!(numbers(&found), expected.clone(), "{:?}", filter);
             prop_assert_eq!(found.total.count(), expected.len() as u64, "{:?}", filter);
             prop_assert!(found.total.is_exact() && found.next_cursor.is_none());
-            let exported = rig.reader.records(filter.clone(), Detail::Brief);
+            let exported = rig.reader.records(filter.clone(), RecordDetail::Brief);
             let exported: Vec<i64> = exported.map(|record| record.unwrap().number).collect();
             prop_assert_eq!(exported, expected, "{:?}", filter);
         }
@@ -249,7 +260,7 @@ proptest! {
     ) {
         let rig = Rig::new(&rows);
         let singles = singles();
-        let mut asked: Vec<Filter> = singles.concat();
+        let mut asked: Vec<RecordFilter> = singles.concat();
         for (place, one) in singles.iter().enumerate() {
             for (step, other) in singles[place + 1..].iter().enumerate() {
                 asked.push(both(&one[pick % one.len()], &other[(pick + step) % other.len()]));
@@ -269,7 +280,7 @@ proptest! {
         sizes in prop::collection::vec(1..=100usize, 3),
     ) {
         let rig = Rig::new(&rows);
-        for filter in filters.iter().chain([&Filter::default()]) {
+        for filter in filters.iter().chain([&RecordFilter::default()]) {
             let expected = expected(&rows, filter);
             for limit in sizes.iter().copied().chain([1, 2, expected.len().max(1)]) {
                 let found = visited(&rig, filter, limit, || {});
@@ -277,11 +288,11 @@ proptest! {
             }
         }
         let mut next = rows.len();
-        let found = visited(&rig, &Filter::default(), sizes[0].min(7), || {
+        let found = visited(&rig, &RecordFilter::default(), sizes[0].min(7), || {
             next += 1;
             insert(&rig.db, next, &Row::plain());
         });
-        prop_assert_eq!(found, expected(&rows, &Filter::default()));
+        prop_assert_eq!(found, expected(&rows, &RecordFilter::default()));
     }
 
     /// However small the steps and however little time, each record comes once.

@@ -4,15 +4,15 @@ use domain::tool::Class;
 
 use super::rig::{Rig, Row, call, end, store};
 use crate::error::StoreError;
-use crate::read::{Change, Detail, Filter, Page};
-use crate::record::{Entry, Status};
+use crate::read::{LedgerChange, Page, RecordDetail, RecordFilter};
+use crate::record::{Entry, RecordStatus};
 
 #[test]
 fn pages_go_from_the_newest_to_the_oldest() {
     let rig = Rig::new(&vec![Row::plain(); 250]);
     let (mut page, mut numbers) = (Page::first(100), Vec::new());
     loop {
-        let found = rig.reader.activity(&Filter::default(), &page).unwrap();
+        let found = rig.reader.activity(&RecordFilter::default(), &page).unwrap();
         assert_eq!(found.total.count(), 250);
         numbers.extend(found.records.iter().map(|record| record.number));
         let Some(cursor) = found.next_cursor else { break };
@@ -25,7 +25,7 @@ fn pages_go_from_the_newest_to_the_oldest() {
 fn a_page_has_one_to_a_hundred_records() {
     let rig = Rig::new(&vec![Row::plain(); 130]);
     for (limit, expected) in [(0, 1), (1, 1), (100, 100), (101, 100), (usize::MAX, 100)] {
-        let found = rig.reader.activity(&Filter::default(), &Page::first(limit)).unwrap();
+        let found = rig.reader.activity(&RecordFilter::default(), &Page::first(limit)).unwrap();
         assert_eq!(found.records.len(), expected, "limit {limit}");
     }
 }
@@ -33,7 +33,7 @@ fn a_page_has_one_to_a_hundred_records() {
 #[test]
 fn an_export_goes_over_many_pages_and_leaves_out_what_is_new() {
     let rig = Rig::new(&vec![Row::plain(); 700]);
-    let mut records = rig.reader.records(Filter::default(), Detail::Brief);
+    let mut records = rig.reader.records(RecordFilter::default(), RecordDetail::Brief);
     let first = records.next().unwrap().unwrap();
     let agent = "(SELECT MIN(agent) FROM agents)";
     let sql = format!(
@@ -68,7 +68,7 @@ fn a_cursor_that_nobody_gave_out_is_refused() {
         "a1;DROP TABLE activity",
     ] {
         let page = Page { limit: 10, cursor: Some(bad.to_owned()) };
-        let error = rig.reader.activity(&Filter::default(), &page).unwrap_err();
+        let error = rig.reader.activity(&RecordFilter::default(), &page).unwrap_err();
         assert!(matches!(&error, StoreError::Cursor(text) if text == bad), "{bad}: {error}");
         assert_eq!(error.code(), domain::Code::InvalidRequest);
         assert!(error.to_string().contains(&format!("'{bad}' is no cursor")), "{error}");
@@ -78,9 +78,9 @@ fn a_cursor_that_nobody_gave_out_is_refused() {
 #[tokio::test]
 async fn a_record_tells_all_that_was_appended() {
     let call = call("0190-1", "claude-code#1", Class::Write, "/a", 0);
-    let (_home, store) = store(vec![(call.clone(), Status::Success)]).await;
+    let (_home, store) = store(vec![(call.clone(), RecordStatus::Success)]).await;
     let shown = store.read().record("0190-1").unwrap().unwrap();
-    assert_eq!((shown.status, shown.kind), (Status::Success, call.kind));
+    assert_eq!((shown.status, shown.kind), (RecordStatus::Success, call.kind));
     assert_eq!(shown.agent, call.agent);
     assert_eq!(shown.timestamp, call.at);
     assert_eq!(shown.duration, Some(std::time::Duration::from_millis(12)));
@@ -100,7 +100,7 @@ async fn a_record_tells_all_that_was_appended() {
     assert_eq!(intent.reason.as_deref(), Some("tidy up"));
     assert_eq!(shown.payloads.arguments.as_deref(), Some("{\"a\":\"b\"}"));
     assert_eq!(shown.payloads.response.as_deref(), Some("{\"cut"));
-    let listed = store.read().activity(&Filter::default(), &Page::first(1)).unwrap();
+    let listed = store.read().activity(&RecordFilter::default(), &Page::first(1)).unwrap();
     assert_eq!(listed.records[0].payloads, crate::read::Payloads::default());
     assert!(listed.records[0].response_truncated);
     assert_eq!(store.read().record("0190-2").unwrap(), None);
@@ -114,26 +114,27 @@ async fn changes_come_in_order_and_a_call_again_when_it_ends() {
     let started = call("1", "a#1", Class::Write, "/a", 0);
     store.append(Entry::Started(Box::new(started))).await.unwrap();
     store.settled().await;
-    let whole = (call("2", "a#1", Class::Read, "/a", 1), end("2", Status::Error));
+    let whole = (call("2", "a#1", Class::Read, "/a", 1), end("2", RecordStatus::Error));
     store.append(Entry::Whole(Box::new(whole.0), Box::new(whole.1))).await.unwrap();
     store.settled().await;
-    let seen = |after, limit| -> Vec<(String, Status)> {
+    let seen = |after, limit| -> Vec<(String, RecordStatus)> {
         let changes = reader.changes_after(after, limit).unwrap().into_iter();
         let record = |(number, change)| match change {
-            Change::Record(record) => {
+            LedgerChange::Record(record) => {
                 assert_eq!(record.changed, number);
                 (record.id, record.status)
             }
-            Change::Run(_) | Change::Step(..) => panic!("nothing runs"),
+            LedgerChange::Run(_) | LedgerChange::Step(..) => panic!("nothing runs"),
         };
         changes.map(record).collect()
     };
-    let (first, second) = (("1".to_owned(), Status::Pending), ("2".to_owned(), Status::Error));
+    let (first, second) =
+        (("1".to_owned(), RecordStatus::Pending), ("2".to_owned(), RecordStatus::Error));
     assert_eq!(seen(0, 10), [first.clone(), second.clone()]);
     assert_eq!(seen(0, 1), [first]);
     let before = reader.latest_change().unwrap();
-    store.append(Entry::Ended(Box::new(end("1", Status::Success)))).await.unwrap();
+    store.append(Entry::Ended(Box::new(end("1", RecordStatus::Success)))).await.unwrap();
     store.settled().await;
-    assert_eq!(seen(before, 10), [("1".to_owned(), Status::Success)]);
+    assert_eq!(seen(before, 10), [("1".to_owned(), RecordStatus::Success)]);
     assert_eq!(*store.changes().borrow(), reader.latest_change().unwrap());
 }

@@ -4,10 +4,10 @@ use jiff::Timestamp;
 use rusqlite::params_from_iter;
 
 use super::rig::{Rig, Row};
-use crate::read::Filter;
+use crate::read::RecordFilter;
 use crate::read::contention::{Desk, TOUCHES, TOUCHES_BETWEEN};
 use crate::read::search::{Effort, Search};
-use crate::record::Status;
+use crate::record::RecordStatus;
 
 fn plan(rig: &Rig, sql: &str, search: &Search, more: usize) -> String {
     let mut statement = rig.db.prepare(&format!("EXPLAIN QUERY PLAN {sql}")).unwrap();
@@ -17,44 +17,56 @@ fn plan(rig: &Rig, sql: &str, search: &Search, more: usize) -> String {
     lines.unwrap().map(Result::unwrap).collect::<Vec<_>>().join("\n")
 }
 
-fn filters() -> Vec<(&'static str, &'static str, Filter)> {
+fn filters() -> Vec<(&'static str, &'static str, RecordFilter)> {
     let text = |text: &str| Some(text.to_owned());
-    let none = Filter::default;
+    let none = RecordFilter::default;
     let time = Some(Timestamp::from_microsecond(1).unwrap());
     let mut filters = vec![
-        ("activity_intent", "intent", Filter { intent_type: text("read"), ..none() }),
-        ("activity_agent", "agent", Filter { agent: text("claude-code#1"), ..none() }),
-        ("activity_agent", "agent's sessions", Filter { agent: text("claude-code"), ..none() }),
-        ("activity_target", "system", Filter { target_system: text("files"), ..none() }),
-        ("activity_target", "resource", Filter { target_resource: text("/a"), ..none() }),
-        ("activity_tool", "server", Filter { server: text("github"), ..none() }),
-        ("activity_tool", "tool", Filter { tool: text("get_issue"), ..none() }),
-        ("activity_session", "session", Filter { session_id: text("s1"), ..none() }),
-        ("activity_started", "start", Filter { start: time, ..none() }),
-        ("activity_started", "range", Filter { start: time, end: Some(Timestamp::MAX), ..none() }),
+        ("activity_intent", "intent", RecordFilter { intent_type: text("read"), ..none() }),
+        ("activity_agent", "agent", RecordFilter { agent: text("claude-code#1"), ..none() }),
+        (
+            "activity_agent",
+            "agent's sessions",
+            RecordFilter { agent: text("claude-code"), ..none() },
+        ),
+        ("activity_target", "system", RecordFilter { target_system: text("files"), ..none() }),
+        ("activity_target", "resource", RecordFilter { target_resource: text("/a"), ..none() }),
+        ("activity_tool", "server", RecordFilter { server: text("github"), ..none() }),
+        ("activity_tool", "tool", RecordFilter { tool: text("get_issue"), ..none() }),
+        ("activity_session", "session", RecordFilter { session_id: text("s1"), ..none() }),
+        ("activity_started", "start", RecordFilter { start: time, ..none() }),
+        (
+            "activity_started",
+            "range",
+            RecordFilter { start: time, end: Some(Timestamp::MAX), ..none() },
+        ),
         (
             "activity_tool",
             "server and tool",
-            Filter { server: text("github"), tool: text("get_issue"), ..none() },
+            RecordFilter { server: text("github"), tool: text("get_issue"), ..none() },
         ),
         (
             "activity_target",
             "target",
-            Filter { target_system: text("files"), target_resource: text("/a"), ..none() },
+            RecordFilter { target_system: text("files"), target_resource: text("/a"), ..none() },
         ),
         (
             "activity_intent",
             "intent and words",
-            Filter { intent_type: text("read"), text: text("issue"), ..none() },
+            RecordFilter { intent_type: text("read"), text: text("issue"), ..none() },
         ),
         (
             "activity_unsuccessful",
             "refused destructive calls",
-            Filter { intent_type: text("read"), status: Some(Status::Blocked), ..none() },
+            RecordFilter {
+                intent_type: text("read"),
+                status: Some(RecordStatus::Blocked),
+                ..none()
+            },
         ),
     ];
-    for status in Status::ALL.into_iter().filter(|status| *status != Status::Success) {
-        let filter = Filter { status: Some(status), ..none() };
+    for status in RecordStatus::ALL.into_iter().filter(|status| *status != RecordStatus::Success) {
+        let filter = RecordFilter { status: Some(status), ..none() };
         filters.push(("activity_unsuccessful", status.as_str(), filter));
     }
     filters
@@ -64,7 +76,7 @@ fn filters() -> Vec<(&'static str, &'static str, Filter)> {
 fn filters_use_their_index() {
     let rows = [
         Row { target: Some(("files", "/a")), ..Row::plain() },
-        Row { agent: ("claude-code#2", "main"), status: Status::Error, ..Row::plain() },
+        Row { agent: ("claude-code#2", "main"), status: RecordStatus::Error, ..Row::plain() },
     ];
     let rig = Rig::new(&rows);
     for (index, name, filter) in filters() {
@@ -94,7 +106,7 @@ fn a_single_filter_is_counted_in_its_index() {
 
 #[test]
 fn records_in_order_of_their_number_are_not_sorted() {
-    let rig = Rig::new(&[Row { status: Status::Error, ..Row::plain() }]);
+    let rig = Rig::new(&[Row { status: RecordStatus::Error, ..Row::plain() }]);
     for (_, name, filter) in filters() {
         let is_ordered = matches!(
             name,
@@ -113,7 +125,7 @@ fn records_in_order_of_their_number_are_not_sorted() {
 fn touches_come_from_their_index_in_order() {
     let rig = Rig::new(&[]);
     let _desk = Desk::set_up(&rig.db).unwrap();
-    let search = Filter::default().search(&rig.db, Effort::USUAL).unwrap().unwrap();
+    let search = RecordFilter::default().search(&rig.db, Effort::USUAL).unwrap().unwrap();
     for (sql, values) in [(TOUCHES, 1), (TOUCHES_BETWEEN, 3)] {
         let plan = plan(&rig, sql, &search, values);
         assert!(plan.contains("COVERING INDEX activity_target"), "{plan}");

@@ -11,11 +11,11 @@ use crate::Store;
 use crate::database::FILE;
 use crate::error::StoreError;
 use crate::read::{Page, Reader, ReceiptFilter};
-use crate::record::Status;
+use crate::record::RecordStatus;
 
 async fn ten_calls() -> (tempfile::TempDir, Store) {
     let calls = (0..10).map(|number| {
-        let status = if number % 2 == 0 { Status::Success } else { Status::Error };
+        let status = if number % 2 == 0 { RecordStatus::Success } else { RecordStatus::Error };
         (call(&format!("id-{number}"), "a#1", Class::Write, "/a", number), status)
     });
     store(calls.collect()).await

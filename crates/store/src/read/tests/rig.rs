@@ -12,15 +12,18 @@ use tempfile::TempDir;
 use crate::Store;
 use crate::database::schema;
 use crate::read::Reader;
-use crate::record::{Action, Agent, Ended, Entry, Kind, Payload, Receipted, Started, Status};
+use crate::record::{
+    CallEnd, CallStart, Entry, Payload, ReceiptAction, ReceiptChoice, RecordAgent, RecordKind,
+    RecordStatus,
+};
 
 /// What filters look at.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
-    pub(super) kind: Kind,
+    pub(super) kind: RecordKind,
     pub(super) server: &'static str,
     pub(super) tool: &'static str,
-    pub(super) status: Status,
+    pub(super) status: RecordStatus,
     pub(super) intent: Option<&'static str>,
     pub(super) class: Option<Class>,
     pub(super) agent: (&'static str, &'static str),
@@ -35,10 +38,10 @@ pub(super) struct Row {
 impl Row {
     pub(super) fn plain() -> Row {
         Row {
-            kind: Kind::ToolCall,
+            kind: RecordKind::ToolCall,
             server: "github",
             tool: "get_issue",
-            status: Status::Success,
+            status: RecordStatus::Success,
             intent: Some("read"),
             class: Some(Class::Read),
             agent: ("claude-code#1", "main"),
@@ -121,15 +124,15 @@ pub(super) fn insert(db: &Connection, number: usize, row: &Row) {
 }
 
 /// A call as the pipeline hands it over.
-pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: i64) -> Started {
-    Started {
+pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: i64) -> CallStart {
+    CallStart {
         id: id.to_owned(),
-        kind: Kind::ToolCall,
+        kind: RecordKind::ToolCall,
         source: "mcp".into(),
         surface: "discovery".into(),
         server: "files".to_owned(),
         tool: "edit".to_owned(),
-        agent: Agent {
+        agent: RecordAgent {
             name: agent.to_owned(),
             client: "claude-code".to_owned(),
             token: "main".to_owned(),
@@ -151,7 +154,7 @@ pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: 
             kept: Some("{\"a\":\"b\"}".to_owned()),
             ..Payload::default()
         },
-        action: Action {
+        action: ReceiptAction {
             kind: "data.api.write".into(),
             risk: RiskLevel::Medium,
             correlation_id: None,
@@ -160,8 +163,8 @@ pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: 
     }
 }
 
-pub(super) fn end(id: &str, status: Status) -> Ended {
-    Ended {
+pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
+    CallEnd {
         id: id.to_owned(),
         status,
         error_code: None,
@@ -173,12 +176,12 @@ pub(super) fn end(id: &str, status: Status) -> Ended {
             truncated: true,
             ..Payload::default()
         },
-        receipt: Receipted::Yes,
+        receipt: ReceiptChoice::Yes,
     }
 }
 
 /// A store with these calls in it.
-pub(super) async fn store(calls: Vec<(Started, Status)>) -> (TempDir, Store) {
+pub(super) async fn store(calls: Vec<(CallStart, RecordStatus)>) -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
     for (call, status) in calls {

@@ -7,7 +7,7 @@ use jiff::Timestamp;
 
 use super::rig::{Rig, Row};
 use crate::read::summary::{Counts, Period};
-use crate::record::{Kind, Status};
+use crate::record::{RecordKind, RecordStatus};
 
 const HOUR_US: i64 = 3_600_000_000;
 
@@ -16,10 +16,10 @@ fn a_summary_counts_what_lies_in_its_period() {
     let now = 600_000 * HOUR_US + 1;
     let rows = [
         Row { at_us: now - 1, ..Row::plain() },
-        Row { at_us: now - 1, status: Status::Error, tool: "edit", ..Row::plain() },
+        Row { at_us: now - 1, status: RecordStatus::Error, tool: "edit", ..Row::plain() },
         Row {
             at_us: now - HOUR_US / 2,
-            status: Status::Blocked,
+            status: RecordStatus::Blocked,
             server: "files",
             agent: ("b#1", "main"),
             intent: None,
@@ -38,7 +38,7 @@ fn a_summary_counts_what_lies_in_its_period() {
     let statuses = hour.by_status.iter().filter(|(_, calls)| *calls > 0);
     assert_eq!(
         statuses.copied().collect::<Vec<_>>(),
-        [(Status::Success, 1), (Status::Error, 1), (Status::Blocked, 1)]
+        [(RecordStatus::Success, 1), (RecordStatus::Error, 1), (RecordStatus::Blocked, 1)]
     );
     let github = &hour.by_server[0];
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_summary_counts_what_lies_in_its_period() {
 
 #[test]
 fn decisions_are_no_calls() {
-    let rows = Kind::ALL.map(|kind| Row { kind, ..Row::plain() });
+    let rows = RecordKind::ALL.map(|kind| Row { kind, ..Row::plain() });
     let rig = Rig::new(&rows);
     let now = Timestamp::from_microsecond(rows[0].at_us).unwrap();
     assert_eq!(rig.reader.summary(Period::Hour, now).unwrap().calls, 3);

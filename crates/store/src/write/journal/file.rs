@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::StoreError;
 use crate::limits::JOURNAL_BYTES_KEPT;
-use crate::record::{Ended, Started};
+use crate::record::{CallEnd, CallStart};
 use crate::write::link::ChainEnd;
 use crate::write::row::{JournalRow, ReceiptPromise, StartEntry};
 
@@ -36,11 +36,11 @@ pub(crate) struct Journal {
 struct WrittenLine<'a> {
     entry: i64,
     #[serde(skip_serializing_if = "Option::is_none")]
-    started: Option<&'a Started>,
+    started: Option<&'a CallStart>,
     #[serde(skip_serializing_if = "Option::is_none")]
     arguments: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    ended: Option<&'a Ended>,
+    ended: Option<&'a CallEnd>,
     #[serde(skip_serializing_if = "Option::is_none")]
     response: Option<&'a str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -59,9 +59,9 @@ struct WrittenPromise<'a> {
 #[derive(Deserialize)]
 struct ReadLine {
     entry: i64,
-    started: Option<Started>,
+    started: Option<CallStart>,
     arguments: Option<String>,
-    ended: Option<Ended>,
+    ended: Option<CallEnd>,
     response: Option<String>,
     receipt: Option<ReadPromise>,
 }
@@ -306,8 +306,8 @@ mod tests {
     use crate::record::tests::started;
     use crate::write::journal::Remnant;
 
-    fn call(id: &str) -> Arc<Started> {
-        Arc::new(Started { id: id.to_owned(), ..started() })
+    fn call(id: &str) -> Arc<CallStart> {
+        Arc::new(CallStart { id: id.to_owned(), ..started() })
     }
 
     fn start(id: &str) -> JournalRow {
@@ -316,7 +316,7 @@ mod tests {
     }
 
     fn end(id: &str, start: Option<i64>) -> JournalRow {
-        let ended = Some(Arc::new(Ended::at_once(id.to_owned())));
+        let ended = Some(Arc::new(CallEnd::at_once(id.to_owned())));
         JournalRow { entry: 0, call: Some(call(id)), ended, start, link: None, promise: None }
     }
 

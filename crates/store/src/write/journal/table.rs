@@ -5,7 +5,7 @@ use std::sync::Arc;
 use rusqlite::{Connection, Row};
 
 use crate::error::StoreError;
-use crate::record::{Ended, Started};
+use crate::record::{CallEnd, CallStart};
 use crate::write::row::{JournalRow, ReceiptPromise};
 
 /// The rows of a chain, in order.
@@ -33,12 +33,12 @@ fn parse(row: &Row<'_>) -> rusqlite::Result<Result<JournalRow, StoreError>> {
     let issued_at = row.get(6)?;
     let parsed = move || {
         let unreadable = |error| StoreError::Corrupt(format!("journal entry {entry}: {error}"));
-        let started = started.map(|text| serde_json::from_str::<Started>(&text)).transpose();
+        let started = started.map(|text| serde_json::from_str::<CallStart>(&text)).transpose();
         let mut started = started.map_err(unreadable)?;
         if let Some(started) = &mut started {
             started.arguments.kept = arguments;
         }
-        let ended = ended.map(|text| serde_json::from_str::<Ended>(&text)).transpose();
+        let ended = ended.map(|text| serde_json::from_str::<CallEnd>(&text)).transpose();
         let mut ended = ended.map_err(unreadable)?;
         if let Some(ended) = &mut ended {
             ended.response.kept = response;

@@ -9,7 +9,7 @@ const CALM: Situation = Situation {
     queued: 0,
     held_until: None,
     is_failing: false,
-    unfiled: Unfiled { rows: 0, bytes: 0, oldest: None },
+    unfiled: UnfiledRows { rows: 0, bytes: 0, oldest: None },
     batches: IDLE,
     waiting: NOBODY,
 };
@@ -27,11 +27,11 @@ const FOR_CLOSE: Waiting = Waiting { close: 1, ..NOBODY };
 
 const MILLISECOND: Duration = Duration::from_millis(1);
 
-fn unfiled(rows: usize, oldest: Instant) -> Unfiled {
-    Unfiled { rows, bytes: rows, oldest: Some(oldest) }
+fn unfiled(rows: usize, oldest: Instant) -> UnfiledRows {
+    UnfiledRows { rows, bytes: rows, oldest: Some(oldest) }
 }
 
-fn crowded(oldest: Instant) -> Unfiled {
+fn crowded(oldest: Instant) -> UnfiledRows {
     unfiled(UNFILED_MAX + 1, oldest)
 }
 
@@ -164,7 +164,7 @@ fn a_turn_begins_again_after_the_last() {
 fn rows_are_filed_here_until_there_is_room() {
     let start = Instant::now();
     let by_rows = |rows| unfiled(rows, start);
-    let by_bytes = |bytes| Unfiled { rows: 1, bytes, oldest: Some(start) };
+    let by_bytes = |bytes| UnfiledRows { rows: 1, bytes, oldest: Some(start) };
     for (case, full, room) in [
         ("rows", by_rows(UNFILED_MAX + 1), by_rows(UNFILED_MAX)),
         ("bytes", by_bytes(UNFILED_BYTES_MAX + 1), by_bytes(UNFILED_BYTES_MAX)),
@@ -363,7 +363,7 @@ fn the_tables_are_tried_before_a_call_is_permitted_and_after_a_fault() {
 
 fn with_journal(length: u64, needed: u64) -> Situation {
     let bytes = usize::try_from(needed).unwrap();
-    let unfiled = Unfiled { bytes, ..CALM.unfiled };
+    let unfiled = UnfiledRows { bytes, ..CALM.unfiled };
     Situation { journal_bytes: Some(length), unfiled, ..CALM }
 }
 

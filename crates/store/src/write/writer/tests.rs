@@ -9,7 +9,7 @@ use super::*;
 use crate::Store;
 use crate::limits::JOURNAL_BYTES_MAX;
 use crate::record::tests::started;
-use crate::record::{Ended, Entry, Payload, Started};
+use crate::record::{CallEnd, CallStart, Entry, Payload};
 use crate::write::backlog::Progress;
 use crate::write::message::{Message, Submission};
 use crate::write::schedule::Upkeep;
@@ -17,8 +17,8 @@ use crate::write::schedule::Upkeep;
 const CALL_BYTES: usize = 60_000;
 
 fn leave_call(writer: &Writer, number: usize) {
-    let call = Started { id: format!("call-{number}"), ..started() };
-    let mut ended = Ended::interrupted(&call);
+    let call = CallStart { id: format!("call-{number}"), ..started() };
+    let mut ended = CallEnd::interrupted(&call);
     ended.response = Payload { kept: Some("x".repeat(CALL_BYTES)), ..Payload::default() };
     let entry = Entry::Whole(Box::new(call), Box::new(ended));
     writer.inbox.leave(Message::Append(Submission { entry, reply: None })).unwrap();

@@ -61,7 +61,7 @@ fn expect(items: &mut BTreeMap<usize, Model>, step: &Step) {
     }
 }
 
-fn take(state: &State, step: &Step) {
+fn take(state: &OperatorState, step: &Step) {
     let change = match *step {
         Step::Approved(name, text) => approved(NAMES[name], TEXTS[text]),
         Step::Pending(name, text) => pending(NAMES[name], TEXTS[text]),
