@@ -15,7 +15,7 @@ use crate::tool::{Class, Hints, ToolName};
 pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
 
 /// What is asked for.
-pub struct CallQuestion<'a> {
+pub struct Call<'a> {
     pub tool: &'a ToolName,
     /// `None`: a door that no token's surfaces speak of (`wrap`, REST, the command line).
     pub surface: Option<TokenSurface>,
@@ -86,7 +86,7 @@ pub enum Audience {
     Caller,
 }
 
-pub fn decide(call: &CallQuestion<'_>, facts: &Facts<'_>) -> Verdict {
+pub fn decide(call: &Call<'_>, facts: &Facts<'_>) -> Verdict {
     match check(call, facts) {
         Ok(allowed) => Verdict::Allow(allowed),
         Err(refusal) => Verdict::Refuse(refusal),
@@ -95,11 +95,11 @@ pub fn decide(call: &CallQuestion<'_>, facts: &Facts<'_>) -> Verdict {
 
 /// Reports whether the decision depends on the arguments. If not, the tool's schema must not be
 /// evaluated.
-pub fn depends_on_arguments(call: &CallQuestion<'_>, facts: &Facts<'_>) -> bool {
+pub fn depends_on_arguments(call: &Call<'_>, facts: &Facts<'_>) -> bool {
     check_before_arguments(call, facts).is_ok()
 }
 
-fn check(call: &CallQuestion<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
+fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     let Clearance { intent, hints, arguments, mut warnings } = check_before_arguments(call, facts)?;
     check_arguments(arguments, &mut warnings)?;
     let declared = intent.as_ref().map(|intent| intent.operation);
@@ -117,7 +117,7 @@ struct Clearance<'a> {
 }
 
 fn check_before_arguments<'a>(
-    call: &CallQuestion<'_>,
+    call: &Call<'_>,
     facts: &'a Facts<'_>,
 ) -> Result<Clearance<'a>, Refusal> {
     // First of all: who may not come through this door learns nothing behind it.
@@ -161,7 +161,7 @@ fn check_surface(caller: &Caller, surface: Option<TokenSurface>) -> Result<(), R
     .with(json!({"surface": word})))
 }
 
-fn check_keys(call: &CallQuestion<'_>) -> Result<Option<Intent>, Refusal> {
+fn check_keys(call: &Call<'_>) -> Result<Option<Intent>, Refusal> {
     match call.declared {
         IntentClaim::Nothing => Ok(None),
         IntentClaim::Variant(variant, declaration) => {
@@ -171,7 +171,7 @@ fn check_keys(call: &CallQuestion<'_>) -> Result<Option<Intent>, Refusal> {
 }
 
 fn check_hints(
-    call: &CallQuestion<'_>,
+    call: &Call<'_>,
     strictness: Strictness,
     hints: Hints,
     warnings: &mut Vec<Notice>,
@@ -273,7 +273,7 @@ mod tests {
         };
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let facts = Facts { caller, found, strictness: Strictness::Refuse };
-        decide(&CallQuestion { tool: &tool, surface: None, declared }, &facts)
+        decide(&Call { tool: &tool, surface: None, declared }, &facts)
     }
 
     fn word(verdict: Verdict) -> String {
@@ -330,7 +330,7 @@ mod tests {
         let decided = |variant, declared, lock| {
             let declaration = Declaration::of(declared);
             let declared = IntentClaim::Variant(variant, &declaration);
-            let call = CallQuestion { tool: &tool, surface: None, declared };
+            let call = Call { tool: &tool, surface: None, declared };
             let arguments = SchemaVerdict::Faulty(Refusal::invalid_arguments("bad"));
             let found = Lookup::Tool { hints: DESTRUCTIVE, lock, arguments };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
@@ -354,7 +354,7 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let declaration = Declaration::of(Class::Read);
         let declared = IntentClaim::Variant(Class::Read, &declaration);
-        let call = CallQuestion { tool: &tool, surface: None, declared };
+        let call = Call { tool: &tool, surface: None, declared };
         let found = Lookup::Tool {
             hints: DESTRUCTIVE,
             lock: Lock::Callable,
@@ -373,7 +373,7 @@ mod tests {
         let tool = ToolName::parse("s:t").unwrap();
         let admin = Caller::admin();
         let refused = |found| {
-            let call = CallQuestion { tool: &tool, surface: None, declared: IntentClaim::Nothing };
+            let call = Call { tool: &tool, surface: None, declared: IntentClaim::Nothing };
             let facts = Facts { caller: &admin, found, strictness: Strictness::Refuse };
             match decide(&call, &facts) {
                 Verdict::Refuse(refusal) => refusal,

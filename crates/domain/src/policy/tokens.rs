@@ -38,7 +38,7 @@ fn word(
     };
     let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
     let facts = Facts { caller, found, strictness: Strictness::Refuse };
-    match decide(&CallQuestion { tool: &tool, surface, declared }, &facts) {
+    match decide(&Call { tool: &tool, surface, declared }, &facts) {
         Verdict::Allow(allowed) => allowed.effective.as_str(),
         Verdict::Refuse(refusal) if refusal.code == Code::NotPermitted => "-",
         Verdict::Refuse(refusal) => refusal.code.as_str(),
@@ -103,8 +103,7 @@ fn a_closed_door_tells_nothing_of_what_is_behind_it() {
     let surface = Some(TokenSurface::Passthrough);
     let refusal = |found| {
         let facts = Facts { caller: &caller, found, strictness: Strictness::Refuse };
-        match decide(&CallQuestion { tool: &tool, surface, declared: IntentClaim::Nothing }, &facts)
-        {
+        match decide(&Call { tool: &tool, surface, declared: IntentClaim::Nothing }, &facts) {
             Verdict::Refuse(refusal) => refusal,
             Verdict::Allow(_) => panic!("allowed"),
         }
@@ -141,7 +140,7 @@ proptest! {
         let found = Lookup::Tool { hints, lock: Lock::Callable, arguments: SchemaVerdict::Fits };
         let strictness = if strict { Strictness::Refuse } else { Strictness::Warn };
         let facts = Facts { caller: &caller, found, strictness };
-        let call = CallQuestion { tool: &tool, surface: None, declared };
+        let call = Call { tool: &tool, surface: None, declared };
         if let Verdict::Allow(allowed) = decide(&call, &facts) {
             let says_nothing = read_only.is_none() && destroys.is_none();
             prop_assert!(destructive || destroys != Some(true));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use domain::Catalog;
 use domain::policy::{
-    self, CallQuestion as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Verdict,
+    self, Call as Asked, Facts, IntentClaim as Declaration, Lock, Lookup, Verdict,
 };
 use domain::schema::SchemaVerdict;
 use domain::tool::{Hints, Tool};
