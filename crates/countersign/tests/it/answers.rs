@@ -9,8 +9,8 @@ use testkit::gate::Gate;
 use testkit::program::stdout;
 use testkit::upstream::scripted_upstream;
 
+use crate::openapi;
 use crate::screens::{assert_golden, gate, settled};
-use crate::{openapi, runs};
 
 /// Routes that answer with something else than one JSON value, each with a test of its own.
 const NOT_JSON: [&str; 8] = [
@@ -105,11 +105,7 @@ fn kind(value: &Value) -> &'static str {
 /// A gate with runs and a copy, too.
 async fn filled() -> Gate {
     let gate = gate().await;
-    runs::three(&runs::open(&gate.home()), &[]);
-    let (_, receipts) = gate.rest(Method::GET, "/api/v1/receipts/export", None).await;
-    let copies = gate.home().join("copies");
-    std::fs::create_dir(&copies).unwrap();
-    std::fs::write(copies.join("audit.jsonl"), receipts.as_str().unwrap()).unwrap();
+    openapi::add_runs_and_copy(&gate).await;
     gate
 }
 

@@ -77,12 +77,17 @@ async fn filled() -> Gate {
         let (status, answer) = gate.rest(Method::POST, path, Some(body)).await;
         assert_eq!(status, 201, "{answer}");
     }
+    add_runs_and_copy(&gate).await;
+    gate
+}
+
+/// Three runs, and an export that was brought back.
+pub(crate) async fn add_runs_and_copy(gate: &Gate) {
     runs::three(&runs::open(&gate.home()), &[]);
     let (_, receipts) = gate.rest(Method::GET, "/api/v1/receipts/export", None).await;
     let copies = gate.home().join("copies");
     std::fs::create_dir(&copies).unwrap();
     std::fs::write(copies.join("audit.jsonl"), receipts.as_str().unwrap()).unwrap();
-    gate
 }
 
 /// Answers may gain members in another version, but those of this one are all described.
