@@ -1,5 +1,6 @@
 //! A connection to an MCP server that is kept: each server has a driver of its own, so that one
-//! which hangs, dies or babbles spoils nothing for the others.
+//! which hangs, dies or babbles spoils nothing for the others. `upstream/README.md` describes the
+//! life of a connection.
 
 mod connection;
 mod driver;

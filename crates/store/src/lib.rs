@@ -2,7 +2,7 @@
 //! appended and read back through typed queries; that they lie in SQLite is nobody else's business.
 //!
 //! An append is committed to a journal by one writer and answered; a thread signs; filing into the
-//! tables that people query comes after, many entries at a time.
+//! tables that people query comes after, many entries at a time. `README.md` describes each step.
 
 mod database;
 mod error;
