@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::refusal::Refusal;
 use crate::tool::{Class, Hints, ToolName};
 
-/// In characters.
+/// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

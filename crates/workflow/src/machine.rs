@@ -1,6 +1,6 @@
 //! A run as a state machine: events in, actions out. The driver carries out the actions and reports
-//! how they ended. Every [`Action::Start`] is answered by one [`Event::Ended`], even after a
-//! cancel, so that nothing still runs when the next state starts.
+//! how they ended. Every [`MachineAction::Start`] is answered by one [`MachineEvent::Ended`], even
+//! after a cancel, so that nothing still runs when the next state starts.
 
 mod event;
 mod job;

@@ -6,7 +6,7 @@ use serde_json::Value as Json;
 use super::template::ConfigTemplate;
 
 /// Reports whether a variable is one of the gate's own that may hold a key: one of its settings, or
-/// one of those for exporting spans. No server or command inherits it; an entry's `env` may pass it
+/// the headers of its span exporter. No server or command inherits it; an entry's `env` may pass it
 /// on.
 pub fn is_withheld(variable: &str) -> bool {
     let is_for_collector =

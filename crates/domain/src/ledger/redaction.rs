@@ -174,8 +174,8 @@ fn syntax(pattern: &str, message: &str) -> PatternFault {
     PatternFault::Syntax { pattern: pattern.to_owned(), message: message.to_owned() }
 }
 
-/// Redacts everything under a secret key, except values that cannot be secret: `has_password:
-/// true`.
+/// Redacts everything under a secret key, except values that cannot be secret, as in
+/// `has_password: true`.
 fn blank(key: &str, value: &mut Value) -> bool {
     let is_secret = match value {
         Value::String(text) => !text.is_empty() && !marker(text) && !keys::spared(key, text),

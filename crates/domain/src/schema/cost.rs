@@ -132,7 +132,7 @@ impl Graph {
         Ok(())
     }
 
-    /// Rejects a node that applies itself to the same value, which would never end.
+    /// Rejects a schema that applies too many subschemas, or endlessly itself, to one value.
     fn check_steps(&self) -> Result<(), String> {
         let mut steps = vec![Progress::Open; self.nodes.len()];
         let most = (0..self.nodes.len()).map(|node| self.reckon(node, 0, &mut steps)).max();

@@ -19,8 +19,8 @@ pub struct Index {
     /// impact.
     pub(super) peaks: Vec<f32>,
     rarities: Vec<f32>,
-    /// Tools are numbered consecutively; those of term `t` are `postings[starts[t]..starts[t +
-    /// 1]]`.
+    /// Tools are numbered consecutively; those of term `t` are
+    /// `postings[starts[t]..starts[t + 1]]`.
     postings: Vec<Posting>,
     starts: Vec<u32>,
     /// The number of the first tool of each segment, and the number of tools.

@@ -9,8 +9,8 @@ use super::splitter::Form;
 /// begin pairs, see `has_kin`.
 const PREFIX_BYTES_MIN: usize = 4;
 
-/// The weights of a term that begins with the word ("calculator" for "calc"), and of a term that
-/// the word begins with; both are multiplied by the share that they have in common.
+/// The weights of a term that begins with the word ("calculator" for "calc") and of a term that the
+/// word begins with ("finance" for "financial"); both are multiplied by the share in common.
 const LONGER_WEIGHT: f32 = 0.6;
 const SHORTER_WEIGHT: f32 = 0.5;
 

@@ -119,7 +119,7 @@ impl Segment {
 /// for them, so one per thread would cost more time than it saves.
 const BUILDERS: usize = 2;
 
-/// Returns a builder that is not in use.
+/// Returns a free builder; waits for one if all are in use.
 fn builder() -> MutexGuard<'static, Builder> {
     static ALL: LazyLock<[Mutex<Builder>; BUILDERS]> = LazyLock::new(Default::default);
     let free = ALL.iter().find_map(|builder| builder.try_lock().ok());

@@ -131,8 +131,7 @@ const ONES: u64 = 0x0101_0101_0101_0101;
 /// Sets the highest bit of each byte that lies between two letters, inclusive.
 #[inline(always)]
 fn between(bytes: u64, first: u8, last: u8) -> u64 {
-    // The addition sets that bit from the first letter on; the second, for each byte beyond the
-    // last.
+    // The first addition sets that bit from the first letter on, the second beyond the last one.
     let low = bytes & (0x7f * ONES);
     let from_first = low + u64::from(0x80 - first) * ONES;
     let beyond_last = low + u64::from(0x7f - last) * ONES;

@@ -73,10 +73,10 @@ enum Run {
     Alphanumeric,
     /// Letters, digits and `_`.
     Word,
-    /// Also `_` and `-`. Such a run may contain its own prefix again, or words joined by hyphens,
-    /// so it needs a clean start and a digit.
+    /// Letters, digits, `_` and `-`. Such a run may contain its own prefix again, or words joined
+    /// by hyphens, so it needs a clean start and a digit.
     Hyphenated,
-    /// Also `_`, `-`, `/` and `:`.
+    /// Letters, digits, `_`, `-`, `/` and `:`.
     Path,
 }
 

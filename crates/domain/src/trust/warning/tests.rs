@@ -116,8 +116,8 @@ fn a_warning_names_the_place_and_quotes_it() {
     );
 }
 
-/// Real tools from other projects: frequent warnings would be ignored. Namesakes are excluded,
-/// since two servers with a tool of the same name are a fact, not a guess.
+/// Tools in real use: warnings that come too often would be ignored. Namesakes are excluded, since
+/// two servers with a tool of the same name are a fact, not a guess.
 #[test]
 fn few_tools_in_use_are_warned_of() {
     let sets = [
