@@ -1,6 +1,6 @@
 //! Measures how well the search finds the right tool: prints recall at 1, 5 and 10 and the mean
-//! reciprocal rank. A data set is `{"tools": [{name, description, inputSchema}], "queries":
-//! [{query, gold: [name]}]}`.
+//! reciprocal rank. A data set is
+//! `{"tools": [{name, description, inputSchema}], "queries": [{query, gold: [name]}]}`.
 //!
 //! Run it with `cargo run -p domain --release --example search_quality [data set…]`.
 #![allow(clippy::print_stdout, reason = "the table is this program's purpose")]

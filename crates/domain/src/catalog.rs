@@ -19,7 +19,7 @@ pub use listing::Listing;
 use server::NEAR_MAX;
 pub use server::{Server, UnknownToolName};
 
-/// The tools that a search excludes, beyond those hidden from the caller.
+/// A filter on search results, applied in addition to what the caller may see.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolFilter {
     pub read_only_only: bool,

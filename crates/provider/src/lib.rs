@@ -33,7 +33,8 @@ pub trait ToolProvider: Send + Sync {
 
 /// A source of tools that must be started and can be restarted, such as a plugin's process.
 pub trait Connector: Send + Sync {
-    /// Sends output other than responses to `said`. Error messages are written for people.
+    /// Starts the provider. Its output other than responses goes to `said`. Error messages are
+    /// written for people.
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,

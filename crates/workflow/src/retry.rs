@@ -26,7 +26,7 @@ pub struct Retry {
 }
 
 impl Default for Retry {
-    /// One attempt.
+    /// Makes one attempt.
     fn default() -> Self {
         Retry { max_attempts: 1, initial_delay: Duration::from_secs(1), backoff: Backoff::Constant }
     }

@@ -51,7 +51,7 @@ impl ContentionKind {
     }
 }
 
-/// An agent's number, assigned to its name by [`Contention::agent`].
+/// An agent's number, assigned to its name by [`Contention::agent`](super::Contention::agent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentNumber(pub(super) u32);
 
