@@ -1,5 +1,5 @@
-//! What the graph of a million touches costs: spread over a month, packed into one window, and a
-//! single resource that twenty agents fight for.
+//! Measures the graph of a million touches: spread over a month, packed into one window, and on a
+//! single resource that twenty agents contend for.
 
 use std::hint::black_box;
 
@@ -8,7 +8,7 @@ use domain::ledger::contention::{AgentNumber, Contention, Doing, Question, Touch
 
 const HOUR_US: i64 = 3_600_000_000;
 
-/// Touches of one resource after another by twenty agents over `span_us`, in order.
+/// Returns touches of one resource after another by twenty agents over `span_us`, in order.
 fn touches(
     agents: &[AgentNumber],
     (count, resources): (u64, u64),
@@ -32,7 +32,7 @@ fn touches(
     (0..resources).map(|resource| (name(resource), (0..each).map(&mut touch).collect())).collect()
 }
 
-/// An empty history and the numbers of twenty agents in it.
+/// Returns an empty history and the numbers of twenty agents in it.
 fn begin() -> (Contention<u64>, Vec<AgentNumber>) {
     let mut contention = Contention::new(Question { window_us: HOUR_US, kind: None });
     let agents = (0..20).map(|n| contention.agent(&format!("claude-code/session-{n}"))).collect();

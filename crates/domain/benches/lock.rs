@@ -1,5 +1,5 @@
-//! What it costs to say whether a tool is locked: the classifier alone, in each way to its answer,
-//! with a hundred names in the lists.
+//! Measures the lock classifier alone, along each path to its result, with a hundred names in the
+//! lists.
 
 use std::collections::BTreeSet;
 use std::hint::black_box;

@@ -1,4 +1,4 @@
-//! What it costs to look for secrets: in a short message, in a large result, in a whole value.
+//! Measures the search for secrets: in a short message, in a large result, in a whole value.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! The cost of a tool's input schema: reading it when the tool is listed, and checking each call.
+//! Measures a tool's input schema: reading it when the tool is listed, and checking each call.
 
 use std::hint::black_box;
 

@@ -1,4 +1,4 @@
-//! What search costs with ten thousand tools: building segments and index, and answering queries.
+//! Measures search with ten thousand tools: building segments and the index, and answering queries.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -35,8 +35,7 @@ struct Server {
     tools: Vec<Tool>,
 }
 
-/// The 527 tools of the scale set again and again under other names: each copy of a server has its
-/// own name, each copy of a tool too.
+/// Repeats the 527 tools of the scale set; each copy of a server or tool has its own name.
 fn catalog() -> Vec<Server> {
     let set: DataSet =
         serde_json::from_str(include_str!("../testdata/retrieval/scale-livemcptool.json"))
@@ -55,7 +54,7 @@ fn catalog() -> Vec<Server> {
     servers
 }
 
-/// The same tools at few servers: 100 each.
+/// Regroups the same tools into few servers with 100 tools each.
 fn at_few_servers(servers: &[Server]) -> Vec<Server> {
     let tools: Vec<Tool> = servers.iter().flat_map(|server| server.tools.clone()).collect();
     let server = |(number, tools): (usize, &[Tool])| Server {
@@ -73,8 +72,8 @@ fn segments(servers: &[Server]) -> Vec<Arc<Segment>> {
     servers.iter().map(segment).collect()
 }
 
-/// As the gate does it: each server's list is taken in by a task of its own, and the tasks share the
-/// cores; the index is made when all are there.
+/// Builds as the gate does: each server's list is processed by its own task, and the tasks share
+/// the cores; the index is built once all are done.
 fn build_on_all_cores(servers: &[Server]) -> Index {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let share = servers.len().div_ceil(cores);
@@ -99,8 +98,8 @@ fn index(servers: &[Server], segments: &[Arc<Segment>]) -> Index {
     Index::build(names.zip(segments.iter().cloned()).collect())
 }
 
-/// What a gate pays that has just been started: no word is known yet, which cannot be had twice in one
-/// process. Run it several times; the word `few` on the command line has the tools at few servers.
+/// Measures the first build after a start, when no word is known yet, which happens only once per
+/// process. Run it several times; `few` on the command line puts the tools in few servers.
 #[expect(clippy::print_stdout, reason = "the figure is what it is for")]
 fn first_build(servers: &[Server]) {
     let since = Instant::now();

@@ -1,6 +1,8 @@
-//! Measures how well the search finds the right tool: `cargo run -p domain --release --example
-//! search_quality [data set…]` prints recall at 1, 5 and 10 and the mean reciprocal rank. A data set
-//! is `{"tools": [{name, description, inputSchema}], "queries": [{query, gold: [name]}]}`.
+//! Measures how well the search finds the right tool: prints recall at 1, 5 and 10 and the mean
+//! reciprocal rank. A data set is
+//! `{"tools": [{name, description, inputSchema}], "queries": [{query, gold: [name]}]}`.
+//!
+//! Run it with `cargo run -p domain --release --example search_quality [data set…]`.
 #![allow(clippy::print_stdout, reason = "the table is this program's purpose")]
 
 use std::error::Error;
@@ -33,7 +35,7 @@ struct Labelled {
 
 const RANKS: [usize; 3] = [1, 5, 10];
 
-/// The reciprocal rank counts places up to this one.
+/// Ranks beyond this one do not count for the reciprocal rank.
 const RANK_MAX: usize = 100;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -59,7 +61,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Recall at each of `RANKS`, then the mean reciprocal rank of the first right tool.
+/// Returns the recall at each of `RANKS`, then the mean reciprocal rank of the first correct tool.
 fn measure(set: &DataSet) -> [f64; 4] {
     let segment = Segment::build(&set.tools.iter().map(document).collect::<Vec<_>>());
     let index = Index::build(vec![("".into(), segment.into())]);

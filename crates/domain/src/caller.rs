@@ -1,4 +1,4 @@
-//! Who calls, and what that caller may see and do.
+//! The caller of a tool, and what that caller may see and do.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,14 +17,14 @@ pub use scope::Scope;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Caller {
-    /// The name of the token that was shown.
+    /// The name of the presented token.
     pub token: Arc<str>,
     pub role: Role,
-    /// Those that the token and the profile both name: `All` is a caller without a profile, from
-    /// whom nothing is hidden.
+    /// The servers allowed by both the token and the profile. `All` is a caller without a profile,
+    /// for whom nothing is hidden.
     pub servers: Servers,
     pub operations: Operations,
-    /// Whether the caller may use tools that carry no hint.
+    /// The rule for tools without hints.
     pub unannotated: UnannotatedRule,
     pub surfaces: Surfaces,
     pub profile: ProfileRule,
@@ -42,12 +42,12 @@ pub enum Servers {
     Only(BTreeSet<String>),
 }
 
-/// What a caller is held to beside its servers.
+/// The caller's restriction beyond its servers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ProfileRule {
     None,
     In(Arc<Profile>),
-    /// The token names a profile that is no longer there: nothing is seen until it is back.
+    /// The token names a profile that no longer exists: nothing is visible until it is restored.
     Missing(Arc<str>),
 }
 
@@ -61,19 +61,19 @@ impl Servers {
 }
 
 impl Caller {
-    /// The person's own key: everything.
+    /// Returns the caller with the admin key, who may do everything.
     pub fn admin() -> Caller {
         Caller::unrestricted("admin", Role::Admin)
     }
 
-    /// The token of the first start: all servers, operations and surfaces, no admin route.
+    /// Returns the caller with the token of the first start: all servers, operations and surfaces,
+    /// but no admin routes.
     pub fn agent(token: &str) -> Caller {
         Caller::unrestricted(token, Role::Agent)
     }
 
-    /// The holder of a token with this scope. `profile` is the one of the configuration that has
-    /// the name in the scope; without it, or with one that a folder's file made up, nothing is
-    /// seen.
+    /// Returns the holder of a token with this scope. `profile` is the configured profile that the
+    /// scope names. If it is absent or was defined by a folder's file, nothing is visible.
     pub fn from_scope(token: &str, scope: &Scope, profile: Option<Arc<Profile>>) -> Caller {
         let servers = scope.servers.clone().map_or(Servers::All, Servers::Only);
         let caller = Caller {
@@ -108,7 +108,7 @@ impl Caller {
         }
     }
 
-    /// The same caller within a profile, beside the one that holds already.
+    /// Returns the same caller, restricted to this profile in addition to its current one.
     #[must_use]
     pub fn narrowed(&self, profile: Arc<Profile>) -> Caller {
         let servers = self.servers.within(&profile.servers);
@@ -121,7 +121,7 @@ impl Caller {
         Caller { servers, profile, ..self.clone() }
     }
 
-    /// Whether a server is there for this caller. Of its tools, [`Caller::sees_tool`] knows.
+    /// Reports whether this caller can see a server. [`Caller::sees_tool`] decides for its tools.
     pub fn sees(&self, server: &str) -> bool {
         match &self.servers {
             Servers::All => true,
@@ -129,7 +129,7 @@ impl Caller {
         }
     }
 
-    /// Whether a tool is there for this caller.
+    /// Reports whether this caller can see a tool.
     pub fn sees_tool(&self, server: &str, tool: &str) -> bool {
         let in_profile = match &self.profile {
             ProfileRule::None => true,
@@ -139,7 +139,7 @@ impl Caller {
         in_profile && self.sees(server)
     }
 
-    /// The same caller once its token is no longer good: nothing is there for it.
+    /// Returns the same caller after its token became invalid: nothing is visible to it.
     #[must_use]
     pub fn barred(&self) -> Caller {
         let servers = Servers::Only(BTreeSet::new());
@@ -148,12 +148,12 @@ impl Caller {
         Caller { servers, operations, surfaces, ..self.clone() }
     }
 
-    /// Nothing that is there is hidden from the caller.
+    /// Reports whether nothing is hidden from the caller.
     pub fn sees_all(&self) -> bool {
         self.servers == Servers::All && self.profile == ProfileRule::None
     }
 
-    /// Whether the caller may come through this door.
+    /// Reports whether the caller may use this surface.
     pub fn uses(&self, surface: TokenSurface) -> bool {
         self.surfaces.include(surface)
     }

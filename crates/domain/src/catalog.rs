@@ -1,5 +1,5 @@
-//! What can be done: every server with its tools, as one immutable snapshot. A change makes a new
-//! snapshot that shares all that stayed the same.
+//! All servers with their tools, as one immutable snapshot. A change creates a new snapshot that
+//! shares everything unchanged.
 
 mod indexes;
 mod listing;
@@ -19,7 +19,7 @@ pub use listing::Listing;
 use server::NEAR_MAX;
 pub use server::{Server, UnknownToolName};
 
-/// What a search must leave out, beyond what the caller may not see.
+/// A filter on search results, applied in addition to what the caller may see.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ToolFilter {
     pub read_only_only: bool,
@@ -31,7 +31,7 @@ impl ToolFilter {
     fn keeps(self, tool: &Tool) -> bool {
         use crate::tool::Class;
         let class = tool.hints.class();
-        // A tool that does not say whether it reaches into the open world counts as one that does.
+        // A tool that does not say whether it reaches the open world is assumed to.
         let open_world = tool.hints.open_world.unwrap_or(true);
         !(self.read_only_only && class != Class::Read
             || self.exclude_destructive && class == Class::Destructive
@@ -45,12 +45,12 @@ pub struct Hit<'a> {
     pub score: f32,
 }
 
-/// A tool that fits the query and cannot be called.
+/// A tool that matches the query but cannot be called.
 pub struct LockedHit<'a> {
     pub server: &'a Server,
     pub tool: &'a Tool,
     pub status: LockStatus,
-    /// Somebody has approved what it says of itself.
+    /// True if its description has been approved.
     pub shows_text: bool,
 }
 
@@ -59,11 +59,12 @@ pub struct Catalog {
     /// Sorted by name.
     servers: Vec<Arc<Server>>,
     indexes: Arc<Indexes>,
-    /// For callers that see every server, who are most.
+    /// For callers that see every server, as most do.
     all: OnceLock<Arc<ExposedTools>>,
 }
 
-/// What a pass-through client was shown; two are equal while nothing has changed for it.
+/// The version of the tools shown to a pass-through client. Two are equal as long as nothing has
+/// changed for it.
 #[derive(Clone, Default)]
 pub struct CatalogVersion(Vec<(Arc<Listing>, Arc<ServerRules>)>);
 
@@ -86,7 +87,7 @@ impl Catalog {
         Some(&self.servers[position])
     }
 
-    /// The snapshot in which `server` is new or takes the place of the one of its name.
+    /// Returns a snapshot that adds `server` or replaces the one of the same name.
     pub fn with(&self, server: Server) -> Catalog {
         let mut servers = self.servers.clone();
         let server = Arc::new(server);
@@ -114,8 +115,8 @@ impl Catalog {
         Catalog { servers, indexes: Arc::default(), all: OnceLock::new() }
     }
 
-    /// Makes a caller's search index, which takes milliseconds with thousands of tools, ahead of
-    /// the first search.
+    /// Builds a caller's search index ahead of the first search; with thousands of tools this takes
+    /// milliseconds.
     pub fn prepare(&self, caller: &Caller) {
         let visible = self.visible(caller);
         self.indexes.of(&visible).texts(&self.servers, &visible);
@@ -125,7 +126,7 @@ impl Catalog {
         self.indexes.of(&self.visible(caller)).is_prepared()
     }
 
-    /// Of each server, whether the caller may see it.
+    /// Reports for each server whether the caller can see it.
     fn visible(&self, caller: &Caller) -> Vec<bool> {
         self.servers.iter().map(|server| caller.sees(&server.name)).collect()
     }
@@ -135,7 +136,8 @@ impl Catalog {
         Some((server, server.listing.tool(&name.tool)?))
     }
 
-    /// Every tool that the caller may see and call, as `server__tool` or as its server has it.
+    /// Returns every tool that the caller may see and call, as `server__tool` or under its server's
+    /// name for it.
     pub fn all(&self, caller: &Caller) -> Arc<ExposedTools> {
         let exposed = || {
             let visible = self.servers.iter().filter(|server| caller.sees(&server.name));
@@ -148,13 +150,14 @@ impl Catalog {
         if caller.sees_all() { self.all.get_or_init(exposed).clone() } else { exposed() }
     }
 
-    /// What is shown of one server, or of all.
+    /// Returns the version of one server's tools, or of all.
     pub fn version(&self, server: Option<&str>) -> CatalogVersion {
         let shown = self.servers.iter().filter(|s| server.is_none_or(|name| *s.name == *name));
         CatalogVersion(shown.map(|server| (server.listing.clone(), server.rules.clone())).collect())
     }
 
-    /// The callable tools that fit the query best. Scope, locks and filters come before ranking.
+    /// Returns the callable tools that best match the query. Scope, locks and filters apply before
+    /// ranking.
     pub fn search(
         &self,
         caller: &Caller,
@@ -174,8 +177,8 @@ impl Catalog {
             .collect()
     }
 
-    /// The locked tools that fit the query, those that wait for a review ahead. What nobody has
-    /// approved is found by its name alone, the rest by its text.
+    /// Returns the locked tools that match the query, those pending review first. Unapproved tools
+    /// are matched by name only, others by their text.
     pub fn search_locked(
         &self,
         caller: &Caller,
@@ -193,7 +196,7 @@ impl Catalog {
         };
         let waits = |server, tool| is_locked(scope.lock_by_name(server, tool), true);
         let is_off = |server, tool| is_locked(scope.lock_by_text(server, tool), false);
-        // Locked for another reason, and not approved either.
+        // Locked for another reason and also not approved.
         let is_off_and_waits = |server, tool| {
             is_locked(scope.lock_by_name(server, tool), false) && !scope.is_approved(server, tool)
         };
@@ -225,7 +228,7 @@ impl Catalog {
         (server, tool, lock)
     }
 
-    /// Names that a caller may have meant.
+    /// Suggests names that a caller may have meant.
     pub fn near(&self, caller: &Caller, name: &ToolName) -> Vec<String> {
         let visible = || self.servers.iter().filter(|server| caller.sees(&server.name));
         let in_server = |server: &Server| {
@@ -260,12 +263,12 @@ impl Catalog {
     }
 }
 
-/// What one caller may find.
+/// The tools that one caller can find.
 struct Scope<'a> {
     catalog: &'a Catalog,
     caller: &'a Caller,
     filter: ToolFilter,
-    /// Of each server.
+    /// Per server.
     visible: Vec<bool>,
 }
 
@@ -274,7 +277,7 @@ impl<'a> Scope<'a> {
         Scope { catalog, caller, filter, visible: catalog.visible(caller) }
     }
 
-    /// The lock of a tool of the index of texts; none for a tool that is not to be found.
+    /// Returns the lock of a tool in the text index, or `None` if it must not be found.
     fn lock_by_text(&self, server: u32, tool: u32) -> Option<Lock> {
         let entry = &self.catalog.servers[server as usize];
         self.visible[server as usize].then(|| self.lock(entry, entry.listing.place(tool)))?
@@ -473,7 +476,7 @@ mod tests {
         assert_eq!(by_name, expected.map(|(name, status)| (name.to_owned(), status)));
         assert_eq!(locked(&catalog, "file", 1).len(), 1, "the limit holds");
 
-        // In quarantine, not even what was approved before.
+        // In quarantine, even previously approved tools are locked.
         let rules = ServerRules { quarantined: true, ..ServerRules::default() };
         let server =
             Server::new("files".into(), "stdio", Arc::new(rules), UpstreamState::Ready, listing);

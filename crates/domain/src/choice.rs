@@ -1,6 +1,6 @@
-//! Settings that are one word out of a few.
+//! Settings with a fixed set of words as values.
 
-/// Makes the enum and the words that files use for its variants.
+/// Defines an enum and the words for its variants in files.
 #[macro_export]
 macro_rules! choice {
     ($(#[$doc:meta])* $name:ident {
@@ -11,10 +11,10 @@ macro_rules! choice {
         pub enum $name { $($(#[$variant_doc])* $variant),+ }
 
         impl $name {
-            /// Every word that the file may say.
+            /// Every valid word.
             pub const NAMES: &[&str] = &[$($word),+];
 
-            /// The word for it in the file.
+            /// Returns the word for this variant in files.
             pub fn name(self) -> &'static str {
                 match self { $(Self::$variant => $word),+ }
             }

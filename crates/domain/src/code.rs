@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-/// Whose move it is after an error.
+/// The party that must act after an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Culprit {
     /// The caller must send something else.
@@ -43,7 +43,7 @@ macro_rules! codes {
                 match self { $(Code::$variant => Culprit::$fault),* }
             }
 
-            /// Whether the same call may succeed later without a change.
+            /// Reports whether the same call may succeed later without a change.
             pub fn retry(self) -> bool {
                 match self { $(Code::$variant => $retry),* }
             }
@@ -176,7 +176,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// The table of `docs/errors.md`.
+/// Returns the table in `docs/errors.md`.
 pub fn reference() -> String {
     let mut text = String::from("| code | whose move | retry | meaning |\n|---|---|---|---|\n");
     for code in Code::ALL {

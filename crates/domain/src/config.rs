@@ -1,6 +1,6 @@
-//! The configuration: text in, checked values and notes out, or every fault at once with its
-//! place. It opens nothing and knows no environment: `${env:NAME}` stays a [`Template`] until the
-//! edge that uses the value expands it.
+//! The configuration: text in; checked values and notes out, or every fault with its position. This
+//! module opens no files and reads no environment: `${env:NAME}` stays a [`ConfigTemplate`] until
+//! the code that uses the value expands it.
 
 mod defaults;
 mod fault;

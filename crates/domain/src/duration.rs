@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads `500ms`, `30s`, `2m`, `1h` or `7d`.
+/// Parses `500ms`, `30s`, `2m`, `1h` or `7d`.
 pub fn parse(text: &str) -> Option<Duration> {
     let unit_at = text.find(|c: char| !c.is_ascii_digit())?;
     let (digits, unit) = text.split_at(unit_at);
@@ -18,7 +18,7 @@ pub fn parse(text: &str) -> Option<Duration> {
     amount.checked_mul(unit_ms).map(Duration::from_millis)
 }
 
-/// Writes a duration in the largest unit up to hours that fits.
+/// Formats a duration in the largest unit, up to hours, that divides it.
 pub fn spell(duration: Duration) -> String {
     let ms = duration.as_millis();
     let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];

@@ -1,5 +1,5 @@
-//! Tools as pass-through clients are shown them: the servers' own definitions, and in the view over
-//! all servers under names that every client accepts.
+//! Tools as shown to pass-through clients: the servers' own definitions, and in the view over all
+//! servers, under names that every client accepts.
 
 use std::collections::HashMap;
 
@@ -9,32 +9,33 @@ use sha2::{Digest, Sha256};
 use crate::policy::Lock;
 use crate::tool::{Tool, ToolName};
 
-/// What clients take as a tool name: at most this many of `[A-Za-z0-9_-]`.
+/// The longest tool name that clients accept, in characters of `[A-Za-z0-9_-]`.
 pub const NAME_CHARS_MAX: usize = 64;
 
-/// Hexadecimal digits that tell two shortened names apart.
+/// Hex digits that distinguish two shortened names.
 const HASH_DIGITS: usize = 8;
 
-/// Under which names a server's tools are shown beside those of others.
+/// The naming of a server's tools in the view over all servers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Names {
     /// As `server__tool`.
     #[default]
     Prefixed,
-    /// As they are; whoever wants this sees to it that no two are the same.
+    /// Unchanged; the caller must make sure that names are unique.
     Own,
 }
 
 /// Every tool under its exposed name, ready to be served.
 pub struct ExposedTools {
-    /// The answer to `tools/list`: the callable ones.
+    /// The `tools/list` response with the callable tools.
     pub list: Box<RawValue>,
     by_name: HashMap<String, ToolName>,
 }
 
 impl ExposedTools {
-    /// The tools must come in a fixed order: where two names meet, the later one gives way. Locked
-    /// ones have a name too, so that it stays theirs and a call can be told why it is refused.
+    /// Builds the list. The tools must come in a fixed order: where two names clash, the later one
+    /// yields. Locked tools get a name too, so that it stays theirs and a rejected call can be
+    /// given the reason.
     pub(crate) fn new<'a>(
         tools: impl Iterator<Item = (&'a str, Names, &'a Tool, Lock)>,
     ) -> ExposedTools {
@@ -63,7 +64,7 @@ impl ExposedTools {
     }
 }
 
-/// `{"tools":[…]}` of definitions that are JSON already.
+/// Returns `{"tools":[…]}` from definitions that are already JSON.
 pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<RawValue> {
     let mut text = String::from(r#"{"tools":["#);
     for (index, definition) in definitions.enumerate() {
@@ -76,12 +77,13 @@ pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<
     RawValue::from_string(text).expect("made of JSON")
 }
 
-/// `server__tool` where that is a name which says exactly one server and tool; else a name with a
-/// hash. It depends on nothing but the two names, so it is the same at every start.
+/// Returns `server__tool` if that name is valid and identifies exactly one server and tool;
+/// otherwise a name with a hash. It depends only on the two names, so it is the same after every
+/// start.
 fn exposed_name(server: &str, tool: &str) -> String {
     let plain = format!("{server}__{tool}");
     let fits = plain.len() <= NAME_CHARS_MAX && plain.chars().all(is_plain);
-    // `a__` + `b` and `a` + `__b` would be one name.
+    // `a__` + `b` and `a` + `__b` would produce the same name.
     let unambiguous = !server.contains("__") && !server.ends_with('_');
     if fits && unambiguous { plain } else { hashed_name(server, tool) }
 }
@@ -101,7 +103,7 @@ fn is_plain(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-')
 }
 
-/// The definition with another name; every other byte stays.
+/// Returns the definition with another name and every other byte unchanged.
 fn renamed(tool: &Tool, name: &str) -> String {
     let definition = tool.definition().get();
     let range = tool.name_range();

@@ -1,5 +1,5 @@
-//! The two-key call: an agent declares what a call is for by the tool that it picks and again in
-//! the intent, and both must agree with each other and with what the tool says of itself.
+//! The two-key call: an agent declares the purpose of a call by the tool that it picks and again in
+//! the intent. Both must agree with each other and with the tool's own annotations.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::code::Code;
 use crate::refusal::Refusal;
 use crate::tool::{Class, Hints, ToolName};
 
-/// Longest reason, in characters.
+/// The longest reason, in characters.
 pub const REASON_CHARS_MAX: usize = 1000;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +36,7 @@ impl Sensitivity {
     }
 }
 
-/// What the agent declared, once it has been found consistent.
+/// The agent's declared intent, after it was found consistent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Intent {
     pub operation: Class,
@@ -44,7 +44,7 @@ pub struct Intent {
     pub reason: Option<String>,
 }
 
-/// The intent as it was written: nested, flat or both. `null` is the same as absent.
+/// The intent as written: nested, flat or both. `null` is the same as absent.
 #[derive(Clone, Debug, Default)]
 pub struct Declaration {
     pub nested: Option<Value>,
@@ -54,7 +54,8 @@ pub struct Declaration {
 }
 
 impl Declaration {
-    /// The intent of a caller who picked the variant and declares just that: CLI, tests.
+    /// Returns the declaration of a caller who picks the variant and declares nothing else: CLI,
+    /// tests.
     pub fn of(class: Class) -> Declaration {
         Declaration {
             nested: Some(json!({"operation_type": class.as_str()})),
@@ -80,7 +81,7 @@ impl Declaration {
     }
 }
 
-/// What an agent said, as far as it can be read: for the record, whatever the verdict.
+/// The agent's statement as far as it can be read, for the record, whatever the verdict.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StatedIntent {
     pub operation: Option<Class>,
@@ -119,7 +120,7 @@ pub fn check_keys(variant: Class, declaration: &Declaration) -> Result<Intent, R
     })
 }
 
-/// Check 2: the tool's own annotations. `Ok` may hold a warning to record.
+/// Check 2: the tool's own annotations. `Ok` may contain a warning to record.
 pub fn check_hints(
     variant: Class,
     name: &ToolName,
@@ -167,7 +168,7 @@ fn nested(variant: Class, declaration: &Declaration) -> Result<Option<&Value>, R
     }
 }
 
-/// One member in its two spellings; where both are given they must say the same.
+/// Returns a member that has two spellings; if both are given, they must agree.
 fn agreed<'a>(
     variant: Class,
     name: &str,
@@ -275,7 +276,7 @@ mod tests {
         }
     }
 
-    /// `Ok` is written as `operation sensitivity reason`, a refusal as `CODE message`.
+    /// Formats `Ok` as `operation sensitivity reason` and a refusal as `CODE message`.
     fn outcome(variant: Class, text: &str) -> String {
         match check_keys(variant, &declaration(text)) {
             Ok(Intent { operation, sensitivity, reason }) => {

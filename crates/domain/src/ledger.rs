@@ -1,5 +1,5 @@
 //! The content of a call's record: the resource it touched, its risk, redaction of secrets, and
-//! contention with other agents. Receipts have a crate of their own.
+//! contention with other agents. Receipts have their own crate.
 
 pub mod contention;
 pub mod frame;

@@ -1,6 +1,6 @@
-//! What Countersign decides, as values in and values out: tools, catalog and search, intent and
-//! policy, configuration, error codes. Nothing here awaits, reads a clock, opens a file or draws
-//! a random number; what such things yield comes in as arguments.
+//! Countersign's decisions as pure functions: tools, catalog and search, intent and policy,
+//! configuration, error codes. Nothing here awaits, reads a clock, opens a file or draws a random
+//! number; such inputs are passed as arguments.
 
 pub mod caller;
 pub mod catalog;

@@ -1,12 +1,12 @@
 //! Near names: "did you mean" for servers, tools, commands and config keys.
 
-/// Candidates this far from what was written are no longer a slip of the finger.
+/// Candidates farther than this from the written word are not typos.
 const DISTANCE_MAX: usize = 3;
 
-/// The candidates nearest to `word`, best first, at most `limit`; none when nothing is close.
+/// Returns the candidates nearest to `word`, best first, at most `limit`; none if nothing is close.
 ///
-/// ASCII case is ignored, and a candidate that contains the word (or is contained in it) counts
-/// as near however long it is.
+/// ASCII case is ignored, and a candidate that contains the word (or is contained in it) counts as
+/// near, however long it is.
 pub fn names<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -22,7 +22,7 @@ pub fn names<'a>(
     near.into_iter().take(limit).map(|(_, candidate)| candidate).collect()
 }
 
-/// `; did you mean 'a' or 'b'?`, or nothing.
+/// Returns `; did you mean 'a' or 'b'?`, or nothing.
 pub fn hint(names: &[impl AsRef<str>]) -> String {
     if names.is_empty() {
         return String::new();
@@ -44,10 +44,11 @@ fn rank(word: &str, candidate: &str) -> Option<usize> {
     part.then_some(DISTANCE_MAX + 1)
 }
 
-/// Optimal string alignment: insertions, deletions, substitutions and neighbour swaps.
+/// Returns the optimal string alignment distance: insertions, deletions, substitutions and
+/// neighbour swaps.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
-    // Names of tools and keys are short; what is not gets no suggestion rather than a long wait.
+    // Tool names and keys are short; longer words get no suggestion rather than a long wait.
     if a.len().abs_diff(b.len()) > DISTANCE_MAX || a.len() > 256 {
         return usize::MAX;
     }

@@ -1,4 +1,5 @@
-//! May it be done? One total function decides for every surface; nobody re-derives its answer.
+//! Decides whether a call is allowed. One total function decides for every surface; no other code
+//! derives its own answer.
 
 mod lock;
 
@@ -14,21 +15,21 @@ use crate::tool::{Class, Hints, ToolName};
 
 pub use lock::{ApprovalState, Lock, LockStatus, ServerRules, blocked, lock};
 
-/// What is asked for.
+/// The requested call.
 pub struct Call<'a> {
     pub tool: &'a ToolName,
-    /// `None`: a door that no token's surfaces speak of (`wrap`, REST, the command line).
+    /// `None` for surfaces that tokens do not cover (`wrap`, REST, the command line).
     pub surface: Option<TokenSurface>,
     pub declared: IntentClaim<'a>,
 }
 
-/// What the caller declared, on surfaces that carry an intent.
+/// The caller's declaration, on surfaces that carry an intent.
 pub enum IntentClaim<'a> {
     Nothing,
     Variant(Class, &'a Declaration),
 }
 
-/// What is known about what is asked for.
+/// The known facts about the requested call.
 pub struct Facts<'a> {
     pub caller: &'a Caller,
     pub found: Lookup<'a>,
@@ -36,11 +37,11 @@ pub struct Facts<'a> {
 }
 
 pub enum Lookup<'a> {
-    /// Not there, or not there for this caller: the two must look alike.
+    /// The tool does not exist or is hidden from this caller: the two must be indistinguishable.
     Nothing {
         near: Vec<String>,
     },
-    /// The server is there and cannot show the tool: locked as a whole, or not connected.
+    /// The server exists but cannot show the tool: it is locked as a whole or not connected.
     Server {
         lock: Lock,
         unavailable: Option<&'a str>,
@@ -52,7 +53,7 @@ pub enum Lookup<'a> {
     },
 }
 
-/// What happens when the annotations contradict the declared intent.
+/// The reaction to annotations that contradict the declared intent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Strictness {
     Refuse,
@@ -79,7 +80,7 @@ pub struct Notice {
     pub audience: Audience,
 }
 
-/// Who hears of a warning: all are recorded.
+/// The recipient of a warning. Every warning is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Audience {
     Record,
@@ -108,7 +109,7 @@ fn check(call: &Call<'_>, facts: &Facts<'_>) -> Result<Permit, Refusal> {
     Ok(Permit { intent, effective, unverified: hints.unverified(), warnings })
 }
 
-/// A call against which nothing speaks but perhaps its arguments and its caller.
+/// A call that only its arguments or its caller may still rule out.
 struct Clearance<'a> {
     intent: Option<Intent>,
     hints: Hints,
@@ -120,7 +121,7 @@ fn check_before_arguments<'a>(
     call: &Call<'_>,
     facts: &'a Facts<'_>,
 ) -> Result<Clearance<'a>, Refusal> {
-    // First of all: who may not come through this door learns nothing behind it.
+    // Checked first: a caller who may not use this surface learns nothing behind it.
     check_surface(facts.caller, call.surface)?;
     if let Lookup::Nothing { near } = &facts.found {
         return Err(not_found(call.tool, near));
@@ -135,7 +136,7 @@ fn check_before_arguments<'a>(
                 None => not_found(call.tool, &[]),
             });
         }
-        // The lock comes before all that the tool says of itself.
+        // The lock takes precedence over the tool's own description of itself.
         Lookup::Tool { hints, lock, arguments } => {
             check_lock(call.tool, *lock)?;
             (*hints, arguments)
@@ -214,8 +215,8 @@ fn check_caller(
     hints: Hints,
 ) -> Result<(), Refusal> {
     let (operations, unverified) = (caller.operations, hints.unverified());
-    // A caller with only `read` may still read with tools that say nothing of themselves, where
-    // the operator said so on the token. What it declares to be more is more.
+    // A caller with only `read` may still read with tools that have no hints, if the operator
+    // allowed that on the token. A call declared as more than a read counts as such.
     let reads = declared.unwrap_or(Class::Read) == Class::Read;
     let covered = operations.allow(effective) || operations.is_read_only() && unverified && reads;
     let token = &caller.token;

@@ -1,4 +1,4 @@
-//! A refusal: what was not done, in words for the caller and in members for programs.
+//! A refusal: the rejected action, as text for the caller and as members for programs.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ impl Refusal {
         Refusal::new(Code::InvalidArguments, message)
     }
 
-    /// `{"error": {"code", "message", "details"}}`, the shape on every surface.
+    /// Returns `{"error": {"code", "message", "details"}}`, the shape on every surface.
     pub fn to_json(&self) -> Value {
         let Refusal { code, message, details } = self;
         json!({"error": {"code": code.as_str(), "message": message, "details": details}})

@@ -1,6 +1,6 @@
 //! A tool's input schema, compiled once, against which arguments are checked before the call is
-//! forwarded. Remote references are never fetched. A schema comes from a server that may be hostile:
-//! what a check can cost is known before it is made.
+//! forwarded. Remote references are never fetched. A schema comes from a server that may be
+//! hostile: the cost of a check is estimated before it runs.
 
 mod cost;
 mod pattern;
@@ -12,35 +12,35 @@ use crate::refusal::Refusal;
 use cost::{Graph, UnboundedCost};
 use receipt::json::Object;
 
-/// A schema text over this is not compiled: real ones stay far below.
+/// A longer schema is not compiled; real ones are far smaller.
 const SCHEMA_BYTES_MAX: usize = 1024 * 1024;
 
-/// A schema without patterns and references that is no longer than this is within every bound.
+/// A schema without patterns and references that is no longer than this is within every limit.
 const PLAIN_BYTES_MAX: usize = 16 * 1024;
 
-/// Backtracking steps of one pattern: enough for real formats, an end for hostile ones.
+/// Backtracking steps of one pattern: enough for real formats, a limit for hostile ones.
 const PATTERN_STEPS_MAX: usize = 100_000;
 
 /// Compiled size of one pattern.
 const PATTERN_BYTES_MAX: usize = 1024 * 1024;
 
-/// What may be done on a thread that others wait for.
+/// The longest work allowed on a thread that others wait for.
 const AT_ONCE_NS: u64 = 500_000;
 
-/// A check that would take longer is not made.
+/// A check that would take longer is not run.
 const CHECK_NS_MAX: u64 = 2_000_000_000;
 
-/// What a byte of a schema takes to compile, and a pattern of it; measured.
+/// The measured time to compile a byte of a schema, and a pattern in it.
 const COMPILE_BYTE_NS: u64 = 60;
 const COMPILE_PATTERN_NS: u64 = 300_000;
 
-/// What the words of a refusal take for each step of the check, at worst; measured.
+/// The measured worst-case time to produce a refusal's message, for each step of the check.
 const WORDS_STEP_NS: u64 = 15_000;
 
-/// Faults told at once; a hopeless call does not get a page of them.
+/// Faults reported at once, so that a hopeless call does not get a page of them.
 const FAULTS_MAX: usize = 5;
 
-/// What a schema's text says of its cost, before anything is compiled.
+/// An estimate of a schema's cost from its text, before anything is compiled.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outline {
     compile_ns: u64,
@@ -51,7 +51,7 @@ impl Outline {
     pub fn of(json: Option<&str>) -> Outline {
         let Some(json) = json else { return Outline::default() };
         let patterns = json.matches("attern").count() as u64;
-        // A keyword may be written with escapes: then its text does not tell what it costs.
+        // A keyword may be written with escapes; its text then does not show its cost.
         let is_escaped = json.contains("\\u");
         let compile_ns = if is_escaped {
             u64::MAX
@@ -66,12 +66,12 @@ impl Outline {
         Outline { compile_ns, excess }
     }
 
-    /// Why arguments cannot be checked against the schema in bounded time.
+    /// Returns the reason that arguments cannot be checked against the schema in bounded time.
     pub fn excess(&self) -> Option<&str> {
         self.excess.as_deref()
     }
 
-    /// Whether compiling it holds nobody up.
+    /// Reports whether compiling it is quick enough not to block others.
     pub fn compiles_at_once(&self) -> bool {
         self.compile_ns <= AT_ONCE_NS
     }
@@ -88,10 +88,10 @@ fn excess(json: &str) -> Option<String> {
 }
 
 pub enum Schema {
-    /// The tool takes whatever it is given.
+    /// The tool has no schema and accepts any arguments.
     Absent,
     Compiled(Box<CompiledSchema>),
-    /// Why it will not compile; calls pass with a warning.
+    /// The reason it does not compile; calls pass with a warning.
     Unusable(String),
 }
 
@@ -119,7 +119,7 @@ impl Schema {
         })
     }
 
-    /// The same where it holds nobody up; `None` where it might.
+    /// Like `check`, but returns `None` if it might block others.
     pub fn check_at_once(&self, arguments: &Object) -> Option<SchemaVerdict> {
         self.checked(arguments, AT_ONCE_NS)
     }
@@ -167,7 +167,7 @@ impl CompiledSchema {
     }
 }
 
-/// What the schema says of the arguments.
+/// The result of checking arguments against the schema.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SchemaVerdict {
     Fits,
@@ -192,7 +192,7 @@ fn refusal(validator: &Validator, arguments: &Value) -> Refusal {
         .with(json!({"errors": faults}))
 }
 
-/// A reason quotes the value that is wrong, which may be large.
+/// Shortens a reason, since it quotes the invalid value, which may be large.
 fn shorten(reason: String) -> String {
     const CHARS_MAX: usize = 300;
     match reason.char_indices().nth(CHARS_MAX) {

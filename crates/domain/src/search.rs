@@ -1,6 +1,6 @@
 //! Finds tools by words: BM25F over names, descriptions, parameters and their values, held in
-//! memory and read without locks. It knows nothing of scope, policy or transport: the caller says
-//! which tools may be seen. `docs/search.md` tells what each part of the ranking brought.
+//! memory and read without locks. It is independent of scope, policy and transport: the caller says
+//! which tools are visible. `docs/search.md` describes the effect of each part of the ranking.
 
 mod index;
 mod lexicon;
@@ -23,18 +23,19 @@ use plan::Plan;
 use query::Query;
 use tally::Candidate;
 
-/// A tool that was found, by the places given to [`Index::build`] and [`Segment::build`].
+/// A tool that was found, by its positions in the arguments of [`Index::build`] and
+/// [`Segment::build`].
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Match {
     pub segment: u32,
     pub tool: u32,
-    /// 0 to 1: the share of what a tool could reach that matches every word of the query at its
-    /// best. Comparable within one answer, roughly so between answers.
+    /// 0 to 1: the share of the highest possible score, that of a tool matching every query word at
+    /// its best. Comparable within one response, roughly comparable between responses.
     pub score: f32,
 }
 
 impl Index {
-    /// The best `limit` tools for `query`, best first; equals in the order of the catalog.
+    /// Returns the best `limit` tools for `query`, best first; ties are in catalog order.
     ///
     /// A tool for which `keep(segment, tool)` is false takes no place in the ranking.
     pub fn search(&self, query: &str, limit: usize, keep: impl Fn(u32, u32) -> bool) -> Vec<Match> {
@@ -60,9 +61,9 @@ impl Index {
     }
 }
 
-/// What speaks for one candidate. The only place where scores of different kinds may meet: a
-/// further one, such as a learned one, is a field here and a term in `blend`, and needs some
-/// candidates beyond the limit that it can move up.
+/// The evidence for one candidate. Scores of different kinds are combined only here: another one,
+/// such as a learned score, is a field here and a term in `blend`, and needs some candidates beyond
+/// the limit that it can move up.
 struct Evidence {
     words: f32,
 }

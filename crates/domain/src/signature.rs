@@ -1,15 +1,15 @@
 //! A tool's parameters on one line: `(title*:str, state:enum[open|closed], labels:[str])`, where
-//! `*` marks what is required.
+//! `*` marks required ones.
 
 use serde_json::Value;
 
-/// Enum values spelled out; more become `…`.
+/// Enum values listed; further ones become `…`.
 const ENUM_VALUES_MAX: usize = 5;
 
-/// Parameters spelled out; more become `…`.
+/// Parameters listed; further ones become `…`.
 const PARAMETERS_MAX: usize = 10;
 
-/// A first sentence longer than this is cut.
+/// A longer first sentence is truncated.
 const SENTENCE_CHARS_MAX: usize = 100;
 
 pub fn of(input_schema: Option<&str>) -> String {
@@ -50,7 +50,7 @@ fn kind(property: &Value) -> String {
     }
     let word = match &property["type"] {
         Value::String(word) => word.as_str(),
-        // `["string", "null"]`: the first that says something.
+        // `["string", "null"]`: the first meaningful type.
         Value::Array(words) => {
             words.iter().filter_map(Value::as_str).find(|word| *word != "null").unwrap_or("any")
         }
@@ -61,7 +61,7 @@ fn kind(property: &Value) -> String {
         "integer" => "int".to_owned(),
         "number" => "num".to_owned(),
         "boolean" => "bool".to_owned(),
-        // One level is enough for a hint: deeper arrays are spelled by describe_tool.
+        // One level is enough for a hint; describe_tool shows deeper arrays.
         "array" if property["items"]["type"] != "array" => {
             format!("[{}]", kind(&property["items"]))
         }
@@ -71,7 +71,7 @@ fn kind(property: &Value) -> String {
     }
 }
 
-/// The first sentence or line of a description.
+/// Returns the first sentence or line of a description.
 pub fn first_sentence(description: &str) -> String {
     let line = description.trim().lines().next().unwrap_or_default().trim();
     let end = line.find(". ").map_or(line.len(), |end| end + 1);

@@ -1,5 +1,5 @@
-//! A tool as its server described it: the definition stays the JSON text that was sent, and what
-//! the gate needs of it is read once.
+//! A tool as its server describes it: the definition stays the JSON text that was sent, and the
+//! parts that the gate needs are parsed once.
 
 use std::fmt;
 use std::ops::Range;
@@ -11,10 +11,10 @@ use serde_json::value::RawValue;
 use crate::refusal::Refusal;
 use crate::schema::{Outline, Schema};
 
-/// Longest tool name taken from a server; clients themselves stop at 64 to 128.
+/// The longest tool name accepted from a server; clients stop at 64 to 128.
 pub const NAME_BYTES_MAX: usize = 256;
 
-/// What a call does to the world, mildest first.
+/// The effect of a call on the world, from least to most severe.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Class {
     Read,
@@ -37,7 +37,7 @@ impl Class {
         Class::ALL.into_iter().find(|class| class.as_str() == text)
     }
 
-    /// The gate's tool through which an agent declares this class.
+    /// Returns the gate's tool through which an agent declares this class.
     pub fn variant(self) -> &'static str {
         match self {
             Class::Read => "call_tool_read",
@@ -65,7 +65,7 @@ pub struct ToolName {
 }
 
 impl ToolName {
-    /// Blanks around either part are trimmed; case counts.
+    /// Parses a name. Spaces around either part are trimmed; case matters.
     pub fn parse(text: &str) -> Result<ToolName, Refusal> {
         let parts = text.split_once(':').map(|(server, tool)| (server.trim(), tool.trim()));
         match parts {
@@ -86,7 +86,7 @@ impl fmt::Display for ToolName {
     }
 }
 
-/// Where a tool comes from.
+/// The source of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
     Builtin,
@@ -104,7 +104,7 @@ impl fmt::Display for Source {
     }
 }
 
-/// What a tool says of itself. A hint that is no boolean says nothing.
+/// A tool's own annotations. A hint that is not a boolean counts as absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Hints {
     pub read_only: Option<bool>,
@@ -113,7 +113,7 @@ pub struct Hints {
 }
 
 impl Hints {
-    /// Both hints true counts as destructive.
+    /// Returns the class; a tool with both hints true is destructive.
     pub fn class(self) -> Class {
         match (self.destructive, self.read_only) {
             (Some(true), _) => Class::Destructive,
@@ -122,7 +122,7 @@ impl Hints {
         }
     }
 
-    /// The server gave neither hint.
+    /// Reports whether the server gave neither hint.
     pub fn unverified(self) -> bool {
         self.read_only.is_none() && self.destructive.is_none()
     }
@@ -191,17 +191,17 @@ impl Tool {
         })
     }
 
-    /// The whole object, as the server sent it.
+    /// Returns the whole object, unchanged from the server.
     pub fn definition(&self) -> &RawValue {
         &self.definition
     }
 
-    /// Where the name stands in the definition, as a JSON literal.
+    /// Returns the range of the name's JSON literal in the definition.
     pub(crate) fn name_range(&self) -> Range<usize> {
         self.name_at.clone()
     }
 
-    /// The description as a JSON literal, as sent.
+    /// Returns the description as a JSON literal, unchanged from the server.
     pub fn description_json(&self) -> Option<&str> {
         self.part(&self.description)
     }
@@ -218,17 +218,18 @@ impl Tool {
         self.part(&self.input_schema)
     }
 
-    /// The compiled input schema, made at the first call.
+    /// Returns the input schema, compiled at the first call.
     pub fn schema(&self) -> &Schema {
         self.schema.get_or_init(|| Schema::compile(self.input_schema_json()))
     }
 
-    /// The same where it holds nobody up: it is compiled, or is so in a moment.
+    /// Like `schema`, but returns `None` if compiling it might block others.
     pub fn schema_at_once(&self) -> Option<&Schema> {
         if self.outline.compiles_at_once() { Some(self.schema()) } else { self.schema.get() }
     }
 
-    /// Why arguments cannot be checked against the input schema in bounded time.
+    /// Returns the reason that arguments cannot be checked against the input schema in bounded
+    /// time.
     pub fn schema_excess(&self) -> Option<&str> {
         self.outline.excess()
     }
@@ -249,7 +250,7 @@ fn check_name(name: &str) -> Result<(), ToolFault> {
         return Err(ToolFault::ControlCharacter(name.escape_debug().to_string()));
     }
     if name.trim() != name {
-        // Such a tool could be listed and never called: names are trimmed at the gate.
+        // Such a tool could be listed but never called: the gate trims names.
         return Err(ToolFault::Blanks(name.to_owned()));
     }
     Ok(())
@@ -265,7 +266,7 @@ fn read_hints(annotations: &RawValue) -> Hints {
     }
 }
 
-/// Where `part`, a slice of `text`, lies in it.
+/// Returns the range of `part`, a slice of `text`, in it.
 fn position(text: &str, part: &str) -> Range<usize> {
     let start = part.as_ptr().addr() - text.as_ptr().addr();
     start..start + part.len()

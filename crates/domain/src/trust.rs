@@ -1,5 +1,5 @@
-//! What a person approved, and how what servers list now stands to it: fingerprints, what waits
-//! for a review, and what helps the reviewer to see what is there. It remembers nothing itself.
+//! Compares what servers list now with what a person approved: fingerprints, pending reviews, and
+//! aids for the reviewer. This module stores nothing.
 
 mod difference;
 mod fingerprint;

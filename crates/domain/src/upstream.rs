@@ -1,22 +1,22 @@
-//! The life of a connection to a server, as a machine: events in, effects out. The driver that
-//! connects, waits and restarts lives outside and holds no rule of its own.
+//! The life cycle of a connection to a server, as a state machine: events in, effects out. The
+//! driver that connects, waits and restarts is elsewhere and has no rules of its own.
 
 use std::time::Duration;
 
-/// First wait after a failure; doubled each time.
+/// The delay after the first failure; it doubles each time.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
 
-/// Longest wait: a server that comes back is noticed within half a minute or so.
+/// The longest delay: a server that recovers is noticed within about half a minute.
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UpstreamState {
-    /// Switched off, or a lazy one that nobody has wanted yet.
+    /// Disabled, or lazy and not needed yet.
     Idle,
-    /// The first attempt, or one that a person asked for: worth waiting for.
+    /// The first attempt, or one that a person requested; callers wait for it.
     Connecting,
     Ready,
-    /// Failed for this reason; it is tried again from time to time, and nobody waits for that.
+    /// Failed for this reason. It is retried periodically, and callers do not wait for it.
     Waiting(String),
     Stopped,
 }
@@ -40,7 +40,7 @@ pub enum Effect {
     Connect,
     Disconnect,
     RetryAfter(Duration),
-    /// The state changed and others should see it.
+    /// The state changed and must be published.
     Publish,
 }
 
@@ -93,7 +93,7 @@ impl UpstreamMachine {
                     &[Effect::Disconnect, Effect::RetryAfter(wait)],
                 )
             }
-            // Nothing is under way that this could be news of.
+            // Nothing is in progress that this event could refer to.
             (
                 UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
                 UpstreamEvent::Start,
@@ -109,13 +109,13 @@ impl UpstreamMachine {
 
     fn go(&mut self, state: UpstreamState, effects: &[Effect]) -> Vec<Effect> {
         self.state = state;
-        // Told first: to end a stubborn connection takes seconds.
+        // Published first: closing a stubborn connection takes seconds.
         std::iter::once(Effect::Publish).chain(effects.iter().cloned()).collect()
     }
 }
 
-/// Doubles from the first wait to the longest, then a random half of it: many servers that fell
-/// together do not come back together.
+/// Doubles from the first delay to the longest and randomizes half of it, so that many servers that
+/// failed together do not reconnect together.
 fn backoff(failures: u32, jitter: f64) -> Duration {
     let full = BACKOFF_FIRST.saturating_mul(1 << failures.min(16)).min(BACKOFF_MAX);
     full.mul_f64(0.5 + 0.5 * jitter.clamp(0.0, 1.0))

@@ -10,42 +10,42 @@ use mcp::message::Raw;
 
 #[derive(Clone, Debug)]
 pub struct Call {
-    /// Unique over all time and processes (UUIDv7).
+    /// Unique across processes and time (UUIDv7).
     pub id: String,
     pub caller: Arc<Caller>,
-    /// The client program, as it named itself.
+    /// The client program's name, as it reported it.
     pub client: Option<Arc<str>>,
     pub session: Option<Arc<str>>,
-    /// The id of the request that asked for it: JSON-RPC or HTTP.
+    /// The id of the JSON-RPC or HTTP request that made the call.
     pub request_id: Option<String>,
     pub surface: Surface,
     pub tool: ToolName,
-    /// Read once; the text is what is forwarded.
+    /// Parsed once; the original text is forwarded.
     pub arguments: Object,
     pub declared: Declared,
-    /// Members of the request's params beside `name` and `arguments`, passed on as they are.
+    /// Members of the request's params other than `name` and `arguments`, forwarded unchanged.
     pub other: Vec<(String, Raw)>,
 }
 
-/// What the caller declared.
+/// The intent that the caller declared.
 #[derive(Clone, Debug)]
 pub enum Declared {
     Nothing,
     Variant(Class, Box<Declaration>),
 }
 
-/// Through which door a call came.
+/// The entry point through which a call arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Surface {
     /// `/mcp` and `countersign mcp`: the two-key tools.
     Discovery,
     /// `/mcp/all` and `/mcp/s/<server>`: the servers' own tools, without a declared intent.
     Passthrough,
-    /// `countersign wrap`: one server, whose messages are passed on as they are.
+    /// `countersign wrap`: one server, whose messages are forwarded unchanged.
     Wrap,
     Rest,
     Cli,
-    /// A step of a workflow: the agent in it, or a command.
+    /// A workflow step: its agent or a command.
     Run,
 }
 
@@ -61,7 +61,8 @@ impl Surface {
         }
     }
 
-    /// What a token must be good for to come through here; the other doors are not for tokens.
+    /// Returns the surface that a token must grant for calls through this entry point, or `None`
+    /// where tokens are not accepted.
     pub fn granted(self) -> Option<caller::TokenSurface> {
         match self {
             Surface::Discovery => Some(caller::TokenSurface::Discovery),
@@ -70,7 +71,7 @@ impl Surface {
         }
     }
 
-    /// The record's `source`.
+    /// Returns the record's `source`.
     pub fn source(self) -> &'static str {
         match self {
             Surface::Discovery | Surface::Passthrough | Surface::Wrap => "mcp",

@@ -1,5 +1,5 @@
-//! What surrounds a call while it runs: how long it may take, how it is stopped, and the way back
-//! to the client.
+//! The context of a running call: its deadline, its cancellation, and the channel back to the
+//! client.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,23 +14,24 @@ use tokio_util::sync::CancellationToken;
 #[derive(Clone)]
 pub struct CallContext {
     pub deadline: Instant,
-    /// Cancelled when nobody wants the result any more.
+    /// Cancelled when the result is no longer wanted.
     pub cancel: CancellationToken,
-    /// Takes params of `notifications/progress`; absent when the client asked for none.
+    /// Receives the params of `notifications/progress`; absent when the client did not request
+    /// progress.
     pub progress: Option<Sink>,
-    /// Takes params of `notifications/message`; absent when the client hears no logs.
+    /// Receives the params of `notifications/message`; absent when the client does not accept logs.
     pub log: Option<Sink>,
-    /// Sampling, elicitation and roots; absent when there is no client to ask.
+    /// Handles sampling, elicitation and roots; absent when there is no client to ask.
     pub ask_client: Option<Arc<dyn AskClient>>,
     pub trace: TraceContext,
 }
 
 pub type Sink = Arc<dyn Fn(Raw) + Send + Sync>;
 
-/// Asks the client that made the call.
+/// Sends requests to the client that made the call.
 pub trait AskClient: Send + Sync {
-    /// What the client declared for a capability (`sampling`, `elicitation`, `roots`), as JSON;
-    /// nothing where it did not.
+    /// Returns the client's declaration of a capability (`sampling`, `elicitation`, `roots`) as
+    /// JSON, or `None` if it declared none.
     fn capability(&self, name: &str) -> Option<String>;
 
     fn ask<'a>(
@@ -40,19 +41,19 @@ pub trait AskClient: Send + Sync {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>>;
 
-    /// The same client, for questions that come when the call has ended. Whoever keeps it does not
-    /// keep the client's session.
+    /// Returns a handle to the same client for requests that arrive after the call has ended. The
+    /// handle does not keep the client's session alive.
     fn between_calls(&self) -> Arc<dyn AskClient>;
 }
 
-/// W3C trace context as the caller gave it, or as a span of ours says it.
+/// A W3C trace context, from the caller or from one of our spans.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TraceContext {
     pub traceparent: Option<String>,
     pub tracestate: Option<String>,
 }
 
-/// What a valid `traceparent` names; both ids in lowercase hex digits.
+/// The ids in a valid `traceparent`, in lowercase hex digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TraceIds<'a> {
     pub trace_id: &'a str,
@@ -61,7 +62,7 @@ pub struct TraceIds<'a> {
 }
 
 impl TraceContext {
-    /// Nothing where the context is absent or not valid, which W3C has everybody treat alike.
+    /// Returns `None` if the context is absent or invalid; W3C requires both to be treated alike.
     pub fn ids(&self) -> Option<TraceIds<'_>> {
         let text = self.traceparent.as_deref()?;
         let mut parts = text.split('-');
@@ -70,7 +71,7 @@ impl TraceContext {
             parts.next().filter(|part| part.len() == length && part.bytes().all(is_digit))
         };
         let (version, trace_id, span_id, flags) = (part(2)?, part(32)?, part(16)?, part(2)?);
-        // Later versions may say more behind the flags, this one may not.
+        // Later versions may add fields after the flags; version 00 may not.
         let is_whole = version != "00" || parts.next().is_none();
         let is_set = |id: &str| id.bytes().any(|digit| digit != b'0');
         let flags = u8::from_str_radix(flags, 16).ok()?;
@@ -87,7 +88,7 @@ impl TraceContext {
 }
 
 impl CallContext {
-    /// A context with nothing but a deadline.
+    /// Returns a context with only a deadline.
     pub fn within(timeout: Duration) -> CallContext {
         CallContext {
             deadline: Instant::now() + timeout,

@@ -1,5 +1,5 @@
-//! The seam between the gate and what does the work. A [`ToolProvider`] runs calls that have been
-//! allowed; a [`Gate`] is what those who want calls made are handed. Nothing is implemented here.
+//! The interfaces between the gate and the tools' providers. A [`ToolProvider`] runs allowed calls;
+//! a [`Gate`] is the interface through which callers make them. This crate has no implementations.
 
 mod call;
 mod context;
@@ -17,11 +17,11 @@ pub use span::{Span, SpanKind, Tracer, Value};
 
 /// A source of tools: a connected server, the built-in tools, a plugin.
 pub trait ToolProvider: Send + Sync {
-    /// Every tool, each as the JSON object of `tools/list`.
+    /// Lists every tool, each as its JSON object from `tools/list`.
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>>;
 
-    /// Runs an allowed call. The future is polled to its end; it honours `ctx.cancel` and
-    /// `ctx.deadline` itself.
+    /// Runs an allowed call. The future is polled to completion; the provider enforces `ctx.cancel`
+    /// and `ctx.deadline`.
     fn call<'a>(
         &'a self,
         call: &'a Call,
@@ -31,22 +31,23 @@ pub trait ToolProvider: Send + Sync {
     fn close(&self) -> BoxFuture<'_, ()>;
 }
 
-/// Something that offers tools once it is started, and may be started again: a plugin's process.
+/// A source of tools that must be started and can be restarted, such as a plugin's process.
 pub trait Connector: Send + Sync {
-    /// What it says beside its answers goes to `said`. The words of an error are for people.
+    /// Starts the provider. Its output other than responses goes to `said`. Error messages are
+    /// written for people.
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
     ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>>;
 }
 
-/// A provider that can be lost; closing it ends what was started for it.
+/// A connection to a provider that can be lost. Closing it stops what was started for it.
 pub trait ProviderConnection: ToolProvider {
-    /// Waits until it is gone, and says why.
+    /// Waits until the connection is lost and returns the reason.
     fn lost(&self) -> BoxFuture<'_, String>;
 }
 
-/// The result object of `tools/call`, as the provider gave it.
+/// The result object of `tools/call`, unchanged from the provider.
 #[derive(Clone, Debug)]
 pub struct Reply {
     pub result: Raw,
@@ -60,31 +61,31 @@ pub enum ProviderError {
     Timeout,
     #[error("cancelled")]
     Cancelled,
-    /// The server answered with a JSON-RPC error.
+    /// The server responded with a JSON-RPC error.
     #[error("{0}")]
     Protocol(mcp::ErrorObject),
 }
 
-/// The one way to make a call, from any surface: through the whole pipeline.
+/// The only way to make a call, from any surface. Every call passes through the whole pipeline.
 pub trait Gate: Send + Sync {
     fn call<'a>(&'a self, call: Call, ctx: &'a CallContext) -> BoxFuture<'a, CallOutcome>;
 }
 
-/// How a call ended. It has been recorded by then.
+/// The outcome of a call, which has been recorded by then.
 #[derive(Clone, Debug)]
 pub enum CallOutcome {
-    /// The provider answered; `warnings` are for the caller.
+    /// The provider responded; `warnings` are for the caller.
     Replied { reply: Reply, warnings: Vec<String>, kept: RecordState },
-    /// Policy said no; nothing was sent to the provider.
+    /// Policy rejected the call; nothing was sent to the provider.
     Refused(domain::Refusal),
-    /// It was sent, and no result came back.
+    /// The call was sent, but no result arrived.
     Failed { refusal: domain::Refusal, error: ProviderError },
 }
 
-/// How safe the record of a call is.
+/// The durability of a call's record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordState {
     Committed,
-    /// The ledger cannot be written; the record waits in memory, and the caller is told.
+    /// The ledger cannot be written; the record is queued in memory, and the caller is warned.
     Queued,
 }

@@ -1,14 +1,14 @@
-//! Spans, for those who make calls and those who pass them on. Whoever makes spans is told their
-//! beginning and what is known of them; where they go is not known here.
+//! Tracing spans for code that makes or forwards calls. A tracer receives each span's start and its
+//! attributes; this module does not know where spans are exported.
 
 use std::borrow::Cow;
 
 use crate::TraceContext;
 
-/// Makes spans. Without one, nothing of this costs more than a branch.
+/// Creates spans. Without a tracer, tracing costs no more than a branch.
 pub trait Tracer: Send + Sync {
-    /// Starts a span under the one that `parent` names; where that is no valid context, it begins a
-    /// trace of its own.
+    /// Starts a span under the one named by `parent`, or a new trace if `parent` is not a valid
+    /// context.
     fn start(
         &self,
         name: Cow<'static, str>,
@@ -17,24 +17,24 @@ pub trait Tracer: Send + Sync {
     ) -> Box<dyn Span>;
 }
 
-/// A span that has been started. It ends when it is dropped.
+/// A started span. It ends when dropped.
 pub trait Span: Send + Sync {
-    /// What children are started under, and what others are told.
+    /// Returns the context to start children under and to propagate to others.
     fn context(&self) -> TraceContext;
 
-    /// Never with arguments or results of a call: spans leave the machine.
+    /// Sets an attribute. Never pass a call's arguments or results: spans leave the machine.
     fn set(&mut self, key: &'static str, value: Value<'_>);
 
-    /// Marks it as failed. The same holds for the message.
+    /// Marks the span as failed. The message must not contain arguments or results either.
     fn fail(&mut self, message: &str);
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SpanKind {
     Internal,
-    /// Answers a request from outside.
+    /// Handles a request from outside.
     Server,
-    /// Waits for somebody outside.
+    /// Waits for an outside party.
     Client,
 }
 

@@ -1,5 +1,5 @@
-//! What the ledger's pure half costs per call: hashes of arguments, a receipt's canonical body, its
-//! signature, and the check of one; each beside the general way where there is one.
+//! Measures the pure part of the ledger per call: hashes of arguments, a receipt's canonical body,
+//! its signature and its verification; each compared with the general method where there is one.
 
 use std::hint::black_box;
 

@@ -1,6 +1,6 @@
-//! The one auditor of chains: the command line, the REST API, copies and the page all ask it. It
-//! checks each chain by itself, and that a chain which another names as the one before it is there,
-//! as far as it was by then. Of each receipt it keeps 32 bytes, because chains come in any order.
+//! The auditor of chains, shared by the command line, the REST API, copies and the page. It checks
+//! each chain on its own, and that a chain named by another as its predecessor exists up to the
+//! point it had reached. It keeps 32 bytes per receipt, because chains arrive in any order.
 
 #[cfg(test)]
 mod tests;
@@ -15,7 +15,7 @@ use super::chain::{Chain, ChainExpectation, ChainStatus, ReceiptCheck};
 use super::verify::SignedReceipt;
 use super::{Hash, PublicKey};
 
-/// Says that a chain was let go on purpose.
+/// Marks a chain that was deleted on purpose.
 const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
 /// The verdict on one chain.
@@ -26,10 +26,10 @@ pub struct Report {
     pub length: u64,
     pub status: ChainStatus,
     pub broken_at: Option<u64>,
-    /// Of the receipt that is broken, where it can be read.
+    /// The broken receipt's id, if it can be read.
     pub receipt_id: Option<String>,
     pub error: Option<String>,
-    /// Every receipt, where they were asked for.
+    /// Every receipt, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub receipts: Option<Vec<ReceiptCheck>>,
 }
@@ -38,7 +38,7 @@ pub struct Report {
 #[derive(Debug, PartialEq, Eq)]
 pub struct AuditOutcome {
     pub reports: Vec<Report>,
-    /// What could not be checked.
+    /// The things that could not be checked.
     pub notes: Vec<String>,
 }
 
@@ -48,25 +48,25 @@ impl AuditOutcome {
     }
 }
 
-/// How much a report tells.
+/// The level of detail in a report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditDetail {
     Chains,
     Receipts,
 }
 
-/// Whether every chain ought to be there.
+/// The set of chains that should be present: all of them or only some.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AuditScope {
     All,
     Part,
 }
 
-/// A check under way: `push` each receipt, then `finish`.
+/// An audit in progress: `push` each receipt, then `finish`.
 pub struct Audit {
     trusted: Vec<PublicKey>,
     detail: AuditDetail,
-    /// The one chain that is asked for.
+    /// The only chain to report on, if one was requested.
     only: Option<String>,
     chains: Vec<ChainProgress>,
     places: HashMap<String, usize>,
@@ -75,7 +75,7 @@ pub struct Audit {
     latest: Option<String>,
 }
 
-/// What the beginning of one chain says of another.
+/// A statement at the start of one chain about another.
 struct ChainClaim {
     by: String,
     chain_id: String,
@@ -86,7 +86,7 @@ struct ChainClaim {
 struct ChainProgress {
     id: String,
     check: Chain,
-    /// Of each receipt, as the one after it has it.
+    /// The hash of each receipt, as its successor records it.
     hashes: Vec<Option<Hash>>,
     last: String,
     faulty: Option<String>,
@@ -94,7 +94,7 @@ struct ChainProgress {
     receipts: Option<Vec<ReceiptCheck>>,
 }
 
-/// What is needed of a receipt before it is checked.
+/// The fields of a receipt that are needed before it is checked.
 #[derive(Deserialize)]
 struct ReceiptSummary<'a> {
     #[serde(borrow, rename = "credentialSubject")]
@@ -126,7 +126,8 @@ struct ChainPlace<'a> {
 }
 
 impl Audit {
-    /// Chains may begin with any of these keys; none would trust nobody.
+    /// Creates an audit whose chains may begin with any of these keys. Returns `None` without keys,
+    /// since nothing could be trusted.
     pub fn new(
         trusted: Vec<PublicKey>,
         only: Option<String>,
@@ -144,7 +145,7 @@ impl Audit {
         })
     }
 
-    /// Reports whether the beginning of another chain names this one.
+    /// Reports whether the start of another chain names this one.
     pub fn is_named(&self, chain_id: &str) -> bool {
         self.claims.iter().any(|claim| claim.chain_id == chain_id)
     }
@@ -157,8 +158,8 @@ impl Audit {
         self.chains.len() == 1
     }
 
-    /// The next receipt, of the chain that it names. One that cannot be read belongs to the chain
-    /// before it; `None` where there is none.
+    /// Adds the next receipt of the chain that it names. An unreadable receipt belongs to the chain
+    /// before it; returns `None` if there is none.
     pub fn push(&mut self, raw: &str) -> Option<()> {
         let glance: Option<ReceiptSummary<'_>> = serde_json::from_str(raw).ok();
         let chain_id = match &glance {
@@ -170,12 +171,12 @@ impl Audit {
         Some(())
     }
 
-    /// The next receipt of a chain, as the ledger has it.
+    /// Adds the next receipt of a chain as the ledger stores it.
     pub fn push_to(&mut self, chain_id: &str, raw: &str) {
         self.take(chain_id, raw, serde_json::from_str(raw).ok());
     }
 
-    /// The ledger says that this chain has ended.
+    /// Records that this chain has ended, according to the ledger.
     pub fn must_have_ended(&mut self, chain_id: &str) {
         if self.is_wanted(chain_id) {
             let place = self.place(chain_id, "");
@@ -183,8 +184,8 @@ impl Audit {
         }
     }
 
-    /// The verdict on an export: its first receipt may name a chain that was left out on purpose, if
-    /// there is but one chain in it.
+    /// Returns the verdict on an export. If it holds a single chain, its first receipt may name a
+    /// chain that was left out on purpose.
     pub fn finish_export(self, expected: ChainExpectation) -> AuditOutcome {
         let scope = if self.has_one_chain() { AuditScope::Part } else { AuditScope::All };
         self.finish(scope, expected)
@@ -222,7 +223,7 @@ impl Audit {
             }
             valid
         } else {
-            // Not asked for, but what it says of others counts.
+            // Not requested, but its statements about other chains count.
             true
         };
         let Some(glance) = glance else { return };
@@ -235,12 +236,14 @@ impl Audit {
         }
     }
 
-    /// Whether the verdict on this chain is asked for; of others, only their beginning counts.
+    /// Reports whether the verdict on this chain is wanted; for other chains, only their start
+    /// counts.
     pub fn is_wanted(&self, chain_id: &str) -> bool {
         self.only.as_deref().is_none_or(|only| only == chain_id)
     }
 
-    /// Where a chain is kept; its first receipt says which key it began with.
+    /// Returns the index of a chain, adding it if new; its first receipt says which key it began
+    /// with.
     fn place(&mut self, chain_id: &str, first: &str) -> usize {
         if let Some(place) = self.places.get(chain_id) {
             return *place;
@@ -261,7 +264,8 @@ impl Audit {
         self.chains.len() - 1
     }
 
-    /// Where no trusted key fits, any of them shows that.
+    /// Returns the trusted key that the first receipt names. If none matches, any of them will show
+    /// that.
     fn key_of(&self, first: &str) -> &PublicKey {
         let named = SignedReceipt::parse(first).ok().and_then(|signed| {
             let fits = |key: &&PublicKey| signed.verify(key).is_ok();
@@ -272,7 +276,7 @@ impl Audit {
 }
 
 impl ChainProgress {
-    /// Whether the receipt is signed and in its place.
+    /// Checks a receipt, and reports whether it is signed and in its place.
     fn push(&mut self, raw: &str, glance: Option<&ReceiptSummary<'_>>) -> bool {
         let check = self.check.push(raw);
         let valid = check.signature_valid && check.hash_link_valid && check.sequence_valid;
@@ -323,7 +327,7 @@ impl ChainProgress {
 }
 
 impl Report {
-    /// Of a chain that has no receipts, and that nothing says should have some.
+    /// Returns the report on a chain that has no receipts and is not expected to have any.
     pub fn empty(chain_id: String) -> Report {
         Report {
             chain_id,
@@ -337,7 +341,7 @@ impl Report {
         }
     }
 
-    /// The first fault is the one that is told.
+    /// Records a fault; only the first one is reported.
     fn note(&mut self, fault: Option<(Option<u64>, String)>) {
         if let (true, Some((at, words))) = (self.valid, fault) {
             self.valid = false;

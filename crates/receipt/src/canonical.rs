@@ -1,8 +1,8 @@
 //! The canonical form of JSON (RFC 8785) and the hashes of call arguments and results.
 //!
-//! Members are written as they are met and put in order afterwards, without a tree in between:
-//! over small arguments that takes a quarter of the time of `serde_json_canonicalizer`, against
-//! which a property test compares it.
+//! Members are written as they are read and sorted afterwards, without building a tree. For small
+//! arguments this takes a quarter of the time of `serde_json_canonicalizer`, against which a
+//! property test compares it.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -16,18 +16,18 @@ use serde_json::Value;
 use super::Hash;
 use crate::json::Object;
 
-/// A longer text is hashed byte by byte: canonical form of it would cost more than it tells.
+/// Longer text is hashed as raw bytes: its canonical form would cost more than it is worth.
 pub const CANONICAL_BYTES_MAX: usize = 256 * 1024;
 
-/// The largest magnitude up to which every integer is a double.
+/// The largest magnitude up to which every integer is exact as a double.
 const FAITHFUL_MAX: u64 = 1 << 53;
 
-/// The hash of arguments or of a result, and over which bytes it was taken.
+/// The hash of arguments or a result, and the bytes that it covers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Digest {
     /// Over the canonical form.
     Canonical(Hash),
-    /// Over the text as it is: it is too long, or canonical form would round a number in it.
+    /// Over the text as is: it is too long, or its canonical form would round a number.
     Exact(Hash),
 }
 
@@ -43,7 +43,7 @@ impl Digest {
         }
     }
 
-    /// As `of_text` over the object's text, which is not read a second time.
+    /// Like `of_text` over the object's text, without parsing it again.
     pub fn of_object(object: &Object) -> Digest {
         let text = object.text().get();
         if text.len() > CANONICAL_BYTES_MAX {
@@ -53,8 +53,8 @@ impl Digest {
             .unwrap_or_else(|| Digest::Exact(Hash::of(text.as_bytes())))
     }
 
-    /// Of a value whose text is gone; where exact bytes are needed they are those of the value
-    /// written without spaces, members in their order.
+    /// Returns the digest of a value whose text is gone. An exact digest covers the value written
+    /// without spaces, with members in their order.
     pub fn of_value(value: &Value) -> Digest {
         Digest::canonical(value)
             .unwrap_or_else(|| Digest::Exact(Hash::of(value.to_string().as_bytes())))
@@ -74,14 +74,14 @@ impl Digest {
     }
 }
 
-/// The canonical form of JSON text; names that occur twice are refused.
+/// Returns the canonical form of JSON text; duplicate names are rejected.
 pub fn text(json: &str) -> Result<String, serde_json::Error> {
     let mut writer = Writer::with_capacity(json.len());
     writer.read_text(json)?;
     Ok(writer.out)
 }
 
-/// As `text`; `None` as well where a number in it would be rounded.
+/// Like `text`, but also returns `None` if a number would be rounded.
 pub fn faithful(json: &str) -> Option<String> {
     let mut writer = Writer::with_capacity(json.len());
     writer.read_text(json).ok()?;
@@ -94,8 +94,8 @@ pub fn value(value: &Value) -> String {
     writer.out
 }
 
-/// The bytes of a receipt that are signed and hashed: without its proof and without null members,
-/// but `chain.previous_receipt_hash` is always there. `None` where a number in it would be rounded.
+/// Returns the bytes of a receipt that are signed and hashed: without its proof and null members,
+/// but always with `chain.previous_receipt_hash`. Returns `None` if a number would be rounded.
 pub fn receipt(mut receipt: Value) -> Option<String> {
     if let Some(members) = receipt.as_object_mut() {
         members.shift_remove("proof");
@@ -121,12 +121,12 @@ fn drop_nulls(value: &mut Value) {
     }
 }
 
-/// The order of names: by UTF-16 code units, which is not that of the bytes beyond U+FFFF.
+/// Compares names by UTF-16 code units, which differs from byte order beyond U+FFFF.
 pub(super) fn order(a: &str, b: &str) -> Ordering {
     if a.is_ascii() && b.is_ascii() { a.cmp(b) } else { a.encode_utf16().cmp(b.encode_utf16()) }
 }
 
-/// A text as a JSON literal, in its canonical form.
+/// Writes text as a JSON literal in canonical form.
 pub fn write_text(out: &mut String, text: &str) {
     out.push('"');
     let mut from = 0;
@@ -163,20 +163,20 @@ pub(super) fn write_integer(out: &mut String, value: i64) {
     write!(out, "{value}").expect("a string takes all");
 }
 
-/// As ECMAScript writes it; the number must be finite.
+/// Writes a number as ECMAScript does; it must be finite.
 pub(super) fn write_number(out: &mut String, value: f64) {
     out.push_str(ryu_js::Buffer::new().format_finite(value));
 }
 
 struct Writer {
     out: String,
-    /// Whether every number is still what it was.
+    /// True while no number has been rounded.
     faithful: bool,
 }
 
 struct Member<'de> {
     name: Cow<'de, str>,
-    /// Where it lies in the output, with the comma after it.
+    /// The member's range in the output, including the comma after it.
     span: Range<usize>,
 }
 
@@ -195,7 +195,7 @@ impl Writer {
         self.deserialize(value)
     }
 
-    /// Puts the members that begin at `start` in order; they were written as they came.
+    /// Sorts the members that begin at `start`; they were written in their original order.
     fn arrange(&mut self, start: usize, members: &mut [Member<'_>]) -> Result<(), String> {
         if !members.is_sorted_by(|a, b| order(&a.name, &b.name).is_lt()) {
             members.sort_unstable_by(|a, b| order(&a.name, &b.name));
@@ -258,8 +258,8 @@ impl<'de> Visitor<'de> for &mut Writer {
         Ok(())
     }
 
-    /// An integer too long for 64 bits comes as a double too, so each double of that size counts
-    /// as rounded.
+    /// Integers too long for 64 bits also arrive as doubles, so every double of that size counts as
+    /// rounded.
     fn visit_f64<E: de::Error>(self, value: f64) -> Result<(), E> {
         if !value.is_finite() {
             return Err(E::custom("number out of range"));

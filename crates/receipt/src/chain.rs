@@ -1,5 +1,5 @@
-//! Checks a chain of receipts one after the other, in constant memory: order, links, one chain
-//! id, nothing after a terminal receipt, and the key that changes where a rotation says so.
+//! Verifies a chain of receipts one by one in constant memory: order, links, a single chain id,
+//! nothing after a terminal receipt, and key changes at rotations.
 
 use serde::Serialize;
 
@@ -7,7 +7,7 @@ use super::content::Termination;
 use super::verify::{ChainLink, ReceiptError, SignedReceipt};
 use super::{Hash, PublicKey};
 
-/// What is known of a chain from elsewhere; without it a cut-off tail cannot be seen.
+/// Facts about a chain known from elsewhere. Without them a truncated tail cannot be detected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ChainExpectation {
     pub length: Option<u64>,
@@ -19,13 +19,13 @@ pub struct ChainCheck {
     pub valid: bool,
     pub length: u64,
     pub status: ChainStatus,
-    /// The index of the first receipt that is wrong.
+    /// The index of the first invalid receipt.
     pub broken_at: Option<u64>,
     pub error: Option<String>,
     pub receipts: Vec<ReceiptCheck>,
 }
 
-/// What the last receipt says of the chain's end.
+/// The chain's end, according to its last receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ChainStatus {
@@ -47,20 +47,20 @@ impl ChainStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ReceiptCheck {
     pub index: u64,
-    /// Empty where the receipt could not be read.
+    /// Empty if the receipt could not be read.
     pub receipt_id: String,
     pub signature_valid: bool,
     pub hash_link_valid: bool,
     pub sequence_valid: bool,
 }
 
-/// A check under way. `push` each receipt in order, then `finish`.
+/// A verification in progress. `push` each receipt in order, then `finish`.
 #[derive(Clone, Debug)]
 pub struct Chain {
     active_key: PublicKey,
     length: u64,
     chain_id: Option<String>,
-    /// The receipt before; `None` at the start and after one that could not be read.
+    /// The previous receipt; `None` at the start and after an unreadable one.
     previous: Option<PreviousReceipt>,
     status: ChainStatus,
     broken: Option<(u64, String)>,
@@ -72,7 +72,7 @@ struct PreviousReceipt {
     hash: Hash,
 }
 
-/// Checks a whole chain and lists every receipt of it.
+/// Verifies a whole chain and lists each of its receipts.
 pub fn verify<R: AsRef<str>>(
     receipts: impl IntoIterator<Item = R>,
     key: &PublicKey,
@@ -84,7 +84,7 @@ pub fn verify<R: AsRef<str>>(
 }
 
 impl Chain {
-    /// `key` is the one that signed the first receipt.
+    /// Starts a chain whose first receipt was signed with `key`.
     pub fn new(key: PublicKey) -> Chain {
         Chain {
             active_key: key,
@@ -106,12 +106,12 @@ impl Chain {
         check
     }
 
-    /// The key that the next receipt must be signed with.
+    /// Returns the key that must sign the next receipt.
     pub fn active_key(&self) -> &PublicKey {
         &self.active_key
     }
 
-    /// The outcome, with an empty list of receipts: `push` gave them one by one.
+    /// Returns the outcome with an empty list of receipts: `push` returned them one by one.
     pub fn finish(mut self, expected: ChainExpectation) -> ChainCheck {
         self.compare(expected);
         let (broken_at, error) = self.broken.unzip();
@@ -223,8 +223,8 @@ impl Chain {
         ))
     }
 
-    /// An event in a receipt whose own signature fails is not followed: anyone could have put it
-    /// there.
+    /// Follows a rotation, but not one in a receipt whose own signature is invalid: anyone could
+    /// have put it there.
     fn rotate(&mut self, signed: &SignedReceipt, trusted: bool) -> Result<(), String> {
         let Some(event) = &signed.rotation else { return Ok(()) };
         let rotation = event.as_ref().map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! One receipt as this program issues it (format version 0.5.0): what is known when a call ends.
-//! Its place in a chain comes later, and its proof last.
+//! One receipt as this program issues it (format version 0.5.0), with everything known when a call
+//! ends. Its position in a chain is added later, and its proof last.
 
 mod body;
 mod parts;

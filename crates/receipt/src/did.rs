@@ -1,20 +1,21 @@
-//! `did:key` of Ed25519 keys: the identifier is the key, so nothing has to be looked up.
+//! `did:key` for Ed25519 keys: the identifier contains the key, so no lookup is needed.
 
 use serde::Serialize;
 
 use super::key::{KeyError, PublicKey};
 
 const PREFIX: &str = "did:key:";
-/// Multibase: base58btc follows.
+/// Multibase prefix of base58btc.
 const BASE58: char = 'z';
-/// Multicodec: an Ed25519 public key follows.
+/// Multicodec prefix of an Ed25519 public key.
 const ED25519: [u8; 2] = [0xed, 0x01];
 const PAYLOAD_BYTES: usize = 34;
-/// 34 bytes need at most 47 digits; decoding takes the square of the length, so more is refused.
+/// 34 bytes need at most 47 digits. Decoding is quadratic in the length, so longer input is
+/// rejected.
 const DIGITS_MAX: usize = 47;
 const ALPHABET: &[u8; 58] = b"123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz";
 
-/// What a `did:key` resolves to.
+/// The document that a `did:key` resolves to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct DidDocument {
@@ -50,7 +51,7 @@ impl PublicKey {
         PublicKey::from_bytes(key.try_into().map_err(|_| KeyError::Did)?)
     }
 
-    /// The DID URL of the one key that a `did:key` has.
+    /// Returns the DID URL of a `did:key`'s only key.
     pub(super) fn verification_method(&self) -> String {
         let multibase = multibase(self);
         format!("{PREFIX}{multibase}#{multibase}")
@@ -85,7 +86,7 @@ fn multibase(key: &PublicKey) -> String {
     format!("{BASE58}{}", to_base58(&payload))
 }
 
-/// The payload begins with 0xed, so leading zeros do not occur.
+/// Encodes the payload, which begins with 0xed and so has no leading zeros.
 fn to_base58(payload: &[u8; PAYLOAD_BYTES]) -> String {
     let mut digits: Vec<u8> = Vec::with_capacity(DIGITS_MAX);
     for byte in payload {
@@ -141,7 +142,7 @@ mod tests {
             // characters outside the alphabet
             "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMs0",
             "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsé",
-            // one digit less, one more, a zero byte in front
+            // one digit fewer, one more, a leading zero byte
             "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMs",
             "did:key:z6MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsww",
             "did:key:z16MktwupdmLXVVqTzCw4i46r4uGyosGXRnR3XjN4Zq7oMMsw",

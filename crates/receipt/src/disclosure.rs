@@ -1,5 +1,6 @@
-//! What a receipt may reveal of its parameters: nothing of ours, but receipts of others carry a
-//! plain map (up to 0.2.1) or an HPKE envelope for one reader. Read and checked, not opened.
+//! The parameters that a receipt discloses. Our receipts disclose none; those of other issuers
+//! carry a plain map (up to 0.2.1) or an HPKE envelope for one reader. Both are parsed and checked;
+//! an envelope is not opened.
 
 use base64ct::{Base64UrlUnpadded, Encoding as _};
 use serde_json::{Map, Value};
@@ -7,7 +8,7 @@ use serde_json::{Map, Value};
 const VERSION: &str = "1";
 const ALGORITHM: &str = "hpke-x25519-hkdf-sha256-aes-256-gcm";
 const ENCAPSULATED_BYTES: usize = 32;
-/// The tag of AES-GCM and `{}`, the shortest parameters.
+/// The AES-GCM tag plus `{}`, the shortest possible parameters.
 const CIPHERTEXT_BYTES_MIN: usize = 18;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

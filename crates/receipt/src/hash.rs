@@ -1,4 +1,4 @@
-//! A SHA-256 as receipts write it: `sha256:` and 64 lower-case hex digits.
+//! A SHA-256 hash as receipts write it: `sha256:` and 64 lowercase hex digits.
 
 use std::fmt;
 use std::str::FromStr;
@@ -60,7 +60,7 @@ impl Serialize for Hash {
 impl FromStr for Hash {
     type Err = NotAHash;
 
-    /// Upper-case digits are refused: two spellings of one hash would compare as different links.
+    /// Uppercase digits are rejected: two spellings of one hash would compare as different links.
     fn from_str(text: &str) -> Result<Hash, NotAHash> {
         let digits = text.strip_prefix(PREFIX).ok_or(NotAHash)?.as_bytes();
         if digits.len() != 2 * BYTES {

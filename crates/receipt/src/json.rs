@@ -1,5 +1,5 @@
-//! JSON read strictly: a name that occurs twice in one object is refused at any depth, because
-//! what is checked must be what the next reader sees.
+//! Strict JSON parsing: a name that occurs twice in one object is rejected at any depth, because
+//! the next reader must see exactly what was checked.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use serde::{Deserializer, de};
 use serde_json::value::RawValue;
 use serde_json::{Map, Number, Value};
 
-/// Reads one JSON value; the depth is bounded by serde_json (128).
+/// Parses one JSON value; serde_json limits the depth to 128.
 pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = StrictValue.deserialize(&mut deserializer)?;
@@ -16,7 +16,7 @@ pub fn parse(text: &str) -> Result<Value, serde_json::Error> {
     Ok(value)
 }
 
-/// A JSON object that was read strictly, beside the exact text that it was read from.
+/// A strictly parsed JSON object, together with its exact source text.
 #[derive(Clone, Debug)]
 pub struct Object {
     text: Box<RawValue>,
@@ -24,7 +24,7 @@ pub struct Object {
 }
 
 impl Object {
-    /// `None` where the text is JSON but no object.
+    /// Returns `None` if the text is JSON but not an object.
     pub fn parse(text: &str) -> Result<Option<Object>, serde_json::Error> {
         let value = parse(text)?;
         if !value.is_object() {

@@ -1,6 +1,6 @@
-//! The Ed25519 keys that sign receipts, and the forms in which they travel: PKCS#8 and SPKI PEM,
-//! multibase, fingerprint; [`super::did`] has `did:key`. Seeds come from the caller; the secret never
-//! shows in debug output.
+//! The Ed25519 keys that sign receipts, and their encodings: PKCS#8 and SPKI PEM, multibase,
+//! fingerprint; [`super::did`] has `did:key`. The caller supplies seeds; the secret never appears
+//! in debug output.
 
 use std::fmt;
 use std::sync::OnceLock;
@@ -17,7 +17,7 @@ use super::Hash;
 
 pub const SEED_BYTES: usize = 32;
 pub(super) const SIGNATURE_BYTES: usize = 64;
-/// Multibase: base64url without padding follows.
+/// Multibase prefix of base64url without padding.
 const BASE64URL: char = 'u';
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -36,8 +36,8 @@ pub enum KeyError {
 
 pub struct SigningKey {
     key: ed25519_dalek::SigningKey,
-    /// The same key for signatures, which take less than two thirds of the time so; made for the first
-    /// of them, since its library takes some memory as soon as it is used.
+    /// The same key in a library that signs in less than two thirds of the time. It is created at
+    /// the first signature, because the library allocates memory as soon as it is used.
     quick: OnceLock<Ed25519KeyPair>,
     verification_method: String,
 }
@@ -45,7 +45,7 @@ pub struct SigningKey {
 #[derive(Clone, PartialEq, Eq)]
 pub struct PublicKey(VerifyingKey);
 
-/// PEM text of a private key; wiped when it is dropped, and without `Debug`.
+/// PEM text of a private key. It is wiped on drop and has no `Debug`.
 pub struct PrivatePem(ed25519_dalek::pkcs8::spki::der::zeroize::Zeroizing<String>);
 
 impl PrivatePem {
@@ -64,7 +64,8 @@ impl SigningKey {
         key.map(SigningKey::new).map_err(|_| KeyError::PrivatePem)
     }
 
-    /// Without the public key inside: OpenSSL before 3.5 cannot read the form that has it.
+    /// Encodes the key without its public half: OpenSSL before 3.5 cannot read the form that
+    /// includes it.
     pub fn to_pem(&self) -> PrivatePem {
         let pair = KeypairBytes { secret_key: self.key.to_bytes(), public_key: None };
         PrivatePem(pair.to_pkcs8_pem(LineEnding::LF).expect("32 bytes fit any PEM"))
@@ -74,7 +75,7 @@ impl SigningKey {
         PublicKey(self.key.verifying_key())
     }
 
-    /// The DID URL of this key, as proofs name it.
+    /// Returns the DID URL of this key, as it appears in proofs.
     pub fn verification_method(&self) -> &str {
         &self.verification_method
     }
@@ -125,12 +126,13 @@ impl PublicKey {
         to_multibase(self.as_bytes())
     }
 
-    /// SHA-256 of the 32 raw bytes, not of any wrapping.
+    /// Returns the SHA-256 of the 32 raw bytes, not of any encoding.
     pub fn fingerprint(&self) -> Hash {
         Hash::of(self.as_bytes())
     }
 
-    /// Strict: one signature has one spelling, and keys that verify anything are refused.
+    /// Verifies strictly: each signature has one encoding, and weak keys, under which any signature
+    /// verifies, are rejected.
     pub(super) fn verifies(&self, bytes: &[u8], signature: &[u8; SIGNATURE_BYTES]) -> bool {
         self.0.verify_strict(bytes, &Signature::from_bytes(signature)).is_ok()
     }
@@ -146,7 +148,7 @@ pub(super) fn to_multibase(bytes: &[u8]) -> String {
     format!("{BASE64URL}{}", Base64UrlUnpadded::encode_string(bytes))
 }
 
-/// `None` for another length, other characters, padding, and bits left over at the end.
+/// Returns `None` for a wrong length, foreign characters, padding, or leftover bits at the end.
 pub(super) fn from_multibase<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     let decoded = Base64UrlUnpadded::decode(text.strip_prefix(BASE64URL)?, &mut bytes).ok()?;

@@ -1,6 +1,6 @@
-//! Signed receipts in the Agent Receipts format: the body and its canonical form, hashes, keys, the
-//! chain that links them, verification and audit. It knows of no gate, tool or store and does no
-//! I/O, so that an auditor can use it alone.
+//! Signed receipts in the Agent Receipts format: the body and its canonical form, hashes, keys,
+//! chains, verification and audit. The crate does not depend on the gate, tools or store and does
+//! no I/O, so an auditor can use it alone.
 
 pub mod audit;
 pub mod canonical;

@@ -1,8 +1,8 @@
-//! How risky an action is, in the format's words.
+//! The risk level of an action, in the format's words.
 
 use serde::Serialize;
 
-/// Mildest first.
+/// Ordered from lowest to highest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RiskLevel {

@@ -1,5 +1,5 @@
-//! The handing-over from one signing key to the next: an event inside a receipt that the old key
-//! signs and that carries the new one, so that a verifier can follow without a registry.
+//! Rotation from one signing key to the next: an event in a receipt that the old key signs and that
+//! carries the new key, so that a verifier can follow it without a registry.
 
 use serde_json::{Map, Value};
 
@@ -37,7 +37,7 @@ impl Rotation {
         Rotation { old_fingerprint: old.fingerprint(), new_key: new.clone() }
     }
 
-    /// Reads the event; whether it continues the key in use is asked with `follow`.
+    /// Parses the event. `follow` checks whether it continues the active key.
     pub fn parse(event: &Value) -> Result<Rotation, RotationError> {
         let event = event.as_object().ok_or(RotationError::Shape)?;
         for (name, expect) in [
@@ -64,7 +64,7 @@ impl Rotation {
         Ok(Rotation { old_fingerprint, new_key })
     }
 
-    /// The key that signs from here on, if `active` is the one that hands over.
+    /// Returns the key that signs from here on, if `active` is the one being replaced.
     pub fn follow(&self, active: &PublicKey) -> Result<&PublicKey, RotationError> {
         if active.fingerprint() != self.old_fingerprint {
             return Err(RotationError::OldFingerprint);

@@ -1,18 +1,18 @@
-//! `issuer.runtime`: the one open object of a receipt, for what the format has no place for.
-//! Members are kept in canonical order and every item has a faithful canonical form.
+//! `issuer.runtime`: the one open object of a receipt, for data that the format has no field for.
+//! Members are kept in canonical order, and every item has a faithful canonical form.
 
 use std::borrow::Cow;
 
 use super::Hash;
 use super::canonical::{order, write_integer, write_number, write_text};
 
-/// Beyond this an integer is no double, so that canonical JSON cannot carry it.
+/// Larger integers are not exact as doubles, so canonical JSON cannot represent them.
 const INTEGER_MAX: u64 = 1 << 53;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Runtime<'a>(Vec<(Cow<'a, str>, RuntimeItem<'a>)>);
 
-/// Made by `From`, which turns numbers that JSON cannot carry into text.
+/// An item built by `From`, which turns numbers that JSON cannot represent into text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RuntimeItem<'a>(ItemValue<'a>);
 
@@ -31,7 +31,7 @@ impl<'a> Runtime<'a> {
         Runtime::default()
     }
 
-    /// A member of the same name is replaced.
+    /// Inserts a member, replacing any of the same name.
     pub fn insert(&mut self, name: impl Into<Cow<'a, str>>, item: impl Into<RuntimeItem<'a>>) {
         let (name, item) = (name.into(), item.into());
         match self.0.binary_search_by(|(known, _)| order(known, &name)) {

@@ -1,5 +1,5 @@
-//! Checks one signed receipt from its JSON, ours or another issuer's, versions 0.1.0 to 0.6.0.
-//! What it does not know is left in place: every member counts for hash and signature.
+//! Verifies one signed receipt from its JSON, ours or another issuer's, versions 0.1.0 to 0.6.0.
+//! Unknown members are kept: every member counts for the hash and the signature.
 
 use serde_json::{Map, Value};
 
@@ -12,7 +12,7 @@ use crate::{Hash, canonical, did, json};
 const CREDENTIALS: &str = "https://www.w3.org/ns/credentials/v2";
 const CREDENTIAL_TYPE: [&str; 2] = ["VerifiableCredential", "AgentReceipt"];
 
-/// The versions that exist, each with the context that defines its fields.
+/// The published versions, each with the context that defines its fields.
 const VERSIONS: [(&str, &str); 7] = [
     ("0.1.0", "https://agentreceipts.ai/context/v1"),
     ("0.2.0", "https://agentreceipts.ai/context/v1"),
@@ -23,13 +23,14 @@ const VERSIONS: [(&str, &str); 7] = [
     ("0.6.0", "https://agentreceipts.ai/context/v3"),
 ];
 
-/// A receipt that is well formed; whether its signature holds is asked with `verify`.
+/// A well-formed receipt. Its signature is checked by `verify`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SignedReceipt {
     pub id: String,
     pub link: ChainLink,
     pub hash: Hash,
-    /// The event of a receipt that hands over to another key; read only where it is followed.
+    /// The event of a receipt that rotates the key; an error in it counts only if the rotation is
+    /// followed.
     pub rotation: Option<Result<Rotation, RotationError>>,
     body: String,
     issuer_is_did_key: bool,
@@ -37,7 +38,7 @@ pub struct SignedReceipt {
     verification_method: String,
 }
 
-/// Where a receipt says that it stands.
+/// A receipt's position in its chain, as the receipt states it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainLink {
     pub chain_id: String,
@@ -68,7 +69,7 @@ pub enum ReceiptError {
     Signature(String),
 }
 
-/// Checks form and signature of one receipt.
+/// Checks the form and signature of one receipt.
 pub fn receipt(raw: &str, key: &PublicKey) -> Result<SignedReceipt, ReceiptError> {
     let signed = SignedReceipt::parse(raw)?;
     signed.verify(key)?;
@@ -100,13 +101,13 @@ impl SignedReceipt {
         })
     }
 
-    /// Which of these keys the receipt says that it was signed with.
+    /// Returns the one of these keys that the receipt names as its signer.
     pub fn key_among<'a>(&self, keys: &'a [PublicKey]) -> Option<&'a PublicKey> {
         keys.iter().find(|key| key.verification_method() == self.verification_method)
     }
 
-    /// A `did:key` has one key only, so the proof of such an issuer must name this one; other names
-    /// of keys mean nothing here.
+    /// Verifies the signature. A `did:key` has exactly one key, so the proof of such an issuer must
+    /// name `key`; other key names are ignored.
     pub fn verify(&self, key: &PublicKey) -> Result<(), ReceiptError> {
         let named = &self.verification_method;
         let is_did_key = self.issuer_is_did_key || did::is_did_key(named);
@@ -119,7 +120,7 @@ impl SignedReceipt {
         Ok(())
     }
 
-    /// The canonical text that is signed.
+    /// Returns the canonical text that is signed.
     pub fn body(&self) -> &str {
         &self.body
     }
@@ -188,7 +189,8 @@ fn link(receipt: &Value) -> Result<ChainLink, ReceiptError> {
     })
 }
 
-/// A terminal receipt without a status is a complete one; a status needs a terminal.
+/// Reads how the chain ended. A terminal receipt without a status is complete; a status requires a
+/// terminal receipt.
 fn termination(chain: &Map<String, Value>) -> Result<Option<Termination>, ReceiptError> {
     let present = |name: &str| chain.get(name).filter(|value| !value.is_null());
     match (present("terminal"), present("status").map(Value::as_str)) {

@@ -1,5 +1,5 @@
-//! Receipts through their public door: the vectors of other implementations, what we
-//! emit against the schema, and chains that somebody changed.
+//! Tests of receipts through the public API: the vectors of other implementations, our receipts
+//! against the schema, and altered chains.
 
 #![allow(clippy::unwrap_used, reason = "a test may fail loudly")]
 

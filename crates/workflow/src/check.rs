@@ -1,5 +1,5 @@
-//! What the parts of a workflow say of each other: names that must be there, ways that must lead
-//! somewhere, and what may run beside what.
+//! Checks across the parts of a workflow: names that must exist, transitions that must lead
+//! somewhere, and what may run in parallel.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -12,10 +12,10 @@ use domain::code::Code;
 use domain::document::Location;
 use domain::near;
 
-/// Parallel states inside of each other; who follows them recurses.
+/// Nesting of parallel states; code that walks them recurses.
 const PARALLEL_DEPTH_MAX: usize = 16;
 
-/// Whatever one place names that another should have.
+/// Checks that every name used in one place is defined in another.
 pub(super) fn references(
     mentions: &Mentions,
     names: &Names<'_>,
@@ -51,7 +51,7 @@ pub(super) fn references(
     }
 }
 
-/// The plan as a whole, once each of its states could be read.
+/// Checks the plan as a whole, once all of its states have been read.
 pub(super) fn plan(workflow: &Workflow, report: &mut Report) {
     let states: HashMap<&str, &State> =
         workflow.states.iter().map(|state| (state.name.as_str(), state)).collect();
@@ -59,7 +59,7 @@ pub(super) fn plan(workflow: &Workflow, report: &mut Report) {
     plan.branches(report);
     plan.idle_failures(report);
     plan.onward(report);
-    // Ways through a plan with holes in it would be told wrongly.
+    // Paths through an incomplete plan would be reported wrongly.
     if !report.has_errors() {
         plan.ways(report);
     }
@@ -71,7 +71,7 @@ struct Plan<'w> {
 }
 
 impl<'w> Plan<'w> {
-    /// Parallel states: no rings, nothing twice at once, nothing that cannot be a branch.
+    /// Checks parallel states: no cycles, no state twice at once, nothing that cannot be a branch.
     fn branches(&self, report: &mut Report) {
         for state in &self.workflow.states {
             let StateKind::Parallel(parallel) = &state.kind else { continue };
@@ -88,7 +88,7 @@ impl<'w> Plan<'w> {
         }
     }
 
-    /// Goes through all that a parallel state runs; each state may come once.
+    /// Visits everything that a parallel state runs; each state may occur once.
     fn unfold(
         &self,
         state: &'w State,
@@ -110,7 +110,8 @@ impl<'w> Plan<'w> {
         Ok(())
     }
 
-    /// Every state that others go to says where it leads; of mere branches nobody asks.
+    /// Checks that every state reached by a transition leads somewhere; states used only as
+    /// branches need not.
     fn onward(&self, report: &mut Report) {
         let branches = self.branch_names();
         let goals = self.goals();
@@ -174,7 +175,7 @@ impl<'w> Plan<'w> {
         entered
     }
 
-    /// What a state runs as branches; their own ways onward are not taken.
+    /// Marks the states that a state runs as branches; their own transitions are not taken.
     fn mark(&self, state: &'w State, beside: &mut BTreeSet<&'w str>) {
         let mut ahead = vec![state];
         while let Some(state) = ahead.pop() {
@@ -197,7 +198,7 @@ impl<'w> Plan<'w> {
         names
     }
 
-    /// States that a run enters one after the other.
+    /// Returns the states that a run enters in sequence.
     fn goals(&self) -> HashSet<&'w str> {
         let first = std::iter::once(self.workflow.initial.as_str());
         first.chain(self.workflow.states.iter().flat_map(next)).collect()
@@ -212,7 +213,7 @@ impl<'w> Plan<'w> {
     }
 }
 
-/// Where a state leads, all ways.
+/// Returns every state that a state can lead to.
 fn next(state: &State) -> Vec<&str> {
     let mut ways: Vec<&str> = state.on_success.as_deref().into_iter().collect();
     ways.extend(state.transitions.iter().map(|transition| transition.goto.as_str()));

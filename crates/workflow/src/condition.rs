@@ -1,17 +1,17 @@
-//! The language of `when`: comparisons of values, joined by `and`, `or` and `not`.
+//! The language of `when`: comparisons of values, combined with `and`, `or` and `not`.
 //!
-//! `or` binds least, then `and`, then a comparison, then `not`. Since `not a == b` would read as
-//! `(not a) == b` and is hardly ever meant so, it has to be written with brackets.
+//! `or` has the lowest precedence, then `and`, then comparisons, then `not`. Since `not a == b`
+//! would mean `(not a) == b`, which is rarely intended, it must be written with parentheses.
 //!
-//! Comparisons never fail; what does not fit together is not equal, and in no order:
-//! - `==`, `!=`: two texts by their characters; a number with a number, or with a text that reads
-//!   as one; `true` and `false` with themselves or their words.
-//! - `<`, `<=`, `>`, `>=`: numbers, or texts that read as such, by size; else two texts by their
-//!   characters.
-//! - `contains`: a part of a text, an element of a JSON list, or a member of a JSON object;
+//! Comparisons never fail; values that cannot be compared are unequal and unordered:
+//! - `==`, `!=`: two texts by their characters; a number with a number, or with text that parses as
+//!   one; `true` and `false` with themselves or their words.
+//! - `<`, `<=`, `>`, `>=`: numbers, or text that parses as numbers, by size; otherwise two texts by
+//!   their characters.
+//! - `contains`: a substring, an element of a JSON list, or a member of a JSON object;
 //!   `startsWith`, `endsWith`: texts, and numbers by their digits.
-//! - What is not there (a state that has not run, a variable that is not set) equals nothing.
-//! - A value alone holds if it is `true`, or the text `true`.
+//! - A missing value (a state that has not run, an unset variable) equals nothing.
+//! - A value on its own holds if it is `true` or the text `true`.
 
 use std::cmp::Ordering;
 
@@ -21,7 +21,7 @@ use super::reference::Reference;
 use super::template::TextFault;
 use super::values::Values;
 
-/// Brackets and `not`s inside of each other; the reader recurses.
+/// Nesting of parentheses and `not`; the parser recurses.
 const DEPTH_MAX: usize = 32;
 
 /// A condition is a line or two.
@@ -63,7 +63,7 @@ enum Operator {
 }
 
 impl Condition {
-    /// As it is written in the file.
+    /// Returns the condition as written in the file.
     pub fn as_written(&self) -> &str {
         &self.text
     }
@@ -90,7 +90,7 @@ impl Condition {
         found
     }
 
-    /// References that stand alone, where only something true or false has a meaning.
+    /// Lists references that stand alone, where only a boolean makes sense.
     pub(super) fn alone(&self) -> Vec<(&Reference, usize)> {
         let mut found = Vec::new();
         self.root.visit(&mut |operand, is_alone| match operand {
@@ -131,7 +131,7 @@ impl Expression {
             Expression::Compare { left, operator, right } => {
                 match (left.value(values), right.value(values)) {
                     (Some(left), Some(right)) => operator.holds(&left, &right),
-                    // Two things that are not there are not equal either: nothing is known.
+                    // Two missing values are not equal either: nothing is known about them.
                     (None, _) | (_, None) => *operator == Operator::NotEqual,
                 }
             }
@@ -274,7 +274,7 @@ fn tokens(text: &str) -> Result<Vec<Token>, TextFault> {
     Ok(tokens)
 }
 
-/// The first token of a text that does not begin with a space, and how long it is.
+/// Returns the first token of text that does not begin with a space, and its length.
 fn token(rest: &str) -> Result<(TokenKind, usize), String> {
     const FOREIGN: [(&str, &str); 6] = [
         ("{{", "a condition takes names as they are: write inputs.x without braces"),
@@ -340,7 +340,7 @@ fn word(rest: &str) -> Result<(TokenKind, usize), String> {
 struct Parser<'t> {
     tokens: &'t [Token],
     next: usize,
-    /// The byte behind the last one.
+    /// The offset just past the last byte.
     end: usize,
     depth: usize,
 }
@@ -406,7 +406,7 @@ impl<'t> Parser<'t> {
         }
     }
 
-    /// Whether what was read last ended with a bracket.
+    /// Reports whether the previous token was a closing parenthesis.
     fn closed_before(&self) -> bool {
         let before = self.next.checked_sub(1).and_then(|index| self.tokens.get(index));
         before.is_some_and(|token| token.kind == TokenKind::Close)

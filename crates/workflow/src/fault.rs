@@ -1,5 +1,5 @@
-//! Faults of a workflow, which refuse it, and warnings, which do not; gathered in the order of the
-//! text and bounded.
+//! Faults of a workflow, which reject it, and warnings, which do not; collected in text order and
+//! limited in number.
 
 use std::fmt;
 
@@ -8,15 +8,15 @@ use serde::{Serialize, Serializer};
 use domain::code::Code;
 use domain::document::{Location, Mark, Mismatch, Shortlist};
 
-/// Something wrong at one place of the text, in the form that `validate` prints.
+/// A fault at one position of the text, as `validate` prints it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct WorkflowFault {
     #[serde(serialize_with = "code_text")]
     pub code: Code,
     pub message: String,
-    /// As `states.deploy.mcp_proxy.plugin_tools[0].plugin`; empty for the text as a whole.
+    /// For example `states.deploy.mcp_proxy.plugin_tools[0].plugin`; empty for the text as a whole.
     pub path: String,
-    /// In characters from 1; line 0 is no place of the text, as of an input that is not declared.
+    /// In characters from 1. Line 0 is not in the text, as for an undeclared input.
     pub line: u32,
     pub column: u32,
 }
@@ -43,7 +43,7 @@ impl fmt::Display for WorkflowFault {
     }
 }
 
-/// All that a reading has to say.
+/// The faults and warnings of a reading.
 pub(super) struct Remarks {
     pub(super) errors: Vec<WorkflowFault>,
     pub(super) warnings: Vec<WorkflowFault>,
@@ -64,7 +64,7 @@ impl Report {
         self.warnings.push(WorkflowFault::new(location, code, message));
     }
 
-    /// The value, or an error where it is of another type.
+    /// Returns the value, or reports an error if it has another type.
     pub(super) fn take<T>(&mut self, value: Result<T, Mismatch>) -> Option<T> {
         match value {
             Ok(value) => Some(value),
@@ -79,7 +79,7 @@ impl Report {
         !self.errors.list.is_empty()
     }
 
-    /// True once further errors are only counted, so that costly words about them can be left out.
+    /// Reports whether further errors are only counted, so that expensive messages can be skipped.
     pub(super) fn is_full(&self) -> bool {
         self.errors.is_full()
     }

@@ -1,4 +1,4 @@
-//! What a run is given: texts from the command line, checked against what the workflow declares.
+//! The inputs of a run: text from the command line, checked against the workflow's declarations.
 
 use std::collections::BTreeMap;
 
@@ -33,9 +33,9 @@ pub struct WorkflowInput {
 
 #[derive(Clone, Debug, Default)]
 pub struct Validation {
-    /// Found anywhere in the text, unless it says `^` and `$`.
+    /// Matches anywhere in the text, unless anchored with `^` and `$`.
     pub pattern: Option<Regex>,
-    /// Empty allows every value.
+    /// The allowed values; empty allows every value.
     pub one_of: Vec<Value>,
     pub min: Option<i64>,
     pub max: Option<i64>,
@@ -46,7 +46,7 @@ pub struct Validation {
 pub struct Inputs(BTreeMap<String, Value>);
 
 impl Inputs {
-    /// The values of a run, or all that is wrong with what was given.
+    /// Returns the values of a run, or every fault in the given inputs.
     pub(super) fn check(
         declared: &[WorkflowInput],
         given: &[(String, String)],
@@ -82,7 +82,7 @@ impl Inputs {
         if faults.is_empty() { Ok(Inputs(values)) } else { Err(faults) }
     }
 
-    /// `None` for one that is not there: not required, not given, no default.
+    /// Returns `None` for an input that is optional, was not given, and has no default.
     pub fn get(&self, name: &str) -> Option<&Value> {
         self.0.get(name)
     }
@@ -99,7 +99,7 @@ impl WorkflowInput {
         WorkflowFault::new(&location, Code::WorkflowBadInput, message)
     }
 
-    /// A text as the input's type.
+    /// Converts text to the input's type.
     pub(super) fn value(&self, text: &str) -> Result<Value, String> {
         let found = document::shown(text);
         match self.kind {

@@ -1,4 +1,4 @@
-//! Whether an agent can be left with no tools but ours, and what in a step would undo that.
+//! Checks whether an agent can be limited to our tools, and which parts of a step would undo that.
 
 mod rules;
 
@@ -9,7 +9,7 @@ use super::plan::{AgentPlaces, AgentState, Demand, Provider};
 use super::{Inventory, Template};
 use domain::code::Code;
 
-/// What is said where the agent keeps its own tools.
+/// Returns the message for an agent that keeps its own tools.
 pub fn coexistence(provider: Provider) -> String {
     format!(
         "mcp_proxy on provider={} runs in coexistence mode. Built-in tools cannot be disabled and \
@@ -43,7 +43,7 @@ pub(super) fn check(
     }
 }
 
-/// What in a step that requires isolation would undo it.
+/// Reports the parts of a step that would undo the isolation it requires.
 fn undone(agent: &AgentState, places: &AgentPlaces, report: &mut Report) {
     let code = Code::WorkflowIsolation;
     let rules = ProgramRules::of(agent.provider);
@@ -65,7 +65,8 @@ fn undone(agent: &AgentState, places: &AgentPlaces, report: &mut Report) {
     }
 }
 
-/// The flag that an argument is; one that begins with a value may become any.
+/// Returns the flag that an argument sets; an argument that begins with a value may become any
+/// flag.
 fn touched_flag(rules: &ProgramRules, arg: &Template) -> Option<String> {
     let text = arg.as_written();
     if text.starts_with("{{") {
@@ -73,7 +74,7 @@ fn touched_flag(rules: &ProgramRules, arg: &Template) -> Option<String> {
     }
     let name = text.split('=').next().unwrap_or_default();
     let is_touched = |flag: &&str| {
-        // A short one may have its value behind it without a space: `-sdanger-full-access`.
+        // A short flag's value may follow without a space: `-sdanger-full-access`.
         let is_short = flag.len() == 2 && !text.starts_with("--") && text.starts_with(*flag);
         name == *flag || is_short
     };

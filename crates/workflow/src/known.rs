@@ -1,17 +1,18 @@
-//! What the outside knows and a workflow is checked against, as plain values.
+//! The facts from outside that a workflow is checked against, as plain values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Provider;
 
-/// Empty, it knows no server and no plugin, and every provider can be isolated.
+/// Known servers, plugins and isolation support. The default knows no server or plugin, and every
+/// provider can be isolated.
 #[derive(Clone, Debug, Default)]
 pub struct Inventory {
     /// The servers of the config.
     pub servers: BTreeSet<String>,
     pub plugins: BTreeMap<String, KnownPlugin>,
-    /// By the provider, and by `options.command` where a step names the program; those that are not
-    /// in it can be isolated.
+    /// Isolation support by provider, and by `options.command` if a step names the program.
+    /// Providers not listed can be isolated.
     pub isolation: BTreeMap<(Provider, Option<String>), IsolationSupport>,
 }
 
@@ -20,22 +21,22 @@ pub enum KnownPlugin {
     Approved {
         operations: BTreeSet<String>,
     },
-    /// Found in the project and never started, so that nothing is known of its operations.
+    /// Found in the project but never started, so its operations are unknown.
     NotApproved,
-    /// Found, and not of any use, for this reason.
+    /// Found but unusable, for this reason.
     Unusable(String),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IsolationSupport {
-    /// The agent's own tools can be taken away.
+    /// The agent's own tools can be removed.
     Full,
-    /// They stay beside ours, for this reason.
+    /// The agent's own tools remain available next to ours, for this reason.
     Coexistence(String),
 }
 
 impl Inventory {
-    /// Why the provider, or the program that stands for it, keeps its own tools, if it does.
+    /// Returns the reason that the provider, or the program that replaces it, keeps its own tools.
     pub fn coexistence(&self, provider: Provider, command: Option<&str>) -> Option<&str> {
         match self.isolation.get(&(provider, command.map(str::to_owned))) {
             Some(IsolationSupport::Coexistence(reason)) => Some(reason),

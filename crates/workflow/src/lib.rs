@@ -1,6 +1,6 @@
-//! Workflows: text in, a checked [`Workflow`] or every fault at once with its place out; then the
-//! [`Machine`] that says what runs next. Nothing is run here: a driver does what the machine asks
-//! for and tells it what came of it.
+//! Workflows. Text is read into a checked [`Workflow`], or into a list of every fault with its
+//! position; the [`Machine`] then decides what runs next. This crate runs nothing: a driver carries
+//! out the machine's actions and reports their outcome.
 
 mod check;
 mod condition;
@@ -42,8 +42,8 @@ pub use shell::quoted;
 pub use table::{BUILTINS, ToolSource, ToolTableEntry, not_approved, table, tool_name};
 pub use template::Template;
 
-/// What a run ends with when it failed and the workflow does not say otherwise.
+/// The exit code of a failed run, unless the workflow sets another.
 pub const EXIT_FAILURE: u8 = 3;
 
-/// What a run ends with that was cancelled: as a shell says of a program ended by Ctrl+C.
+/// The exit code of a cancelled run: the one that shells use for a program ended by Ctrl+C.
 pub const EXIT_CANCELLED: u8 = 130;

@@ -1,6 +1,6 @@
-//! A run as a machine: events in, actions out. The driver starts what it is told to, and tells how
-//! that ended; every [`Action::Start`] is answered by one [`Event::Ended`], also after a cancel, so
-//! that nothing runs beside what comes next.
+//! A run as a state machine: events in, actions out. The driver carries out the actions and reports
+//! how they ended. Every [`MachineAction::Start`] is answered by one [`MachineEvent::Ended`], even
+//! after a cancel, so that nothing still runs when the next state starts.
 
 mod event;
 mod job;
@@ -18,8 +18,8 @@ use super::{
 };
 use domain::code::Code;
 
-/// States that a run goes through, branches counted: loops are allowed, and this ends those that
-/// would not end.
+/// The number of states that a run may visit, including branches. Loops are allowed; this stops
+/// endless ones.
 const VISITS_MAX: u32 = 1_000;
 
 pub struct Machine {
@@ -27,14 +27,14 @@ pub struct Machine {
     values: Values,
     job: Option<Job>,
     visits: u32,
-    /// Which state runs or ran last, outermost.
+    /// The outermost state that is running or ran last.
     at: String,
     is_cancelled: bool,
     is_finished: bool,
 }
 
 impl Machine {
-    /// `env` is asked for the variables that the workflow names, now and not again.
+    /// Creates a machine. `env` is queried once, here, for the variables that the workflow names.
     pub fn new(
         workflow: Arc<Workflow>,
         inputs: Inputs,
@@ -54,7 +54,7 @@ impl Machine {
         &self.workflow
     }
 
-    /// How a state ended when it ran last.
+    /// Returns the outcome of a state's latest run.
     pub fn outcome(&self, state: &str) -> Option<&StepOutcome> {
         self.values.outcomes.get(state)
     }
@@ -63,7 +63,7 @@ impl Machine {
         self.is_finished
     }
 
-    /// What a state that is to be started does, with the values of now put in.
+    /// Resolves the work of a state that is about to start, with the current values filled in.
     pub fn resolve(&self, state: &str) -> Result<ResolvedStep, WorkflowFault> {
         resolve::resolve(&self.workflow, state, &self.values)
     }
@@ -91,7 +91,7 @@ impl Machine {
     }
 
     fn ended(&mut self, state: &str, outcome: StepOutcome) -> Vec<MachineAction> {
-        // Of something that is not under way: the driver's mistake changes nothing.
+        // An event for a state that is not running is the driver's mistake and changes nothing.
         if !self.job.as_ref().is_some_and(|job| job.runs(state)) {
             return Vec::new();
         }
@@ -133,7 +133,7 @@ impl Machine {
         actions
     }
 
-    /// Where the run goes from a state that has ended.
+    /// Moves the run on from a state that has ended.
     fn follow(&mut self, end: &StateEnd) -> Vec<MachineAction> {
         let workflow = Arc::clone(&self.workflow);
         let Some(state) = workflow.state(&end.state) else { return Vec::new() };
@@ -177,7 +177,7 @@ impl Machine {
         self.told(message, |machine, message| machine.finish(ending, message, exit_status, None))
     }
 
-    /// With the message as it reads now; a run whose last word cannot be made has failed.
+    /// Renders the final message with the current values. If that fails, the run has failed.
     fn told(
         &mut self,
         message: Option<&Template>,

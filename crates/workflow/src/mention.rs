@@ -1,5 +1,5 @@
-//! What the parts of a workflow name in others: states to go to, and the references of templates
-//! and conditions.
+//! References between the parts of a workflow: target states, and the references in templates and
+//! conditions.
 
 use std::rc::Rc;
 
@@ -13,22 +13,22 @@ pub(super) struct Mentions {
     pub(super) gotos: Vec<Goto>,
 }
 
-/// A state that another goes to.
+/// A state that another state leads to.
 pub(super) struct Goto {
     pub(super) state: String,
     pub(super) location: Location,
 }
 
-/// A reference in a text. Its exact place is looked for only where there is something to say about
-/// it: that takes a walk along its line, and there may be many on one.
+/// A reference in a text. Its exact position is computed only when it is reported: that requires
+/// scanning its line, which may hold many references.
 pub(super) struct ReferenceMention {
     pub(super) reference: Reference,
     pub(super) by: Mentioner,
     pub(super) path: String,
-    /// Of the text that it stands in.
+    /// The position of the text that contains it.
     pub(super) start: Mark,
     pub(super) text: Rc<str>,
-    /// The byte of the text.
+    /// The byte offset in the text.
     pub(super) at: usize,
 }
 
@@ -36,7 +36,7 @@ pub(super) struct ReferenceMention {
 pub(super) enum Mentioner {
     Template,
     Condition,
-    /// A condition of its own, which must be true or false.
+    /// A condition on its own, which must be a boolean.
     WholeCondition,
 }
 

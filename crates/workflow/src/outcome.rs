@@ -1,10 +1,10 @@
-//! The end of a step, bounded.
+//! The outcome of a step, limited in size.
 
 use serde_json::Value;
 
 use domain::choice;
 
-/// Of each text of an outcome: what a model or a person can still read.
+/// Limit on each text of an outcome: as much as a model or a person can still read.
 const KEPT_MAX_BYTES: usize = 1024 * 1024;
 
 choice! {
@@ -16,14 +16,13 @@ choice! {
     }
 }
 
-/// The end of a step.
 #[derive(Clone, Debug, PartialEq)]
 pub struct StepOutcome {
     pub status: Status,
     pub output: String,
     pub stderr: String,
     pub exit_code: Option<i32>,
-    /// The value that `JSON.f` looks into; the output itself where it is JSON and this is `None`.
+    /// The value that `JSON.f` reads; if `None`, the output itself where it is JSON.
     pub json: Option<Value>,
     pub tokens: Option<u64>,
 }
@@ -34,7 +33,7 @@ impl StepOutcome {
         StepOutcome { status, output, stderr, exit_code: None, json: None, tokens: None }
     }
 
-    /// Bounded, and with its JSON where it has some.
+    /// Truncates the outcome's texts and parses its JSON, if any.
     pub(super) fn kept(mut self) -> StepOutcome {
         let is_json = |text: &str| text.starts_with('{') || text.starts_with('[');
         if self.json.is_none() && is_json(self.output.trim_start()) {
@@ -48,7 +47,7 @@ impl StepOutcome {
     }
 }
 
-/// Beginning and end of a text that is too long.
+/// Keeps the start and the end of text that is too long.
 fn cut(text: String) -> String {
     if text.len() <= KEPT_MAX_BYTES {
         return text;

@@ -9,7 +9,8 @@ use domain::choice;
 use domain::document::Location;
 
 choice! {
-    /// Who runs the prompt. In a file `openai-compatible` is the same as `openai_compatible`.
+    /// The provider that runs the prompt. In a file, `openai-compatible` is the same as
+    /// `openai_compatible`.
     Provider {
         Claude = "claude",
         Gemini = "gemini",
@@ -20,13 +21,13 @@ choice! {
 }
 
 choice! {
-    /// When a parallel state has succeeded.
+    /// The rule for the success of a parallel state.
     Strategy {
-        /// All did; the first failure cancels the rest.
+        /// All branches must succeed; the first failure cancels the rest.
         AllSucceed = "all_succeed",
-        /// One did; it cancels the rest.
+        /// One branch must succeed; it cancels the rest.
         AnySucceed = "any_succeed",
-        /// All ended, however.
+        /// All branches must end, whatever their outcome.
         BestEffort = "best_effort",
     }
 }
@@ -39,7 +40,7 @@ choice! {
 }
 
 choice! {
-    /// What a step asks of the isolation of its agent.
+    /// The isolation that a step requires for its agent.
     Demand {
         Preferred = "preferred",
         Required = "required",
@@ -52,11 +53,11 @@ pub struct Workflow {
     pub version: Option<String>,
     pub description: Option<String>,
     pub inputs: Vec<WorkflowInput>,
-    /// The state that a run begins with.
+    /// The state in which a run begins.
     pub initial: String,
-    /// In the order of the file.
+    /// In file order.
     pub states: Vec<State>,
-    /// Environment variables that templates and conditions name, sorted.
+    /// Environment variables used by templates and conditions, sorted.
     pub env_names: Vec<String>,
 }
 
@@ -65,16 +66,16 @@ pub struct State {
     pub name: String,
     pub description: Option<String>,
     pub kind: StateKind,
-    /// Where it runs; the driver's own directory where it is not said.
+    /// The working directory; by default, the driver's.
     pub dir: Option<Template>,
-    /// For one attempt.
+    /// The limit for one attempt.
     pub timeout: Option<Duration>,
     pub retry: Retry,
-    /// A failure goes on like a success.
+    /// Treats a failure as a success.
     pub continue_on_error: bool,
     pub on_success: Option<String>,
     pub on_failure: Option<OnFailure>,
-    /// The first that holds is taken, before the two above.
+    /// Checked before the two above; the first one that holds is taken.
     pub transitions: Vec<Transition>,
     pub(super) location: Location,
 }
@@ -96,7 +97,7 @@ pub struct AgentState {
     pub options: Options,
     pub isolation: Demand,
     pub proxy: Proxy,
-    /// Of the block that holds its keys.
+    /// The location of the block that holds the agent's keys.
     pub(super) location: Location,
 }
 
@@ -115,14 +116,14 @@ pub struct Options {
     /// Appended to the agent's own arguments.
     pub args: Vec<Template>,
     pub env: Vec<(String, Template)>,
-    /// For codex and opencode: laid under ours. Its strings are templates.
+    /// For codex and opencode: a base that our settings override. Its strings are templates.
     pub config: Option<Map<String, Value>>,
-    /// Where the agent's program is, if not on the `PATH`.
+    /// The path of the agent's program, if it is not on the `PATH`.
     pub command: Option<String>,
     pub openai: OpenAi,
 }
 
-/// What only `openai_compatible` takes.
+/// The options that only `openai_compatible` takes.
 #[derive(Clone, Debug, Default)]
 pub struct OpenAi {
     pub base_url: Option<Template>,
@@ -141,7 +142,7 @@ pub struct Proxy {
     pub plugin_tools: Vec<PluginTools>,
     pub mcp_servers: Vec<String>,
     pub(super) location: Location,
-    /// Of each in `mcp_servers`.
+    /// The location of each entry in `mcp_servers`.
     pub(super) server_locations: Vec<Location>,
 }
 
@@ -159,7 +160,7 @@ impl Default for Proxy {
 }
 
 impl Proxy {
-    /// Whether the agent is to have no tools but ours.
+    /// Reports whether the agent may use only our tools.
     pub fn is_isolating(&self) -> bool {
         self.enable && self.intercept_builtins
     }
@@ -169,9 +170,9 @@ impl Proxy {
 pub struct PluginTools {
     pub plugin: String,
     pub expose: Vec<String>,
-    /// Of the plugin's name.
+    /// The location of the plugin's name.
     pub(super) location: Location,
-    /// Of each operation in `expose`.
+    /// The location of each operation in `expose`.
     pub(super) locations: Vec<Location>,
 }
 
@@ -187,7 +188,7 @@ pub struct OperationState {
 pub struct Parallel {
     pub branches: Vec<String>,
     pub strategy: Strategy,
-    /// How many run at once; all of them where it is not said.
+    /// The number of branches that run at once; `None` runs all of them.
     pub max_concurrent: Option<u32>,
 }
 
@@ -209,13 +210,13 @@ pub enum OnFailure {
 
 #[derive(Clone, Debug)]
 pub struct Transition {
-    /// Without one it always holds.
+    /// `None` always holds.
     pub when: Option<Condition>,
     pub goto: String,
 }
 
 impl Workflow {
-    /// The values of a run, or all that is wrong with what was given.
+    /// Returns the values of a run, or every fault in the given inputs.
     pub fn inputs(&self, given: &[(String, String)]) -> Result<Inputs, Vec<WorkflowFault>> {
         Inputs::check(&self.inputs, given)
     }
@@ -224,7 +225,7 @@ impl Workflow {
         self.states.iter().find(|state| state.name == name)
     }
 
-    /// How many states are gone through with this one: itself, and its branches with theirs.
+    /// Counts the states visited by entering this one: itself and its branches, with theirs.
     pub(super) fn weight(&self, state: &State) -> u32 {
         let StateKind::Parallel(parallel) = &state.kind else { return 1 };
         let branches = parallel.branches.iter().filter_map(|name| self.state(name));
@@ -233,7 +234,7 @@ impl Workflow {
 }
 
 impl State {
-    /// The word of the file for what it is; both spellings of an agent are `agent`.
+    /// Returns the state's type as the file names it; both spellings of an agent are `agent`.
     pub fn type_name(&self) -> &'static str {
         match self.kind {
             StateKind::Command(_) => "step",
@@ -244,7 +245,7 @@ impl State {
         }
     }
 
-    /// The agent in it, if it is a step with one.
+    /// Returns the step's agent, if it has one.
     pub fn agent(&self) -> Option<&AgentState> {
         match &self.kind {
             StateKind::Agent(agent) => Some(agent),

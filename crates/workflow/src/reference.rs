@@ -1,17 +1,18 @@
-//! What templates and conditions can name: `inputs.x`, `states.S.Output`, `workflow.id`, `env.X`.
+//! The references in templates and conditions: `inputs.x`, `states.S.Output`, `workflow.id`,
+//! `env.X`.
 
 use std::collections::BTreeSet;
 
 use super::{InputType, WorkflowInput};
 use domain::near;
 
-/// Fields below `JSON`, one below the other.
+/// Nesting of fields below `JSON`.
 const JSON_FIELDS_MAX: usize = 32;
 
 const ROOTS: [&str; 4] = ["inputs", "states", "workflow", "env"];
 const FIELDS: [&str; 6] = ["Output", "Stderr", "ExitCode", "Status", "JSON", "TokensUsed"];
 
-/// The gate's own settings, among them secrets: no agent and no command gets them.
+/// Prefix of the gate's own settings, some of them secret; agents and commands never receive them.
 const OWN_VARIABLES: &str = "COUNTERSIGN_";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,20 +31,20 @@ pub(super) enum Field {
     ExitCode,
     Status,
     TokensUsed,
-    /// Names of members and numbers of elements, from the outside in; none is the whole.
+    /// Member names and element indexes, outermost first; empty for the whole value.
     Json(Vec<String>),
 }
 
-/// What there is to be named.
+/// The names that references can use.
 pub(super) struct Names<'n> {
     pub(super) inputs: &'n [WorkflowInput],
     pub(super) states: &'n BTreeSet<&'n str>,
-    /// Those of the states that end a run.
+    /// The names of terminal states.
     pub(super) terminals: &'n BTreeSet<&'n str>,
 }
 
 impl Reference {
-    /// Reads `inputs.x`, with or without a dot before it.
+    /// Parses `inputs.x`, with or without a leading dot.
     pub(super) fn parse(text: &str) -> Result<Reference, String> {
         let path = text.strip_prefix('.').unwrap_or(text);
         let mut parts = path.split('.');
@@ -81,7 +82,7 @@ impl Reference {
         }
     }
 
-    /// What is wrong with it in a workflow that has these.
+    /// Returns the fault of this reference in a workflow with these names.
     pub(super) fn fault(&self, names: &Names<'_>) -> Option<String> {
         match self {
             Reference::Input(name) => {
@@ -101,7 +102,7 @@ impl Reference {
         }
     }
 
-    /// Whether it can be true or false; what comes from outside may be anything.
+    /// Reports whether the value can be a boolean; values from outside can be anything.
     pub(super) fn may_be_boolean(&self, inputs: &[WorkflowInput]) -> bool {
         match self {
             Reference::Input(name) => {
@@ -141,7 +142,7 @@ impl Field {
     }
 }
 
-/// Letters, digits, '_' and '-', and not nothing.
+/// Reports whether text is non-empty and has only letters, digits, '_' and '-'.
 pub(super) fn is_name(text: &str) -> bool {
     !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
 }

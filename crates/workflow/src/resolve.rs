@@ -1,4 +1,4 @@
-//! What a step does, with the values of a run put in.
+//! A step's work, with the values of a run filled in.
 
 use std::fmt;
 
@@ -10,11 +10,11 @@ use super::{Template, WorkflowFault};
 use domain::code::Code;
 use domain::document::Location;
 
-/// A step as it is to be run now.
+/// A step, ready to run.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ResolvedStep {
-    /// For `sh -c`. Each value is given, quoted, to a variable in the lines before the command,
-    /// which says `"${…}"` in its place: no value is read as code.
+    /// For `sh -c`. Each value is assigned, quoted, to a variable in the lines before the command,
+    /// which refers to it as `"${…}"`: no value is read as code.
     Command {
         command: String,
         dir: Option<String>,
@@ -53,7 +53,7 @@ pub struct ResolvedOptions {
     pub max_turns: Option<u32>,
 }
 
-/// A secret: it is not shown by `Debug`.
+/// A secret that `Debug` does not show.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ApiKey(String);
 
@@ -103,11 +103,11 @@ pub(super) fn resolve(
     }
 }
 
-/// What becomes of a text that is one value and nothing else.
+/// The treatment of text that consists of a single value.
 #[derive(Clone, Copy)]
 enum Whole {
     AsText,
-    /// A number stays one: an operation's inputs have types.
+    /// Numbers keep their type: an operation's inputs are typed.
     AsItIs,
 }
 

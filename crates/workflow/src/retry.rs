@@ -1,39 +1,39 @@
-//! How often a step is tried, and how long is waited between.
+//! The number of attempts for a step, and the delay between them.
 
 use std::time::Duration;
 
 use domain::choice;
 
-/// Beyond this a wait is a run that nobody watches any more.
+/// Nobody watches a run that waits longer than this.
 const DELAY_MAX: Duration = Duration::from_secs(60 * 60);
 
 choice! {
     Backoff {
         Constant = "constant",
-        /// Once, twice, three times the first delay.
+        /// One, two, three times the first delay.
         Linear = "linear",
-        /// Doubled each time.
+        /// Doubles each time.
         Exponential = "exponential",
     }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// The first one counted.
+    /// Includes the first attempt.
     pub max_attempts: u32,
     pub initial_delay: Duration,
     pub backoff: Backoff,
 }
 
 impl Default for Retry {
-    /// One attempt.
+    /// Makes one attempt.
     fn default() -> Self {
         Retry { max_attempts: 1, initial_delay: Duration::from_secs(1), backoff: Backoff::Constant }
     }
 }
 
 impl Retry {
-    /// How long to wait after this many attempts.
+    /// Returns the delay after this many attempts.
     pub fn delay(&self, attempts: u32) -> Duration {
         let factor = match self.backoff {
             Backoff::Constant => 1,

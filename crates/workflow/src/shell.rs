@@ -1,21 +1,21 @@
-//! Values in commands. A value is given to a variable, quoted, on a line before the command, and
-//! the command says `"${…}"` where the template stood: so that no value is ever part of what the
-//! shell reads as code, whatever the command around it is like.
+//! Values in shell commands. Each value is assigned, quoted, to a variable on a line before the
+//! command, and `"${…}"` replaces the template in the command. The shell therefore never reads a
+//! value as code, whatever the command around it looks like.
 //!
-//! That leaves the places where a shell reads the value of a variable as code after all (`eval`,
-//! `sh -c`, arithmetic), and those where such a reference means something else (quotes, comments,
-//! here-documents). A workflow with a template there is refused.
+//! This leaves places where a shell evaluates the value of a variable after all (`eval`, `sh -c`,
+//! arithmetic), and places where such a reference has another meaning (quotes, comments,
+//! here-documents). A workflow with a template in such a place is rejected.
 
 use super::template::{Part, Template, TextFault, bounded};
 use super::values::Values;
 
-/// POSIX: nothing is special between single quotes but the quote itself.
+/// Quotes a value for a POSIX shell, where only the quote itself is special between single quotes.
 pub fn quoted(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
 impl Template {
-    /// For a shell: no value is part of what it reads as code.
+    /// Renders the template for a shell, which never reads a value as code.
     pub(super) fn render_for_shell(&self, values: &Values) -> Result<String, String> {
         let mut script = Script::new();
         for part in self.parts() {
@@ -36,7 +36,7 @@ impl Template {
     }
 }
 
-/// The command with a variable in place of each value.
+/// A command with a variable in place of each value.
 struct Script {
     values: String,
     command: String,
@@ -68,7 +68,7 @@ impl Script {
     }
 }
 
-/// The templates of a command that stand where their values would not be safe.
+/// Returns a fault for each template whose value would be unsafe at its place in the command.
 pub(super) fn faults(command: &Template) -> Vec<TextFault> {
     let mut scan = Scan::default();
     let mut faults = Vec::new();
@@ -97,18 +97,17 @@ const READ_TWICE: &str = "the shell would read this value as code; \
 #[derive(Default)]
 struct Scan {
     quotes: Quotes,
-    /// The character before, outside of quotes, where it changes what follows.
+    /// The preceding unquoted character, if it changes the meaning of what follows.
     before: Before,
-    /// The word so far, without its quotes; `None` between words.
+    /// The current word without its quotes; `None` between words.
     word: Option<String>,
-    /// What the words before it in the same simple command come to.
+    /// The effect of the preceding words of the same simple command.
     words: Words,
-    /// An unclosed `[` of a word such as `list[`, in which some shells do arithmetic.
+    /// True inside an unclosed `[` of a word such as `list[`, where some shells do arithmetic.
     in_subscript: bool,
-    /// `${` that are not closed, in which some shells do arithmetic too.
+    /// The number of unclosed `${`, where some shells do arithmetic too.
     braces: usize,
-    /// Something was seen after which quotes can no longer be followed with certainty, or text is
-    /// read twice.
+    /// The construct after which quotes can no longer be tracked reliably, or text is read twice.
     lost: Option<&'static str>,
 }
 
@@ -155,7 +154,7 @@ impl Scan {
             let length = match self.quotes {
                 _ if self.before == Before::Backslash => {
                     self.before = Before::Nothing;
-                    // A line that goes on: as if neither character were there.
+                    // A line continuation: both characters are skipped.
                     if character != '\n' {
                         self.push(character);
                     }
@@ -181,7 +180,7 @@ impl Scan {
         }
     }
 
-    /// How many bytes were taken.
+    /// Handles a character outside quotes and returns the number of bytes consumed.
     fn outside(&mut self, rest: &str, character: char) -> usize {
         let after_dollar = std::mem::take(&mut self.before) == Before::Dollar;
         if let Some(length) = self.beginning(rest, after_dollar) {
@@ -210,7 +209,8 @@ impl Scan {
         character.len_utf8()
     }
 
-    /// Looks at what begins here with more than one character; how much of it to pass over.
+    /// Handles a multi-character construct that begins here and returns the number of bytes to
+    /// skip.
     fn beginning(&mut self, rest: &str, after_dollar: bool) -> Option<usize> {
         let begins = |text: &str| rest.starts_with(text);
         if after_dollar && begins("'") {
@@ -229,7 +229,8 @@ impl Scan {
         None
     }
 
-    /// Whether the `$` just read begins the name of a command: what `$(…)` puts out is run then.
+    /// Reports whether the `$` just read begins a command name, in which case the output of `$(…)`
+    /// is run.
     fn is_command_word(&self) -> bool {
         !self.words.has_name && self.word.as_deref() == Some("$")
     }
@@ -251,7 +252,7 @@ impl Scan {
 
     fn open(&mut self, quotes: Quotes) {
         self.quotes = quotes;
-        // A word has begun, though nothing may be in it: no comment can follow.
+        // A word has begun, even if it is empty: no comment can follow.
         self.word.get_or_insert_default();
     }
 
@@ -281,17 +282,18 @@ impl Scan {
     }
 }
 
-/// The words of a simple command, as far as they change what the next one is.
+/// The words of a simple command, as far as they affect the next one.
 #[derive(Default)]
 struct Words {
-    /// There were others than those after which a command still begins.
+    /// True after a word other than those that a command name can still follow.
     has_name: bool,
-    /// One that reads its arguments as code, or as names with code in their brackets.
+    /// True for a command that reads its arguments as code, or as names with code in their
+    /// brackets.
     rereads: bool,
     has_shell: bool,
-    /// `-c` or `<<<`, which hand code to a shell.
+    /// True after `-c` or `<<<`, which pass code to a shell.
     has_code_option: bool,
-    /// `test` and the like, whose `-v` looks names up with what stands in their brackets.
+    /// True for `test` and the like, whose `-v` evaluates the brackets of the names it looks up.
     looks_up: bool,
     ends_with_v: bool,
 }
@@ -327,7 +329,7 @@ impl Words {
         self.ends_with_v = word == "-v";
     }
 
-    /// Whether a value that comes next is read as code.
+    /// Reports whether the shell would read a value in the next word as code.
     fn read_next_twice(&self) -> bool {
         self.rereads || self.has_shell && self.has_code_option || self.looks_up && self.ends_with_v
     }
@@ -339,7 +341,8 @@ mod tests {
 
     use super::*;
 
-    /// What a shell makes of a word of single-quoted parts and escaped characters.
+    /// Returns the text that a shell reads from a word of single-quoted parts and escaped
+    /// characters.
     fn unquoted(word: &str) -> Option<String> {
         let (mut text, mut rest) = (String::new(), word);
         while let Some(character) = rest.chars().next() {
@@ -355,7 +358,7 @@ mod tests {
                     text.push(next);
                     rest = &rest[next.len_utf8()..];
                 }
-                // Anything else outside of quotes could be special.
+                // Anything else outside quotes could be special.
                 _ => return None,
             }
         }

@@ -1,22 +1,22 @@
-//! The text of a workflow: as a tree, with words for what makes it none, and with the places inside
-//! of its texts.
+//! The text of a workflow: its parsing into a tree, its syntax errors, and positions inside its
+//! scalars.
 
 use std::rc::Rc;
 
 use domain::document::yaml::{self, Features, Flaw, FlawKind, Rules};
 use domain::document::{Mark, Tree, shown};
 
-/// A workflow of a thousand states takes less; more is some other file.
+/// A workflow of a thousand states is smaller; anything larger is another kind of file.
 const SIZE_MAX_BYTES: usize = 1024 * 1024;
 
-/// Our own keys nest to six; an agent's `config` may go on.
+/// Our own keys nest to depth six; an agent's `config` may nest deeper.
 const DEPTH_MAX: usize = 64;
 
-/// A thousand states of twenty keys take half of it.
+/// A thousand states with twenty keys each take half of this.
 const VALUES_MAX: usize = 50_000;
 
-/// Texts and lines up to this are walked along to find a place in them; nobody counts columns
-/// beyond, and a thousand faults would each walk a megabyte.
+/// Texts and lines up to this length are scanned to find a position. Columns beyond it are of no
+/// use, and a thousand faults would each scan a megabyte.
 const WALKED_MAX_BYTES: usize = 16 * 1024;
 
 pub(super) const BARE_TEMPLATE: &str = "a value that begins with {{ must stand in quotes";
@@ -26,7 +26,7 @@ pub(super) struct Source<'t> {
     lines: Vec<&'t str>,
 }
 
-/// Why a text is no tree, or what is wrong in one that is.
+/// A reason that text cannot be parsed, or a fault in text that can.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct SyntaxFault {
     pub(super) mark: Mark,
@@ -40,7 +40,7 @@ impl<'t> Source<'t> {
         Self { text, lines }
     }
 
-    /// The tree, and keys that come twice in it: the first of them counts.
+    /// Parses the tree and lists its duplicate keys, of which the first counts.
     pub(super) fn tree(&self) -> Result<(Rc<Tree>, Vec<SyntaxFault>), SyntaxFault> {
         if self.text.len() > SIZE_MAX_BYTES {
             return Err(fault(Mark::START, "larger than 1 MiB: this is not a workflow"));
@@ -54,7 +54,7 @@ impl<'t> Source<'t> {
         Ok((yaml.root, repeated.collect()))
     }
 
-    /// The mark of a byte of a scalar's text, as nearly as the style of the scalar lets us know.
+    /// Returns the position of a byte of a scalar's text, as exactly as the scalar's style allows.
     pub(super) fn inside(&self, start: Mark, text: &str, at: usize) -> Mark {
         let before = &text[..at];
         let line = self.line(start.line);
@@ -70,7 +70,7 @@ impl<'t> Source<'t> {
                 return Mark::new(start_line, start_column + shift);
             }
         }
-        // Each line of a literal block is one of the text, behind the block's indentation.
+        // Each line of a literal block is a line of the text after the block's indentation.
         let index = before.matches('\n').count();
         let mark = Mark::new(start_line + index, 1);
         let content = text.split('\n').nth(index).unwrap_or_default();
@@ -84,7 +84,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// True where a template stands that YAML took for a mapping, for want of quotes.
+    /// Reports whether an unquoted template stands here that YAML parsed as a mapping.
     pub(super) fn is_bare_template(&self, mark: Mark) -> bool {
         let line = self.line(mark.line);
         let mut rest = line.chars().skip(mark.column as usize - 1);
@@ -130,7 +130,7 @@ impl<'t> Source<'t> {
         }
     }
 
-    /// The parser's complaint; tabs get a word of their own, since they cannot be seen.
+    /// Reports the parser's error; tabs get their own message, since they are invisible.
     fn not_yaml(&self, mark: Mark, complaint: &str) -> SyntaxFault {
         for number in [mark.line, mark.line.saturating_sub(1)] {
             let line = self.line(number);
@@ -140,7 +140,7 @@ impl<'t> Source<'t> {
                 return fault(mark, "a tab: YAML is indented with spaces only");
             }
         }
-        // The parser has a bound of its own, which it may come to first.
+        // The parser may reach its own limit first.
         match complaint {
             "recursion limit exceeded" => too_deep(mark),
             complaint => fault(mark, format!("not YAML: {complaint}")),

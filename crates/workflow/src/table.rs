@@ -1,5 +1,5 @@
-//! The tools of a step: the built-ins where they are intercepted, operations of plugins, and
-//! servers of the config.
+//! The tools of a step: the built-ins if they are intercepted, plugin operations, and servers of
+//! the config.
 
 use super::fault::Report;
 use super::plan::{Proxy, State};
@@ -9,12 +9,12 @@ use domain::document::Location;
 use domain::exposed::NAME_CHARS_MAX;
 use domain::near;
 
-/// What takes the place of the agent's own tools.
+/// The tools that replace the agent's own.
 pub const BUILTINS: [&str; 6] = ["Read", "Write", "Edit", "Bash", "Glob", "Grep"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolTableEntry {
-    /// `server__*` stands for all tools of a server, as many as it has when the step runs.
+    /// `server__*` stands for all tools that a server has when the step runs.
     pub name: String,
     pub source: ToolSource,
 }
@@ -26,9 +26,10 @@ pub enum ToolSource {
     Server(String),
 }
 
-/// The tools of a step with an agent: none for other states, and where `mcp_proxy` is not enabled.
+/// Returns the tools of a step with an agent; none for other states or if `mcp_proxy` is not
+/// enabled.
 ///
-/// A workflow that was read against the same facts has a table for every step.
+/// A workflow that was read against the same inventory has a table for every step.
 pub fn table(step: &State, known: &Inventory) -> Result<Vec<ToolTableEntry>, WorkflowFault> {
     let Some(agent) = step.agent().filter(|agent| agent.proxy.enable) else {
         return Ok(Vec::new());
@@ -59,7 +60,7 @@ pub(super) fn checked(
         for (operation, location) in tools.expose.iter().zip(&tools.locations) {
             let is_known = known_operation(&tools.plugin, operation, known);
             if let Err((code, message)) = is_known {
-                // The plugin itself is told once, where it is named.
+                // The plugin itself is reported once, where it is named.
                 if code == Code::ProxyUnknownOperation {
                     table.report.error(location, code, message);
                 }
@@ -76,12 +77,12 @@ pub(super) fn checked(
     table.entries
 }
 
-/// The name of the tool that a plugin's operation is.
+/// Returns the tool name of a plugin's operation.
 pub fn tool_name(plugin: &str, operation: &str) -> String {
     format!("{plugin}_{operation}")
 }
 
-/// The words for a plugin that nobody has approved.
+/// Returns the message for a plugin that has not been approved.
 pub fn not_approved(plugin: &str) -> String {
     format!(
         "the plugin '{plugin}' is not approved: look at it, then run countersign plugin approve \
@@ -89,7 +90,7 @@ pub fn not_approved(plugin: &str) -> String {
     )
 }
 
-/// What is wrong with a plugin's name.
+/// Checks a plugin's name, and returns the code and message of a fault.
 pub(super) fn known_plugin(plugin: &str, known: &Inventory) -> Result<(), (Code, String)> {
     match known.plugins.get(plugin) {
         Some(KnownPlugin::Approved { .. }) => Ok(()),
@@ -159,7 +160,8 @@ impl Table<'_> {
     }
 }
 
-/// Whether two names can be one; a server's tools are not known, so all that begin like them count.
+/// Reports whether two names can clash. A server's tools are unknown, so every name with its prefix
+/// counts.
 fn meet(one: &str, other: &str) -> bool {
     match (one.strip_suffix("__*"), other.strip_suffix("__*")) {
         (Some(server), None) => begins(other, server),

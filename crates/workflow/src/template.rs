@@ -1,13 +1,13 @@
-//! Text with `{{.…}}` in it. There is one form and no way to write another: what is not a
-//! reference between the braces is a fault.
+//! Text that contains `{{.…}}`. This is the only form: anything between the braces other than a
+//! reference is a fault.
 
 use super::reference::Reference;
 use super::values::Values;
 
-/// A prompt of this size is beyond every model; what is longer went wrong on the way.
+/// A prompt of this size exceeds every model's limit; longer text is a mistake.
 const RENDERED_MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// A text in which values are put when it is used.
+/// Text into which values are inserted when it is used.
 #[derive(Clone, Debug, Default)]
 pub struct Template {
     text: String,
@@ -19,12 +19,12 @@ pub(super) enum Part {
     Text(String),
     Value {
         reference: Reference,
-        /// The byte of the text where its braces begin.
+        /// The byte offset of the opening braces.
         at: usize,
     },
 }
 
-/// What is wrong in a text, at which byte of it.
+/// A fault in a text, with its byte offset.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TextFault {
     pub(super) at: usize,
@@ -32,7 +32,7 @@ pub(super) struct TextFault {
 }
 
 impl Template {
-    /// As it is written in the file.
+    /// Returns the template as written in the file.
     pub fn as_written(&self) -> &str {
         &self.text
     }
@@ -74,7 +74,7 @@ impl Template {
         })
     }
 
-    /// The reference that is all of it.
+    /// Returns the reference, if the text consists of exactly one.
     pub(super) fn sole(&self) -> Option<&Reference> {
         match self.parts.as_slice() {
             [Part::Value { reference, .. }] => Some(reference),
@@ -105,14 +105,14 @@ impl Template {
         values.text(reference).map_err(|why| format!("{}: {why}", self.written(at)))
     }
 
-    /// The braces that begin at this byte.
+    /// Returns the braces that begin at this byte, with their content.
     pub(super) fn written(&self, at: usize) -> &str {
         let end = self.text[at..].find("}}").map_or(self.text.len(), |end| at + end + 2);
         &self.text[at..end]
     }
 }
 
-/// Refuses a text that has become too long.
+/// Rejects text that has become too long.
 pub(super) fn bounded(length: usize) -> Result<(), String> {
     if length <= RENDERED_MAX_BYTES {
         Ok(())

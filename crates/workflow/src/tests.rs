@@ -1,4 +1,4 @@
-//! The workflow from outside: texts in, faults, plans and actions out.
+//! Black-box tests of workflows: text in; faults, plans and actions out.
 
 mod conditions;
 mod hostile;
@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use super::*;
 
-/// One server, two approved plugins and one that is not, and a codex that keeps its own tools.
+/// Returns an inventory with one server, two approved plugins, one unapproved plugin, and a codex
+/// that keeps its own tools.
 fn known() -> Inventory {
     let set = |names: &[&str]| -> BTreeSet<String> {
         names.iter().map(|name| (*name).to_owned()).collect()
@@ -41,7 +42,7 @@ fn workflow(text: &str) -> Arc<Workflow> {
     Arc::new(read.workflow.unwrap_or_else(|| panic!("{told:#?}\nin {text}")))
 }
 
-/// `CODE line:column path: message`, without what all codes begin with.
+/// Formats a fault as `CODE line:column path: message`, without the common prefix of all codes.
 fn told(fault: &WorkflowFault) -> String {
     let WorkflowFault { code, message, path, line, column } = fault;
     let code = code.as_str().strip_prefix("USER.").unwrap_or(code.as_str());
@@ -58,19 +59,20 @@ fn warnings(text: &str) -> Vec<String> {
     read.warnings.iter().map(told).collect()
 }
 
-/// Two lines before, so that a state begins on the third; the states `done` and `failed` after.
+/// Puts two lines before the states, so that they begin on the third, and appends `done` and
+/// `failed`.
 fn with_states(states: &str) -> String {
     let ends = "  done: {type: terminal}\n  failed: {type: terminal, status: failure}\n";
     format!("name: n\nstates:\n{states}\n{ends}")
 }
 
-/// A state `s` with these keys on line 4, and nothing else that could be wrong.
+/// Wraps these keys, on line 4, in a state `s` of an otherwise valid workflow.
 fn with_state(keys: &str) -> String {
     let failure = if keys.contains("on_failure") { "" } else { ", on_failure: failed" };
     with_states(&format!("  initial: s\n  s: {{{keys}, on_success: done{failure}}}"))
 }
 
-/// The text without its mark `§`, and the expectation with the mark's line and column for its `@`.
+/// Removes the mark `§` from the text and replaces `@` in the expectation with its line and column.
 fn placed(text: &str, expect: &str) -> (String, String) {
     let Some(at) = text.find('§') else { return (text.to_owned(), expect.to_owned()) };
     let line = text[..at].matches('\n').count() + 1;

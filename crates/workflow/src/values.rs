@@ -13,14 +13,14 @@ pub(super) struct Values {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) inputs: Inputs,
-    /// The variables that the workflow names, as far as they are set.
+    /// The environment variables that the workflow names, if set.
     pub(super) env: BTreeMap<String, String>,
-    /// How each state ended when it ran last.
+    /// The outcome of each state's latest run.
     pub(super) outcomes: BTreeMap<String, StepOutcome>,
 }
 
 impl Values {
-    /// `None` where there is nothing: a state that has not run, a variable that is not set.
+    /// Returns `None` for a missing value, such as a state that has not run or an unset variable.
     pub(super) fn value(&self, reference: &Reference) -> Option<Value> {
         match reference {
             Reference::Input(name) => self.inputs.get(name).cloned(),
@@ -31,11 +31,11 @@ impl Values {
         }
     }
 
-    /// As it is put into a text, or why there is nothing to put in.
+    /// Returns the value as text for a template, or the reason that there is none.
     pub(super) fn text(&self, reference: &Reference) -> Result<String, String> {
         match (self.value(reference), reference) {
             (Some(value), _) => Ok(text_of(value)),
-            // An input that need not be given and was not.
+            // An optional input that was not given.
             (None, Reference::Input(_)) => Ok(String::new()),
             (None, Reference::Env(name)) => Err(format!("the variable {name} is not set")),
             (None, Reference::State { state, .. }) if !self.outcomes.contains_key(state) => {
@@ -69,7 +69,7 @@ fn step_into<'v>(value: &'v Value, part: &String) -> Option<&'v Value> {
     }
 }
 
-/// Without the line ends that programs finish with, as `$(…)` gives it.
+/// Removes trailing line breaks, as `$(…)` does.
 fn trimmed(text: &str) -> Value {
     Value::from(text.trim_end_matches(['\n', '\r']))
 }

@@ -1,4 +1,4 @@
-//! A profile, ready to be asked: which servers and which of their tools lie within it.
+//! A profile resolved for lookups: the servers and tools that it contains.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ pub struct Profile {
     pub name: Arc<str>,
     pub origin: ServerOrigin,
     pub servers: BTreeSet<String>,
-    /// `None`: all tools of the servers.
+    /// `None` allows all tools of the servers.
     pub tools: Option<ProfileTools>,
     pub exclude: ProfileTools,
 }
 
-/// Tools by server, so that asking for one makes no name.
+/// Tools by server, so that a lookup does not allocate a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ProfileTools(BTreeMap<String, BTreeSet<String>>);
 
@@ -70,7 +70,7 @@ impl Profile {
             && !self.exclude.contains(server, tool)
     }
 
-    /// What lies in both, under both names.
+    /// Returns the tools in both profiles, under both names.
     pub fn intersection(&self, other: &Profile) -> Profile {
         let tools = match (&self.tools, &other.tools) {
             (Some(tools), Some(others)) => Some(tools.intersection(others)),

@@ -1,4 +1,4 @@
-//! What a caller may do, and through which doors.
+//! The operations that a caller may perform, and the surfaces that it may use.
 
 use crate::tool::Class;
 
@@ -15,12 +15,12 @@ pub enum UnannotatedRule {
     Deny,
 }
 
-/// A door that a token must be good for. Others are not for tokens at all.
+/// A surface that a token must grant. Other surfaces do not accept tokens at all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenSurface {
     /// The gate's own tools, with a declared intent.
     Discovery,
-    /// The servers' own tools, without one.
+    /// The servers' own tools, without a declared intent.
     Passthrough,
 }
 

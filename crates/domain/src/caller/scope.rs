@@ -1,5 +1,5 @@
-//! What a token is good for, in the words that it is made with and stored as. The JSON is a
-//! published form: it stands in the store and in the answers about tokens.
+//! The scope of a token, as it is specified and stored. The JSON is a published format: it appears
+//! in the store and in responses about tokens.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::tool::Class;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Words", into = "Words")]
 pub struct Scope {
-    /// `None`: all.
+    /// `None` allows all servers.
     pub servers: Option<BTreeSet<String>>,
     pub operations: Operations,
     pub surfaces: Surfaces,
@@ -25,7 +25,7 @@ pub struct Scope {
     pub unannotated: UnannotatedRule,
 }
 
-/// A scope as it is written; what is left out gets its default.
+/// A scope as written; omitted members get their defaults.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Words {
@@ -41,7 +41,7 @@ pub struct Words {
     pub unannotated_tools: Option<String>,
 }
 
-/// What is wrong with a scope as it was written.
+/// A fault in a scope as written.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ScopeFault {
     #[error("invalid {field} '{word}': must be {}", listed(valid))]
@@ -144,7 +144,7 @@ fn checked_name(field: &'static str, word: String) -> Result<String, ScopeFault>
     }
 }
 
-/// At least one word, each out of a few.
+/// Parses a list of at least one word, each from a fixed set.
 fn some<T: Copy>(
     field: &'static str,
     words: &[String],
@@ -169,7 +169,7 @@ fn one<T: Copy>(
     })
 }
 
-/// `a, b, or c`.
+/// Formats words as `a, b, or c`.
 fn listed(words: &[&str]) -> String {
     match words {
         [] => String::new(),

@@ -1,4 +1,4 @@
-//! Callers as tokens and profiles make them, and scopes as they are written and stored.
+//! Callers built from tokens and profiles, and scopes as written and stored.
 
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ fn scope(value: Value) -> Result<Scope, String> {
     serde_json::from_value(value).map_err(|fault| fault.to_string())
 }
 
-/// Which of `a:x a:y b:x b:y c:x` the caller sees.
+/// Lists the tools among `a:x a:y b:x b:y c:x` that the caller sees.
 fn seen(caller: &Caller) -> String {
     let tools = [("a", "x"), ("a", "y"), ("b", "x"), ("b", "y"), ("c", "x")];
     let seen = tools.iter().filter(|(server, tool)| caller.sees_tool(server, tool));

@@ -1,34 +1,34 @@
-//! The search indexes of one snapshot. Callers who see the same servers share them; what a caller
-//! may not see is not in its index, since the rarity of a word would tell of it.
+//! The search indexes of one snapshot. Callers who see the same servers share them. An index
+//! contains only what its callers may see, since the rarity of a word would reveal hidden tools.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use super::server::{NOTHING, Server};
 use crate::search::{Index, Segment};
 
-/// Sets of servers that indexes are kept for, beside that of all: there are few tokens and
-/// profiles at work at a time, and an index is made in milliseconds.
+/// Sets of servers to keep indexes for, in addition to the full set. Few tokens and profiles are in
+/// use at a time, and building an index takes milliseconds.
 const NARROW_MAX: usize = 8;
 
 #[derive(Default)]
 pub(super) struct Indexes {
-    /// For callers that see every server, who are most.
+    /// For callers that see every server, as most do.
     whole: Arc<Pair>,
-    /// For others, by which servers they see; the one used last comes last.
+    /// For other callers, by the servers they see; most recently used last.
     narrow: Mutex<Vec<(Vec<bool>, Arc<Pair>)>>,
 }
 
-/// Each made when it is first needed: while many servers connect, most snapshots are never
+/// Two indexes, each built on first use: while many servers connect, most snapshots are never
 /// searched.
 #[derive(Default)]
 pub(super) struct Pair {
     texts: OnceLock<Index>,
-    /// Of tools whose text nobody has approved.
+    /// The index of tools whose text has not been approved.
     names: OnceLock<Index>,
 }
 
 impl Indexes {
-    /// The indexes for those who see these servers.
+    /// Returns the indexes for callers who see these servers.
     pub(super) fn of(&self, visible: &[bool]) -> Arc<Pair> {
         if visible.iter().all(|visible| *visible) {
             return self.whole.clone();
@@ -65,7 +65,7 @@ impl Pair {
     }
 }
 
-/// Every server has its place, and one that is not seen neither a name nor a tool there.
+/// Builds an index. Every server keeps its position; a hidden one has no name and no tools.
 fn index(
     servers: &[Arc<Server>],
     visible: &[bool],

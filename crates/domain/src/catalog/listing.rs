@@ -1,4 +1,4 @@
-//! The tools of one server as it listed them, which of them are approved, and what search needs.
+//! The tools that one server listed, their approvals, and their search data.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -13,22 +13,22 @@ use crate::tool::{Source, Tool};
 pub struct Listing {
     /// In the server's order.
     tools: Vec<Arc<Tool>>,
-    /// Of each tool.
+    /// One per tool.
     approvals: Vec<ApprovalState>,
-    /// Definitions that are left out or locked, with the reason.
+    /// Definitions that are omitted or locked, with the reason.
     pub faults: Vec<String>,
     by_name: HashMap<String, usize>,
-    /// The approved tools; the text of others must not be found.
+    /// The approved tools; the text of others must not be searchable.
     segment: Arc<Segment>,
-    /// The place of each tool of the segment among all.
+    /// The position in `tools` of each tool of the segment.
     places: Vec<u32>,
-    /// Every tool by its name alone.
+    /// Every tool, by name only.
     names: OnceLock<Arc<Segment>>,
-    /// Of all that the server told, the faulty parts included.
+    /// The fingerprint of everything that the server listed, including faulty parts.
     told: u64,
 }
 
-/// Tells an unchanged list from another; nothing is trusted because of it.
+/// Returns a hash that detects an unchanged list; it is not used for trust.
 fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
     let mut hasher = DefaultHasher::new();
     for definition in definitions {
@@ -38,7 +38,7 @@ fn fingerprint(definitions: &[Box<RawValue>]) -> u64 {
 }
 
 impl Listing {
-    /// A list whose tools need nobody's approval.
+    /// Creates a list whose tools need no approval.
     pub fn new(source: &Source, definitions: Vec<Box<RawValue>>) -> Listing {
         Listing::reviewed(source, definitions, |_| ApprovalState::Approved)
     }
@@ -76,7 +76,7 @@ impl Listing {
         Listing::of(tools, faults, by_name, told, review)
     }
 
-    /// The same list under other approvals; none where they are the same.
+    /// Returns the same list with new approvals, or `None` if they are unchanged.
     pub fn review(&self, mut review: impl FnMut(&Tool) -> ApprovalState) -> Option<Listing> {
         let approvals: Vec<ApprovalState> =
             self.tools.iter().map(|tool| affordable(tool, review(tool))).collect();
@@ -105,7 +105,7 @@ impl Listing {
         Listing { tools, approvals, faults, by_name, segment, places, names, told }
     }
 
-    /// Whether a list that came later says nothing new.
+    /// Reports whether a newer list is identical to this one.
     pub fn is_of(&self, definitions: &[Box<RawValue>]) -> bool {
         self.told == fingerprint(definitions)
     }
@@ -118,7 +118,7 @@ impl Listing {
         self.by_name.get(name).map(|place| &self.tools[*place])
     }
 
-    /// Of a tool that is listed.
+    /// Returns the approval of a listed tool.
     pub fn approval(&self, name: &str) -> Option<ApprovalState> {
         self.by_name.get(name).map(|place| self.approvals[*place])
     }
@@ -135,7 +135,7 @@ impl Listing {
         &self.segment
     }
 
-    /// Where a tool of the segment stands among all.
+    /// Returns the position in `tools` of a tool of the segment.
     pub(super) fn place(&self, indexed: u32) -> usize {
         self.places[indexed as usize] as usize
     }
@@ -155,7 +155,7 @@ impl Default for Listing {
     }
 }
 
-/// Nobody's approval makes a schema affordable.
+/// Marks a tool with a schema that is too costly; no approval overrides that.
 fn affordable(tool: &Tool, approval: ApprovalState) -> ApprovalState {
     match approval {
         ApprovalState::Approved if tool.schema_excess().is_some() => ApprovalState::TooCostly,

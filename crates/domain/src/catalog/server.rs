@@ -1,4 +1,4 @@
-//! One server with its tools, its rules and its state.
+//! One server with its tools, rules and state.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -16,20 +16,19 @@ use crate::search::Segment;
 use crate::tool::Tool;
 use crate::upstream::UpstreamState;
 
-/// Suggestions for a name that is not there.
+/// Suggestions for an unknown name.
 pub(super) const NEAR_MAX: usize = 3;
 
-/// In place of what may not be found.
+/// Replaces a segment that must not be searchable.
 pub(super) static NOTHING: LazyLock<Arc<Segment>> = LazyLock::new(|| Arc::new(Segment::build(&[])));
 
-/// One server, as the catalog shows it.
 pub struct Server {
     pub name: Arc<str>,
     pub transport: &'static str,
     pub rules: Arc<ServerRules>,
     pub state: UpstreamState,
     pub listing: Arc<Listing>,
-    /// What the server tells models of itself, where that is approved.
+    /// The server's instructions for models, if approved.
     pub instructions: Option<Arc<str>>,
     pub(super) names: Names,
     list: OnceLock<Box<RawValue>>,
@@ -47,7 +46,7 @@ impl Server {
         Server { name, transport, rules, state, listing, instructions, names, list }
     }
 
-    /// How its tools are named where those of all servers are shown.
+    /// Sets how its tools are named in the view over all servers.
     #[must_use]
     pub fn with_names(self, names: Names) -> Server {
         Server { names, ..self }
@@ -58,7 +57,7 @@ impl Server {
         Server { instructions, ..self }
     }
 
-    /// The same server with other tools, as one client may see it.
+    /// Returns the same server with other tools, as seen by one client.
     pub fn with_listing(&self, listing: Arc<Listing>) -> Server {
         let (name, rules, state) = (self.name.clone(), self.rules.clone(), self.state.clone());
         let instructions = self.instructions.clone();
@@ -67,8 +66,8 @@ impl Server {
             .with_names(self.names)
     }
 
-    /// The answer to `tools/list` with the tools that the caller may see and call, each as the
-    /// server sent it; made once for callers that see all.
+    /// Returns the `tools/list` response with the tools that the caller may see and call, unchanged
+    /// from the server; built once for callers that see all.
     pub fn list(&self, caller: &Caller) -> Cow<'_, RawValue> {
         let made = || {
             let tools = self.tools().filter(|(tool, lock)| {
@@ -83,13 +82,13 @@ impl Server {
         }
     }
 
-    /// Of a tool that is listed, and of any other where the server as a whole is locked.
+    /// Returns the lock status of a tool; unlisted names are locked only with the whole server.
     pub fn lock(&self, tool: &str) -> Lock {
         let approval = self.listing.approval(tool).unwrap_or(ApprovalState::Approved);
         policy::lock(&self.rules, tool, approval)
     }
 
-    /// Every listed tool with its lock.
+    /// Returns every listed tool with its lock.
     pub fn tools(&self) -> impl Iterator<Item = (&Arc<Tool>, Lock)> {
         (0..self.listing.tools().len()).map(|place| self.at(place))
     }
@@ -99,8 +98,8 @@ impl Server {
         (tool, policy::lock(&self.rules, &tool.name, approval))
     }
 
-    /// Names in the config's lists that the server does not list: such a list does not do what it
-    /// says. A server that has listed nothing yet is given the benefit of the doubt.
+    /// Returns names in the config's lists that the server does not list: such a list does not have
+    /// its intended effect. Returns none for a server that has listed nothing yet.
     pub fn misnamed(&self) -> Vec<UnknownToolName> {
         let key = match self.rules.tools {
             ToolRules::All => return Vec::new(),
@@ -123,27 +122,28 @@ impl Server {
         self.listing.at(place).1 == ApprovalState::Approved
     }
 
-    /// What may be found by its text: nothing of a server in quarantine.
+    /// Returns the tools that can be found by text: none for a server in quarantine.
     pub(super) fn segment(&self) -> &Arc<Segment> {
         if self.rules.quarantined { &NOTHING } else { self.listing.segment() }
     }
 
-    /// What may be found by its name alone, because nobody has approved its text.
+    /// Returns the tools that can be found by name only, because their text has not been approved.
     pub(super) fn names(&self) -> &Arc<Segment> {
         let has_some = self.rules.quarantined || self.listing.has_unapproved();
         if has_some { self.listing.names() } else { &NOTHING }
     }
 
-    /// Whether the server as a whole is locked: then nothing that it says reaches a model.
+    /// Reports whether the whole server is locked; if so, none of its text reaches a model.
     pub fn is_locked(&self) -> bool {
         self.rules.quarantined || self.rules.disabled
     }
 
-    /// What [`Server::state_word`] may be.
+    /// The possible values of [`Server::state_word`].
     pub const STATE_WORDS: [&'static str; 6] =
         ["ready", "idle", "connecting", "error", "disabled", "quarantined"];
 
-    /// The word for people: a lock on the whole server comes before the connection.
+    /// Returns the state to show to people: a lock on the whole server takes precedence over the
+    /// connection.
     pub fn state_word(&self) -> &'static str {
         if self.rules.quarantined {
             return "quarantined";
@@ -159,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Why calls would fail now, where they would.
+    /// Returns the reason that calls would fail now, if they would.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             UpstreamState::Ready => None,
@@ -171,13 +171,13 @@ impl Server {
     }
 }
 
-/// A name in a list of the config that no tool of the server has.
+/// A name in one of the config's lists that matches no tool of the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnknownToolName {
-    /// The list.
+    /// The list that contains it.
     pub key: &'static str,
     pub name: String,
-    /// What may have been meant.
+    /// Suggestions for the intended name.
     pub near: Vec<String>,
 }
 

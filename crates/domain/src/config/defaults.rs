@@ -40,21 +40,20 @@ impl Default for Config {
 }
 
 impl Config {
-    /// The `Host` values to accept when listening on `port`, which may differ from the configured
-    /// one (port 0, a flag).
+    /// Returns the `Host` values to accept when listening on `port`, which may differ from the
+    /// configured one (port 0, a flag).
     pub fn hosts(&self, port: u16) -> Vec<String> {
         self.allowed_hosts.clone().unwrap_or_else(|| hosts(port))
     }
 
-    /// The `Origin` values to accept when listening on `port`.
+    /// Returns the `Origin` values to accept when listening on `port`.
     pub fn origins(&self, port: u16) -> Vec<String> {
         self.allowed_origins.clone().unwrap_or_else(|| origins(port))
     }
 }
 
 impl Default for WorkspaceConfig {
-    /// Enabled, as it is when nothing else is configured; reading a file turns it off when
-    /// something is.
+    /// Enabled, as if nothing else were configured; reading a file disables it when something is.
     fn default() -> Self {
         Self {
             enabled: true,
@@ -116,7 +115,7 @@ impl ServerConfig {
 }
 
 impl Transport {
-    /// A program without arguments, variables or a folder of its own.
+    /// Returns a program without arguments, variables or its own folder.
     pub fn stdio(command: impl Into<String>) -> Self {
         Self::Stdio { command: command.into(), args: Vec::new(), env: Vec::new(), cwd: None }
     }

@@ -1,28 +1,28 @@
-//! What a person is told about a config: faults, which refuse it, and notes, which do not.
+//! The reports on a config: faults, which reject it, and notes, which do not.
 
 use std::fmt;
 
 use crate::document::Location;
 
-/// Something wrong at one place of the text.
+/// A fault at one position of the text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConfigFault {
     pub location: Location,
     pub message: String,
 }
 
-/// Something to know about one place of the text; the config holds all the same.
+/// A remark on one position of the text; the config is still valid.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
     pub location: Location,
     pub message: String,
 }
 
-/// Every fault of a text, in its order; never empty.
+/// Every fault of a text, in text order; never empty.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Faults {
     pub list: Vec<ConfigFault>,
-    /// Faults beyond the bound on the list.
+    /// The number of faults beyond the limit.
     pub left_out: usize,
 }
 

@@ -1,14 +1,14 @@
-//! A `./countersign.json` that was merely found, laid over the person's own configuration. It can
-//! only narrow: whoever opens a strange folder must not run its code or live by its rules.
+//! Applies an untrusted `./countersign.json` found in the folder to the user's own configuration.
+//! It can only narrow: opening an unknown folder must not run its code or apply its rules.
 
 use super::{Config, Faults, ParsedConfig, ToolRules, read};
 
 #[cfg(test)]
 mod tests;
 
-/// Lays a found file over the person's own configuration: servers that are new (quarantined),
-/// lists that narrow the tools of the person's own, profiles, redaction. A file with faults
-/// changes nothing. The notes are on the found file.
+/// Applies a found file to the user's own configuration: new servers (quarantined), lists that
+/// narrow the tools of the user's servers, profiles, redaction. A file with faults changes nothing.
+/// The notes refer to the found file.
 pub fn overlay(own: Config, found: &str) -> Result<ParsedConfig, Faults> {
     let found = read::found(found, &own)?;
     let mut config = own;

@@ -1,24 +1,24 @@
-//! Every key of the configuration, declared once: reading checks names, kinds and ranges against
-//! these tables, and `docs/config.md` is printed from them.
+//! Every key of the configuration, declared once: the reader checks names, kinds and ranges against
+//! these tables, and `docs/config.md` is generated from them.
 
 use std::time::Duration;
 
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
-/// Keys that are read and checked but change nothing in this version; each earns a note.
+/// Keys that are read and checked but have no effect in this version; each produces a note.
 const NOT_YET: &[&str] = &["rate_limit", "store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 
-/// The note on a server with the SSE transport, while there is no such upstream.
+/// The note on a server with the SSE transport, as long as that is not supported upstream.
 pub(super) const SSE_NOTE: Option<&str> =
     Some("legacy SSE upstreams come in a later version; the server will show as unavailable");
 
 pub(super) struct Table {
-    /// Where the object stands, `<name>` for any name; empty for the whole file.
+    /// The path of the object, with `<name>` for any name; empty for the whole file.
     pub(super) path: &'static str,
     pub(super) keys: &'static [Key],
-    /// Keys that other clients write, with what becomes of them.
+    /// Keys that other clients write, with their treatment.
     pub(super) foreign: &'static [(&'static str, &'static str)],
 }
 
@@ -38,7 +38,7 @@ pub(super) enum Kind {
         min: u32,
         max: u32,
     },
-    /// 0 turns the thing off; otherwise from `min`.
+    /// 0 disables the setting; other values start at `min`.
     CountOrZero {
         min: u32,
         max: u32,
@@ -49,13 +49,13 @@ pub(super) enum Kind {
     },
     OneOf(&'static [&'static str]),
     Section(&'static Table),
-    /// Names to objects.
+    /// A map of names to objects.
     Named(&'static Table),
-    /// Read by a function of its own; the words say what it takes.
+    /// Read by its own function; the text describes the accepted values.
     Shape(&'static str),
 }
 
-/// When a changed value takes effect.
+/// The time at which a changed value takes effect.
 #[derive(Clone, Copy, PartialEq)]
 pub(super) enum When {
     Hot,
@@ -63,7 +63,7 @@ pub(super) enum When {
     Restart,
 }
 
-/// The keys of an entry of `mcpServers`, but for those of other clients.
+/// Returns the keys of an entry of `mcpServers`, except those of other clients.
 pub fn server_keys() -> impl Iterator<Item = &'static str> {
     SERVER.keys.iter().map(|key| key.name)
 }
@@ -97,31 +97,31 @@ const fn restart(name: &'static str, kind: Kind, meaning: &'static str) -> Key {
     Key { name, kind, when: When::Restart, meaning }
 }
 
-/// Shorter than this no upstream answers; longer than a day is a wait without end.
+/// No upstream responds faster than the minimum; more than a day is an endless wait.
 const TIMEOUT: Kind = Kind::Span { min: Duration::from_millis(10), max: Duration::from_hours(24) };
 
-/// A handshake that takes longer than ten minutes is not coming.
+/// A handshake that takes longer than ten minutes has failed.
 const CONNECT: Kind = Kind::Span { min: Duration::from_millis(10), max: Duration::from_mins(10) };
 
-/// Service managers kill what has not ended after a few minutes.
+/// Service managers kill a process that has not stopped after a few minutes.
 const SHUTDOWN: Kind = Kind::Span { min: Duration::ZERO, max: Duration::from_mins(5) };
 
-/// Listing all tools of all servers more than once a second is load without news.
+/// Listing all tools of all servers more than once a second only adds load.
 const REFRESH: Kind = Kind::Span { min: Duration::from_secs(1), max: Duration::from_hours(24) };
 
-/// More search results than this cost a model more than they tell it.
+/// More search results cost a model more than they are worth.
 const TOOLS_LIMIT: Kind = Kind::Count { min: 1, max: 100 };
 
-/// Below 100 characters the notice of the cut is longer than the result.
+/// Below 100 characters, the truncation notice is longer than the result.
 const RESPONSE_LIMIT: Kind = Kind::CountOrZero { min: 100, max: 100_000_000 };
 
 /// A hundred years.
 const DAYS_MAX: u32 = 36_500;
 
-/// Calls at a time to one server; beyond it the server, not the gate, is the queue.
+/// Concurrent calls to one server; beyond this the calls queue in the server, not in the gate.
 const CONCURRENT_MAX: u32 = 10_000;
 
-/// Faster than 16,000 requests a second is no limit.
+/// More than 16,000 requests a second is effectively no limit.
 const RATE_MAX: u32 = 1_000_000;
 
 const ADDRESS: Kind = Kind::Shape("`ip:port` or `localhost:port`");

@@ -1,5 +1,5 @@
-//! From the tree of a text to the checked values. Every reader goes on after a fault, so that one
-//! reading finds them all; what it then returns is never used.
+//! Turns the tree of a text into checked values. Every reader continues after a fault, so that one
+//! pass finds them all; its result is then discarded.
 
 mod found;
 mod profile;
@@ -21,7 +21,7 @@ use super::source;
 use super::{Config, Faults, ParsedConfig, keys};
 use crate::document::{Location, Node, Syntax};
 
-/// Reads JSON, with comments and trailing commas, into a checked configuration.
+/// Parses JSON with comments and trailing commas into a checked configuration.
 pub fn parse(text: &str) -> Result<ParsedConfig, Faults> {
     let mut report = Report::default();
     let config = match source::tree(text) {

@@ -1,4 +1,4 @@
-//! The reference of the configuration, printed from the tables of keys and the defaults.
+//! The configuration reference, generated from the tables of keys and the defaults.
 
 use serde_json::Value;
 
@@ -35,7 +35,7 @@ An `mcpServers` block of another client can be pasted. Keys that are not ours ar
 |---|---|
 ";
 
-/// The text of `docs/config.md`.
+/// Returns the text of `docs/config.md`.
 pub fn reference() -> String {
     let defaults = sample();
     let mut page = INTRODUCTION.to_owned();
@@ -43,7 +43,7 @@ pub fn reference() -> String {
     page
 }
 
-/// A config in which every default shows: the defaults, and a server of which nothing is said.
+/// Returns a config that shows every default, including a server without settings.
 fn sample() -> Value {
     let mut config = Config::default();
     config.servers.push(ServerConfig::new("<name>", Transport::stdio("")));

@@ -1,5 +1,5 @@
-//! A configuration as JSON, with the defaults filled in and what looks secret left out: what
-//! `config show` prints. `Debug` of the values that may hold secrets goes through here too.
+//! A configuration as JSON, with defaults filled in and likely secrets hidden, as printed by
+//! `config show`. `Debug` of values that may hold secrets uses it too.
 
 use std::fmt;
 
@@ -12,7 +12,7 @@ use super::{
 use crate::duration::spell;
 use crate::tool::ToolName;
 
-/// The whole configuration, in the form of the file.
+/// Renders the whole configuration in the file's format.
 pub fn render(config: &Config) -> Value {
     let port = config.listen.port();
     json!({
@@ -59,7 +59,7 @@ fn server(server: &ServerConfig) -> Value {
         ("sharing".to_owned(), json!(server.sharing.name())),
         ("start".to_owned(), json!(server.start.name())),
     ]);
-    // One or the other: both together would be a fault in a file.
+    // Only one of them: both together would be a fault in a file.
     match &server.tools {
         ToolRules::Only(tools) => members.insert("enabled_tools".to_owned(), json!(tools)),
         ToolRules::Except(tools) => members.insert("disabled_tools".to_owned(), json!(tools)),
@@ -160,7 +160,7 @@ fn store(store: &StoreConfig) -> Value {
     }
 }
 
-/// Leaves out what the file may leave out.
+/// Omits values that the file may omit.
 fn put(members: &mut Map<String, Value>, name: &str, value: Option<impl serde::Serialize>) {
     if let Some(value) = value {
         members.insert(name.to_owned(), json!(value));

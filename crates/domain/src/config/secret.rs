@@ -1,12 +1,12 @@
-//! What looks like a secret in a config, so that `config show` and logs can leave it out. A guess
-//! on the side of hiding; `${env:NAME}` is no secret and stays readable.
+//! Detects likely secrets in a config, so that `config show` and logs can hide them. When in doubt,
+//! a value is hidden; `${env:NAME}` is not a secret and stays readable.
 
 use serde_json::Value as Json;
 
 use super::template::ConfigTemplate;
 
-/// Whether a variable is the gate's own and may hold a key of it: one of its settings, or what it
-/// says to a collector of spans. No server and no command inherits it; an entry's `env` may pass it
+/// Reports whether a variable is one of the gate's own that may hold a key: one of its settings, or
+/// the headers of its span exporter. No server or command inherits it; an entry's `env` may pass it
 /// on.
 pub fn is_withheld(variable: &str) -> bool {
     let is_for_collector =
@@ -16,7 +16,7 @@ pub fn is_withheld(variable: &str) -> bool {
 
 const HIDDEN: &str = "…";
 
-/// Parts of names whose values are secret.
+/// Parts of names that mark values as secret.
 const SECRET_NAMES: &[&str] = &[
     "auth",
     "bearer",
@@ -33,7 +33,7 @@ const SECRET_NAMES: &[&str] = &[
     "token",
 ];
 
-/// How the tokens of well-known services begin.
+/// Prefixes of well-known services' tokens.
 const SECRET_PREFIXES: &[&str] = &[
     "AKIA",
     "ASIA",
@@ -50,10 +50,10 @@ const SECRET_PREFIXES: &[&str] = &[
     "-----BEGIN",
 ];
 
-/// Words before a token that are not part of it.
+/// Words that may precede a token.
 const SCHEMES: &[&str] = &["", "basic", "bearer", "token"];
 
-/// The value of an environment variable or header of this name, fit to be shown.
+/// Returns the value of an environment variable or header, safe to display.
 pub(super) fn named(name: &str, value: &str) -> String {
     if looks_secret(name) && !value.is_empty() && is_literal(value) {
         return HIDDEN.to_owned();
@@ -61,7 +61,8 @@ pub(super) fn named(name: &str, value: &str) -> String {
     text(value)
 }
 
-/// A program's arguments: `--token x`, `--token=x` and `Authorization: x` lose the `x`.
+/// Returns a program's arguments, safe to display: `--token x`, `--token=x` and `Authorization: x`
+/// lose the `x`.
 pub(super) fn args(args: &[ConfigTemplate]) -> Vec<String> {
     let mut flag = None;
     let mut shown = Vec::new();
@@ -76,7 +77,7 @@ pub(super) fn args(args: &[ConfigTemplate]) -> Vec<String> {
     shown
 }
 
-/// A url without the secrets of its user part and query.
+/// Returns a URL without the secrets in its user part and query.
 pub(super) fn url(url: &str) -> String {
     let (before_query, query) = match url.split_once('?') {
         Some((before, query)) => (before, Some(query)),
@@ -90,7 +91,7 @@ pub(super) fn url(url: &str) -> String {
     shown
 }
 
-/// JSON of unknown meaning, by the names of its members.
+/// Hides secrets in JSON of unknown meaning, judged by member names.
 pub(super) fn json(value: &Json) -> Json {
     match value {
         Json::Object(members) => members.iter().map(|(name, value)| member(name, value)).collect(),
@@ -113,7 +114,7 @@ fn text(value: &str) -> String {
     if value.contains("://") { url(value) } else { plain(value) }
 }
 
-/// `name=value` or `name: value`, the value hidden; `None` if the name does not ask for it.
+/// Hides the value in `name=value` or `name: value`; returns `None` if the name is not secret.
 fn assigned(pair: &str) -> Option<String> {
     let at = pair.find(['=', ':'])?;
     let (name, value) = pair.split_at(at + 1);
@@ -144,7 +145,7 @@ fn looks_secret(name: &str) -> bool {
     SECRET_NAMES.iter().any(|part| name.contains(part))
 }
 
-/// Whether there is more in it than variables.
+/// Reports whether the value has more than variables in it.
 fn is_literal(value: &str) -> bool {
     let Ok(template) = ConfigTemplate::parse(value) else { return true };
     let rest: String = template.literals().collect();

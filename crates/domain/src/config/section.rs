@@ -1,4 +1,4 @@
-//! The checked values of the config's sections, apart from the servers.
+//! The checked values of the config's sections, other than servers.
 
 use super::server::ServerOrigin;
 use super::template::ConfigTemplate;
@@ -11,12 +11,12 @@ pub struct ProfileConfig {
     pub name: String,
     pub origin: ServerOrigin,
     pub servers: Vec<String>,
-    /// `None`: all tools of the servers.
+    /// `None` allows all tools of the servers.
     pub tools: Option<Vec<ToolName>>,
     pub exclude: Vec<ToolName>,
 }
 
-/// The built-in tools, as server `workspace`.
+/// The built-in tools, as the server `workspace`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WorkspaceConfig {
     pub enabled: bool,
@@ -31,7 +31,7 @@ pub struct PluginConfig {
     pub name: String,
     pub path: Option<String>,
     pub config: serde_json::Map<String, serde_json::Value>,
-    /// Lower-case hex; naming it approves the executable.
+    /// Lowercase hex. Specifying it approves the executable.
     pub sha256: Option<String>,
 }
 
@@ -48,35 +48,35 @@ pub struct Ledger {
     pub activity_retention_days: u32,
     pub max_records: u32,
     pub max_size_mb: u32,
-    /// 0 keeps receipts for ever.
+    /// 0 keeps receipts forever.
     pub receipt_retention_days: u32,
 }
 
 choice! {
-    /// What a record survives once its call is answered.
+    /// The failure that a record survives once its call has been answered.
     Durability {
         /// The end of the process.
         Process = "process",
-        /// The loss of power.
+        /// A loss of power.
         Disk = "disk",
     }
 }
 
 choice! {
-    /// What is stored of arguments and results.
+    /// The stored form of arguments and results.
     Payloads { Redacted = "redacted", None = "none", Full = "full" }
 }
 
 choice! {
-    /// What happens to calls while the ledger cannot be written.
+    /// The handling of calls while the ledger cannot be written.
     OnFailure {
-        /// Reads are answered while a bounded queue has room; the rest is refused.
+        /// Reads are served as long as a limited queue has room; other calls are rejected.
         QueueReads = "queue_reads",
         Refuse = "refuse",
     }
 }
 
-/// Added to the built-in redaction.
+/// Additions to the built-in redaction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Redact {
     pub keys: Vec<String>,
@@ -85,7 +85,7 @@ pub struct Redact {
 }
 
 impl Redact {
-    /// Hides what another file names as well.
+    /// Adds the redaction of another file.
     pub(super) fn add(&mut self, more: Redact) {
         add(&mut self.keys, more.keys);
         add(&mut self.patterns, more.patterns);
@@ -102,7 +102,7 @@ fn add(list: &mut Vec<String>, more: Vec<String>) {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Telemetry {
-    /// The endpoint; empty leaves it to `OTEL_*`.
+    /// The endpoint; if empty, `OTEL_*` applies.
     pub exporter: String,
     pub service_name: String,
     pub protocol: OtlpProtocol,
@@ -114,7 +114,7 @@ choice! {
 
 #[derive(Clone, PartialEq, Eq)]
 pub enum StoreConfig {
-    /// In the home.
+    /// In the home directory.
     Sqlite,
     Postgres(ConfigTemplate),
 }

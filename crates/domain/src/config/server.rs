@@ -7,7 +7,7 @@ use super::template::ConfigTemplate;
 use super::tool_rules::ToolRules;
 use crate::choice;
 
-/// One entry of `mcpServers`. Its `Debug` hides what looks secret.
+/// One entry of `mcpServers`. Its `Debug` hides likely secrets.
 #[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     pub name: String,
@@ -15,40 +15,41 @@ pub struct ServerConfig {
     pub transport: Transport,
     pub enabled: bool,
     pub quarantined: bool,
-    /// `enabled_tools` and `disabled_tools`, of one file or of several laid over each other.
+    /// `enabled_tools` and `disabled_tools`, from one file or several combined.
     pub tools: ToolRules,
     pub auto_approve: AutoApprove,
     pub sharing: Sharing,
     pub start: Start,
-    /// `None`: the `call_timeout` of the config.
+    /// `None` uses the config's `call_timeout`.
     pub call_timeout: Option<Duration>,
-    /// `None`: no bound of its own.
+    /// `None` sets no limit for this server.
     pub max_concurrent: Option<NonZeroU32>,
     pub oauth: Option<OAuth>,
 }
 
-/// Who put a server or a profile there. Only what is the person's own is trusted from the start.
+/// The origin of a server or profile. Only the user's own are trusted from the start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerOrigin {
-    /// The person's own configuration.
+    /// The user's own configuration.
     Own,
-    /// A file that lay in the folder.
+    /// A file in the folder.
     Found,
     /// Added at run time.
     Added,
 }
 
-/// How a server is reached.
+/// The connection to a server.
 #[derive(Clone, PartialEq)]
 pub enum Transport {
     Stdio {
-        /// One program, found on `PATH` or by its path; no shell reads it.
+        /// One program, found on `PATH` or by its path; it is not run through a shell.
         command: String,
         args: Vec<ConfigTemplate>,
         env: Vec<(String, ConfigTemplate)>,
         cwd: Option<String>,
     },
-    /// `http` or `https`, unless the url starts with a variable: then the edge has to look.
+    /// `http` or `https`, unless the URL starts with a variable: then the code that expands it must
+    /// check.
     Http { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
     /// The HTTP+SSE transport of protocol version 2024-11-05.
     Sse { url: ConfigTemplate, headers: Vec<(String, ConfigTemplate)> },
@@ -61,22 +62,22 @@ pub struct OAuth {
 }
 
 choice! {
-    /// Which tools of a server need no person's approval.
+    /// The tools of a server that need no manual approval.
     AutoApprove {
         None = "none",
-        /// New tools; a changed one still waits.
+        /// New tools; a changed one still requires review.
         New = "new",
         All = "all",
     }
 }
 
 choice! {
-    /// Whether callers share one connection.
+    /// The sharing of one connection between callers.
     Sharing { Auto = "auto", Shared = "shared", PerClient = "per_client" }
 }
 
 choice! {
-    /// When a server is connected.
+    /// The time at which a server is connected.
     Start {
         Eager = "eager",
         /// At its first call.

@@ -1,4 +1,5 @@
-//! The text of a config as a tree: JSON with comments and trailing commas, bounded.
+//! Parses the text of a config into a tree: JSON with comments and trailing commas, limited in
+//! size.
 
 use std::rc::Rc;
 
@@ -8,13 +9,14 @@ use jsonc_parser::{CollectOptions, ParseOptions, parse_to_ast};
 
 use crate::document::{Content, Mark, MemberKey, Scalar, ScalarKind, Tree};
 
-/// A config of a thousand servers takes well under one; more is some other file.
+/// A config of a thousand servers takes well under 1 MiB; anything larger is another kind of file.
 const SIZE_MAX_BYTES: usize = 4 * 1024 * 1024;
 
-/// The parser and the readers recurse; our own keys nest to six, a plugin's `config` may go on.
+/// The parser and readers recurse. Our own keys nest to depth six; a plugin's `config` may nest
+/// deeper.
 const DEPTH_MAX: usize = 64;
 
-/// Only comments and trailing commas are added to JSON; what looks like a slip is one.
+/// Only comments and trailing commas are allowed beyond JSON; other deviations are likely mistakes.
 const OPTIONS: ParseOptions = ParseOptions {
     allow_comments: true,
     allow_trailing_commas: true,
@@ -28,14 +30,14 @@ const OPTIONS: ParseOptions = ParseOptions {
     allow_extended_string_escapes: false,
 };
 
-/// Why a text is no tree, and where that shows.
+/// The reason that text cannot be parsed, and its position.
 #[derive(Debug, PartialEq)]
 pub(super) struct Unreadable {
     pub(super) mark: Mark,
     pub(super) message: String,
 }
 
-/// The tree of a text. A key that comes twice is in it twice.
+/// Parses a text. A duplicate key appears twice in the tree.
 pub(super) fn tree(text: &str) -> Result<Tree, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Lines::new(text);
@@ -62,7 +64,7 @@ pub(super) fn tree(text: &str) -> Result<Tree, Unreadable> {
     }
 }
 
-/// In the order of the text, so that its lines are walked along once.
+/// Adds positions to values in text order, so that the lines are scanned once.
 fn located(value: &Value<'_>, lines: &mut Lines<'_>) -> Tree {
     let start = lines.mark(value.start());
     let scalar = |text: &str, kind| Content::Scalar(Scalar { text: text.to_owned(), kind });
@@ -89,12 +91,12 @@ fn located(value: &Value<'_>, lines: &mut Lines<'_>) -> Tree {
     Tree { start, end: lines.mark(value.end()), content }
 }
 
-/// The lines of a text, to tell bytes as line and column.
+/// The lines of a text, to convert byte offsets to line and column.
 struct Lines<'t> {
     text: &'t str,
     starts: Vec<usize>,
-    /// A byte whose column is known: the next is most often a little behind it, and a line may
-    /// be as long as the text.
+    /// A byte whose column is known. The next one is usually shortly after it, and a line may be as
+    /// long as the text.
     known_at: usize,
     known_column: usize,
 }
@@ -124,7 +126,7 @@ fn lower_first(text: &str) -> String {
     chars.next().map(|first| first.to_ascii_lowercase()).into_iter().chain(chars).collect()
 }
 
-/// The first bracket beyond the bound, found without recursion.
+/// Finds the first bracket beyond the depth limit, without recursion.
 fn too_deep(bytes: &[u8]) -> Option<usize> {
     let (mut at, mut depth) = (0, 0_usize);
     while let Some(byte) = bytes.get(at) {
@@ -141,7 +143,7 @@ fn too_deep(bytes: &[u8]) -> Option<usize> {
     None
 }
 
-/// The closing quote of the string that opens at `open`, or the end of the text.
+/// Returns the closing quote of the string that opens at `open`, or the end of the text.
 fn string_end(bytes: &[u8], open: usize) -> usize {
     let mut at = open + 1;
     while let Some(byte) = bytes.get(at) {
@@ -154,7 +156,7 @@ fn string_end(bytes: &[u8], open: usize) -> usize {
     bytes.len()
 }
 
-/// The last byte of the comment that opens at `open`; `open` itself when none does.
+/// Returns the last byte of the comment that opens at `open`, or `open` itself if there is none.
 fn comment_end(bytes: &[u8], open: usize) -> usize {
     let rest = &bytes[open..];
     let length = match rest.get(1) {
@@ -169,7 +171,7 @@ fn comment_end(bytes: &[u8], open: usize) -> usize {
 mod tests {
     use super::*;
 
-    /// The column, from 0, at which a text of one line is unreadable, and the reason.
+    /// Returns the column, from 0, at which a one-line text cannot be parsed, and the reason.
     fn unreadable(text: &str) -> Option<(usize, String)> {
         let error = tree(text).err()?;
         Some((error.mark.column as usize - 1, error.message))

@@ -1,4 +1,4 @@
-//! Text that may hold `${env:NAME}`. The variables are looked up by whoever uses the value, at
+//! Text that may contain `${env:NAME}`. Variables are expanded by the code that uses the value, at
 //! the time of use, so that a secret from the environment is never part of the configuration.
 
 use std::fmt;
@@ -7,7 +7,7 @@ use thiserror::Error;
 
 const OPEN: &str = "${env:";
 
-/// Text with places for environment variables; `Debug` and `Display` print it unexpanded.
+/// Text with placeholders for environment variables; `Debug` and `Display` print it unexpanded.
 #[derive(Clone, PartialEq, Eq)]
 pub struct ConfigTemplate {
     text: String,
@@ -20,12 +20,12 @@ enum Part {
     Variable(String),
 }
 
-/// A variable that a template names and the environment does not have.
+/// A variable that a template uses but the environment does not define.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("environment variable '{0}' is not set")]
 pub struct MissingVariable(pub String);
 
-/// A `${env:` that is no variable.
+/// A `${env:` that is not a valid variable.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TemplateFault {
     #[error("'${{env:' has no closing '}}'")]
@@ -51,7 +51,7 @@ impl ConfigTemplate {
         Ok(Self { text: text.to_owned(), parts })
     }
 
-    /// The text as it was written.
+    /// Returns the text as written.
     pub fn text(&self) -> &str {
         &self.text
     }
@@ -63,7 +63,7 @@ impl ConfigTemplate {
         })
     }
 
-    /// What stands around the variables.
+    /// Returns the text around the variables.
     pub(super) fn literals(&self) -> impl Iterator<Item = &str> {
         self.parts.iter().filter_map(|part| match part {
             Part::Literal(text) => Some(text.as_str()),
@@ -75,7 +75,7 @@ impl ConfigTemplate {
         matches!(self.parts.first(), Some(Part::Variable(_)))
     }
 
-    /// The text with each variable replaced by what `env` answers for it.
+    /// Returns the text with each variable replaced by its value from `env`.
     pub fn expand(&self, env: &dyn Fn(&str) -> Option<String>) -> Result<String, MissingVariable> {
         self.parts
             .iter()

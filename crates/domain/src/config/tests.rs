@@ -1,4 +1,4 @@
-//! The configuration from outside: texts in, faults, notes and values out.
+//! Black-box tests of the configuration: text in; faults, notes and values out.
 
 use std::time::Duration;
 
@@ -7,7 +7,8 @@ use serde_json::json;
 
 use super::*;
 
-/// Parses, and compares the faults as a person reads them; none expected: it must parse.
+/// Parses the text and compares its faults as shown to a person; if none are expected, it must
+/// parse.
 fn check(text: &str, expect: &[&str]) {
     let faults: Vec<String> = match parse(text) {
         Ok(_) => Vec::new(),
@@ -21,7 +22,7 @@ fn parsed(text: &str) -> (Config, Vec<String>) {
     (parsed.config, parsed.notes.iter().map(ToString::to_string).collect())
 }
 
-/// One server `s` with these members.
+/// Checks a config of one server `s` with these members.
 fn check_server(members: &str, expect: &[&str]) {
     check(&format!("{{\"mcpServers\":{{\"s\":{{\n{members}}}}}}}"), expect);
 }

@@ -20,7 +20,7 @@ impl ToolRules {
         }
     }
 
-    /// The tools that both let through; no third kind is needed for them.
+    /// Returns the tools that both allow; no third variant is needed for them.
     #[must_use]
     pub fn narrowed(self, other: ToolRules) -> ToolRules {
         match (self, other) {
@@ -36,7 +36,7 @@ impl ToolRules {
         }
     }
 
-    /// Every name that is written in the rules.
+    /// Returns every name in the rules.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         let names = match self {
             ToolRules::All => None,

@@ -11,22 +11,22 @@ use super::section::{
 };
 use super::server::ServerConfig;
 
-/// A checked configuration, with the defaults filled in. Its `Debug` hides what looks secret.
+/// A checked configuration, with defaults filled in. Its `Debug` hides likely secrets.
 #[derive(Clone, PartialEq)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// As the file names them; `None` leaves it to [`Config::hosts`].
+    /// The file's values; `None` uses [`Config::hosts`].
     pub allowed_hosts: Option<Vec<String>>,
-    /// As the file names them; `None` leaves it to [`Config::origins`].
+    /// The file's values; `None` uses [`Config::origins`].
     pub allowed_origins: Option<Vec<String>>,
-    /// In the order of the file.
+    /// In file order.
     pub servers: Vec<ServerConfig>,
     pub profiles: Vec<ProfileConfig>,
     pub workspace: WorkspaceConfig,
     pub plugins: Vec<PluginConfig>,
     pub intent: IntentDeclaration,
     pub tools_limit: u32,
-    /// Characters; 0 is no limit.
+    /// In characters; 0 is no limit.
     pub tool_response_limit: u32,
     pub call_timeout: Duration,
     pub connect_timeout: Duration,
@@ -35,17 +35,17 @@ pub struct Config {
     pub ledger: Ledger,
     pub redact: Redact,
     pub telemetry: Telemetry,
-    /// Requests a minute for each caller of `/mcp`.
+    /// Requests per minute for each caller of `/mcp`.
     pub rate_limit: Option<NonZeroU32>,
     pub store: StoreConfig,
 }
 
-/// A text without faults, as [`parse`](super::parse) and its like read it.
+/// A text without faults, as read by [`parse`](super::parse) and similar functions.
 #[derive(Debug)]
 pub struct ParsedConfig {
     pub config: Config,
-    /// On keys that were ignored, understood by another name, or are risky; in the order of the
-    /// text.
+    /// Notes on keys that were ignored, were understood under another name, or are risky; in text
+    /// order.
     pub notes: Vec<Note>,
 }
 
@@ -58,7 +58,7 @@ impl Config {
         self.profiles.iter().find(|profile| profile.name == name)
     }
 
-    /// True where the built-in tools are all there is, which is when they are on by default.
+    /// Reports whether only the built-in tools are configured; they are then enabled by default.
     pub(super) fn is_bare(&self) -> bool {
         self.servers.is_empty() && self.plugins.is_empty()
     }

@@ -6,7 +6,8 @@ use super::tree::{Content, Scalar, ScalarKind, Tree};
 use super::{Location, SHOWN_CHARS_MAX, shown};
 use crate::duration;
 
-/// Beyond this, a path names what it is part of: aliases can make paths longer than the text.
+/// Beyond this length, a path names an enclosing value: aliases can make paths longer than the
+/// text.
 const PATH_MAX_BYTES: usize = 1_000;
 
 #[derive(Clone)]
@@ -23,15 +24,15 @@ pub struct Member<'a> {
     pub node: Node<'a>,
 }
 
-/// The language of a document, which has its own words for types.
+/// The language of a document, which has its own names for types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Syntax {
     Json,
     Yaml,
 }
 
-/// A value of another type than its key takes. The message names the type found, not the value,
-/// which may be a secret.
+/// A value of the wrong type for its key. The message names the type found, not the value, which
+/// may be a secret.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Mismatch {
     pub location: Location,
@@ -93,7 +94,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A text that may look like a number: `1.0` of a version stays as it is written.
+    /// Reads text that may look like a number: a version `1.0` stays as written.
     pub fn word(&self) -> Result<&'a str, Mismatch> {
         match self.tree.scalar() {
             Some(scalar) if scalar.kind != ScalarKind::Null => Ok(&scalar.text),
@@ -108,7 +109,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// Any number, as it is written.
+    /// Reads any number, as written.
     pub fn digits(&self) -> Result<&'a str, Mismatch> {
         match self.tree.scalar() {
             Some(Scalar { text, kind: ScalarKind::Number(_) }) => Ok(text),
@@ -132,8 +133,8 @@ impl<'a> Node<'a> {
         number.ok_or_else(|| self.mismatch("a number"))
     }
 
-    /// A text such as `30s`, or a number of seconds; `None` where it is one of them and no
-    /// duration. `expected` says what would be.
+    /// Reads text such as `30s`, or a number of seconds. Returns `None` if it has the right type
+    /// but is not a duration. `expected` describes a valid value.
     pub fn duration(&self, expected: &str) -> Result<Option<Duration>, Mismatch> {
         let seconds = |seconds| Duration::try_from_secs_f64(seconds).ok();
         match self.tree.scalar() {
@@ -145,7 +146,7 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// The elements of a list; `expected` says of what.
+    /// Returns the elements of a list; `expected` describes them.
     pub fn items(
         &self,
         expected: &str,
@@ -160,7 +161,7 @@ impl<'a> Node<'a> {
         }))
     }
 
-    /// The members of a mapping, in the order of the text.
+    /// Returns the members of a mapping, in text order.
     pub fn entries(&self) -> Result<impl ExactSizeIterator<Item = Member<'a>> + use<'a>, Mismatch> {
         let Content::Map(entries) = &self.tree.content else {
             return Err(self.mismatch(self.syntax.map()));

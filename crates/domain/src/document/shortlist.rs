@@ -1,9 +1,9 @@
-//! The first of many findings, the rest of them counted.
+//! Keeps the first of many findings and counts the rest.
 
-/// Nobody reads more; a file of a few megabytes could give millions.
+/// Nobody reads more; a file of a few megabytes could produce millions.
 const FINDINGS_MAX: usize = 1_000;
 
-/// Findings of a reading, bounded.
+/// The findings of a reading, limited in number.
 #[derive(Debug)]
 pub struct Shortlist<T> {
     pub list: Vec<T>,
@@ -17,7 +17,8 @@ impl<T> Default for Shortlist<T> {
 }
 
 impl<T> Shortlist<T> {
-    /// True once further findings are only counted: costly words about them can be left out.
+    /// Reports whether further findings are only counted, so that expensive messages can be
+    /// skipped.
     pub fn is_full(&self) -> bool {
         self.list.len() >= FINDINGS_MAX
     }

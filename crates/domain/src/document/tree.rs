@@ -1,4 +1,4 @@
-//! The tree of a document: what its text says, whichever syntax it says it in.
+//! The tree of a document, independent of its syntax.
 
 use std::rc::Rc;
 
@@ -14,12 +14,12 @@ pub struct Tree {
     pub content: Content,
 }
 
-/// Values are shared, since an alias of YAML is the value that it names.
+/// Values are shared, since a YAML alias is the value that it names.
 #[derive(Debug)]
 pub enum Content {
     Scalar(Scalar),
     List(Vec<Rc<Tree>>),
-    /// In the order of the text.
+    /// In text order.
     Map(Vec<(MemberKey, Rc<Tree>)>),
 }
 
@@ -31,7 +31,7 @@ pub struct MemberKey {
 
 #[derive(Debug)]
 pub struct Scalar {
-    /// As it is written, without quotes.
+    /// As written, without quotes.
     pub text: String,
     pub kind: ScalarKind,
 }
@@ -40,7 +40,7 @@ pub struct Scalar {
 pub enum ScalarKind {
     Null,
     Flag(bool),
-    /// `None` for a number that JSON cannot hold.
+    /// `None` for a number that JSON cannot represent.
     Number(Option<Number>),
     Text,
 }
@@ -57,7 +57,7 @@ impl Tree {
         self.scalar().is_some_and(|scalar| scalar.kind == ScalarKind::Null)
     }
 
-    /// The value as JSON; numbers and the like keep their type.
+    /// Returns the value as JSON; numbers and other scalars keep their type.
     pub fn to_json(&self) -> Value {
         match &self.content {
             Content::List(list) => list.iter().map(|tree| tree.to_json()).collect(),

@@ -1,8 +1,8 @@
-//! YAML as a tree: one document, its aliases, keys that come twice, and bounds on all of it. Each
-//! reader has its own words for what is wrong with a text.
+//! Parses YAML into a tree: one document with its aliases and duplicate keys, limited in size. Each
+//! caller has its own messages for faults.
 //!
-//! Made of the parser's events: serde would stop at the first fault, and would not tell `1.0` from
-//! `"1.0"` nor where a value stands.
+//! Built from the parser's events: serde would stop at the first fault, could not tell `1.0` from
+//! `"1.0"`, and would lose positions.
 
 use std::collections::{HashMap, HashSet};
 use std::rc::Rc;
@@ -13,33 +13,33 @@ use serde_json::Number;
 use super::Mark;
 use super::tree::{Content, MemberKey, Scalar, ScalarKind, Tree};
 
-/// The YAML that a text may use, and the size that its tree may have.
+/// The YAML features that a text may use, and the maximum size of its tree.
 #[derive(Clone, Copy, Debug)]
 pub struct Rules {
     pub features: Features,
-    /// Levels of the tree; the readers recurse.
+    /// Depth of the tree; the readers recurse.
     pub depth_max: usize,
-    /// Values and keys in the tree, aliases counted as often as they are used: a few lines of
-    /// anchors can stand for billions.
+    /// Values and keys in the tree. An alias counts at each use: a few lines of anchors can expand
+    /// to billions.
     pub values_max: usize,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Features {
-    /// Aliases stand for what they name. A key that comes twice is noted and the text read on.
+    /// Aliases are expanded. Duplicate keys are recorded, and reading continues.
     All,
-    /// There are no aliases, and the first key that comes twice ends the reading.
+    /// Aliases are not allowed, and the first duplicate key ends the reading.
     Plain,
 }
 
 #[derive(Debug)]
 pub struct Yaml {
     pub root: Rc<Tree>,
-    /// Keys that came twice: the first of them counts.
+    /// Duplicate keys, of which the first counts.
     pub repeated: Vec<MemberKey>,
 }
 
-/// Why a text is no tree.
+/// The reason that a text cannot be read as a tree.
 #[derive(Debug)]
 pub struct Flaw {
     pub mark: Mark,
@@ -51,14 +51,14 @@ pub enum FlawKind {
     NotYaml(ScanError),
     Empty,
     SecondDocument,
-    /// An alias where there are none.
+    /// An alias where none are allowed.
     Alias,
     AliasInItself,
-    /// A tag that is not YAML's own.
+    /// A tag that is not one of YAML's own.
     ForeignTag,
-    /// `<<`, where aliases could make one expect that it is known.
+    /// `<<`, where support for aliases suggests that it works.
     MergeKey,
-    /// A key that is a list or a mapping, up to this mark.
+    /// A key that is a list or a mapping, ending at this mark.
     KeyIsNoScalar {
         end: Mark,
     },
@@ -102,14 +102,14 @@ struct Builder {
 #[derive(Clone)]
 struct Branch {
     tree: Rc<Tree>,
-    /// Itself counted.
+    /// Includes the value itself.
     values: usize,
     depth: usize,
-    /// `<<` without quotes.
+    /// True for `<<` without quotes.
     is_merge_key: bool,
 }
 
-/// A list or mapping whose end has not come yet.
+/// A list or mapping that is not closed yet.
 struct Open {
     start: Mark,
     anchor: usize,
@@ -189,8 +189,8 @@ impl Builder {
         self.add(branch, start)
     }
 
-    /// Puts a finished value where it belongs. `mark` is where it is used, which for an alias is
-    /// not where it is written.
+    /// Inserts a finished value. `mark` is the position of its use, which for an alias differs from
+    /// its definition.
     fn add(&mut self, branch: Branch, mark: Mark) -> Result<(), Flaw> {
         let Branch { tree, values, depth, is_merge_key } = branch;
         if self.open.len() + depth > self.rules.depth_max {
@@ -229,7 +229,7 @@ impl Builder {
     }
 }
 
-/// Reports whether the tag makes a scalar a text; only YAML's own tags are known.
+/// Reports whether the tag makes a scalar text; only YAML's own tags are known.
 fn is_text(tag: Option<&Tag>, mark: Mark) -> Result<bool, Flaw> {
     match tag {
         None => Ok(false),
@@ -238,7 +238,7 @@ fn is_text(tag: Option<&Tag>, mark: Mark) -> Result<bool, Flaw> {
     }
 }
 
-/// The kind of a word without quotes, by YAML's core schema.
+/// Returns the kind of an unquoted word under YAML's core schema.
 fn plain(text: &str) -> ScalarKind {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => ScalarKind::Null,

@@ -1,7 +1,7 @@
-//! Agents that touch the same thing. Touches come in resource by resource, sorted by time; what
-//! comes out is a graph of agents, with an edge where two of them met at one resource within the
-//! window. A touch is compared with the latest touches of the other agents only, so that a
-//! resource that everybody works on costs its touches times its agents and no more.
+//! Detects agents that touch the same resource. Touches arrive resource by resource, sorted by
+//! time. The result is a graph of agents, with an edge where two of them met at one resource within
+//! the window. A touch is compared only with the latest touches of the other agents, so the cost of
+//! a busy resource is at most its touches times its agents.
 
 mod closest;
 mod crowd;
@@ -24,11 +24,11 @@ use meeting::Meeting;
 pub use meetings::CROWD_MAX;
 pub use touch::{AgentNumber, ContentionKind, Doing, Touch};
 
-/// Which edges are wanted.
+/// The edges to include.
 #[derive(Clone, Copy, Debug)]
 pub struct Question {
     pub window_us: i64,
-    /// `None`: every kind that is contention.
+    /// `None` includes every kind that is contention.
     pub kind: Option<ContentionKind>,
 }
 
@@ -38,20 +38,20 @@ impl Question {
     }
 }
 
-/// Takes touches one by one and keeps only what the graph needs.
+/// Takes touches one by one and keeps only the data needed for the graph.
 pub struct Contention<R> {
     question: Question,
     wanted: [bool; 4],
     agents: HashMap<String, u32>,
     nodes: Vec<AgentNode>,
-    /// The resource at which each agent was seen last, so that its resources can be counted.
+    /// The resource at which each agent was last seen, to count its resources.
     seen_at: Vec<u64>,
     site_number: u64,
     system: String,
     resource: Arc<str>,
     crowd: Crowd<R>,
     edges: Edges<R>,
-    /// Those of the systems before, in order.
+    /// The edges of earlier systems, in order.
     gathered: Vec<(String, Edges<R>)>,
 }
 
@@ -72,7 +72,7 @@ impl<R: Copy> Contention<R> {
         }
     }
 
-    /// The number of an agent, the same for the same name.
+    /// Returns the number of an agent; a name always gets the same number.
     pub fn agent(&mut self, name: &str) -> AgentNumber {
         if let Some(agent) = self.agents.get(name) {
             return AgentNumber(*agent);
@@ -84,8 +84,8 @@ impl<R: Copy> Contention<R> {
         AgentNumber(agent)
     }
 
-    /// What the touches that follow are of. Resources must come in order of system and name, each
-    /// once.
+    /// Sets the resource of the touches that follow. Resources must come in order of system and
+    /// name, each once.
     pub fn turn_to(&mut self, system: &str, resource: &str) {
         let site = Site { number: self.site_number, resource: &self.resource };
         self.crowd.leave_all(site, &mut self.edges);
@@ -97,13 +97,13 @@ impl<R: Copy> Contention<R> {
         self.site_number += 1;
     }
 
-    /// Touches of one resource must come sorted by time.
+    /// Adds a touch. Touches of one resource must be sorted by time.
     pub fn push(&mut self, touch: Touch<R>) {
         let AgentNumber(agent) = touch.agent;
         self.count(agent, touch.doing);
         let site = Site { number: self.site_number, resource: &self.resource };
         let oldest = touch.at_us.saturating_sub(self.question.window_us);
-        // Whoever was here is too long gone to be met.
+        // Every earlier touch is outside the window.
         if self.crowd.latest_us().is_some_and(|latest| latest < oldest) {
             self.crowd.leave_all(site, &mut self.edges);
         }
@@ -114,7 +114,7 @@ impl<R: Copy> Contention<R> {
         self.crowd.remember(place, &touch);
     }
 
-    /// Adds what was gathered of resources that come after all of these.
+    /// Appends the results of resources that come after all of these.
     #[must_use]
     pub fn followed_by(mut self, mut later: Contention<R>) -> Contention<R> {
         self.end();
@@ -171,7 +171,7 @@ impl<R: Copy> Contention<R> {
         }
     }
 
-    /// Compares a touch with the latest ones of everybody else within the window.
+    /// Compares a touch with everyone else's latest touches within the window.
     fn meet(&mut self, me: usize, touch: &Touch<R>, oldest: i64) {
         let Crowd { order, members, meetings, turn, .. } = &mut self.crowd;
         let my_read = members[me].last_read.filter(|_| touch.doing == Doing::Write);

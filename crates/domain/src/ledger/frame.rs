@@ -1,5 +1,5 @@
-//! An event from outside, as agents and their hooks send it to the events socket: frame version
-//! "1" as published. Bytes in, a checked frame or the reason for dropping it out.
+//! An outside event that agents and their hooks send to the events socket: frame version "1" as
+//! published. Bytes in; a checked frame, or the reason for dropping it, out.
 
 use std::borrow::Cow;
 
@@ -13,16 +13,17 @@ use receipt::json;
 
 pub const VERSION: &str = "1";
 
-/// The published cap on a whole frame.
+/// The published limit on a whole frame.
 pub const FRAME_BYTES_MAX: usize = 1 << 20;
 
-/// The published cap on each field that says who or what.
+/// The published limit on each identity field.
 pub const IDENTITY_BYTES_MAX: usize = 256;
 
-/// The published form has no cap on tool names; they become indexed columns, so here they have.
+/// The published form has no limit on tool names; they become indexed columns, so here they have
+/// one.
 pub const TOOL_BYTES_MAX: usize = 1024;
 
-/// A frame whose every field was checked. Empty texts count as absent.
+/// A frame with every field checked. Empty texts count as absent.
 #[derive(Clone, Debug)]
 pub struct EventFrame {
     pub emitted: Timestamp,
@@ -32,16 +33,16 @@ pub struct EventFrame {
     pub tool: String,
     pub decision: Decision,
     pub action_type: Option<String>,
-    /// The exact text: what is hashed must be what was sent.
+    /// The exact text: the hash must cover what was sent.
     pub input: Option<Box<RawValue>>,
     pub output: Option<Box<RawValue>>,
     pub error: Option<String>,
     pub target: Option<Target>,
-    /// Events that the sender lost before this one.
+    /// The number of events that the sender lost before this one.
     pub drop_count: u64,
     pub identity: Identity,
     pub usage: Option<Value>,
-    /// What the sender left out because the frame would have been too large.
+    /// The fields that the sender omitted because the frame would have been too large.
     pub omitted: Vec<String>,
 }
 
@@ -68,7 +69,7 @@ impl Decision {
     }
 }
 
-/// Who sent it and for whom, in the sender's own words.
+/// The sender and the party it acts for, in the sender's own words.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Identity {
     pub issuer_name: Option<String>,
@@ -83,7 +84,7 @@ pub struct Identity {
     pub capture_method: Option<String>,
 }
 
-/// Why a frame is dropped.
+/// The reason a frame is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameFault {
     #[error("frame of {0} bytes, at most {FRAME_BYTES_MAX} are taken")]
@@ -110,7 +111,8 @@ impl EventFrame {
             return Err(FrameFault::Size(bytes.len()));
         }
         let text = str::from_utf8(bytes).map_err(not_json)?;
-        // The strict reading refuses doubled keys; the second keeps the texts of input and output.
+        // The strict parse rejects duplicate keys; the second parse keeps the texts of input and
+        // output.
         let version = json::parse(text).map_err(not_json)?.get("v").cloned().unwrap_or_default();
         if version != VERSION {
             return Err(FrameFault::Version(version.to_string()));
@@ -125,7 +127,7 @@ fn not_json(error: impl std::fmt::Display) -> FrameFault {
 
 type Text<'a> = Option<Cow<'a, str>>;
 
-/// The wire form; members that it does not know are passed over.
+/// The wire form; unknown members are ignored.
 #[derive(Deserialize)]
 struct Wire<'a> {
     #[serde(borrow)]
@@ -253,7 +255,7 @@ fn target(system: &Text<'_>, resource: &Text<'_>) -> Result<Option<Target>, Fram
     }
 }
 
-/// RFC 3339 and nothing wider: the reader below would also take a blank for the `T`, and zones.
+/// Parses strict RFC 3339: the parser below would also accept a space for the `T`, and zones.
 fn time(text: &str) -> Result<Timestamp, FrameFault> {
     let fault = || FrameFault::Time(text.chars().take(64).collect());
     if !rfc3339(text.as_bytes()) {

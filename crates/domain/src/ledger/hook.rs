@@ -1,5 +1,5 @@
-//! A hook event of Claude Code, as a frame for the events socket. The agent waits for the hook, so
-//! nothing here looks further than the event itself.
+//! Converts a hook event of Claude Code into a frame for the events socket. The agent waits for the
+//! hook, so only the event itself is examined.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -12,18 +12,18 @@ use receipt::json::Object;
 pub const CHANNEL: &str = "claude-code";
 const CAPTURE_METHOD: &str = "hook";
 
-/// Stands for a session that the event did not name; a frame needs one.
+/// Replaces a missing session in the event; a frame needs one.
 const NO_SESSION: &str = "unknown";
 
-/// What is kept of an error message when even the frame without input and output is too large.
+/// The length kept of an error message if the frame is too large even without input and output.
 const ERROR_BYTES_KEPT: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
 #[error("not a hook event: {0}")]
 pub struct HookFault(#[from] serde_json::Error);
 
-/// The frame as JSON text, or `None` for an event that records nothing. A field that would make
-/// the frame unacceptable is left out rather than lose the event.
+/// Returns the frame as JSON text, or `None` for an event that is not recorded. A field that would
+/// invalidate the frame is omitted rather than losing the event.
 pub fn frame(event: &str, now: Timestamp) -> Result<Option<String>, HookFault> {
     let Some(checked) = Object::parse(event)? else {
         return Ok(None);
@@ -99,7 +99,8 @@ struct Outgoing<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_type: Option<&'a str>,
     capture_method: &'static str,
-    /// No member of the published form: says what is missing, and why the hashes are.
+    /// Not part of the published form: names the omitted fields, which also explains missing
+    /// hashes.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     omitted: Vec<&'static str>,
 }
@@ -139,7 +140,8 @@ fn decision(event: Option<&str>) -> Option<Decision> {
     }
 }
 
-/// `mcp__server__tool`. A name that does not fit is cut: it is shown, not looked up.
+/// Splits `mcp__server__tool`. A name that is too long is truncated: it is displayed, not looked
+/// up.
 fn tool(name: &str) -> Tool<'_> {
     let parts = name.strip_prefix("mcp__").and_then(|rest| rest.split_once("__"));
     match parts {

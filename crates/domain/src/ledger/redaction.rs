@@ -1,5 +1,6 @@
-//! What must not be stored: values under keys that name secrets, and texts that look like secrets.
-//! Arguments, results and messages go through here before they are written anywhere.
+//! Redacts data that must not be stored: values under keys that name secrets, and text that looks
+//! like a secret. Arguments, results and messages pass through here before they are written
+//! anywhere.
 
 mod keys;
 mod pairs;
@@ -16,24 +17,24 @@ use serde_json::Value;
 
 use keys::Keys;
 
-/// What stands where a secret was; shapes that are known by name write `[redacted:name]`.
+/// Replaces a secret; shapes with a name are written as `[redacted:name]`.
 pub const REDACTED: &str = "[redacted]";
 
-/// Compiled size of one configured pattern. Far beyond any sensible one, and patterns run over
-/// everything that is stored.
+/// Compiled size of one configured pattern. It is far above any sensible pattern's; patterns run
+/// over everything that is stored.
 const PATTERN_SIZE_MAX: usize = 1 << 20;
 
-/// Configured patterns; each is one more pass over every text.
+/// Configured patterns; each adds a pass over every text.
 const PATTERNS_MAX: usize = 64;
 
-/// What is taken out can bring together what stood around it, so a text with secrets is looked at
-/// again until nothing is found. Once more is the rule; the bound is for texts made to need many.
+/// Removing a secret can join the text around it, so text with secrets is scanned again until
+/// nothing is found. One more pass is usual; the limit is for text crafted to need many.
 const PASSES_MAX: usize = 8;
 
-/// Built once for a configuration and then shared.
+/// Built once per configuration and shared.
 pub struct Redactor {
     keys: Keys,
-    /// Finds every place where a shape or a key may begin; most texts have none.
+    /// Finds every place where a shape or key may begin; most texts have none.
     clues: AhoCorasick,
     patterns: Vec<Regex>,
 }
@@ -50,7 +51,7 @@ pub enum PatternFault {
 }
 
 impl Redactor {
-    /// The built-in keys and shapes with those of the configuration; all faults at once.
+    /// Combines the built-in keys and shapes with the configured ones; returns all faults at once.
     pub fn new(keys: &[String], patterns: &[String]) -> Result<Redactor, Vec<PatternFault>> {
         if patterns.len() > PATTERNS_MAX {
             return Err(vec![PatternFault::TooMany(patterns.len())]);
@@ -81,8 +82,8 @@ impl Redactor {
         Redactor::new(&[], &[]).expect("the built-in keys and shapes are sound")
     }
 
-    /// Redacts in place, and tells whether anything changed: the same members and items, other
-    /// leaves. Keys stay as they are.
+    /// Redacts a value in place and reports whether anything changed. Members, items and keys stay;
+    /// only leaves change.
     pub fn value(&self, value: &mut Value) -> bool {
         match value {
             Value::String(text) => self.line(text),
@@ -104,7 +105,7 @@ impl Redactor {
         }
     }
 
-    /// Redacts a text in place, and tells whether it changed.
+    /// Redacts text in place and reports whether it changed.
     pub fn line(&self, text: &mut String) -> bool {
         match self.text(text) {
             Cow::Owned(redacted) => {
@@ -115,7 +116,7 @@ impl Redactor {
         }
     }
 
-    /// The text without what looks like a secret; borrowed where there was nothing to take out.
+    /// Returns the text without likely secrets, borrowed if there were none.
     pub fn text<'a>(&self, text: &'a str) -> Cow<'a, str> {
         let mut known = Cow::Borrowed(text);
         for _ in 0..PASSES_MAX {
@@ -149,7 +150,7 @@ impl Redactor {
     }
 }
 
-/// A stretch of text that is replaced.
+/// A range of text to replace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Span {
     start: usize,
@@ -173,7 +174,8 @@ fn syntax(pattern: &str, message: &str) -> PatternFault {
     PatternFault::Syntax { pattern: pattern.to_owned(), message: message.to_owned() }
 }
 
-/// Everything under a secret key goes, but for what can be no secret: `has_password: true`.
+/// Redacts everything under a secret key, except values that cannot be secret, as in
+/// `has_password: true`.
 fn blank(key: &str, value: &mut Value) -> bool {
     let is_secret = match value {
         Value::String(text) => !text.is_empty() && !marker(text) && !keys::spared(key, text),
@@ -207,8 +209,8 @@ fn render(text: &str, spans: &[Span]) -> String {
     out
 }
 
-/// Patterns see what lies between the markers: one that matches `redacted` must not feed on them,
-/// and a marker that was there before must not hide its neighbours.
+/// Applies a pattern to the text between markers: a pattern that matches `redacted` must not
+/// consume them, and an existing marker must not hide its surroundings.
 fn apply(pattern: &Regex, text: &str) -> Option<String> {
     let mut out = String::new();
     let mut changed = false;
@@ -224,7 +226,7 @@ fn apply(pattern: &Regex, text: &str) -> Option<String> {
     changed.then_some(out)
 }
 
-/// The text before the next marker, and that marker.
+/// Returns the text before the next marker, and that marker.
 fn next_marker(text: &str) -> (&str, &str) {
     let mut from = 0;
     while let Some(found) = text[from..].find("[redacted") {
@@ -237,13 +239,13 @@ fn next_marker(text: &str) -> (&str, &str) {
     (text, "")
 }
 
-/// Whether the whole text is a marker.
+/// Reports whether the whole text is a marker.
 fn marker(text: &str) -> bool {
     marker_length(text) == Some(text.len())
 }
 
-/// The length of the marker with which the text begins. Only the names that are written here
-/// count, so that nobody can hide a secret in a marker of his own.
+/// Returns the length of the marker at the start of the text. Only names that are used here count,
+/// so nobody can hide a secret in a made-up marker.
 fn marker_length(text: &str) -> Option<usize> {
     let rest = text.strip_prefix("[redacted")?;
     if rest.starts_with(']') {

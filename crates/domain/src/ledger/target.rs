@@ -1,5 +1,5 @@
-//! Which resource a call touched, read from its arguments. Two agents that touch one thing must
-//! get the same words for it, so nothing is guessed, shortened or taken in the order of a map.
+//! Determines the resource that a call touched, from its arguments. Two agents that touch the same
+//! thing must get the same name for it, so nothing is guessed, shortened or dependent on map order.
 
 mod shell;
 mod uri;
@@ -10,11 +10,11 @@ mod tests;
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-/// As wide as the receipt format takes them.
+/// The limits of the receipt format.
 pub const SYSTEM_BYTES_MAX: usize = 256;
 pub const RESOURCE_BYTES_MAX: usize = 4096;
 
-/// The system of files, whoever touches them.
+/// The system of files, whichever tool touches them.
 pub const FILESYSTEM: &str = "filesystem";
 
 const URI: [&str; 3] = ["url", "uri", "endpoint"];
@@ -30,8 +30,8 @@ pub struct Target {
 }
 
 impl Target {
-    /// `None` where either is empty, too long (a cut resource would name another thing), or not
-    /// the name of anything. An address loses what may be a credential.
+    /// Returns `None` if either is empty, too long (a truncated resource would name something
+    /// else), or not a valid name. Possible credentials are removed from an address.
     pub fn new(system: &str, resource: String) -> Option<Target> {
         if [system, &resource].into_iter().any(|text| text.contains(is_break)) || is_json(&resource)
         {
@@ -40,7 +40,7 @@ impl Target {
         Target::recorded(system, uri::without_credentials(&resource)?)
     }
 
-    /// As it stands in a record, whatever rules held when that was made.
+    /// Returns a target from a record, whatever rules applied when the record was made.
     pub fn recorded(system: &str, resource: String) -> Option<Target> {
         let fits = |text: &str, bytes_max: usize| !text.is_empty() && text.len() <= bytes_max;
         let both = fits(system, SYSTEM_BYTES_MAX) && fits(&resource, RESOURCE_BYTES_MAX);
@@ -56,8 +56,8 @@ impl Target {
     }
 }
 
-/// What a call of a server's tool touches. The tool's name decides nothing: names are the server's
-/// choice, and two tools that reach one table must yield one target.
+/// Returns the target of a call to a server's tool. The tool's name is ignored: names are the
+/// server's choice, and two tools that reach one table must yield one target.
 pub fn extract(server: &str, _tool: &str, arguments: &Map<String, Value>) -> Option<Target> {
     if server.trim().is_empty() {
         return None;
@@ -70,8 +70,8 @@ pub fn extract(server: &str, _tool: &str, arguments: &Map<String, Value>) -> Opt
     Target::new(server, resource)
 }
 
-/// What a built-in tool touches: its file or folder, or for a command the one file that it
-/// certainly changes. `root` is where the tools work.
+/// Returns the target of a built-in tool: its file or folder, or for a command the one file that it
+/// certainly changes. `root` is the tools' working directory.
 pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Option<Target> {
     let text = |names: &[&str]| {
         let given = names.iter().filter_map(|name| arguments.get(*name));
@@ -89,17 +89,17 @@ pub fn of_builtin(tool: &str, arguments: &Map<String, Value>, root: &str) -> Opt
     }
 }
 
-/// A file of this machine; a relative path needs an absolute `cwd`.
+/// Returns the target for a file of this machine; a relative path needs an absolute `cwd`.
 pub fn of_file(path: &str, cwd: &str) -> Option<Target> {
     Target::new(FILESYSTEM, clean(path, cwd)?)
 }
 
-/// The one file that a shell command certainly changes, if there is exactly one.
+/// Returns the one file that a shell command certainly changes, if there is exactly one.
 pub fn of_shell(command: &str, cwd: &str) -> Option<Target> {
     of_file(&shell::changed_file(command)?, cwd)
 }
 
-/// What the first key that applies says. A match ends the search even if it names nothing usable.
+/// The result of the first key that applies. A match ends the search even if its value is unusable.
 enum Finding {
     Resource(String),
     Nothing,
@@ -171,12 +171,12 @@ impl<'a> Arguments<'a> {
     }
 }
 
-/// Matches every character that ends a line; a name has only one line.
+/// Reports whether a character ends a line; a name has only one line.
 fn is_break(char: char) -> bool {
     matches!(char, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
-/// A document that was passed as a value, not the name of one.
+/// Reports whether text is a document passed as a value, not the name of one.
 fn is_json(text: &str) -> bool {
     let within = |open, close| text.starts_with(open) && text.ends_with(close);
     within('{', '}') || within('[', ']')
@@ -186,8 +186,8 @@ fn usable(value: &Value) -> Option<&str> {
     value.as_str().map(str::trim).filter(|text| !text.is_empty())
 }
 
-/// Absolute, without `.`, `..`, doubled or trailing slashes. Links are not followed: that would
-/// need the disk, and the answer could differ the next time.
+/// Makes a path absolute, without `.`, `..`, and doubled or trailing slashes. Links are not
+/// followed: that would need the disk, and the result could differ the next time.
 fn clean(path: &str, cwd: &str) -> Option<String> {
     if path.is_empty() || path.contains('\0') {
         return None;

@@ -1,5 +1,5 @@
-//! What kind of action a call is and how risky: the published action types with their default
-//! risks, and which of them a tool stands for. A risk is raised by what is known, never lowered.
+//! The action type of a call and its risk: the published action types with their default risks, and
+//! the tools that map to them. Known facts can raise a risk but never lower it.
 
 use receipt::RiskLevel;
 use serde::Serialize;
@@ -12,10 +12,10 @@ use crate::tool::{Class, Source};
 pub struct ActionType(&'static str);
 
 impl ActionType {
-    /// A receipt of this type must name the system that it acted upon.
+    /// A receipt of this type must name the system acted upon.
     pub const UNKNOWN: ActionType = ActionType("unknown");
 
-    /// `None` for what the taxonomy does not list.
+    /// Returns `None` for types that the taxonomy does not list.
     pub fn parse(text: &str) -> Option<ActionType> {
         ACTIONS.iter().find(|(name, _)| *name == text).map(|(name, _)| ActionType(name))
     }
@@ -24,21 +24,21 @@ impl ActionType {
         self.0
     }
 
-    /// What the taxonomy says of it; what is unknown is taken for medium.
+    /// Returns the taxonomy's default risk; unknown actions count as medium.
     pub fn default_risk(self) -> RiskLevel {
         let listed = ACTIONS.iter().find(|(name, _)| *name == self.0);
         listed.map_or(RiskLevel::Medium, |(_, risk)| *risk)
     }
 }
 
-/// What a receipt says a call was.
+/// The action that a receipt records for a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallAction {
     pub action_type: ActionType,
     pub risk: RiskLevel,
 }
 
-/// What is known of a file before it is written.
+/// Knowledge about a file before it is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Before {
     Absent,
@@ -46,7 +46,8 @@ pub enum Before {
     Unknown,
 }
 
-/// The action of a call. `effective` is what the gate took the call for, if it came so far.
+/// Returns the action of a call. `effective` is the class that the gate assigned, if the call got
+/// that far.
 pub fn classify(
     source: &Source,
     tool: &str,
@@ -61,16 +62,16 @@ pub fn classify(
     CallAction { action_type, risk: raised(action_type.default_risk(), effective) }
 }
 
-/// The action of an event from outside: the type it gives, where the taxonomy knows it, else what
-/// its tool stands for. Tools of a server are the server's own names and stand for nothing.
+/// Returns the action of an outside event: its own type if the taxonomy lists it, otherwise that of
+/// its tool. A server's tool names are its own and map to nothing.
 pub fn classify_event(given: Option<&str>, server: Option<&str>, tool: &str) -> CallAction {
     let own = || server.is_none().then(|| outside_builtin(tool)).flatten();
     let action_type = given.and_then(ActionType::parse).or_else(own).unwrap_or(ActionType::UNKNOWN);
     CallAction { action_type, risk: action_type.default_risk() }
 }
 
-/// The action of a decision made while the program runs, about a server, a tool or a token: it
-/// changes what agents may do from then on.
+/// Returns the action of a run-time decision about a server, a tool or a token, which changes what
+/// agents may do from then on.
 pub fn classify_decision() -> CallAction {
     let action_type = ActionType("system.settings.modify");
     CallAction { action_type, risk: action_type.default_risk() }
@@ -103,7 +104,7 @@ fn builtin(tool: &str, before: Before) -> Option<ActionType> {
     }))
 }
 
-/// The built-ins of agents that run elsewhere, by the names that Claude Code gives them.
+/// Maps the built-ins of agents that run elsewhere, by their Claude Code names.
 fn outside_builtin(tool: &str) -> Option<ActionType> {
     Some(ActionType(match tool {
         "MultiEdit" | "NotebookEdit" => "filesystem.file.modify",
@@ -115,7 +116,7 @@ fn outside_builtin(tool: &str) -> Option<ActionType> {
     }))
 }
 
-/// The published list, in its order; a test compares it with the file beside this one.
+/// The published list, in its order; a test compares it with the JSON file.
 const ACTIONS: &[(&str, RiskLevel)] = &[
     ("filesystem.file.create", RiskLevel::Low),
     ("filesystem.file.read", RiskLevel::Low),

@@ -1,5 +1,5 @@
-//! Whether a tool is locked for everybody, and why. One classifier with one precedence: search,
-//! dispatch, lists, counts, REST and the command line show its answer.
+//! Determines whether a tool is locked for everyone, and the reason. One classifier with one
+//! precedence: search, dispatch, lists, counts, REST and the command line show its result.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::config::ToolRules;
 use crate::refusal::Refusal;
 use crate::tool::ToolName;
 
-/// Why a tool cannot be called, in order of precedence.
+/// The reason a tool cannot be called, in order of precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LockStatus {
     ServerQuarantined,
@@ -45,7 +45,7 @@ impl LockStatus {
         }
     }
 
-    /// Who can lift the lock, and how.
+    /// Says who can lift the lock, and how.
     pub fn remediation(self) -> &'static str {
         match self {
             LockStatus::ServerQuarantined => {
@@ -80,7 +80,7 @@ impl LockStatus {
         }
     }
 
-    /// Nobody has approved what the tool says of itself: its name is all that is shown.
+    /// Reports whether the tool's text has not been approved, so that only its name is shown.
     pub fn distrusts_text(self) -> bool {
         match self {
             LockStatus::ServerQuarantined
@@ -101,7 +101,7 @@ pub enum Lock {
 }
 
 impl Lock {
-    /// The word for it on every surface.
+    /// Returns the word for this lock on every surface.
     pub fn as_str(self) -> &'static str {
         match self {
             Lock::Callable => "callable",
@@ -109,35 +109,35 @@ impl Lock {
         }
     }
 
-    /// Every word that [`Lock::as_str`] gives.
+    /// Returns every possible result of [`Lock::as_str`].
     pub fn words() -> Vec<&'static str> {
         let locked = LockStatus::ALL.into_iter().map(Lock::Locked);
         std::iter::once(Lock::Callable).chain(locked).map(Lock::as_str).collect()
     }
 }
 
-/// What the operator's configuration and people's switches say of one server.
+/// The settings of one server, from the operator's configuration and from people's switches.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerRules {
     pub quarantined: bool,
     pub disabled: bool,
     pub tools: ToolRules,
-    /// Tools that a person switched off.
+    /// Tools that a person disabled.
     pub switched_off: BTreeSet<String>,
 }
 
-/// Whether a person, or the rules that a person set, approved what a tool says of itself.
+/// The approval of a tool's text, by a person or by rules that a person set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalState {
     Approved,
     Pending,
-    /// It could not be read.
+    /// The approval could not be read.
     Unknown,
-    /// Its input schema is beyond what is checked, whoever approved it.
+    /// Its input schema is too costly to check, whatever the approval.
     TooCostly,
 }
 
-/// Whether a server's tool may be called by anyone at all. First match wins.
+/// Returns the lock of a server's tool, which applies to every caller. The first match wins.
 pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
     if rules.quarantined {
         Lock::Locked(LockStatus::ServerQuarantined)
@@ -157,8 +157,8 @@ pub fn lock(rules: &ServerRules, tool: &str, approval: ApprovalState) -> Lock {
     }
 }
 
-/// The refusal of a tool that is locked. It says why and who can change that, and nothing of what
-/// the tool says of itself.
+/// Returns the refusal for a locked tool. It gives the reason and who can change it, and nothing of
+/// the tool's own text.
 pub fn blocked(tool: &ToolName, status: LockStatus) -> Refusal {
     let (word, remediation) = (status.as_str(), status.remediation());
     let message = format!(
@@ -177,8 +177,8 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// One line for each server, list and switch, and in it the lock of a tool that is approved,
-    /// pending and unreadable.
+    /// One line per server, list and switch, with the lock of a tool that is approved, pending and
+    /// unreadable.
     const TABLE: &str = "
         quarantined           none          on   server_quarantined server_quarantined server_quarantined
         quarantined           none          off  server_quarantined server_quarantined server_quarantined

@@ -1,4 +1,4 @@
-//! Every token against every tool, variant and surface: the table of what tokens can reach.
+//! Tests every token against every tool, variant and surface: the table of what tokens can reach.
 
 use proptest::prelude::*;
 
@@ -9,7 +9,7 @@ const UNHINTED: Hints = Hints { read_only: None, destructive: None, open_world: 
 const READ_ONLY: Hints = Hints { read_only: Some(true), ..UNHINTED };
 const DESTRUCTIVE: Hints = Hints { destructive: Some(true), ..UNHINTED };
 const BOTH: Hints = Hints { read_only: Some(true), ..DESTRUCTIVE };
-/// It says that it is not read-only, which is more than nothing.
+/// Explicitly not read-only, which says more than no hint.
 const WRITING: Hints = Hints { read_only: Some(false), ..UNHINTED };
 
 const VARIANTS: [Option<Class>; 4] =
@@ -45,8 +45,8 @@ fn word(
     }
 }
 
-/// `-` is NOT_PERMITTED; `r`, `w`, `d` are allowed with that effective class; `!` is the mismatch of
-/// variant and hints, which no token changes. The columns are the variants read, write,
+/// `-` is NOT_PERMITTED; `r`, `w`, `d` are allowed with that effective class; `!` is a mismatch
+/// between variant and hints, which no token changes. The columns are the variants read, write,
 /// destructive, and no declaration.
 #[test]
 fn what_each_token_reaches() {
@@ -121,7 +121,7 @@ fn a_closed_door_tells_nothing_of_what_is_behind_it() {
 }
 
 proptest! {
-    /// The spec in one formula, for any hints whatever and either strictness.
+    /// Checks the specification as one formula, for any hints and either strictness.
     #[test]
     fn an_allowed_call_is_covered_by_the_token(
         (read, write, destructive, deny) in any::<(bool, bool, bool, bool)>(),

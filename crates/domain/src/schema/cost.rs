@@ -1,6 +1,6 @@
-//! How much work a schema can make. References let a small schema ask the same question of the same
-//! value over and over, or twice as often with each level of nesting, and a pattern may try every
-//! part of a text. Before arguments are checked, a walk that makes no check counts what one would do.
+//! Estimates the work that a schema can cause. References let a small schema check the same value
+//! over and over, or twice as often with each level of nesting, and a pattern may try every part of
+//! a text. Before arguments are checked, a dry run counts the work that the check would do.
 
 use std::collections::HashMap;
 
@@ -8,36 +8,36 @@ use serde_json::Value;
 
 use super::pattern;
 
-/// Subschemas applied to one and the same value; real schemas stay below a hundred.
+/// Subschemas applied to the same value; real schemas stay below a hundred.
 const STEPS_MAX: u64 = 20_000;
 
-/// Subschemas nested in one another on the same value, references followed. The validator calls
-/// itself for each, and again for each level of the arguments: its stack must hold that.
+/// Nesting of subschemas on the same value, with references followed. The validator recurses for
+/// each of them, and again for each level of the arguments; its stack must be large enough.
 const NESTING_MAX: usize = 32;
 
-/// Subschemas of one schema that are looked at; more are taken for hostile.
+/// Subschemas examined in one schema; more are considered hostile.
 const NODES_MAX: usize = 50_000;
 
 /// Each pattern takes a third of a millisecond to compile.
 const PATTERNS_MAX: usize = 1000;
 
-/// Patterns that look around or refer back. Real schemas have one or two.
+/// Patterns with lookaround or backreferences. Real schemas have one or two.
 const HEAVY_MAX: usize = 32;
 
-/// What one subschema takes on one value, measured at 7 to 25 ns.
+/// The time that one subschema takes on one value; measured at 7 to 25 ns.
 const STEP_NS: u64 = 25;
 
-/// What a heavy pattern takes before it gives up going back, measured.
+/// The time until a heavy pattern stops backtracking; measured.
 const HEAVY_NS: u64 = 4_000_000;
 
-/// Items of an `enum` that are compared in one step's time.
+/// Items of an `enum` compared in the time of one step.
 const ITEMS_A_STEP: usize = 8;
 
-/// Keywords whose subschemas look at the same value again.
+/// Keywords whose subschemas apply to the same value again.
 const SAME_VALUE: [&str; 9] =
     ["allOf", "anyOf", "oneOf", "not", "if", "then", "else", "dependentSchemas", "dependencies"];
 
-/// Keywords whose subschemas look at a part of the value, beside `properties`.
+/// Keywords whose subschemas apply to a part of the value, in addition to `properties`.
 const PART: [&str; 9] = [
     "patternProperties",
     "additionalProperties",
@@ -52,17 +52,17 @@ const PART: [&str; 9] = [
 
 const REFERENCES: [&str; 3] = ["$ref", "$dynamicRef", "$recursiveRef"];
 
-/// Why the cost of a schema is not bounded.
+/// The reason that the cost of a schema is not bounded.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum UnboundedCost {
-    /// It is beyond what is checked at all.
+    /// It exceeds the limit for checking at all.
     TooCostly(String),
-    /// It refers to what is not in it, or gives its parts names of their own, so that nobody can
-    /// tell what is applied to what.
+    /// It refers to something outside itself, or gives its parts their own names, so that it is
+    /// unclear which subschema applies to what.
     Opaque(String),
 }
 
-/// The subschemas and which of them each one applies.
+/// The subschemas, and which others each one applies.
 #[derive(Debug)]
 pub(super) struct Graph {
     nodes: Vec<Node>,
@@ -73,7 +73,7 @@ struct Node {
     same: Vec<usize>,
     /// `properties`, by name.
     named: HashMap<String, usize>,
-    /// What may be applied to any part.
+    /// Subschemas that may apply to any part.
     parts: Vec<usize>,
     steps: u64,
     on_text: Patterns,
@@ -87,7 +87,7 @@ struct Patterns {
     heavy: u64,
 }
 
-/// What a check would take.
+/// The work of a check.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Work {
     pub(super) steps: u64,
@@ -132,7 +132,7 @@ impl Graph {
         Ok(())
     }
 
-    /// A node that applies itself to the same value never ends.
+    /// Rejects a schema that applies too many subschemas, or endlessly itself, to one value.
     fn check_steps(&self) -> Result<(), String> {
         let mut steps = vec![Progress::Open; self.nodes.len()];
         let most = (0..self.nodes.len()).map(|node| self.reckon(node, 0, &mut steps)).max();
@@ -160,7 +160,7 @@ impl Graph {
         sum
     }
 
-    /// What a check of this value would take; `None` where that is more than `ns_max`.
+    /// Returns the work of checking this value, or `None` if it exceeds `ns_max`.
     pub(super) fn work(&self, value: &Value, ns_max: u64) -> Option<Work> {
         let mut walk = Walk { graph: self, work: Work::default(), ns_max };
         walk.value(value, &[0])?;
@@ -229,7 +229,8 @@ impl Patterns {
         }
     }
 
-    /// A light pattern takes some nanoseconds for each byte, a heavy one may begin anew at each.
+    /// Returns the time to match a text. A light pattern takes a few nanoseconds per byte; a heavy
+    /// one may start over at each byte.
     fn ns(&self, text: &str) -> u64 {
         if self.light + self.heavy == 0 {
             return 0;
@@ -241,14 +242,14 @@ impl Patterns {
     }
 }
 
-/// Meets subschemas breadth first, so that a long chain of them needs no stack.
+/// Visits subschemas breadth first, so that a long chain of them needs no stack.
 struct Builder<'a> {
     root: &'a Value,
-    /// Subschemas by their anchor, gathered once: there may be as many references as anchors.
+    /// Subschemas by anchor, collected once: there may be as many references as anchors.
     anchors: Option<HashMap<&'a str, &'a Value>>,
-    /// Subschemas that have been met, by where they are in memory.
+    /// Visited subschemas, by memory address.
     known: HashMap<*const Value, usize>,
-    /// The same in the order of their numbers.
+    /// The same, in order of their numbers.
     waiting: Vec<&'a Value>,
 }
 
@@ -303,7 +304,7 @@ impl<'a> Builder<'a> {
         Ok(node)
     }
 
-    /// Below a part with a name of its own, references mean something else.
+    /// Rejects a part with its own name, below which references have another meaning.
     fn check_name(&self, schema: &Value) -> Result<(), String> {
         let is_named = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
         let is_root = std::ptr::eq(schema, self.root);
@@ -313,13 +314,13 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Drafts that spell `$id` without the dollar sign.
+    /// Reports whether the schema uses a draft that spells `$id` without the dollar sign.
     fn is_old(&self) -> bool {
         let draft = self.root.get("$schema").and_then(Value::as_str).unwrap_or_default();
         draft.contains("draft-03") || draft.contains("draft-04")
     }
 
-    /// `propertyNames` looks at names, which are no parts: its own pattern counts here.
+    /// Reads `propertyNames`, which applies to names, not parts: its own pattern counts here.
     fn read_names(&self, schema: &'a Value, node: &mut Node) {
         let pattern = schema.get("propertyNames").and_then(|names| names.get("pattern"));
         if let Some(pattern) = pattern.and_then(Value::as_str) {
@@ -327,7 +328,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// What a reference within the document points at.
+    /// Resolves a reference within the document.
     fn target(&mut self, reference: &Value) -> Option<&'a Value> {
         let fragment = reference.as_str()?.strip_prefix('#')?;
         let fragment = decoded(fragment)?;
@@ -343,7 +344,7 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// One schema, a list of them, or a map of them.
+/// Returns the subschemas of a keyword: one schema, a list of them, or a map of them.
 fn subschemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
     let named = ["patternProperties", "dependentSchemas", "dependencies"].contains(&keyword);
     match value {
@@ -353,7 +354,7 @@ fn subschemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-/// A fragment without its percent signs.
+/// Percent-decodes a fragment.
 fn decoded(fragment: &str) -> Option<String> {
     let mut parts = fragment.split('%');
     let mut bytes = parts.next()?.as_bytes().to_vec();
@@ -364,7 +365,7 @@ fn decoded(fragment: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-/// The first subschema of each anchor counts.
+/// Collects anchors; the first subschema of each anchor counts.
 fn gather_anchors<'a>(schema: &'a Value, found: &mut HashMap<&'a str, &'a Value>) {
     match schema {
         Value::Object(map) => {

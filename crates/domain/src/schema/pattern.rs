@@ -1,14 +1,14 @@
-//! How much a pattern can cost, told from its text. Only what is known to be matched in linear time
-//! counts as light: engines learn new constructs, and a list of the costly ones would be late.
+//! Estimates the cost of a pattern from its text. Only constructs known to match in linear time
+//! count as light: engines add new constructs, and a list of costly ones would be outdated.
 
-/// Beyond this an automaton no longer keeps its pace.
+/// Beyond this size an automaton slows down.
 const SIZE_MAX: u64 = 1000;
 
 /// Letters that may follow a backslash: classes, word boundaries and single characters.
 const ESCAPES: &str = "dDwWsSbBnrtfvxuUpP0";
 
-/// An upper bound on the size of the automaton of a light pattern; `None`: the pattern looks around,
-/// refers back, never lets go, or is too large.
+/// Returns an upper bound on the automaton size of a light pattern. Returns `None` if the pattern
+/// uses lookaround, backreferences or possessive matching, or is too large.
 pub(super) fn light_size(pattern: &str) -> Option<u64> {
     let mut scan = Scan { rest: pattern, groups: Vec::new(), sum: 0, last: 0 };
     while let Some(char) = scan.next() {
@@ -17,16 +17,16 @@ pub(super) fn light_size(pattern: &str) -> Option<u64> {
             return None;
         }
     }
-    // An open group does not compile.
+    // An unclosed group does not compile.
     scan.groups.is_empty().then_some(scan.sum)
 }
 
 struct Scan<'a> {
     rest: &'a str,
-    /// What was summed up before each group that is open.
+    /// The sum before each open group.
     groups: Vec<u64>,
     sum: u64,
-    /// Of what a repetition would repeat; already in the sum.
+    /// The size of the item that a repetition would repeat; already in the sum.
     last: u64,
 }
 
@@ -109,7 +109,7 @@ impl Scan<'_> {
         Some(())
     }
 
-    /// The upper end of `{m}`, `{m,}` or `{m,n}`; `None` where the brace is a character.
+    /// Reads the upper end of `{m}`, `{m,}` or `{m,n}`; returns `None` if the brace is a literal.
     fn count(&mut self) -> Option<u64> {
         let (inside, behind) = self.rest.split_once('}')?;
         let (least, most) = inside.split_once(',').unwrap_or((inside, inside));
@@ -122,7 +122,7 @@ impl Scan<'_> {
     fn repeated(&mut self, times: u64) -> Option<()> {
         self.sum = self.sum.saturating_add(self.last.saturating_mul(times.saturating_sub(1)));
         self.last = self.last.saturating_mul(times.max(1));
-        // Lazy is well; possessive is not.
+        // Lazy repetition is allowed; possessive is not.
         self.rest = self.rest.strip_prefix('?').unwrap_or(self.rest);
         (!self.rest.starts_with('+')).then_some(())
     }

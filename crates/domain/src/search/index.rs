@@ -1,5 +1,5 @@
-//! All servers' segments brought together: one sorted vocabulary, and for each term its rarity in the
-//! whole catalog and its impact on each tool. Read only once built.
+//! Merges all servers' segments: one sorted vocabulary, and for each term its rarity in the whole
+//! catalog and its impact on each tool. Read-only once built.
 
 use std::sync::Arc;
 
@@ -10,30 +10,32 @@ use super::word::{Room, Word};
 use super::word_map::WordMap;
 use super::words;
 
-/// Every tool of the catalog, ready to be searched by any number of readers.
+/// Every tool of the catalog, searchable by any number of concurrent readers.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// In byte order, so that words with a common beginning are neighbours.
+    /// In byte order, so that words with a common prefix are adjacent.
     pub(super) terms: Terms,
-    /// What each term gives a tool at most, and for each part of its impact: its rarity.
+    /// The highest contribution of each term to a tool; its rarity is the contribution per unit of
+    /// impact.
     pub(super) peaks: Vec<f32>,
     rarities: Vec<f32>,
-    /// Tools are numbered through; those of term `t` are `postings[starts[t]..starts[t + 1]]`.
+    /// Tools are numbered consecutively; those of term `t` are
+    /// `postings[starts[t]..starts[t + 1]]`.
     postings: Vec<Posting>,
     starts: Vec<u32>,
     /// The number of the first tool of each segment, and the number of tools.
     bases: Vec<u32>,
 }
 
-/// A tool by its segment and its place there.
+/// A tool, by its segment and its position there.
 pub(super) struct ToolSlot {
     pub(super) segment: u32,
     pub(super) tool: u32,
 }
 
 impl Index {
-    /// Brings segments together under their servers' names. Much cheaper than building segments:
-    /// when one server changes, the segments of the others are given in again as they are.
+    /// Merges segments under their servers' names. Much cheaper than building segments: when one
+    /// server changes, the segments of the others are reused.
     pub fn build(servers: Vec<(Arc<str>, Arc<Segment>)>) -> Index {
         let mut merge = Merge::default();
         for (name, segment) in &servers {
@@ -43,49 +45,49 @@ impl Index {
         merge.finish(&segments)
     }
 
-    /// The number of tools.
+    /// Returns the number of tools.
     pub fn len(&self) -> usize {
         self.bases.last().map_or(0, |&tools| tools as usize)
     }
 
-    /// Whether there is nothing to find.
+    /// Reports whether the index has no tools.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The tools that a term occurs in, and how rare it is.
+    /// Returns the tools that contain a term, and the term's rarity.
     pub(super) fn postings(&self, term: u32) -> (&[Posting], f32) {
         let term = term as usize;
         let (start, end) = (self.starts[term] as usize, self.starts[term + 1] as usize);
         (&self.postings[start..end], self.rarities[term])
     }
 
-    /// The segment of a tool and its place there, as given to `build`.
+    /// Returns the segment of a tool and its position there, as passed to `build`.
     pub(super) fn slot(&self, tool: u32) -> ToolSlot {
         let segment = self.bases.partition_point(|&base| base <= tool) - 1;
         ToolSlot { segment: segment as u32, tool: tool - self.bases[segment] }
     }
 
-    /// How much less common than "in every tool" a term is; `tools_with` may be zero.
+    /// Returns a term's rarity relative to one that is in every tool; `tools_with` may be zero.
     pub(super) fn rarity_of(&self, tools_with: usize) -> f32 {
         let (all, with) = (self.len() as f32, tools_with.min(self.len()) as f32);
         (1.0 + (all - with + 0.5) / (with + 0.5)).ln()
     }
 }
 
-/// Numbers the terms of all segments alike, then brings their postings together.
+/// Assigns common numbers to the terms of all segments, then merges their postings.
 #[derive(Default)]
 struct Merge {
     numbers: WordMap<u32>,
     terms: Terms,
-    /// For each term, where its postings go.
+    /// The destination of each term's postings.
     stretches: Vec<Stretch>,
-    /// The numbers of each segment's terms, one segment after the other.
+    /// The numbers of each segment's terms, segment by segment.
     own: Vec<u32>,
     /// The numbers of the words of each server's name, up to `name_ends[segment]`.
     names: Vec<u32>,
     name_ends: Vec<usize>,
-    /// The stems of words in names, which servers have in common.
+    /// The stems of words in names, shared between servers.
     stems: WordMap<u32>,
     splitter: Splitter,
 }

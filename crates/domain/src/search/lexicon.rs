@@ -1,5 +1,6 @@
-//! Remembers which stem a word has. Servers speak of the same things: kept from one segment to the
-//! next, a word is stemmed once for the whole catalog. Forgotten when it has grown too large.
+//! Caches the stem of each word. Servers use the same vocabulary, so the cache is kept between
+//! segments and each word is stemmed once for the whole catalog. It is cleared when it grows too
+//! large.
 
 use super::terms::Terms;
 use super::word::{Room, Word};
@@ -16,7 +17,7 @@ pub(super) struct Lexicon {
     stems: Terms,
 }
 
-/// The number of a stem in this lexicon; words that carry no meaning have none.
+/// The number of a stem in this lexicon; words without meaning have none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Stem(u32);
 
@@ -33,7 +34,7 @@ impl Lexicon {
         self.words.len() > WORDS_KEPT_MAX
     }
 
-    /// The number of stems so far.
+    /// Returns the number of stems so far.
     pub(super) fn len(&self) -> usize {
         self.stems.len()
     }
@@ -54,7 +55,7 @@ impl Lexicon {
         stem
     }
 
-    /// The number of a stem.
+    /// Returns the number of a stem.
     pub(super) fn number(&mut self, stem: Word<'_>) -> Stem {
         self.numbers.get(stem).unwrap_or_else(|| {
             let number = Stem(self.stems.push(stem.text(&mut Room::default())));

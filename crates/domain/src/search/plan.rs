@@ -1,36 +1,36 @@
-//! A query made ready for one index: which terms stand for each of its words and with what weight,
-//! and the most that any tool could reach.
+//! A query prepared for one index: the terms that match each of its words and their weights, and
+//! the highest score that any tool could reach.
 
 use super::index::Index;
 use super::query::{Query, Word};
 use super::splitter::Form;
 
-/// Shorter words begin too many others by chance. In bytes: one Chinese character may begin
-/// pairs, see `has_kin`.
+/// Shorter words are prefixes of too many others by chance. In bytes: one Chinese character may
+/// begin pairs, see `has_kin`.
 const PREFIX_BYTES_MIN: usize = 4;
 
-/// The weight of a term that begins with the word ("calc" for "calculator"), and of one with
-/// which the word begins ("finance" for "financial"); both times the share they have in common.
+/// The weights of a term that begins with the word ("calculator" for "calc") and of a term that the
+/// word begins with ("finance" for "financial"); both are multiplied by the share in common.
 const LONGER_WEIGHT: f32 = 0.6;
 const SHORTER_WEIGHT: f32 = 0.5;
 
-/// Terms that may stand for one word; the nearest are taken.
+/// Terms that may match one word; the nearest are used.
 const KIN_MAX: usize = 8;
 
-/// The impact that a word unknown to the whole catalog would have had, in the measure of what
-/// can be reached: the best of poor matches must not look like a good one.
+/// The impact assumed for a word that is unknown to the whole catalog, counted in the attainable
+/// score: the best of several poor matches must not look like a good one.
 const UNKNOWN_IMPACT: f32 = 0.5;
 
 #[derive(Debug, Default)]
 pub(super) struct Plan {
-    /// The terms for all words, one word after the other.
+    /// The terms for all words, word by word.
     kin: Vec<Kin>,
     ends: Vec<usize>,
-    /// No score is above this.
+    /// The upper limit of every score.
     pub(super) attainable: f32,
 }
 
-/// A term that stands for a word of the query.
+/// A term that matches a word of the query.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Kin {
     pub(super) term: u32,
@@ -46,7 +46,7 @@ impl Plan {
         plan
     }
 
-    /// The terms for each word of the query.
+    /// Returns the terms for each word of the query.
     pub(super) fn words(&self) -> impl Iterator<Item = &[Kin]> {
         let starts = std::iter::once(0).chain(self.ends.iter().copied());
         starts.zip(&self.ends).map(|(start, &end)| &self.kin[start..end])
@@ -77,7 +77,8 @@ impl Plan {
         }
     }
 
-    /// All kin of a word begin with its first bytes, so they lie in one stretch of the vocabulary.
+    /// Adds the terms that match a word. They all begin with its first bytes, so they are adjacent
+    /// in the vocabulary.
     fn add_kin(&mut self, index: &Index, word: &Word) {
         let stem = word.stem.as_bytes();
         let head = &stem[..PREFIX_BYTES_MIN.min(stem.len())];
@@ -100,14 +101,15 @@ impl Plan {
     }
 }
 
-/// Numbers begin other numbers by chance; a single character of a script without spaces does not.
+/// Reports whether a stem can match by prefix. Numbers are prefixes of other numbers by chance; a
+/// single character of a script without spaces is not.
 fn has_kin(stem: &str) -> bool {
     let long = stem.len() >= PREFIX_BYTES_MIN || !stem.is_ascii();
     long && !stem.bytes().any(|byte| byte.is_ascii_digit())
 }
 
-/// What a word that is nowhere in the catalog takes from the score. Numbers in a query are
-/// arguments to come, and compounds are there by their parts: they take nothing.
+/// Returns the amount by which a word that is not in the catalog lowers the score. Numbers in a
+/// query are future arguments, and compounds are covered by their parts: they lower nothing.
 fn unknown(index: &Index, word: &Word) -> f32 {
     let counts = word.form == Form::Part && !word.stem.bytes().all(|byte| byte.is_ascii_digit());
     if counts { word.weight * UNKNOWN_IMPACT * index.rarity_of(0) } else { 0.0 }

@@ -1,17 +1,17 @@
-//! A query as weighted stems. Any text is a query: what holds no word finds nothing.
+//! A query as weighted stems. Any text is a valid query; one without words finds nothing.
 
 use super::splitter::{Form, Splitter};
 use super::word::Room;
 use super::words;
 
-/// What is read of a query: more than anyone types, less than a pasted file.
+/// The length read of a query: more than anyone types, less than a pasted file.
 const QUERY_BYTES_MAX: usize = 4096;
 
-/// Distinct words that are looked up; each costs a walk over its postings.
+/// Distinct words that are looked up; each requires scanning its postings.
 const QUERY_WORDS_MAX: usize = 48;
 
-/// The weight of a word that frames the request, and of the run-together form of a compound
-/// whose parts are looked up as well.
+/// The weight of a word that frames the request, and of the joined form of a compound whose parts
+/// are looked up as well.
 const REQUEST_WEIGHT: f32 = 0.6;
 const JOINED_WEIGHT: f32 = 0.5;
 
@@ -37,7 +37,7 @@ impl Query {
     pub(super) fn parse(text: &str) -> Query {
         let text = &text[..text.floor_char_boundary(QUERY_BYTES_MAX)];
         let query = Query::read(text, StopWords::Skip);
-        // "who is" may be all that is asked, and a tool's name.
+        // "who is" may be the whole query, and a tool's name.
         if query.words.is_empty() { Query::read(text, StopWords::Keep) } else { query }
     }
 

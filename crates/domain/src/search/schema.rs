@@ -1,19 +1,19 @@
-//! Reads the searchable words out of an input schema in one pass over its text: names of
-//! parameters, what is said about them, and the values they may take. Never builds a tree, never
-//! follows a `$ref`; what is no schema simply yields no words.
+//! Extracts the searchable words of an input schema in one pass over its text: parameter names,
+//! their descriptions, and their allowed values. It never builds a tree or follows a `$ref`; text
+//! that is not a schema yields no words.
 
 use std::fmt;
 
 use serde::de::{Deserialize, DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess};
 use serde::de::{Error, Visitor};
 
-/// Nesting below this is skipped: parameters that deep say nothing about what a tool is for.
+/// Deeper nesting is skipped: such parameters say nothing about the tool's purpose.
 const DEPTH_MAX: usize = 16;
 
-/// Larger schemas are read this far; the largest seen in real servers is a tenth of it.
+/// Larger schemas are read up to this length; the largest in real servers is a tenth of it.
 const SCHEMA_BYTES_MAX: usize = 256 * 1024;
 
-/// What a piece of schema text is.
+/// The kind of a piece of schema text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Piece {
     ParameterName,
@@ -21,27 +21,27 @@ pub(super) enum Piece {
     Value,
 }
 
-/// Calls `emit` with each searchable text of `schema`, in the order it is written.
+/// Calls `emit` with each searchable text of `schema`, in text order.
 pub(super) fn read(schema: &str, emit: &mut dyn FnMut(Piece, &str)) {
     let text = &schema[..schema.floor_char_boundary(SCHEMA_BYTES_MAX)];
     let mut json = serde_json::Deserializer::from_str(text);
-    // An error is no JSON, or cut at the limit, or nested past the parser's own; what was read
-    // before it stands.
+    // An error means invalid JSON, a cut at the limit, or nesting past the parser's own limit;
+    // anything read before it counts.
     let _ = Walk { part: SchemaPart::Schema, depth: 0, emit }.deserialize(&mut json);
 }
 
-/// Where in a schema the walk stands.
+/// The part of a schema that the walk is in.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SchemaPart {
     /// A schema, or a list of schemas.
     Schema,
     /// An object whose keys name parameters and whose values are schemas.
     Properties,
-    /// An object whose values are schemas and whose keys are of no interest.
+    /// An object whose values are schemas and whose keys are irrelevant.
     Definitions,
     /// A description or a title.
     Text,
-    /// A value the parameter may take, or a list of them.
+    /// A value that the parameter may take, or a list of them.
     Values,
     Elsewhere,
 }
@@ -125,7 +125,7 @@ impl<'de> Visitor<'de> for Walk<'_> {
     }
 }
 
-/// Reads a key and says what stands behind it.
+/// Reads a key and determines the kind of its value.
 struct Key<'a> {
     here: SchemaPart,
     emit: &'a mut dyn FnMut(Piece, &str),

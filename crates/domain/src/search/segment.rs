@@ -1,6 +1,6 @@
-//! One server's tools as weighted words. A segment knows nothing of other servers: field lengths
+//! One server's tools as weighted words. A segment is independent of other servers: field lengths
 //! are measured against fixed pivots instead of catalog averages, so its impacts stay valid
-//! whatever else is in the catalog, and only the rarity of words is left for the index.
+//! whatever else is in the catalog. Only the rarity of words is left to the index.
 
 use std::sync::{LazyLock, Mutex, MutexGuard};
 
@@ -9,17 +9,17 @@ use super::schema::{self, Piece};
 use super::splitter::{Form, Splitter};
 use super::terms::Terms;
 
-/// What is searched of one tool.
+/// The searchable parts of one tool.
 #[derive(Clone, Copy, Debug)]
 pub struct Document<'a> {
     pub name: &'a str,
     pub description: &'a str,
-    /// The text of the schema; what is no JSON or no schema is passed over.
+    /// The text of the schema; invalid JSON or schemas are skipped.
     pub input_schema: Option<&'a str>,
 }
 
 impl<'a> Document<'a> {
-    /// A tool of which nothing but its name may be searched.
+    /// Returns a document for a tool of which only the name may be searched.
     pub fn named(name: &'a str) -> Document<'a> {
         Document { name, description: "", input_schema: None }
     }
@@ -35,7 +35,8 @@ pub struct Segment {
     pub(super) starts: Vec<u32>,
 }
 
-/// How much a term says about one tool. Catalogs have hundreds of thousands of them: six bytes.
+/// The impact of a term on one tool. Catalogs have hundreds of thousands of them, so each takes six
+/// bytes.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, packed(2))]
 pub(super) struct Posting {
@@ -43,7 +44,7 @@ pub(super) struct Posting {
     pub(super) impact: Impact,
 }
 
-/// The saturated, weighted frequency of BM25F, in parts of the most that it can be.
+/// The saturated, weighted frequency of BM25F, as a fraction of its maximum.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Impact(u16);
 
@@ -59,15 +60,15 @@ impl Impact {
     }
 }
 
-/// Frequency saturation. With fields this short a second mention says little more.
+/// Frequency saturation. In fields this short, a second mention adds little.
 const K1: f32 = 1.2;
 
-/// Working memory is kept for this many postings, those of a server of a thousand tools: below a
-/// megabyte. Terms are fewer.
+/// The number of postings that working memory is kept for, those of a server with a thousand tools:
+/// less than a megabyte. There are fewer terms.
 const POSTINGS_KEPT_MAX: usize = 64 * 1024;
 
-/// The impact of a word of the server's name on each of its tools: about that of a word which
-/// stands once in a description.
+/// The impact of a word of the server's name on each of its tools, about that of a word that occurs
+/// once in a description.
 pub(super) const SERVER_NAME_IMPACT: f32 = 0.9;
 
 #[derive(Clone, Copy)]
@@ -81,11 +82,12 @@ enum Field {
 
 struct FieldWeight {
     weight: f32,
-    /// How strongly a long field thins out its words: 0 not at all, 1 in proportion.
+    /// The degree to which a long field dilutes its words: 0 not at all, 1 in proportion.
     thinning: f32,
     /// The length in words at which a field counts as neither short nor long.
     pivot: f32,
-    /// What is read of the field. Texts beyond it are manuals: their later pages name everything.
+    /// The length read of the field. Longer texts are manuals, whose later pages mention
+    /// everything.
     bytes_max: usize,
 }
 
@@ -98,7 +100,7 @@ const FIELDS: [FieldWeight; 5] = [
 ];
 
 impl Segment {
-    /// Splits and weighs the words of a server's tools. The costly half of indexing.
+    /// Splits and weighs the words of a server's tools. This is the expensive half of indexing.
     pub fn build(tools: &[Document<'_>]) -> Segment {
         let mut builder = builder();
         for tool in tools {
@@ -113,11 +115,11 @@ impl Segment {
     }
 }
 
-/// So many segments are built at once. Each builder learns the words anew and takes a megabyte with
-/// them, so that one per thread would cost more time than it saves.
+/// The number of segments built at once. Each builder learns the words again and takes a megabyte
+/// for them, so one per thread would cost more time than it saves.
 const BUILDERS: usize = 2;
 
-/// A builder that nobody else uses.
+/// Returns a free builder; waits for one if all are in use.
 fn builder() -> MutexGuard<'static, Builder> {
     static ALL: LazyLock<[Mutex<Builder>; BUILDERS]> = LazyLock::new(Default::default);
     let free = ALL.iter().find_map(|builder| builder.try_lock().ok());
@@ -132,31 +134,31 @@ fn builder() -> MutexGuard<'static, Builder> {
 
 /// Working memory, kept from one segment to the next.
 ///
-/// Words come in no order that a processor could foresee. So nothing here branches on which word it is:
-/// what is not wanted is written as well, and written over.
+/// Words come in an order that a processor cannot predict. The code therefore never branches on the
+/// word itself: unwanted values are written too, and then overwritten.
 #[derive(Default)]
 struct Builder {
     splitter: Splitter,
     lexicon: Lexicon,
-    /// The stems of the tool at hand, by field, and what may still be read into each field.
+    /// The stems of the current tool by field, and the remaining length that may be read into each
+    /// field.
     fields: [StemList; FIELDS.len()],
     room: [usize; FIELDS.len()],
-    /// Weighted frequency of each stem in the tool at hand, and which are not zero.
+    /// The weighted frequency of each stem in the current tool, and which are not zero.
     frequency: Vec<f32>,
     present: StemList,
-    /// The segment at hand: its postings in the order of the tools, its tools so far, and at its end its
-    /// terms.
+    /// The current segment: its postings in tool order, its tools so far, and at the end its terms.
     found: Vec<(Stem, Posting)>,
     tools: u32,
     terms: Terms,
     /// The latest segment in which each stem occurred, and its term there.
     latest: Vec<(u32, u32)>,
     segment: u32,
-    /// How often each term occurs, and then where its next posting belongs.
+    /// The number of occurrences of each term, later the position of its next posting.
     next: Vec<u32>,
 }
 
-/// Stems one after the other.
+/// A list of stems.
 #[derive(Default)]
 struct StemList {
     stems: Vec<Stem>,
@@ -164,7 +166,7 @@ struct StemList {
 }
 
 impl StemList {
-    /// Adds a stem, or does not.
+    /// Adds a stem if `wanted`, without branching.
     fn add(&mut self, stem: Stem, wanted: bool) {
         if self.length == self.stems.len() {
             self.stems.resize(2 * self.length + 64, Stem::NONE);
@@ -205,7 +207,7 @@ impl Builder {
         let found = &mut fields[field as usize];
         self.splitter.split(text, |word, _: Form| {
             let mut stem = lexicon.look_up(word);
-            // A tool may be called `who` or `what_is`: in names every word can be asked for.
+            // A tool may be called `who` or `what_is`: in names, every word is searchable.
             if matches!(field, Field::Name) && stem == Stem::NONE {
                 stem = lexicon.number(word);
             }
@@ -213,7 +215,7 @@ impl Builder {
         });
     }
 
-    /// Turns the words of the tool at hand into postings.
+    /// Turns the words of the current tool into postings.
     fn weigh(&mut self) {
         self.frequency.resize(self.lexicon.len(), 0.0);
         self.present.length = 0;
@@ -233,7 +235,7 @@ impl Builder {
         }
     }
 
-    /// Groups the postings by term; within a term they stay in the order of the tools.
+    /// Groups the postings by term; within a term they stay in tool order.
     fn finish(&mut self) -> Segment {
         self.segment += 1;
         self.latest.resize(self.lexicon.len(), (0, 0));

@@ -1,24 +1,23 @@
-//! Text to words: where they begin and end. Names and prose pass through the same
-//! splitter, so a query finds `createPullRequest`, `create_pull_request` and "create a pull
-//! request" alike.
+//! Splits text into words. Names and prose pass through the same splitter, so a query finds
+//! `createPullRequest`, `create_pull_request` and "create a pull request" alike.
 
 use std::ops::Range;
 
 use super::word::{Short, Word, eight_at, small_letters};
 
-/// Longer words are cut here: identifiers end well before, what is longer is encoded data.
+/// Longer words are cut here: identifiers are shorter, and anything longer is encoded data.
 const WORD_BYTES_MAX: usize = 64;
 
-/// How a word stood in the text.
+/// The form of a word in the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     /// A word, or one part of an identifier.
     Part,
-    /// The parts of one identifier or compound, run together: `get_weather` as `getweather`.
+    /// The parts of one identifier or compound, joined: `get_weather` as `getweather`.
     Joined,
 }
 
-/// Splits texts; its buffers are used again from one text to the next.
+/// Splits texts and reuses its buffers from one text to the next.
 #[derive(Default)]
 pub(super) struct Splitter {
     plain: String,
@@ -28,10 +27,10 @@ pub(super) struct Splitter {
 }
 
 impl Splitter {
-    /// Calls `emit` with each word of `text` in lower case.
+    /// Calls `emit` with each word of `text` in lowercase.
     ///
-    /// `_`, `-`, `.`, a change of case and a change between letters and digits divide the parts of
-    /// a compound; any other character that is no letter or digit ends it. Runs of Chinese,
+    /// `_`, `-`, `.`, a change of case and a change between letters and digits separate the parts
+    /// of a compound; any other character that is not a letter or digit ends it. Runs of Chinese,
     /// Japanese and Korean script become overlapping pairs of characters.
     pub(super) fn split(&mut self, text: &str, mut emit: impl FnMut(Word<'_>, Form)) {
         let mut at = 0;
@@ -47,7 +46,8 @@ impl Splitter {
         }
     }
 
-    /// Splits what begins at `at`; gives the place behind the break that ends it.
+    /// Splits the compound that begins at `at` and returns the position after the break that ends
+    /// it.
     fn split_compound<E: FnMut(Word<'_>, Form)>(
         &mut self,
         text: &str,
@@ -56,12 +56,12 @@ impl Splitter {
     ) -> usize {
         let mut before = Class::Break;
         let mut start = at;
-        // Whether the part at hand is ASCII letters and digits only.
+        // True while the current part has only ASCII letters and digits.
         let mut plain = true;
         loop {
             let (class, size) = Class::at(text, at);
             if class == Class::Lower && before == Class::Lower && size == 1 {
-                // At least the one that was looked at.
+                // At least the one already examined.
                 at += small_letters(eight_at(text.as_bytes(), at));
                 continue;
             }
@@ -136,15 +136,15 @@ impl Splitter {
     }
 }
 
-/// Writes a part in lower case without its apostrophes into `plain`.
+/// Writes a part in lowercase, without its apostrophes, into `plain`.
 fn lower(part: &str, plain: &mut String) {
     plain.clear();
     let letters = part.chars().filter(|&character| !is_apostrophe(character));
     plain.extend(letters.flat_map(char::to_lowercase));
 }
 
-/// The word at a place of `text` and its length, if it is the most common kind: a few ASCII
-/// letters, small ones after the first, that end with the text, at a break, or at the end of a
+/// Returns the word at a position of `text` and its length, if it is of the most common kind: a few
+/// ASCII letters, lowercase after the first, that end with the text, at a break, or at the end of a
 /// sentence.
 #[inline(always)]
 fn plain_word(text: &[u8], at: usize) -> Option<(Short, usize)> {
@@ -160,7 +160,7 @@ fn is_break(byte: u8) -> bool {
     byte.is_ascii() && ASCII[byte as usize] == Class::Break
 }
 
-/// The classes of the ASCII characters, which most text is made of.
+/// The classes of the ASCII characters, which make up most text.
 const ASCII: [Class; 128] = {
     let mut classes = [Class::Break; 128];
     let mut byte = 0;
@@ -183,7 +183,8 @@ enum Class {
 }
 
 impl Class {
-    /// The class of the character at a byte, and its length; the end of a text is a break.
+    /// Returns the class of the character at a byte, and its length; the end of the text is a
+    /// break.
     #[inline(always)]
     fn at(text: &str, at: usize) -> (Class, usize) {
         match text.as_bytes().get(at) {
@@ -232,8 +233,8 @@ impl Class {
         matches!(self, Class::Upper | Class::Lower | Class::Digit)
     }
 
-    /// Whether a part goes on from a character of this class to the next: not in `getUser` before
-    /// the `U`, nor in `base64` before the `6`.
+    /// Reports whether a part continues from a character of this class to the next: not in
+    /// `getUser` before the `U`, nor in `base64` before the `6`.
     fn goes_on(self, next: Class) -> bool {
         match (self, next) {
             (Class::Lower | Class::Upper, Class::Lower) => true,
@@ -244,7 +245,8 @@ impl Class {
     }
 }
 
-/// Whether a capital that ends at `end` is the first letter of a word, as the `S` in `HTTPServer`.
+/// Reports whether a capital that ends at `end` is the first letter of a word, like the `S` in
+/// `HTTPServer`.
 fn begins_word(text: &str, end: usize) -> bool {
     Class::at(text, end).0 == Class::Lower
 }

@@ -1,5 +1,5 @@
-//! Adds up what each word of a query says about each tool, and picks the best. The working memory
-//! belongs to the thread and is used again: a query touches only the tools it matches.
+//! Sums the score of each query word for each tool and picks the best. The working memory is per
+//! thread and reused: a query touches only the tools that it matches.
 
 use std::cell::Cell;
 use std::cmp::{Ordering, Reverse};
@@ -9,21 +9,21 @@ use super::index::Index;
 use super::plan::Plan;
 use super::segment::Posting;
 
-/// A tool and what the query's words add up to for it.
+/// A tool and its score for the query's words.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(super) struct Candidate {
     pub(super) tool: u32,
     pub(super) score: f32,
 }
 
-/// The best `limit` tools that `keep` lets through, in no particular order.
+/// Returns the best `limit` tools that `keep` allows, in no particular order.
 pub(super) fn best(
     index: &Index,
     plan: &Plan,
     limit: usize,
     keep: impl Fn(u32) -> bool,
 ) -> Vec<Candidate> {
-    // Taken, not borrowed: a `keep` that searches finds an empty tally, not a panic.
+    // Taken, not borrowed: a `keep` that searches gets an empty tally instead of a panic.
     let mut tally = TALLY.take();
     tally.add_up(index, plan);
     let best = tally.select(limit, keep);
@@ -39,14 +39,14 @@ thread_local! {
 struct Tally {
     slots: Vec<Slot>,
     touched: Vec<u32>,
-    /// The number of the last word added up; slots with an older one need no clearing.
+    /// The number of the last word added; slots with an older one need no clearing.
     word: u32,
 }
 
 #[derive(Clone, Copy, Default)]
 struct Slot {
     score: f32,
-    /// The most that one term of word number `word` has given.
+    /// The highest contribution of a single term of word number `word`.
     given: f32,
     word: u32,
 }
@@ -72,7 +72,7 @@ impl Tally {
         }
     }
 
-    /// Of several terms for the same word only the strongest counts.
+    /// Adds a contribution. Of several terms for the same word, only the strongest counts.
     fn add(&mut self, before: u32, tool: u32, given: f32) {
         let slot = &mut self.slots[tool as usize];
         if slot.word <= before {
@@ -112,7 +112,7 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// The better is the greater; of equals, the one that comes first in the catalog.
+/// The better candidate is greater; among equals, the one that comes first in the catalog.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
         self.score.total_cmp(&other.score).then_with(|| other.tool.cmp(&self.tool))

@@ -1,8 +1,8 @@
-//! A vocabulary: many short texts held as one, for few allocations and little memory.
+//! A vocabulary: many short texts stored as one, for few allocations and little memory.
 
 use super::word::Word;
 
-/// Words in one string, numbered in the order of arrival.
+/// Words in one string, numbered in insertion order.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Terms {
     text: String,
@@ -35,7 +35,7 @@ impl Terms {
         })
     }
 
-    /// The first term that is not before `word`, when the terms are in byte order.
+    /// Returns the first term that is not less than `word`; the terms must be in byte order.
     pub(super) fn first_from(&self, word: &[u8]) -> u32 {
         let (mut low, mut high) = (0, self.len() as u32);
         while low < high {
@@ -49,19 +49,19 @@ impl Terms {
         low
     }
 
-    /// The numbers of the terms in the byte order of their texts.
+    /// Returns the numbers of the terms in byte order of their texts.
     pub(super) fn sorted(&self) -> Vec<u32> {
         let head = |term| {
             let bytes = self.get(term).bytes().chain(std::iter::repeat(0));
             bytes.take(8).fold(0, |head, byte| head << 8 | u64::from(byte))
         };
-        // Most comparisons are settled by the first eight bytes.
+        // Most comparisons are decided by the first eight bytes.
         let mut terms: Vec<(u64, u32)> = (0..self.len() as u32).map(|t| (head(t), t)).collect();
         terms.sort_unstable_by(|a, b| a.0.cmp(&b.0).then_with(|| self.get(a.1).cmp(self.get(b.1))));
         terms.into_iter().map(|(_, term)| term).collect()
     }
 
-    /// The same terms, renumbered: first that of number `order[0]`, and so on.
+    /// Returns the same terms renumbered: number `order[0]` first, and so on.
     pub(super) fn in_order(&self, order: &[u32]) -> Terms {
         let text = String::with_capacity(self.text.len());
         let mut terms = Terms { text, ends: Vec::with_capacity(order.len()) };

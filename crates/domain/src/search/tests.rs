@@ -1,4 +1,4 @@
-//! What the search promises to its callers, and the least it must find in the data sets.
+//! The guarantees of the search to its callers, and the minimum it must find in the data sets.
 
 use std::sync::Arc;
 
@@ -179,7 +179,8 @@ struct Labelled {
     gold: Vec<String>,
 }
 
-/// The share of queries whose right tool is the first, and is among the first five.
+/// Returns the share of queries whose correct tool is first, and the share whose correct tool is
+/// among the first five.
 fn recall(text: &str) -> (f64, f64) {
     let set: DataSet = serde_json::from_str(text).expect("the data set is in the repository");
     let documents: Vec<_> = set

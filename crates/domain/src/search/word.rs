@@ -1,24 +1,25 @@
-//! One word. Most fit into sixteen bytes with their length, and are compared and hashed as a number.
+//! A single word. Most fit into sixteen bytes with their length, and are compared and hashed as a
+//! number.
 
 use std::ops::Range;
 
-/// A word in lower case.
+/// A lowercase word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Word<'a> {
     Short(Short),
-    /// One that does not fit.
+    /// A word that does not fit.
     Long(&'a str),
 }
 
-/// A word of at most fifteen bytes, the first lowest, and in the highest byte its length.
+/// A word of at most fifteen bytes, the first one lowest, with its length in the highest byte.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Short(u64, u64);
 
-/// Where the text of a short word is written to be read.
+/// A buffer for the text of a short word.
 pub(super) type Room = [u8; 16];
 
 impl<'a> Word<'a> {
-    /// A part of a text.
+    /// Returns the word in a part of a text.
     pub(super) fn within(text: &'a str, part: Range<usize>) -> Word<'a> {
         match Short::within(text.as_bytes(), part.clone()) {
             Some(short) => Word::Short(short),
@@ -43,7 +44,8 @@ impl<'a> From<&'a str> for Word<'a> {
 impl Short {
     const BYTES_MAX: usize = 15;
 
-    /// A part of a text, which is whole characters, unless it is too long.
+    /// Returns the word in a part of a text that consists of whole characters, unless it is too
+    /// long.
     #[inline(always)]
     pub(super) fn within(text: &[u8], part: Range<usize>) -> Option<Short> {
         let length = part.len();
@@ -58,11 +60,11 @@ impl Short {
         })
     }
 
-    /// The word at a place that begins with a letter and goes on with small ones, in lower case, and its
-    /// length, if that is not too long.
+    /// Returns the word, in lowercase, that begins at a position with a letter and continues with
+    /// lowercase ones, and its length, unless it is too long.
     #[inline(always)]
     pub(super) fn of_letters_at(text: &[u8], at: usize) -> Option<(Short, usize)> {
-        // A capital letter becomes a small one, and nothing else becomes a letter.
+        // Uppercase letters become lowercase, and nothing else becomes a letter.
         let low = eight_at(text, at) | 0x20;
         let length = small_letters(low);
         if length < 8 {
@@ -77,7 +79,7 @@ impl Short {
         Short(low, high | (length as u64) << 56)
     }
 
-    /// The same with small ASCII letters for capital ones.
+    /// Returns the same word with ASCII letters in lowercase.
     pub(super) fn lowered(self) -> Short {
         Short(lowered(self.0), lowered(self.1))
     }
@@ -93,12 +95,13 @@ impl Short {
     }
 }
 
-/// As many of these bytes, less than eight of them.
+/// Keeps the first `count` of these bytes; `count` is less than eight.
 fn first(count: usize, eight: u64) -> u64 {
     eight & ((1 << (8 * count)) - 1)
 }
 
-/// The bytes of a text from a place on as a number, the first lowest; zeros beyond its end.
+/// Returns the bytes of a text from a position on as a number, the first one lowest, with zeros
+/// beyond its end.
 #[inline(always)]
 pub(super) fn eight_at(text: &[u8], at: usize) -> u64 {
     let rest = text.get(at..).unwrap_or_default();
@@ -111,8 +114,8 @@ pub(super) fn eight_at(text: &[u8], at: usize) -> u64 {
     }
 }
 
-/// Few bytes as a number: from both ends, which may overlap. To copy them to where eight can be read
-/// takes longer: what was just written in pieces is slow to be read as a whole.
+/// Reads up to seven bytes as a number, from both ends, which may overlap. Copying them into an
+/// eight-byte buffer is slower: a value just written in pieces is slow to read as a whole.
 fn up_to_seven(bytes: &[u8]) -> u64 {
     match (bytes.first_chunk(), bytes.last_chunk()) {
         (Some(first), Some(last)) => {
@@ -125,17 +128,17 @@ fn up_to_seven(bytes: &[u8]) -> u64 {
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
-/// The highest bit of each byte that lies between two letters, both included.
+/// Sets the highest bit of each byte that lies between two letters, inclusive.
 #[inline(always)]
 fn between(bytes: u64, first: u8, last: u8) -> u64 {
-    // Adding lifts that bit from the first letter on, and of each byte beyond the last.
+    // The first addition sets that bit from the first letter on, the second beyond the last one.
     let low = bytes & (0x7f * ONES);
     let from_first = low + u64::from(0x80 - first) * ONES;
     let beyond_last = low + u64::from(0x7f - last) * ONES;
     from_first & !beyond_last & !bytes & (0x80 * ONES)
 }
 
-/// How many of the eight bytes, from the first on, are small ASCII letters.
+/// Returns how many of the eight bytes, from the first on, are lowercase ASCII letters.
 #[inline(always)]
 pub(super) fn small_letters(eight: u64) -> usize {
     let others = !between(eight, b'a', b'z') & (0x80 * ONES);

@@ -1,4 +1,5 @@
-//! A hash map for words. Most words are their own key, which spares a walk to their letters.
+//! A hash map for words. Most words are their own key, which saves following a pointer to their
+//! letters.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher, Hash, Hasher, RandomState};
@@ -50,8 +51,8 @@ impl Hash for Short {
     }
 }
 
-/// Makes hashers for short words, several times as fast as the standard ones. Seeded at random, as
-/// those are, so that a server cannot choose words that collide.
+/// Creates hashers for short words that are several times as fast as the standard ones. Seeded at
+/// random like those, so that a server cannot choose words that collide.
 #[derive(Clone)]
 struct Seed(u64, u64);
 
@@ -73,7 +74,7 @@ impl BuildHasher for Seed {
 }
 
 impl Fold {
-    /// Multiplies to 128 bits and folds the halves: every bit reaches every other.
+    /// Multiplies to 128 bits and folds the halves, so that every bit affects every other.
     fn mix(&mut self, low: u64, high: u64) {
         let product = u128::from(low ^ self.0) * u128::from(high ^ self.1);
         self.0 = (product as u64) ^ ((product >> 64) as u64);

@@ -1,9 +1,9 @@
-//! What is known of single words: which carry no meaning, which only frame a request, and the stem
-//! of each. Words come in lower case, as the splitter gives them.
+//! Properties of single words: which carry no meaning, which only frame a request, and the stem of
+//! each. Words are in lowercase, as the splitter emits them.
 
 use rust_stemmers::{Algorithm, Stemmer};
 
-/// The stem under which a word is indexed and looked up. Only English has one here.
+/// Returns the stem under which a word is indexed and looked up. Only English words are stemmed.
 pub(super) fn stem(word: &str) -> std::borrow::Cow<'_, str> {
     if word.bytes().all(|byte| byte.is_ascii_lowercase()) {
         Stemmer::create(Algorithm::English).stem(word)
@@ -12,13 +12,13 @@ pub(super) fn stem(word: &str) -> std::borrow::Cow<'_, str> {
     }
 }
 
-/// Words that only hold a sentence together; they are listed without their apostrophes.
+/// Reports whether a word only connects a sentence; such words are listed without apostrophes.
 pub(super) fn is_stop(word: &str) -> bool {
     STOP_WORDS.binary_search(&word).is_ok()
 }
 
-/// Words with which people frame a request ("help me find…"). Tools are named by them too, so
-/// they count less instead of not at all.
+/// Reports whether people use a word to frame a request ("help me find…"). Tools are named with
+/// such words too, so they count less instead of not at all.
 pub(super) fn is_request(word: &str) -> bool {
     REQUEST_WORDS.binary_search(&word).is_ok()
 }

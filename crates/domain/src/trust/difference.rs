@@ -1,6 +1,6 @@
-//! Two definitions line by line, for a reviewer. A definition is laid out one member a line, the
-//! text of strings over as many lines as it has, without commas, so that a line differs only where
-//! something in it did.
+//! Compares two definitions line by line for a reviewer. A definition is laid out with one member
+//! per line and the text of strings over as many lines as it has, without commas, so that a line
+//! differs only if its content does.
 
 use std::collections::HashMap;
 use std::iter::Peekable;
@@ -8,18 +8,18 @@ use std::iter::Peekable;
 use super::tokens::{Token, decode, tokens};
 use super::visible::visible;
 
-/// Lines on either side between the first and the last change that are compared with each other,
-/// which takes time by their product. Beyond, all of them count as removed and added.
+/// Lines on either side, between the first and last change, that are compared with each other; the
+/// time grows with their product. Beyond this, all of them count as removed and added.
 const LINES_MAX: usize = 1_000;
 
 /// Unchanged lines shown around a change.
 const CONTEXT: usize = 3;
 
-/// Deeper levels are laid out like this one: the indentation of a nest made for it would be
-/// larger than the nest by its depth.
+/// Deeper levels are not indented further: otherwise the output for deliberately deep nesting would
+/// be larger than the input by a factor of its depth.
 const INDENTED_MAX: usize = 32;
 
-/// Before each further line of a string, so that its text cannot pass for members.
+/// Precedes each further line of a string, so that its text cannot pass for members.
 const CONTINUED: &str = "│ ";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,7 +27,7 @@ pub enum LineChange {
     Same,
     Removed,
     Added,
-    /// That many unchanged lines are left out here.
+    /// The number of unchanged lines omitted here.
     Skipped(usize),
 }
 
@@ -42,15 +42,15 @@ impl LineChange {
     }
 }
 
-/// One line of a difference, hidden characters visible.
+/// One line of a difference, with hidden characters made visible.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DifferenceLine {
     pub mark: LineChange,
     pub text: String,
 }
 
-/// What changed from `old` to `new`; all of `new` is added where there was nothing. Long runs
-/// without a change are folded, unless there is no change at all.
+/// Returns the changes from `old` to `new`; without `old`, all of `new` is added. Long unchanged
+/// runs are folded, unless there is no change at all.
 pub fn difference(old: Option<&str>, new: &str) -> Vec<DifferenceLine> {
     let new = lay_out(new);
     match old.map(lay_out) {
@@ -63,7 +63,7 @@ fn marked(mark: LineChange, lines: Vec<String>) -> impl Iterator<Item = Differen
     lines.into_iter().map(move |text| DifferenceLine { mark, text })
 }
 
-/// A text that is no JSON is laid out as its own lines.
+/// Lays out a definition. Text that is not JSON is laid out by its own lines.
 fn lay_out(text: &str) -> Vec<String> {
     match tokens(text) {
         Some(tokens) => Layout::default().run(tokens.peekable()),
@@ -84,7 +84,7 @@ impl Layout {
         while let Some(token) = tokens.next() {
             match token {
                 Token::Key(literal) => {
-                    // Of a name with line feeds, only one line is made.
+                    // A name with line feeds still takes only one line.
                     self.name = quoted(literal).replace('\n', "⟨U+000A⟩") + ": ";
                 }
                 Token::Open(bracket) => match tokens.peek() {
@@ -123,7 +123,7 @@ impl Layout {
     }
 }
 
-/// A string for reading: line feeds and all of Unicode as they are, hidden characters visible.
+/// Formats a string for reading: line feeds and Unicode unescaped, hidden characters made visible.
 fn quoted(literal: &str) -> String {
     let text = decode(literal).replace('\\', r"\\").replace('"', r#"\""#);
     format!("\"{}\"", visible(&text))
@@ -150,7 +150,7 @@ fn compare(mut old: Vec<String>, mut new: Vec<String>) -> Vec<DifferenceLine> {
     lines
 }
 
-/// By the longest common subsequence.
+/// Compares by the longest common subsequence.
 fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<DifferenceLine>) {
     let lengths = common_lengths(&old, &new);
     let width = new.len() + 1;
@@ -176,8 +176,8 @@ fn compare_middle(old: Vec<String>, new: Vec<String>, lines: &mut Vec<Difference
     }
 }
 
-/// How many lines the ends of both have in common, for each pair of places where they may begin:
-/// row by row of `old`, one column more than `new` has lines.
+/// Returns the number of lines that the tails of both have in common, for each pair of starting
+/// positions: row by row of `old`, with one column more than `new` has lines.
 fn common_lengths(old: &[String], new: &[String]) -> Vec<u16> {
     let mut numbers = HashMap::new();
     let mut number = |line| {
@@ -225,7 +225,7 @@ fn fold(lines: Vec<DifferenceLine>) -> Vec<DifferenceLine> {
     folded
 }
 
-/// Keeps the first and the last lines of an unchanged run; a single line is not worth folding.
+/// Keeps the first and last lines of an unchanged run; a single line is not worth folding.
 fn fold_run(
     mut run: Vec<DifferenceLine>,
     first: usize,

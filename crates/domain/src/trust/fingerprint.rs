@@ -1,4 +1,5 @@
-//! The fingerprint of what a server lists: one hash for all spellings of the same definition.
+//! The fingerprint of an item that a server lists: one hash for all spellings of the same
+//! definition.
 
 use std::fmt;
 
@@ -8,21 +9,21 @@ use serde_json::value::RawValue;
 
 use receipt::{Hash, canonical};
 
-/// Members of an item that no model is shown; servers change them without changing the item.
+/// Members of an item that models never see; servers change them without changing the item.
 pub(super) const UNSEEN: [&str; 2] = ["_meta", "icons"];
 
-/// Stands before a text that has no canonical form. A canonical form begins with `{`, so nobody
-/// can write a text that is hashed like one.
+/// Prefix of text without a canonical form. A canonical form begins with `{`, so no text can be
+/// crafted to hash like one.
 const AS_IT_STANDS: &str = "countersign: text as it stands\n";
 
-/// Written `sha256:` and 64 lower-case hex digits.
+/// Formatted as `sha256:` and 64 lowercase hex digits.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fingerprint(Hash);
 
 impl Fingerprint {
-    /// SHA-256 over the canonical JSON (RFC 8785) of the whole object without its own `_meta` and
-    /// `icons`. What has no canonical form (no object, a key twice, a number that would be rounded,
-    /// nesting beyond 128) is hashed as it stands.
+    /// Returns the SHA-256 of the canonical JSON (RFC 8785) of the whole object without its own
+    /// `_meta` and `icons`. Text without a canonical form (not an object, a duplicate key, a number
+    /// that would be rounded, nesting beyond 128) is hashed as is.
     pub fn of(definition: &str) -> Fingerprint {
         match without(definition, &UNSEEN) {
             Some(canonical) => Fingerprint(Hash::of(canonical.as_bytes())),
@@ -30,13 +31,13 @@ impl Fingerprint {
         }
     }
 
-    /// Of what is plain text even where it looks like an object, such as instructions: all of it
-    /// counts.
+    /// Returns the fingerprint of plain text, such as instructions, even if it looks like an
+    /// object: all of it counts.
     pub fn of_text(text: &str) -> Fingerprint {
         Fingerprint::marked(AS_IT_STANDS, text)
     }
 
-    /// Of a text of another kind than a definition; `mark` must not begin with `{`.
+    /// Returns the fingerprint of text other than a definition; `mark` must not begin with `{`.
     pub(super) fn marked(mark: &str, text: &str) -> Fingerprint {
         Fingerprint(Hash::of([mark, text].concat().as_bytes()))
     }
@@ -58,7 +59,8 @@ impl fmt::Debug for Fingerprint {
     }
 }
 
-/// The canonical form of an object without the members of these names; `None` where it has none.
+/// Returns the canonical form of an object without the named members; `None` if it has no canonical
+/// form.
 pub(super) fn without(object: &str, names: &[&str]) -> Option<String> {
     let RawMembers(members) = RawMembers::read(object)?;
     let mut kept = String::with_capacity(object.len());
@@ -75,7 +77,7 @@ pub(super) fn without(object: &str, names: &[&str]) -> Option<String> {
     canonical::faithful(&kept)
 }
 
-/// The members of an object in the order of the text, doubled ones too; their values unread.
+/// The members of an object in text order, including duplicates, with unparsed values.
 pub(super) struct RawMembers<'a>(pub(super) Vec<(String, &'a RawValue)>);
 
 impl<'a> RawMembers<'a> {
@@ -123,7 +125,7 @@ mod tests {
         assert_eq!(fingerprint, Fingerprint(Hash::of(canonical.as_bytes())));
         assert_eq!(Fingerprint::parse(&fingerprint.to_string()), Some(fingerprint));
         assert_eq!(Fingerprint::parse("sha256:00"), None);
-        // Only at the top: a parameter may have such a name.
+        // Only at the top level: a parameter may have such a name.
         let deeper = |text: &str| Fingerprint::of(&format!(r#"{{"inputSchema":{text}}}"#));
         assert_ne!(deeper(r#"{"_meta":{},"icons":1}"#), deeper("{}"));
     }
@@ -148,7 +150,7 @@ mod tests {
         }
         let marked = Hash::of(b"countersign: text as it stands\n[1]");
         assert_eq!(Fingerprint::of("[1]"), Fingerprint(marked));
-        // What is left out anyway may look as it likes.
+        // Members that are excluded anyway may have any content.
         let plain = Fingerprint::of(r#"{"name":"t"}"#);
         for unseen in ["9007199254740993", r#"{"a":1,"a":2}"#, &deep] {
             assert_eq!(Fingerprint::of(&format!(r#"{{"_meta":{unseen},"name":"t"}}"#)), plain);
@@ -176,7 +178,7 @@ mod tests {
             .prop_map(|members| members.into_iter().collect())
     }
 
-    /// The same value, members in the opposite order.
+    /// Returns the same value with members in reverse order.
     fn turned(value: &Value) -> Value {
         match value {
             Value::Object(members) => Value::Object(
@@ -187,7 +189,7 @@ mod tests {
         }
     }
 
-    /// Every value that differs from this one in a single place.
+    /// Returns every value that differs from this one in a single place.
     fn changed(value: &Value) -> Vec<Value> {
         let mut all = vec![json!([value])];
         match value {

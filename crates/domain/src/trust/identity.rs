@@ -1,5 +1,5 @@
-//! What an approval of a server is bound to: how it is started or reached. Values of environment
-//! variables and headers are left out: a new token makes no new server.
+//! The identity to which a server's approval is bound: how it is started or reached. Values of
+//! environment variables and headers are excluded: a new token does not make a new server.
 
 use serde_json::json;
 
@@ -9,8 +9,8 @@ use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
 
-/// Templates count as they are written, so the same config gives the same identity on a machine
-/// with other variables.
+/// Returns a server's identity. Templates count as written, so the same config gives the same
+/// identity on a machine with other variables.
 pub fn identity(transport: &Transport) -> Fingerprint {
     let bound = match transport {
         Transport::Stdio { command, args, env, cwd } => json!({
@@ -31,7 +31,7 @@ fn remote(
     url: &ConfigTemplate,
     headers: &[(String, ConfigTemplate)],
 ) -> serde_json::Value {
-    // Names of headers are the same in any case.
+    // Header names are case-insensitive.
     let headers = names(headers, str::to_ascii_lowercase);
     json!({"transport": transport, "url": url.text(), "headers": headers})
 }

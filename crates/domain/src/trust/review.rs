@@ -1,11 +1,11 @@
-//! How an item that a server lists now stands to what a person approved of it: the same, accepted
-//! without asking, or waiting for a review.
+//! Compares an item that a server lists now with its approved version: unchanged, accepted
+//! automatically, or pending review.
 
 use super::fingerprint::{Fingerprint, RawMembers, UNSEEN, without};
 use crate::config::AutoApprove;
 use crate::tool::{Class, Hints};
 
-/// What of a server is approved, piece by piece.
+/// The kinds of items that are approved one by one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum ItemKind {
     Tool,
@@ -31,8 +31,8 @@ impl ItemKind {
         ItemKind::ALL.into_iter().find(|kind| kind.as_str() == text)
     }
 
-    /// Instructions are text to the last character: what a model is told must not hide in a
-    /// member that other items may change freely.
+    /// Returns the fingerprint of an item. All of the instructions count as text: text for a model
+    /// must not hide in a member that other items may change freely.
     pub fn fingerprint(self, listed: &str) -> Fingerprint {
         match self {
             ItemKind::Tool | ItemKind::Prompt | ItemKind::Template => Fingerprint::of(listed),
@@ -41,14 +41,14 @@ impl ItemKind {
     }
 }
 
-/// What a person approved of one item.
+/// The approved version of one item.
 #[derive(Clone, Copy, Debug)]
 pub struct ApprovedDefinition<'a> {
     pub fingerprint: Fingerprint,
     pub definition: &'a str,
 }
 
-/// Why an item waits.
+/// The reason an item is pending review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewChange {
     New,
@@ -70,10 +70,10 @@ impl ReviewChange {
     }
 }
 
-/// Why an item that differs from what was approved needs no person.
+/// The reason an item that differs from its approved version needs no review.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AcceptanceReason {
-    /// Only hints changed, and none of them loosens.
+    /// Only hints changed, and none of them is less strict.
     Stricter,
     AutoNew,
     AutoChanged,
@@ -96,8 +96,8 @@ pub enum Standing {
     Pending(ReviewChange),
 }
 
-/// How an item that a server lists now stands to what was approved of it. Instructions come as
-/// their plain text, all others as the JSON that was sent.
+/// Compares an item that a server lists now with its approved version. Instructions are passed as
+/// plain text, all other items as the JSON that was sent.
 pub fn stand(
     kind: ItemKind,
     listed: &str,
@@ -110,7 +110,7 @@ pub fn stand(
             AutoApprove::New | AutoApprove::All => Standing::Accepted(AcceptanceReason::AutoNew),
         };
     };
-    // Nearly every item of nearly every list is equal: no hash is taken.
+    // Nearly all listed items are unchanged, so no hash is computed for them.
     if listed == approved.definition || kind.fingerprint(listed) == approved.fingerprint {
         return Standing::Same;
     }
@@ -129,8 +129,8 @@ const DESTRUCTIVE: &str = "destructiveHint";
 const IDEMPOTENT: &str = "idempotentHint";
 const OPEN_WORLD: &str = "openWorldHint";
 
-/// Whether two definitions of a tool differ in hints alone, and no hint makes it look milder.
-/// Whatever cannot be read for certain is a no.
+/// Reports whether two definitions of a tool differ only in hints, and no hint makes it look
+/// milder. Returns false if either cannot be read reliably.
 fn is_stricter(old: &str, new: &str) -> bool {
     let beside = [UNSEEN[0], UNSEEN[1], ANNOTATIONS];
     let same_beside = match (without(old, &beside), without(new, &beside)) {
@@ -143,16 +143,16 @@ fn is_stricter(old: &str, new: &str) -> bool {
     same_beside && old.text == new.text && !loosens(&old, &new)
 }
 
-/// The annotations of a tool: what they say in hints, and the rest, which is text.
+/// The annotations of a tool: its hints, and the rest, which is text.
 struct Annotations {
     hints: Hints,
     idempotent: Option<bool>,
-    /// Canonical form of all but the hints.
+    /// The canonical form of everything except the hints.
     text: String,
 }
 
 impl Annotations {
-    /// `None` where a reader more lenient than the gate could take them otherwise.
+    /// Returns `None` if a more lenient parser than the gate's could read them differently.
     fn read(definition: &str) -> Option<Annotations> {
         let RawMembers(members) = RawMembers::read(definition)?;
         let annotations = only(&members, ANNOTATIONS)?.unwrap_or("{}");
@@ -175,7 +175,7 @@ impl Annotations {
     }
 }
 
-/// The value of the member of that name; `None` where there are several.
+/// Returns the value of the member with that name; `None` if there are several.
 fn only<'a>(
     members: &[(String, &'a serde_json::value::RawValue)],
     name: &str,
@@ -185,13 +185,14 @@ fn only<'a>(
     found.next().is_none().then_some(value)
 }
 
-/// Hint by hint, so that no hint can pay for another. An absent one counts as the protocol has it
-/// (`readOnlyHint` and `idempotentHint` false, `openWorldHint` true); an absent `destructiveHint`
-/// lies between, since the protocol takes it as true and the gate's class does not.
+/// Compares hint by hint, so that no hint can offset another. An absent hint has the protocol's
+/// default (`readOnlyHint` and `idempotentHint` false, `openWorldHint` true); an absent
+/// `destructiveHint` ranks in between, since the protocol treats it as true and the gate's class
+/// does not.
 fn loosens(old: &Annotations, new: &Annotations) -> bool {
     let gains = |old: Option<bool>, new: Option<bool>, mild| old != Some(mild) && new == Some(mild);
     let (was, is) = (old.hints, new.hints);
-    // A token may be allowed to read with tools that say nothing of themselves.
+    // A token may allow reading with tools that have no hints.
     let falls_silent = was.class() == Class::Write && !was.unverified() && is.unverified();
     gains(was.read_only, is.read_only, true)
         || gains(was.destructive, is.destructive, false)

@@ -1,5 +1,5 @@
-//! JSON as it stands in the text, without a tree: a key that occurs twice, a long number and any
-//! depth are all there for the reviewer, who must not be shown less than a model may read.
+//! JSON tokens straight from the text, without a tree: duplicate keys, long numbers and any depth
+//! are preserved for the reviewer, who must see everything that a model may read.
 
 use std::fmt;
 
@@ -21,13 +21,13 @@ pub(super) enum Token<'a> {
     Scalar(&'a str),
 }
 
-/// `None` where the text is no JSON.
+/// Returns `None` if the text is not JSON.
 pub(super) fn tokens(text: &str) -> Option<impl Iterator<Item = Token<'_>>> {
     serde_json::from_str::<&RawValue>(text).ok()?;
     Some(Tokens { rest: text })
 }
 
-/// What a string literal says. Halves of surrogate pairs become U+FFFD: a reader may be lenient.
+/// Decodes a string literal. Unpaired surrogates become U+FFFD, since a parser may be lenient.
 pub(super) fn decode(literal: &str) -> String {
     struct Bytes;
 
@@ -48,7 +48,7 @@ pub(super) fn decode(literal: &str) -> String {
 }
 
 struct Tokens<'a> {
-    /// What follows, of a text that is known to be JSON.
+    /// The remaining text, known to be valid JSON.
     rest: &'a str,
 }
 

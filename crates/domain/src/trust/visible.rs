@@ -1,11 +1,10 @@
-//! Characters that a person does not see and a model reads: shown to reviewers by their number.
+//! Characters that a person cannot see but a model reads: shown to reviewers by their code point.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Controls, format characters, line and paragraph separators and all that Unicode calls
-/// default ignorable, in order; besides, a blank of Braille that looks like nothing. Not in it: a
-/// line feed and a tab.
+/// Controls, format characters, line and paragraph separators and everything that Unicode calls
+/// default ignorable, in order, plus the blank Braille pattern. Line feed and tab are not included.
 const HIDDEN: [(char, char); 29] = [
     ('\0', '\u{8}'),
     ('\u{b}', '\u{1f}'),
@@ -46,7 +45,7 @@ pub(super) fn is_hidden(character: char) -> bool {
     after > 0 && character <= HIDDEN[after - 1].1
 }
 
-/// A reviewer's view of a text: each hidden character as `⟨U+200B⟩`.
+/// Returns a reviewer's view of a text, with each hidden character as `⟨U+200B⟩`.
 pub fn visible(text: &str) -> Cow<'_, str> {
     let Some(first) = text.find(is_hidden) else {
         return Cow::Borrowed(text);
@@ -62,12 +61,12 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     Cow::Owned(shown)
 }
 
-/// How many hidden characters a text has that ordinary writing does not need.
+/// Counts the hidden characters of a text that ordinary writing does not need.
 pub fn hidden_characters(text: &str) -> usize {
     hidden_places(text).count()
 }
 
-/// Where they stand.
+/// Returns the positions of those characters.
 pub(super) fn hidden_places(text: &str) -> impl Iterator<Item = usize> {
     let mut before = None;
     text.char_indices().filter_map(move |(at, character)| {
@@ -78,8 +77,8 @@ pub(super) fn hidden_places(text: &str) -> impl Iterator<Item = usize> {
     })
 }
 
-/// What editors and keyboards put there by themselves: the end of a line in two characters, emoji
-/// in colour or joined to one, joiners inside scripts that are written with them.
+/// Reports whether a hidden character is one that editors and keyboards insert automatically: a
+/// two-character line end, emoji in colour or joined into one, joiners in scripts that use them.
 fn is_ordinary(before: Option<char>, character: char, after: Option<char>) -> bool {
     let both = |is: fn(char) -> bool| before.is_some_and(is) && after.is_some_and(is);
     match character {
@@ -97,7 +96,8 @@ fn is_pictograph(character: char) -> bool {
         && !is_hidden(character)
 }
 
-/// Arabic to Myanmar, which includes Persian and the scripts of India.
+/// Reports whether a character is in a script from Arabic to Myanmar, which includes Persian and
+/// the scripts of India.
 fn is_joined_script(character: char) -> bool {
     ('\u{600}'..='\u{109f}').contains(&character) && !is_hidden(character)
 }

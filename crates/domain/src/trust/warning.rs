@@ -1,5 +1,5 @@
-//! What a reviewer should look at twice: deterministic, offline, by tables. A help for a person and
-//! no judge: a text without a warning can still be bad, and one with a warning good.
+//! Warnings for a reviewer: deterministic, offline, table-driven. They assist a person and do not
+//! decide: text without a warning can still be malicious, and text with one harmless.
 
 mod kind;
 mod names;
@@ -16,24 +16,24 @@ use passage::{Passage, passages};
 use phrases::{ENCODED_CHARS_MIN, RULES, phrases_in};
 use plain::Plain;
 
-/// Longest quotation, in characters of the text.
+/// The longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;
 
-/// Longest place that is named, as shown.
+/// The longest place name, as shown.
 const PLACE_CHARS_MAX: usize = 100;
 
-/// Names of other servers that are told of one definition.
+/// Names of other servers reported for one definition.
 const BORROWED_MAX: usize = 5;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Warning {
     pub kind: WarningKind,
-    /// One sentence, which names the place and quotes it, hidden characters visible.
+    /// One sentence that names the place and quotes it, with hidden characters made visible.
     pub text: String,
 }
 
-/// Of one item of `own_server`. `known` holds the tools of all servers, its own as well: what a
-/// server says of its own tools is nothing borrowed.
+/// Returns the warnings for one item of `own_server`. `known` holds the tools of all servers,
+/// including its own: a server's mention of its own tools is not a borrowed name.
 pub fn warnings(definition: &str, own_server: &str, known: &KnownNames) -> Vec<Warning> {
     let passages = passages(definition);
     let mut found: Vec<Warning> = hidden(&passages).into_iter().collect();
@@ -47,7 +47,7 @@ fn hidden(passages: &[Passage]) -> Option<Warning> {
     let count: usize = passages.iter().map(|passage| hidden_characters(&passage.text)).sum();
     let place = |passage: &Passage| hidden_places(&passage.text).next();
     let (first, at) = passages.iter().find_map(|passage| Some((passage, place(passage)?)))?;
-    // A few characters before it, so that the reader finds the place.
+    // Starts a few characters earlier, so that the reader finds the place.
     let from = first.text[..at].char_indices().rev().nth(19).map_or(0, |(at, _)| at);
     let what = match count {
         1 => "hides a character".to_owned(),
@@ -56,7 +56,7 @@ fn hidden(passages: &[Passage]) -> Option<Warning> {
     Some(warning(WarningKind::HiddenCharacters, first, &what, &first.text[from..]))
 }
 
-/// Each rule once, at the first place where it applies.
+/// Reports each rule once, at the first place where it applies.
 fn phrases(passages: &[Passage]) -> Vec<Warning> {
     let mut found: Vec<Option<Warning>> = vec![None; RULES.len()];
     for passage in passages {
@@ -79,7 +79,7 @@ fn encoded(passages: &[Passage]) -> Option<Warning> {
         let mut runs = passage.text.split(|c| !is_encoded(c) && !is_hidden(c));
         runs.find(|run| letters(run) > ENCODED_CHARS_MIN).map(str::to_owned)
     };
-    // Pictures and signatures are encoded as a matter of course.
+    // Pictures and signatures are routinely encoded.
     let mut seen = passages.iter().filter(|passage| !UNSEEN.contains(&passage.member.as_str()));
     let (passage, blob) = seen.find_map(|passage| Some((passage, blob(passage)?)))?;
     let what = format!("holds {} characters of encoded text", blob.chars().count());
@@ -129,7 +129,7 @@ fn cut(text: &str, characters: usize) -> String {
     }
 }
 
-/// The table of `docs/trust.md`.
+/// Returns the table in `docs/trust.md`.
 pub fn reference() -> String {
     let mut text = String::from("| warning | looks for | because |\n|---|---|---|\n");
     let mut row = |kind: WarningKind, shown: &str, why: &str| {

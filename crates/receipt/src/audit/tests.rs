@@ -1,4 +1,4 @@
-//! Chains made by hand, and what is seen when they are changed.
+//! Hand-made chains, and what the audit detects when they are altered.
 
 use super::*;
 use crate::RiskLevel;
@@ -24,7 +24,7 @@ impl Writer {
         Writer { chain_id, key, end: None, lines: Vec::new() }
     }
 
-    /// A chain that begins after another.
+    /// Creates a chain that follows another.
     fn after(chain_id: &'static str, seed: u8, before: &Writer) -> Writer {
         let mut writer = Writer::new(chain_id, seed);
         writer.write("data.api.read", naming("preceding_chain", before), None, None);
@@ -115,7 +115,7 @@ fn audit<'a>(lines: impl IntoIterator<Item = &'a String>, only: Option<&str>) ->
     audit
 }
 
-/// `(chain, error)` of those that are broken.
+/// Returns `(chain, error)` for each broken chain.
 fn broken<'a>(lines: impl IntoIterator<Item = &'a String>) -> Vec<(String, String)> {
     let outcome = audit(lines, None).finish(AuditScope::All, ChainExpectation::default());
     let broken = outcome.reports.into_iter().filter(|report| !report.valid);
@@ -134,7 +134,8 @@ fn chains_are_whole_in_any_order_and_interleaved() {
     ] {
         assert_eq!(broken(lines), []);
     }
-    // Cut where nobody had seen more, it is not seen; where somebody had, it is.
+    // Truncation goes undetected if no later chain refers to the missing part; otherwise it is
+    // detected.
     assert_eq!(broken(a.lines[..2].iter().chain(&b.lines)), []);
     let found = broken(a.lines[..1].iter().chain(&b.lines));
     assert_eq!(found.len(), 1);
@@ -153,7 +154,7 @@ fn a_chain_that_another_names_must_be_there_unless_it_was_let_go() {
     );
     let c = c.expire(&a);
     assert_eq!(broken(b.lines.iter().chain(&c.lines)), []);
-    // Only a receipt that is whole can say so.
+    // Only an intact receipt can say so.
     let forged = c.lines[1].replace("\"low\"", "\"high\"");
     let found = broken(b.lines.iter().chain([&c.lines[0], &forged]));
     assert_eq!(found.iter().map(|(chain, _)| &**chain).collect::<Vec<_>>(), ["c", "a"]);

@@ -1,4 +1,5 @@
-//! The canonical form against an independent implementation, and which numbers are faithful.
+//! Compares the canonical form with an independent implementation, and checks which numbers are
+//! faithful.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -61,7 +62,7 @@ fn what_is_no_json_has_no_canonical_form() {
     }
 }
 
-/// JSON of every kind, with names and strings from all planes of Unicode.
+/// Generates JSON of every kind, with names and strings from all planes of Unicode.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),

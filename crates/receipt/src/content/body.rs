@@ -1,5 +1,5 @@
-//! The signed part of a receipt. It may be stored before it is signed, also by a process that
-//! then dies, and signed from the stored text by the next one.
+//! The signed part of a receipt. It may be stored before it is signed; if the process dies in
+//! between, the next one signs the stored text.
 
 use crate::canonical::{self, write_text};
 use crate::content::parts::{Position, Receipt};
@@ -19,7 +19,7 @@ pub struct Body {
 pub struct BodyError;
 
 impl Receipt<'_> {
-    /// The canonical text at this place of a chain, which is what gets signed and hashed.
+    /// Returns the canonical text at this position of a chain, which is signed and hashed.
     pub fn body(&self, position: &Position<'_>) -> Body {
         Body::new(write::receipt(self, position))
     }
@@ -31,8 +31,8 @@ impl Body {
         Body { text, hash }
     }
 
-    /// A body as it was stored. Anything but canonical text is refused: its hash would not be that
-    /// of the receipt.
+    /// Reads a stored body. Text that is not canonical is rejected: its hash would differ from the
+    /// receipt's.
     pub fn from_text(text: String) -> Result<Body, BodyError> {
         let value = json::parse(&text).map_err(|_| BodyError)?;
         let is_ours =
@@ -43,17 +43,17 @@ impl Body {
         Ok(Body::new(text))
     }
 
-    /// The canonical text, without a proof.
+    /// Returns the canonical text, without a proof.
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// The receipt's hash, which the next one in the chain names.
+    /// Returns the receipt's hash, which the next receipt in the chain refers to.
     pub fn hash(&self) -> Hash {
         self.hash
     }
 
-    /// The receipt's JSON, canonical too: the proof stands at its place between issuer and type.
+    /// Returns the receipt's JSON, also canonical: the proof goes between issuer and type.
     pub fn sign(&self, key: &SigningKey, created_at: &str) -> String {
         let proof_value = to_multibase(&key.sign(self.text.as_bytes()));
         let before = &self.text[..self.text.len() - TAIL.len()];

@@ -1,14 +1,14 @@
-//! The parts of a receipt, and its place in a chain.
+//! The parts of a receipt, and its position in a chain.
 
 use crate::rotation::Rotation;
 use crate::{Hash, RiskLevel, Runtime};
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Receipt<'a> {
-    /// A UUID in lower case.
+    /// A lowercase UUID.
     pub id: &'a str,
     pub issuer: Issuer<'a>,
-    /// RFC 3339, as every time in a receipt.
+    /// RFC 3339, like every time in a receipt.
     pub issued_at: &'a str,
     pub principal: Principal<'a>,
     pub action: Action<'a>,
@@ -47,9 +47,9 @@ pub enum PrincipalKind {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Action<'a> {
-    /// A UUID in lower case; the receipt writes `act_` before it.
+    /// A lowercase UUID; the receipt prefixes it with `act_`.
     pub id: &'a str,
-    /// From the taxonomy; `unknown` needs a target.
+    /// A type from the taxonomy; `unknown` requires a target.
     pub action_type: &'a str,
     pub risk: RiskLevel,
     pub target: Option<ActionTarget<'a>>,
@@ -66,7 +66,7 @@ pub struct ActionTarget<'a> {
     pub resource: Option<&'a str>,
 }
 
-/// Who was at the other end of a socket, as the operating system said.
+/// The process at the other end of a socket, as reported by the operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PeerCredential<'a> {
     pub platform: &'a str,
@@ -90,7 +90,7 @@ pub enum OutcomeStatus {
     Pending,
 }
 
-/// A place in a chain. The first has the sequence 1 and nothing before it.
+/// A position in a chain. The first has sequence 1 and no predecessor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position<'a> {
     pub chain_id: &'a str,
@@ -99,7 +99,7 @@ pub struct Position<'a> {
     pub termination: Option<Termination>,
 }
 
-/// How a chain ended, on its last receipt.
+/// The end of a chain, stated on its last receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Termination {
     Complete,

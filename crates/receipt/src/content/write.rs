@@ -1,5 +1,5 @@
-//! The canonical text of a receipt, written straight in the order of its names: `Value` and
-//! sorting would cost ten times as much. A property test keeps it equal to the general way.
+//! The canonical text of a receipt, written directly in the order of its names: `Value` and sorting
+//! would cost ten times as much. A property test compares it with the general method.
 
 use crate::Hash;
 use crate::canonical::{write_integer, write_text};
@@ -8,7 +8,7 @@ use crate::content::parts::{
 };
 
 pub(super) const HEAD: &str = r#"{"@context":["https://www.w3.org/ns/credentials/v2","https://agentreceipts.ai/context/v2"],"credentialSubject":{"#;
-/// What follows the place of the proof.
+/// The text after the proof.
 pub(super) const TAIL: &str =
     r#","type":["VerifiableCredential","AgentReceipt"],"version":"0.5.0"}"#;
 
@@ -132,7 +132,7 @@ fn issuer(out: &mut String, issuer: &Issuer<'_>) {
     out.push('}');
 }
 
-/// Writes the members of one object; the caller names them in canonical order.
+/// Writes the members of one object. The caller passes them in canonical order.
 struct MemberWriter<'a> {
     out: &'a mut String,
     first: bool,
@@ -149,7 +149,7 @@ impl<'a> MemberWriter<'a> {
         out.push('}');
     }
 
-    /// Begins a member; what it holds is to be written to the string that comes back.
+    /// Begins a member and returns the string to write its value to.
     fn member(&mut self, name: &str) -> &mut String {
         if !self.first {
             self.out.push(',');
@@ -165,14 +165,14 @@ impl<'a> MemberWriter<'a> {
         write_text(self.member(name), text);
     }
 
-    /// Leaves out empty texts too: the format demands one character at least.
+    /// Also omits empty text: the format requires at least one character.
     fn text_if(&mut self, name: &str, text: Option<&str>) {
         if let Some(text) = text.filter(|text| !text.is_empty()) {
             self.text(name, text);
         }
     }
 
-    /// A word of our own, which needs no escapes.
+    /// Writes one of our own words, which needs no escapes.
     fn word(&mut self, name: &str, word: &str) {
         let out = self.member(name);
         out.push('"');

@@ -1,4 +1,4 @@
-//! Chains that somebody changed: found, and reported where they break.
+//! Altered chains are detected and reported at the point where they break.
 
 use std::sync::LazyLock;
 
@@ -25,7 +25,7 @@ fn assert_broken(check: &ChainCheck, at: u64, reason: &str) {
     assert!(error.contains(reason), "{error}");
 }
 
-/// A chain of one key with this many receipts, open at its end.
+/// Returns an open chain of this many receipts, signed with one key.
 fn plain(chain_id: &'static str, length: usize) -> Vec<String> {
     let issuer = key(1).public().did();
     let mut author = Author::new(chain_id);
@@ -141,7 +141,7 @@ fn receipts_of_another_chain_do_not_fit_in() {
     let (main, other) = (plain(CHAIN, 3), plain("chain_other", 3));
     let spliced = [main[0].clone(), main[1].clone(), other[2].clone()];
     assert_broken(&check(&spliced), 2, "it belongs to chain \"chain_other\", not to");
-    // linked and signed rightly, yet under another name
+    // correctly linked and signed, but under another name
     let issuer = key(1).public().did();
     let mut author = Author::new(CHAIN);
     author.add(&minimal(&issuer), &key(1), None);
@@ -174,7 +174,7 @@ fn only_the_active_key_may_sign_and_hand_over() {
         author.add(&event, handing, None);
         author
     };
-    // the old key signs on after it handed over
+    // the old key keeps signing after the rotation
     let mut author = start(&one, 1);
     author.add(&minimal(&issuer), &one, None);
     assert_broken(&check(&author.signed), 2, "signed with another key");
@@ -241,7 +241,8 @@ fn a_caller_may_stream_and_keep_nothing() {
 
 static WHOLE: LazyLock<Vec<String>> = LazyLock::new(|| sample::chain().signed);
 
-/// The time in a proof is the one value that neither signature nor key covers.
+/// Reports whether a byte is part of the proof's time, the only value that neither signature nor
+/// key covers.
 fn is_proof_time(raw: &str, at: usize) -> bool {
     let start = raw.find("\"proof\":{\"created\":\"").unwrap() + "\"proof\":{\"created\":\"".len();
     (start..start + sample::TIME.len()).contains(&at)
@@ -257,7 +258,7 @@ proptest! {
         let mut bytes = chain[which].clone().into_bytes();
         prop_assume!(bytes[at] != byte && !is_proof_time(&chain[which], at));
         bytes[at] = byte;
-        // a receipt is text: other bytes cannot even reach the check
+        // a receipt is text: other bytes never reach the check
         let Ok(changed) = String::from_utf8(bytes) else { return Ok(()) };
         let same = serde_json::from_str::<Value>(&changed).ok() == serde_json::from_str(&chain[which]).ok();
         prop_assert!(!same, "a byte that means nothing: {changed}");

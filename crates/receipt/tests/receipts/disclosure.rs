@@ -1,4 +1,5 @@
-//! Sealed parameters: the published envelopes are read, every departure from their shape is not.
+//! Sealed parameters: the published envelopes are accepted, every deviation from their shape is
+//! rejected.
 
 use receipt::canonical;
 use receipt::disclosure::{Disclosure, DisclosureError, Envelope};

@@ -1,5 +1,5 @@
-//! What we emit: valid by the format's schema, canonical, and equal to what the general way makes
-//! of the same content.
+//! Our receipts are valid under the format's schema, canonical, and equal to what the general
+//! method produces from the same content.
 
 use std::borrow::Cow;
 
@@ -185,7 +185,7 @@ impl Content {
         }
     }
 
-    /// The same content as a tree, with null for what is not there.
+    /// Returns the same content as a tree, with null for missing values.
     fn tree(&self, position: &Position<'_>) -> Value {
         let receipt = self.receipt();
         let (issuer, action) = (&receipt.issuer, &receipt.action);
@@ -230,7 +230,7 @@ impl Content {
     }
 }
 
-/// The general way, by another implementation of the canonical form.
+/// Canonicalizes a tree with another implementation.
 fn general(mut tree: Value) -> String {
     fn prune(value: &mut Value) {
         if let Value::Object(members) = value {

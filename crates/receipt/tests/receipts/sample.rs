@@ -1,4 +1,4 @@
-//! Receipts and chains of ours, for the other tests.
+//! Sample receipts and chains for the other tests.
 
 use receipt::RiskLevel;
 use receipt::content::{
@@ -144,7 +144,8 @@ impl Author {
     }
 }
 
-/// Five receipts: three signed by the first key, the third hands over to the second, terminal.
+/// Returns a chain of five receipts: three signed by the first key, of which the third rotates to
+/// the second; the last is terminal.
 pub(crate) fn chain() -> Author {
     let (old, new) = (key(1), key(2));
     let (first, second) = (old.public().did(), new.public().did());

@@ -1,4 +1,4 @@
-//! Every vector that independent implementations of the format agree on.
+//! Every vector on which independent implementations of the format agree.
 
 use receipt::canonical::{self, Digest};
 use receipt::chain::{self, ChainExpectation, ChainStatus};
@@ -17,7 +17,7 @@ struct Canonicalization {
     receipt_hash_vectors: Vec<HashCase>,
 }
 
-/// The input stays text: `-0.0` and `1e21` must come as they are written.
+/// The input stays text: `-0.0` and `1e21` must be kept as written.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Case {

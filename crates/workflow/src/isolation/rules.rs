@@ -1,26 +1,27 @@
-//! The flags, variables and settings of each agent program, by what they do to its isolation. The
-//! one list: a workflow is checked against it when it is read, a step again when it is started.
+//! The flags, variables and settings of each agent program, grouped by their effect on its
+//! isolation. This is the only such list: a workflow is checked against it when it is read, and a
+//! step again when it starts.
 
 use crate::plan::Provider;
 
-/// The parts of a program's interface that isolation owns, and those that leave it alone.
+/// The parts of a program's interface that isolation controls, and those that do not affect it.
 pub struct ProgramRules {
-    /// Arguments that take tools away, allow them, or say where settings come from. A step that
-    /// requires isolation sets none of them.
+    /// Arguments that remove or allow tools, or say where settings come from. A step that requires
+    /// isolation may not set any of them.
     pub owned_flags: &'static [&'static str],
-    /// Variables that do the same; one that ends with `*` is the beginning of several.
+    /// Variables with the same effect; a trailing `*` matches any ending.
     pub owned_variables: &'static [&'static str],
-    /// Harmless flags that stand alone.
+    /// Harmless flags without a value.
     pub switches: &'static [&'static str],
-    /// Harmless flags with one value behind them.
+    /// Harmless flags that take one value.
     pub valued: &'static [&'static str],
-    /// Those among them whose value names files, separated by commas.
+    /// The flags in `valued` whose value is a comma-separated list of files.
     pub paths: &'static [&'static str],
-    /// Prefixes of the variables that steer the program itself.
+    /// Prefixes of the variables that configure the program itself.
     pub governed: &'static [&'static str],
-    /// Those among them that steer something else, such as logins: the person's own stay.
+    /// Variables with such a prefix that configure something else, such as logins, and are kept.
     pub free: &'static [&'static str],
-    /// First words of harmless config paths.
+    /// First segments of harmless config paths.
     pub config: &'static [&'static str],
 }
 
@@ -35,14 +36,14 @@ impl ProgramRules {
         }
     }
 
-    /// Tells whether a variable steers the program's own tools or loads code into it. A step may
-    /// not set such a variable for an isolated program.
+    /// Reports whether a variable controls the program's own tools or loads code into it. A step
+    /// may not set such a variable for an isolated program.
     pub fn governs(&self, variable: &str) -> bool {
         let steers = self.governed.iter().any(|begin| variable.starts_with(begin));
         LOADERS.contains(&variable) || (steers && !self.free.contains(&variable))
     }
 
-    /// Tells whether a variable belongs to the isolation that a step requires.
+    /// Reports whether a variable belongs to the isolation that a step requires.
     pub(super) fn owns_variable(&self, variable: &str) -> bool {
         let mut owned = self.owned_variables.iter().chain(&OWNED_BY_ALL);
         owned.any(|pattern| match pattern.strip_suffix('*') {
@@ -52,7 +53,7 @@ impl ProgramRules {
     }
 }
 
-/// They put foreign code into the program.
+/// Variables that load foreign code into the program.
 const LOADERS: [&str; 7] = [
     "LD_PRELOAD",
     "LD_AUDIT",
@@ -63,7 +64,7 @@ const LOADERS: [&str; 7] = [
     "BUN_OPTIONS",
 ];
 
-/// Variables that change which program runs, or what runs inside of it, for every program.
+/// Variables that, for every program, change which program runs or what runs inside it.
 const OWNED_BY_ALL: [&str; 7] =
     ["HOME", "PATH", "NODE_OPTIONS", "LD_PRELOAD", "LD_LIBRARY_PATH", "DYLD_*", "BUN_*"];
 

@@ -1,4 +1,4 @@
-//! What a driver tells the machine, and what it is to do.
+//! The events that a driver sends to the machine, and the actions that it returns.
 
 use std::time::Duration;
 
@@ -8,33 +8,32 @@ use domain::code::Code;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MachineEvent {
-    /// The first one.
+    /// The first event.
     Begin,
-    /// An attempt has ended, or was not made because it was cancelled before.
+    /// An attempt ended, or was cancelled before it began.
     Ended { state: String, outcome: StepOutcome },
-    /// The person wants the run to stop.
+    /// The user wants the run to stop.
     Cancel,
 }
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum MachineAction {
-    /// Make the attempt, counted from 1, after waiting this long.
+    /// Start this attempt, counted from 1, after this delay.
     Start { state: String, attempt: u32, after: Duration },
-    /// Stop it, or do not begin it; its end is still awaited.
+    /// Stop the attempt, or do not start it; the machine still expects its `Ended` event.
     Cancel { state: String },
-    /// The last one.
+    /// The last action.
     Finish(Finish),
 }
 
-/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finish {
     pub ending: Ending,
-    /// The state that it ended in.
+    /// The state in which the run ended.
     pub state: String,
     pub message: Option<String>,
     pub exit_status: u8,
-    /// Set where the workflow itself was at fault.
+    /// Set if the workflow itself was at fault.
     pub code: Option<Code>,
 }
 

@@ -1,4 +1,4 @@
-//! What is under way: one step with its attempts, or a parallel state with those of its branches.
+//! Running work: a step with its attempts, or a parallel state with its branches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
@@ -9,8 +9,8 @@ use super::event::MachineAction;
 use crate::outcome::{Status, StepOutcome};
 use crate::plan::{State, StateKind, Strategy, Workflow};
 
-/// A state that is under way. Branches of branches nest as deep as parallel states do, which is
-/// bounded when a workflow is read.
+/// A running state. Branches nest as deep as parallel states do, which is limited when a workflow
+/// is read.
 pub(super) enum Job {
     Step { state: String, attempt: u32, is_cancelled: bool },
     Group(Group),
@@ -23,17 +23,17 @@ pub(super) struct Group {
     waiting: VecDeque<String>,
     running: Vec<Job>,
     ended: Vec<StateEnd>,
-    /// What is still running cannot change the result any more.
+    /// True once the remaining branches cannot change the result.
     is_decided: bool,
-    /// Somebody else decided that it is not wanted any more.
+    /// True once the job was cancelled from outside.
     is_cancelled: bool,
 }
 
-/// How a state ended, all attempts and branches included.
+/// The end of a state, including all attempts and branches.
 pub(super) struct StateEnd {
     pub(super) state: String,
     pub(super) status: Status,
-    /// For what comes next: `continue_on_error` makes a failure one.
+    /// Determines the next state; `continue_on_error` makes a failure count as success.
     pub(super) is_success: bool,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Stage<'r> {
 }
 
 impl Job {
-    /// Begins a state that is no terminal one.
+    /// Starts a state that is not terminal.
     pub(super) fn start(
         state: &State,
         workflow: &Workflow,
@@ -72,7 +72,7 @@ impl Job {
         Job::Group(group)
     }
 
-    /// Takes the end of a step that the job runs; `Some` once the whole job has ended.
+    /// Handles the end of one of the job's steps; returns `Some` once the whole job has ended.
     pub(super) fn advance(
         &mut self,
         name: &str,
@@ -99,7 +99,7 @@ impl Job {
         }
     }
 
-    /// Whether the end of this step is awaited in it.
+    /// Reports whether the job is waiting for this step to end.
     pub(super) fn runs(&self, name: &str) -> bool {
         match self {
             Job::Step { state, .. } => state == name,
@@ -107,7 +107,7 @@ impl Job {
         }
     }
 
-    /// Nothing new is begun; what runs is told to stop.
+    /// Starts nothing more and cancels what is running.
     pub(super) fn cancel(&mut self) -> Vec<MachineAction> {
         match self {
             Job::Step { is_cancelled: true, .. } => Vec::new(),
@@ -124,7 +124,7 @@ impl Job {
 }
 
 impl Group {
-    /// Begins as many branches as may run at once.
+    /// Starts as many branches as may run at once.
     fn fill(&mut self, workflow: &Workflow, actions: &mut Vec<MachineAction>) {
         while self.running.len() < self.slots {
             let Some(name) = self.waiting.pop_front() else { break };
@@ -173,7 +173,7 @@ impl Group {
         StateEnd { state: self.state.clone(), status, is_success }
     }
 
-    /// Nothing new is begun, and what runs is told to stop.
+    /// Starts nothing more and cancels what is running.
     fn decided(&mut self) -> Vec<MachineAction> {
         self.is_decided = true;
         self.waiting.clear();

@@ -1,4 +1,4 @@
-//! The agent of a step: who, what it is told, and with which options.
+//! The agent of a step: its provider, prompt and options.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ const TOKENS: RangeInclusive<u32> = 1..=10_000_000;
 const TURNS: RangeInclusive<u32> = 1..=1_000;
 
 impl<'a> Reader<'a> {
-    /// `block` holds who and what, `step` how it is kept in; they may be the same.
+    /// `block` holds the provider and prompt, `step` the isolation; both may be the same mapping.
     pub(super) fn agent(&mut self, block: &Mapping<'a>, step: &Mapping<'a>) -> Option<AgentState> {
         let mut places = AgentPlaces::default();
         let provider = self.required(block, "provider").and_then(|node| {
@@ -28,7 +28,7 @@ impl<'a> Reader<'a> {
         let system_prompt = block.get("system_prompt").and_then(|node| self.template(node));
         let options = match (block.get("options"), provider) {
             (Some(node), Some(provider)) => self.options(node, provider, &mut places),
-            // Which options there are depends on who it is.
+            // The valid options depend on the provider.
             (Some(_), None) | (None, _) => Some(Options::default()),
         };
         let isolation = match step.get("isolation") {

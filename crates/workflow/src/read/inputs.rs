@@ -9,12 +9,12 @@ use super::reader::Reader;
 use domain::code::Code;
 use domain::document::Node;
 
-/// Nobody types more on a command line.
+/// More than anyone types on a command line.
 const INPUTS_MAX: usize = 256;
 
 const PATTERN_MAX_BYTES: usize = 1_000;
 
-/// What a pattern may take when it is compiled: `(a{1000}){1000}` is short.
+/// Limit on a compiled pattern: `(a{1000}){1000}` is short.
 const PATTERN_COMPILED_MAX_BYTES: usize = 1024 * 1024;
 
 impl<'a> Reader<'a> {
@@ -53,7 +53,7 @@ impl<'a> Reader<'a> {
         let description = description.map(str::to_owned);
         let mut input = WorkflowInput {
             name: name?,
-            // Of a type that could not be read nothing more is checked.
+            // An input of unreadable type is not checked further.
             kind: kind.unwrap_or(InputType::String),
             required,
             default: None,
@@ -155,7 +155,8 @@ impl<'a> Reader<'a> {
         match RegexBuilder::new(text).size_limit(PATTERN_COMPILED_MAX_BYTES).build() {
             Ok(pattern) => Some(pattern),
             Err(error) => {
-                // The library draws the pattern and an arrow; its last line says what is wrong.
+                // The library draws the pattern with an arrow; the last line of its message states
+                // the error.
                 let error = error.to_string();
                 let why = error.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");

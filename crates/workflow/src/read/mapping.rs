@@ -16,7 +16,7 @@ impl<'a> Mapping<'a> {
         self.entries.iter().find(|entry| entry.name == name)
     }
 
-    /// The members of other names than these.
+    /// Returns the members with names other than these.
     pub(super) fn other_than(&self, names: &[&str]) -> impl Iterator<Item = &Member<'a>> {
         self.entries.iter().filter(move |entry| !names.contains(&entry.name))
     }

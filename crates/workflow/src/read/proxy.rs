@@ -1,4 +1,4 @@
-//! The `mcp_proxy` block of a step. What it names is looked up by the table of tools.
+//! The `mcp_proxy` block of a step. The tool table resolves the names in it.
 
 use super::super::plan::{PluginTools, Proxy};
 use super::mapping::Mapping;
@@ -8,7 +8,7 @@ use domain::document::{Location, Node};
 
 const KEYS: [&str; 4] = ["enable", "intercept_builtins", "plugin_tools", "mcp_servers"];
 
-/// Tools that one step is given by name; no model keeps more apart.
+/// Tools given to one step by name; no model can tell more apart.
 const TOOLS_MAX: usize = 1_000;
 
 impl<'a> Reader<'a> {

@@ -1,5 +1,5 @@
-//! Values of the file as the types that keys take. What is wrong with one is reported; what it
-//! names in other parts is noted, to be looked at once all parts are known.
+//! Reads the file's values as the types that keys take. Faults are reported; references to other
+//! parts are collected and checked once all parts are known.
 
 use std::ops::RangeInclusive;
 use std::rc::Rc;
@@ -16,7 +16,7 @@ use domain::code::Code;
 use domain::document::{Location, Mismatch, Node, shown};
 use domain::near;
 
-/// As long as clients allow for the names of tools.
+/// The limit that clients set on tool names.
 const NAME_CHARS_MAX: usize = 64;
 
 const DURATION: &str = "a number of seconds, or a duration such as 30s, 10m or 500ms";
@@ -34,7 +34,7 @@ impl<'a> Reader<'a> {
         self.taken(node, text)
     }
 
-    /// A text that may look like a number.
+    /// Reads text that may look like a number.
     pub(super) fn word(&mut self, node: &Node<'a>) -> Option<&'a str> {
         let word = node.word();
         self.taken(node, word)
@@ -94,7 +94,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// One word out of a few.
+    /// Reads one of a fixed set of words.
     pub(super) fn choice<T>(
         &mut self,
         node: &Node<'a>,
@@ -111,7 +111,7 @@ impl<'a> Reader<'a> {
         choice
     }
 
-    /// The elements of a list; `expected` says of what.
+    /// Reads the elements of a list; `expected` describes them.
     pub(super) fn items(
         &mut self,
         node: &Node<'a>,
@@ -120,18 +120,18 @@ impl<'a> Reader<'a> {
         self.report.take(node.items(expected))
     }
 
-    /// A mapping with any keys.
+    /// Reads a mapping with any keys.
     pub(super) fn any_mapping(&mut self, node: &Node<'a>) -> Option<Mapping<'a>> {
         let entries = self.report.take(node.entries())?.collect();
         Some(Mapping { location: node.location.clone(), entries })
     }
 
-    /// A mapping with no keys but these.
+    /// Reads a mapping with only these keys.
     pub(super) fn mapping(&mut self, node: &Node<'a>, keys: &[&str]) -> Option<Mapping<'a>> {
         self.mapping_or(node, keys, Code::WorkflowUnknownKey)
     }
 
-    /// The same with a code of its own for other keys.
+    /// Like `mapping`, but with its own code for unknown keys.
     pub(super) fn mapping_or(
         &mut self,
         node: &Node<'a>,
@@ -146,7 +146,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(super) fn unknown(&mut self, name: &str, location: &Location, keys: &[&str], code: Code) {
-        // Searching for near names is the most costly part of a fault that nobody will see.
+        // Searching for near names is the most expensive part, and this fault will not be shown.
         let near = if self.report.is_full() {
             Vec::new()
         } else {
@@ -173,7 +173,7 @@ impl<'a> Reader<'a> {
         node
     }
 
-    /// A name of a state or an input: it is part of paths, which are parted by dots.
+    /// Checks the name of a state or input: it is part of dot-separated paths.
     pub(super) fn name(&mut self, name: &str, location: &Location) {
         if !is_name(name) || name.len() > NAME_CHARS_MAX {
             let message =
@@ -182,7 +182,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// The name of a state to go to.
+    /// Reads the name of a target state.
     pub(super) fn goto(&mut self, node: &Node<'a>) -> Option<String> {
         let state = self.text(node)?.to_owned();
         let location = node.location.clone();
@@ -195,7 +195,7 @@ impl<'a> Reader<'a> {
         self.template_of(node, text)
     }
 
-    /// A text with values in it, which may be written as a number too.
+    /// Reads a template that may also be written as a number.
     pub(super) fn word_template(&mut self, node: &Node<'a>) -> Option<Template> {
         let text = self.word(node)?;
         self.template_of(node, text)

@@ -1,4 +1,4 @@
-//! A state of any type, and where it leads.
+//! A state of any type, and its transitions.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -23,7 +23,7 @@ const ATTEMPTS: RangeInclusive<u32> = 1..=100;
 const CONCURRENT: RangeInclusive<u32> = 1..=1_000;
 const TRANSITIONS_MAX: usize = 100;
 
-/// What the file may say a state is; `step` is a command or an agent.
+/// The values of a state's `type`; `step` is a command or an agent.
 const TYPES: [&str; 5] = ["step", "agent", "operation", "parallel", "terminal"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ enum Shape {
     Command,
     /// A step with its agent in a block.
     AgentBlock,
-    /// The same with the block's keys beside the others.
+    /// A step with the agent's keys next to its own.
     Agent,
     Operation,
     Parallel,
@@ -48,7 +48,7 @@ impl Shape {
         Shape::Terminal,
     ];
 
-    /// The keys of its own, beside those of the same kind below.
+    /// Returns the keys of this type, in addition to those below that it shares.
     fn own_keys(self) -> &'static [&'static str] {
         match self {
             Shape::Command => &["command"],
@@ -197,7 +197,7 @@ impl<'a> Reader<'a> {
         Some(OperationState { plugin, operation, inputs: inputs.unwrap_or_default() })
     }
 
-    /// A mapping of anything, whose texts are templates.
+    /// Reads a mapping of any content, whose texts are templates.
     pub(super) fn json_members(&mut self, node: &Node<'a>) -> Option<Map<String, Value>> {
         self.any_mapping(node)?;
         self.templates(node);
@@ -207,7 +207,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Reads each leaf that is a text, one at a time: there may be many, with long paths.
+    /// Reads each text leaf as a template, one at a time: there may be many, with long paths.
     fn templates(&mut self, node: &Node<'a>) {
         match node.tree.content {
             Content::Scalar(_) if node.is_text() => {
@@ -304,7 +304,7 @@ impl<'a> Reader<'a> {
         let members = self.mapping(node, &["when", "goto"])?;
         let when = members.get("when").map(|node| self.condition(node));
         let goto = self.required(&members, "goto").and_then(|node| self.goto(node))?;
-        // A condition that cannot be read must not become one that always holds.
+        // An unreadable condition must not become one that always holds.
         let when = match when {
             Some(condition) => Some(condition?),
             None => None,

@@ -1,4 +1,4 @@
-//! The language of `when`: what holds, and what cannot be read.
+//! The language of `when`: conditions that hold, and conditions that do not parse.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Texts that mean harm, or nothing at all: they are refused, in good time and without a panic.
+//! Malicious or meaningless text is rejected promptly and without a panic.
 
 use proptest::prelude::*;
 
@@ -61,7 +61,7 @@ fn too_many_states_and_branches_are_refused() {
     assert!(errors(&text)[0].contains("parallel states nested deeper than 16"));
 }
 
-/// Each of these took minutes once, or would if a bound were forgotten.
+/// Each of these once took minutes, or would if a limit were missing.
 #[test]
 fn crowded_texts_are_read_in_good_time() {
     let values = "{{.inputs.x}} ".repeat(70_000);

@@ -1,4 +1,4 @@
-//! Faults and warnings, each with its place; and what a good file becomes.
+//! Faults and warnings with their positions, and the plan of a valid file.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Runs: what is started after what, and how they end.
+//! Runs: the order in which states start, and how runs end.
 
 use serde_json::json;
 
@@ -16,7 +16,7 @@ fn machine_with(text: &str, given: &[(&str, &str)]) -> Machine {
     Machine::new(flow, inputs, "run-1", |name| (name == "WHO").then(|| "me".to_owned()))
 }
 
-/// Each action as one word or so.
+/// Abbreviates each action.
 fn told_actions(actions: &[MachineAction]) -> Vec<String> {
     let told = actions.iter().map(|action| match action {
         MachineAction::Start { state, attempt, after } => match (attempt, after.as_millis()) {

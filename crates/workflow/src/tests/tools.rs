@@ -1,4 +1,4 @@
-//! The table of a step's tools, and names that would meet in it.
+//! The table of a step's tools, and names that would clash in it.
 
 use super::*;
 

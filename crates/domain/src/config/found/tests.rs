@@ -1,5 +1,5 @@
-//! Found files laid over an own configuration. The tables run over the declared keys, so that a new
-//! key fails here until somebody has said what a found file may do with it.
+//! Found files applied to a user's own configuration. The tables cover all declared keys, so that a
+//! new key fails here until its effect in a found file is specified.
 
 use std::collections::BTreeSet;
 
@@ -37,7 +37,7 @@ fn paths(found: &str) -> Vec<(String, String)> {
     laid.notes.into_iter().map(|note| (note.location.path, note.message)).collect()
 }
 
-/// A value of a top-level key that differs from the default.
+/// Returns a value of a top-level key that differs from the default.
 fn top_value(key: &str) -> Value {
     match key {
         "$schema" => json!("https://example.com/schema.json"),
@@ -61,7 +61,7 @@ fn top_value(key: &str) -> Value {
     }
 }
 
-/// A value of a server's key that differs from the default.
+/// Returns a value of a server's key that differs from the default.
 fn server_value(key: &str) -> Value {
     match key {
         "name" => json!("other"),
@@ -363,7 +363,7 @@ proptest! {
         prop_assert_eq!(rest, own);
     }
 
-    /// What two rules both let through, tool by tool.
+    /// Two rules combined allow exactly the tools that both allow.
     #[test]
     fn narrowed_rules_are_the_meet_of_both(lists in prop::collection::vec(lists(), 2)) {
         let rules = |list: &Value| {

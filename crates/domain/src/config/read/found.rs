@@ -1,6 +1,6 @@
-//! A file that merely lay in the folder: every fault of it is found as in any other, but only what
-//! narrows is handed on. Keys are let through by name, so that a new one is ignored until it is
-//! named here.
+//! Reads an untrusted file found in the folder. All of its faults are reported, but only settings
+//! that narrow are applied. Keys are allowed by name, so that a new key is ignored until it is
+//! listed here.
 
 use super::super::source;
 use super::super::{
@@ -20,22 +20,22 @@ const PROFILE_TAKEN: &str = "ignored: your own configuration has a profile of th
 const STAYS_QUARANTINED: &str = "ignored: a server that was found in the folder stays quarantined \
                                  until a person approves it";
 
-/// Members of an own server's entry that count.
+/// Members that take effect in an entry for one of the user's own servers.
 const NARROWING: [&str; 3] = ["name", "enabled_tools", "disabled_tools"];
 
-/// Names to redact, and their length: together they become one automaton, and a stranger's file
-/// must not make it large.
+/// Limits on the names to redact and their length: together they become one automaton, which an
+/// untrusted file must not make large.
 const REDACT_KEYS_MAX: usize = 100;
 const REDACT_KEY_CHARS_MAX: usize = 100;
 
-/// Names in one list: every tool of the server is held against them.
+/// Names in one list: every tool of the server is compared with them.
 const TOOL_NAMES_MAX: usize = 1_000;
 
-/// What such a file has to say.
+/// The effective settings of such a file.
 pub(in crate::config) struct FolderConfig {
-    /// Those that the person's own configuration does not have.
+    /// Servers that the user's own configuration does not have.
     pub(in crate::config) servers: Vec<ServerConfig>,
-    /// Lists for those that it has.
+    /// Tool lists for servers that it has.
     pub(in crate::config) narrowed: Vec<(String, ToolRules)>,
     pub(in crate::config) profiles: Vec<ProfileConfig>,
     pub(in crate::config) redact: Redact,
@@ -55,7 +55,7 @@ pub(in crate::config) fn found(text: &str, own: &Config) -> Result<FolderConfig,
     match source::tree(text) {
         Ok(tree) => {
             let root = Node::root(&tree, Syntax::Json);
-            // First, so that nothing else is said of what has no effect.
+            // First, so that ignored members produce no other notes.
             ignore(&root, own, &mut report);
             read(&mut found, &root, own, &mut report);
         }
@@ -65,7 +65,7 @@ pub(in crate::config) fn found(text: &str, own: &Config) -> Result<FolderConfig,
     Ok(found)
 }
 
-/// Notes every member that has no effect. What is wrong with the shape is reported by the reading.
+/// Adds a note on every member without effect. The reader reports faults in the shape.
 fn ignore(root: &Node<'_>, own: &Config, report: &mut Report) {
     for entry in members(root) {
         match entry.name {
@@ -96,7 +96,7 @@ fn ignore_profiles(node: &Node<'_>, own: &Config, report: &mut Report) {
     }
 }
 
-/// The servers of a map or a list, as far as they have names.
+/// Returns the servers of a map or a list that have names.
 fn named<'a>(node: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
     let Ok(items) = node.items("a list of servers") else {
         return members(node).map(|entry| (entry.name, entry.node)).collect();
@@ -110,14 +110,14 @@ fn named<'a>(node: &Node<'a>) -> Vec<(&'a str, Node<'a>)> {
     servers
 }
 
-/// The members of an object; none of what is no object.
+/// Returns the members of an object; none for any other value.
 fn members<'a>(node: &Node<'a>) -> impl Iterator<Item = Member<'a>> + use<'a> {
     node.entries().into_iter().flatten()
 }
 
 fn read(found: &mut FolderConfig, root: &Node<'_>, own: &Config, report: &mut Report) {
     let Some(top) = Section::open(root, &keys::TOP, report) else { return };
-    // Read for its faults; of it only the redaction is kept.
+    // Read for its faults; only the redaction is kept.
     let mut checked = Config::default();
     top::network(&mut checked, &top, report);
     top::numbers(&mut checked, &top, report);
@@ -179,7 +179,7 @@ fn untrusted(mut server: ServerConfig, members: &Section<'_>, report: &mut Repor
     server
 }
 
-/// Together with the person's own it must still be a redaction that can be made.
+/// Checks that the redaction can be built together with the user's own.
 fn check_redaction(redact: &Redact, top: &Section<'_>, own: &Config, report: &mut Report) {
     let Some(entry) = top.get("redact") else { return };
     let long = |key: &String| key.chars().count() > REDACT_KEY_CHARS_MAX;

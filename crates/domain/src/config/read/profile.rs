@@ -1,4 +1,4 @@
-//! `profiles`: subsets of servers and tools, held against the servers that are configured.
+//! `profiles`: subsets of servers and tools, checked against the configured servers.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use super::table::{Section, entries};
 use crate::document::{Member, Node, shown};
 use crate::tool::ToolName;
 
-/// The names that a profile can mean: servers, plugins and the built-in tools.
+/// Returns the names that a profile can refer to: servers, plugins and the built-in tools.
 pub(super) fn known(config: &Config) -> BTreeSet<&str> {
     let servers = config.servers.iter().map(|server| server.name.as_str());
     let plugins = config.plugins.iter().map(|plugin| plugin.name.as_str());
@@ -49,13 +49,13 @@ fn profile(
     Some(ProfileConfig { name, origin: ServerOrigin::Own, servers, tools: only, exclude })
 }
 
-/// A server may still be added at run time, so this is no fault.
+/// Adds notes on unknown servers. They are not faults, because a server may be added at run time.
 fn note_unknown(members: &Section<'_>, known: &BTreeSet<&str>, report: &mut Report) {
     let Some(entry) = members.get("servers") else { return };
-    // What is no list of strings has been reported already.
+    // A value that is not a list of strings has already been reported.
     for item in entry.node.items("a list of strings").into_iter().flatten() {
         let Ok(name) = item.text() else { continue };
-        // Searching for near names is costly, and nobody will see them.
+        // Searching for near names is expensive, and a dropped note does not show them.
         if !known.contains(&name) && report.keeps_note(&item.location) {
             let near = did_you_mean(name, known.iter().copied());
             report.note(&item.location, format!("no server is named {}{near}", shown(name)));

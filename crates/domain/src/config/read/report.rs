@@ -1,4 +1,4 @@
-//! Faults and notes of a reading, in the order of the text and bounded.
+//! The faults and notes of a reading, in text order and limited in number.
 
 use std::ops::Range;
 
@@ -9,7 +9,7 @@ use crate::document::{Location, Mark, Member, Mismatch, Shortlist};
 pub(super) struct Report {
     faults: Shortlist<ConfigFault>,
     notes: Shortlist<Note>,
-    /// Parts of the text that have no effect: other notes there would mislead.
+    /// Parts of the text without effect; other notes on them would mislead.
     ignored: Vec<Range<Mark>>,
 }
 
@@ -18,7 +18,7 @@ impl Report {
         self.faults.push(ConfigFault { location: location.clone(), message: message.into() });
     }
 
-    /// The value, or a fault where it is of another type.
+    /// Returns the value, or reports a fault if it has another type.
     pub(super) fn take<T>(&mut self, value: Result<T, Mismatch>) -> Option<T> {
         match value {
             Ok(value) => Some(value),
@@ -29,7 +29,7 @@ impl Report {
         }
     }
 
-    /// True once further faults are only counted.
+    /// Reports whether further faults are only counted.
     pub(super) fn is_full(&self) -> bool {
         self.faults.is_full()
     }
@@ -46,14 +46,13 @@ impl Report {
         }
     }
 
-    /// Notes that a member has no effect, and drops every later note on it. Its faults still
-    /// count.
+    /// Notes that a member has no effect, and drops every later note on it. Its faults still count.
     pub(super) fn ignore(&mut self, entry: &Member<'_>, message: impl Into<String>) {
         self.note(&entry.key, message);
         self.ignored.push(entry.key.mark..entry.node.tree.end);
     }
 
-    /// The notes, unless there are faults.
+    /// Returns the notes, unless there are faults.
     pub(super) fn finish(self) -> Result<Vec<Note>, Faults> {
         let Shortlist { mut list, left_out } = self.faults;
         if list.is_empty() {

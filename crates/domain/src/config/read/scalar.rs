@@ -13,10 +13,10 @@ use crate::near;
 const DURATION: &str = "a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds";
 const ADDRESS: &str = "expected ip:port or localhost:port, such as 127.0.0.1:7420";
 
-/// As long as clients allow for the names of tools.
+/// The limit that clients set on tool names.
 const NAME_CHARS_MAX: usize = 64;
 
-/// Enough of a number to recognise it.
+/// Enough of a number to recognize it.
 const NUMBER_CHARS_MAX: usize = 24;
 
 pub(super) fn count(node: &Node<'_>, kind: Kind, report: &mut Report) -> Option<u32> {
@@ -103,8 +103,8 @@ pub(super) fn origins(node: &Node<'_>, report: &mut Report) -> Option<Vec<String
     })
 }
 
-/// What is wrong with a server's or profile's name: it is part of urls and of tool ids, so the
-/// plain characters only.
+/// Returns the fault in the name of a server or profile. Names appear in URLs and tool ids, so only
+/// plain characters are allowed.
 pub fn name_fault(name: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '.' | '-');
     let fault = if name.is_empty() {
@@ -139,7 +139,7 @@ fn each(
     Some(list)
 }
 
-/// `*` is refused with the rest: it would turn the check off.
+/// Rejects `*` too: it would disable the check.
 fn is_host(text: &str) -> bool {
     let (name, port) = match text.rsplit_once(':') {
         Some((name, port)) if !port.ends_with(']') => (name, Some(port)),
@@ -159,7 +159,7 @@ fn is_scheme(text: &str) -> bool {
         && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '.' | '-'))
 }
 
-/// `, did you mean 'command'?`, or nothing when nothing is near.
+/// Returns `, did you mean 'command'?`, or nothing if no name is near.
 pub(super) fn did_you_mean<'n>(word: &str, names: impl IntoIterator<Item = &'n str>) -> String {
     match near::names(word, names, 1).first() {
         Some(name) => format!(", did you mean '{name}'?"),

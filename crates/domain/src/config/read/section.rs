@@ -1,5 +1,5 @@
-//! The sections of the file, apart from the servers. Each lays what the file says over the
-//! defaults it is given.
+//! The sections of the file, other than servers. Each reader applies the file's values to the given
+//! defaults.
 
 use serde_json::{Map, Value};
 
@@ -92,7 +92,7 @@ fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
     Some(patterns)
 }
 
-/// Patterns of two files must still be a redaction that can be made.
+/// Checks that the patterns of two files can still be built into one redaction.
 pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, report: &mut Report) {
     let patterns = [own.redact.patterns.as_slice(), &more.patterns].concat();
     for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
@@ -133,7 +133,7 @@ fn json_object(node: &Node<'_>, report: &mut Report) -> Option<Map<String, Value
     Some(entries.iter().map(|entry| (entry.name.to_owned(), json(&entry.node, report))).collect())
 }
 
-/// The depth of the tree is bounded, and so is this.
+/// Converts a value to JSON. The depth of the tree is limited, and so is the recursion.
 fn json(node: &Node<'_>, report: &mut Report) -> Value {
     match &node.tree.content {
         Content::Map(_) => json_object(node, report).map(Value::Object).unwrap_or_default(),

@@ -10,10 +10,10 @@ use super::table::{Section, entries, give, set};
 use super::{scalar, transport};
 use crate::document::{Content, Location, Node, shown};
 
-/// The built-in tools are served under this name.
+/// The server name of the built-in tools.
 pub(super) const RESERVED_NAME: &str = "workspace";
 
-/// Members that say how a server is reached; an entry with one of them has to say all of it.
+/// Members that describe the connection to a server; an entry with one of them must be complete.
 const REACHING: [&str; 8] =
     ["command", "args", "env", "cwd", "url", "headers", "transport", "type"];
 
@@ -31,10 +31,10 @@ pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> V
     servers
 }
 
-/// What is done with one server: its name, its members, and where to tell of them.
+/// A callback for one server, with its name, its members, and the report for their faults.
 pub(super) type Visit<'v> = dyn FnMut(&str, &Section<'_>, &mut Report) + 'v;
 
-/// Visits every server, whichever way they are written.
+/// Visits every server, in a map or a list.
 pub(super) fn each(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) {
     match node.tree.content {
         Content::List(_) => listed(node, report, visit),
@@ -101,7 +101,7 @@ pub(super) fn server(
     Some(server)
 }
 
-/// All but how the server is reached.
+/// Reads all settings except the connection.
 fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Report) {
     set(&mut server.enabled, enabled(members, report));
     set(&mut server.quarantined, members.flag("quarantined", report));
@@ -119,8 +119,8 @@ fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Repor
     give(&mut server.oauth, oauth);
 }
 
-/// An entry of a trusted file for a server which is there already: what it says takes the place of
-/// what was there, but for the lists, which narrow.
+/// Applies a trusted file's entry to an existing server: its values replace the existing ones,
+/// except for the tool lists, which narrow.
 pub(super) fn laid_over(
     own: &ServerConfig,
     members: &Section<'_>,
@@ -139,8 +139,8 @@ pub(super) fn laid_over(
     Some(server)
 }
 
-/// The lists of an entry that only narrows a server which is there already: how that is reached
-/// need not be repeated.
+/// Reads the tool lists of an entry that only narrows an existing server; its connection need not
+/// be repeated.
 pub(super) fn narrowing(
     members: &Section<'_>,
     listen: SocketAddr,
@@ -154,7 +154,7 @@ pub(super) fn narrowing(
     server.tools
 }
 
-/// `enabled`, or its opposite as other clients write it.
+/// Reads `enabled`, or `disabled` as other clients write it.
 fn enabled(members: &Section<'_>, report: &mut Report) -> Option<bool> {
     let enabled = members.flag("enabled", report);
     let disabled = members.flag("disabled", report);
@@ -179,7 +179,7 @@ fn tools(members: &Section<'_>, report: &mut Report) -> Option<ToolRules> {
     enabled.or_else(|| disabled.map(|names| ToolRules::Except(set(names))))
 }
 
-/// Names without a slip in them that is easy to make and hard to see.
+/// Reads tool names and reports slips that are easy to make and hard to see.
 fn tool_names(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
     let mut names = Vec::new();
     let mut seen = HashSet::new();

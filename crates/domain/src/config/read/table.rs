@@ -1,5 +1,5 @@
-//! An object opened against its table of keys. The faults that any key can have (type, unknown,
-//! twice, out of range) are found here.
+//! Reads an object against its table of keys. Faults that any key can have (type, unknown,
+//! duplicate, out of range) are found here.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use super::report::Report;
 use super::scalar;
 use crate::document::{Location, Member, Node};
 
-/// An object of the file with the members that its table knows.
+/// An object of the file, with the members that its table knows.
 pub(super) struct Section<'a> {
     pub(super) location: Location,
     table: &'static Table,
@@ -86,7 +86,7 @@ impl<'a> Section<'a> {
     }
 }
 
-/// The members of an object, each name once.
+/// Returns the members of an object, each name once.
 pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Member<'a>>> {
     let mut seen = HashSet::new();
     let mut entries: Vec<Member<'a>> = report.take(node.entries())?.collect();
@@ -100,7 +100,7 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
     Some(entries)
 }
 
-/// Reports whether the table has the key; notes keys that are foreign or not yet in effect.
+/// Reports whether the table has the key; adds notes on keys that are foreign or not yet in effect.
 fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool {
     if let Some(fate) = table.foreign(entry.name) {
         report.note(&entry.key, fate);
@@ -108,7 +108,7 @@ fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool
     }
     if table.key(entry.name).is_none() {
         let names = table.keys.iter().map(|key| key.name);
-        // Searching for near names is the most costly part of a fault that nobody will see.
+        // Searching for near names is the most expensive part, and this fault will not be shown.
         let near =
             if report.is_full() { String::new() } else { scalar::did_you_mean(entry.name, names) };
         report.fault(&entry.key, format!("unknown key{near}"));
@@ -120,14 +120,14 @@ fn known(entry: &Member<'_>, table: &'static Table, report: &mut Report) -> bool
     true
 }
 
-/// Keeps the default where the file says nothing.
+/// Keeps the default if the file sets no value.
 pub(super) fn set<T>(slot: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *slot = value;
     }
 }
 
-/// The same for what has no default.
+/// Like `set`, for values without a default.
 pub(super) fn give<T>(slot: &mut Option<T>, value: Option<T>) {
     if value.is_some() {
         *slot = value;

@@ -1,5 +1,5 @@
-//! The keys of the file's top level, apart from servers, plugins and profiles. Each lays what the
-//! file says over the config that it is given.
+//! The top-level keys of the file, other than servers, plugins and profiles. Each reader applies
+//! the file's values to the given config.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU32;
@@ -17,7 +17,7 @@ pub(super) fn network(config: &mut Config, top: &Section<'_>, report: &mut Repor
 }
 
 pub(super) fn numbers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
-    // For editors, but a string all the same.
+    // Only editors use it, but it must be a string.
     top.text("$schema", report);
     set(&mut config.tools_limit, top.count("tools_limit", report));
     set(&mut config.tool_response_limit, top.count("tool_response_limit", report));

@@ -1,5 +1,5 @@
-//! How a server is reached: which of stdio, http and sse is meant, and whether what belongs to it
-//! can work. Values of `env` and `headers` are never quoted in messages: they may be secrets.
+//! The connection to a server: selects stdio, http or sse and checks its settings. Values of `env`
+//! and `headers` never appear in messages: they may be secrets.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -12,7 +12,7 @@ use super::scalar;
 use super::table::{Section, entries};
 use crate::document::{Member, Node};
 
-/// Variables that make a program load code; sometimes wanted, never by accident.
+/// Variables that make a program load code; sometimes intended, never by accident.
 const RISKY_VARIABLES: &[&str] = &[
     "BASH_ENV",
     "DYLD_INSERT_LIBRARIES",
@@ -28,7 +28,7 @@ const RISKY_VARIABLES: &[&str] = &[
     "RUBYOPT",
 ];
 
-/// Ours: a server could be made to act as the gate.
+/// Prefix of our own variables, with which a server could be made to act as the gate.
 const OWN_VARIABLES: &str = "COUNTERSIGN_";
 
 /// Headers that the protocol sets on each request.
@@ -72,7 +72,7 @@ pub(super) fn read(
     }
 }
 
-/// What `transport`, or the `type` of other clients, says.
+/// Reads `transport`, or the `type` of other clients.
 fn stated(members: &Section<'_>, report: &mut Report) -> Option<Wire> {
     let ours = members.read("transport", report, word);
     let theirs = members.read("type", report, word);
@@ -189,7 +189,7 @@ fn is_own(url: &str, listen: SocketAddr) -> bool {
     host == listen.to_string() || defaults::hosts(listen.port()).contains(&host)
 }
 
-/// `http://` or `https://`, a host, and nothing that cannot stand in a url.
+/// Reports whether text is `http://` or `https://` with a host and only characters valid in a URL.
 pub(super) fn is_http_url(text: &str) -> bool {
     let Some((scheme, rest)) = text.split_once("://") else { return false };
     let is_http = ["http", "https"].iter().any(|known| scheme.eq_ignore_ascii_case(known));
@@ -199,7 +199,7 @@ pub(super) fn is_http_url(text: &str) -> bool {
     is_http && !host.is_empty() && !host.starts_with(':') && !text.contains(unfit)
 }
 
-/// A string that is not empty and can be given to the system.
+/// Reads a non-empty string that can be passed to the system.
 fn filled(node: &Node<'_>, report: &mut Report) -> Option<String> {
     let text = report.take(node.text())?;
     if text.is_empty() || text.contains('\0') {
@@ -230,7 +230,7 @@ pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<ConfigTem
     }
 }
 
-/// Other clients have more variables; theirs reach the server as they stand.
+/// Notes variables that only other clients replace; they reach the server unexpanded.
 fn note_unreplaced(node: &Node<'_>, template: &ConfigTemplate, report: &mut Report) {
     if template.literals().any(|literal| literal.contains("${")) {
         report.note(&node.location, "only ${env:NAME} is replaced; other '${…}' stay as they are");

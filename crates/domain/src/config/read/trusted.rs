@@ -1,5 +1,6 @@
-//! A file of the folder that a person has trusted: every key of it counts, laid over the person's
-//! own. What narrows goes on narrowing, so that to trust a file never opens what one's own lists lock.
+//! Reads a folder's file that the user has trusted: every key takes effect, applied to the user's
+//! own configuration. Restrictions still only narrow, so trusting a file never opens what the
+//! user's own lists lock.
 
 use super::super::source;
 use super::super::{Config, Faults, ParsedConfig, ServerConfig, keys};
@@ -28,7 +29,7 @@ fn read(config: &mut Config, root: &Node<'_>, report: &mut Report) {
     for plugin in top.read("plugins", report, section::plugins).unwrap_or_default() {
         put(&mut config.plugins, plugin, |plugin| &plugin.name);
     }
-    // Where nobody has said otherwise, the built-in tools are on only while nothing else is there.
+    // Unless set explicitly, the built-in tools are enabled only if nothing else is configured.
     if own.workspace.enabled == own.is_bare() {
         config.workspace.enabled = config.is_bare();
     }
@@ -62,7 +63,7 @@ fn servers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     }
 }
 
-/// In the place of the one of the same name, or at the end.
+/// Replaces the item of the same name, or appends.
 fn put<T>(list: &mut Vec<T>, item: T, name: impl Fn(&T) -> &String) {
     match list.iter_mut().find(|known| name(known) == name(&item)) {
         Some(known) => *known = item,

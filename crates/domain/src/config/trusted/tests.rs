@@ -1,5 +1,5 @@
-//! Trusted files laid over an own configuration. The tables run over the declared keys, so that a
-//! new key fails here until somebody has said what it looks like.
+//! Trusted files applied to a user's own configuration. The tables cover all declared keys, so that
+//! a new key fails here until its value is specified.
 
 use serde_json::{Map, Value, json};
 
@@ -41,7 +41,7 @@ fn what_it_does_not_say_stays() {
     assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
 }
 
-/// What becomes of one's own.
+/// The effect on the user's own configuration.
 type Change = Box<dyn Fn(&mut Config)>;
 
 #[test]
@@ -59,7 +59,7 @@ fn each_key_takes_the_place_of_ones_own_and_of_no_other() {
                 json!(["http://h:2"]),
                 Box::new(|own| own.allowed_origins = Some(vec!["http://h:2".to_owned()])),
             ),
-            // Shown below.
+            // Tested below.
             "mcpServers" | "profiles" | "plugins" | "redact" => continue,
             "workspace" => (json!({"shell": true}), Box::new(|own| own.workspace.shell = true)),
             "intent_declaration" => (
@@ -121,7 +121,7 @@ fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_too
 fn an_entry_that_does_not_changes_what_it_says() {
     for key in SERVER.keys.iter().map(|key| key.name) {
         let value = match key {
-            // How it is reached; see above.
+            // The connection; tested above.
             "name" | "command" | "args" | "env" | "cwd" | "url" | "headers" | "transport" => {
                 continue;
             }
@@ -138,7 +138,7 @@ fn an_entry_that_does_not_changes_what_it_says() {
             other => panic!("say here what a trusted file does with '{other}'"),
         };
         let names = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect();
-        // What the whole own entry would be with this one member.
+        // The complete own entry with this one member.
         let mut entry = json!({"command": "/own/one", "args": ["a"], "disabled_tools": ["x"],
             "start": "lazy", "call_timeout": "1s", "max_concurrent": 2,
             "oauth": {"client_id": "own"}});
@@ -211,7 +211,7 @@ fn faults_have_their_places_and_change_nothing() {
     }
 }
 
-/// What a person saw in effect before trusting is still in effect after.
+/// Restrictions in effect before a file is trusted remain in effect afterwards.
 #[test]
 fn to_trust_a_file_opens_no_tool_of_a_list_and_shows_nothing_hidden() {
     let text = json!({

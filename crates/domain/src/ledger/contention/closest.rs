@@ -6,7 +6,7 @@ use super::graph::{RECORDS_MAX, RESOURCES_MAX};
 use super::meeting::Meeting;
 use super::touch::ContentionKind;
 
-/// The resources with the closest meetings, in order of the gap.
+/// The resources with the closest meetings, ordered by gap.
 pub(super) struct Closest<R> {
     best: Vec<Encounter<R>>,
     pub(super) total: u64,
@@ -28,8 +28,8 @@ impl<R> Default for Closest<R> {
 }
 
 impl<R: Copy> Closest<R> {
-    /// `site` is the number of the resource. It may come more than once, but then in a row: each of
-    /// the two agents may have come first, and in a crowd they may have come again.
+    /// Adds a meeting. `site` is the number of the resource. It may repeat, but only consecutively:
+    /// either agent may have come first, and in a crowd they may have returned.
     pub(super) fn add(&mut self, site: u64, resource: &Arc<str>, meeting: &Meeting<R>) {
         let gap_us = meeting.gap_us;
         let again = std::mem::replace(&mut self.latest_site, site) == site;
@@ -49,16 +49,16 @@ impl<R: Copy> Closest<R> {
         self.best.truncate(RESOURCES_MAX);
     }
 
-    /// Adds resources that come after all of these.
+    /// Appends resources that come after all of these.
     pub(super) fn follow(&mut self, later: Closest<R>) {
         self.total += later.total;
-        // Stable: of two meetings that are as close, the earlier resource stays ahead.
+        // A stable sort: of two equally close meetings, the earlier resource stays ahead.
         self.best.extend(later.best);
         self.best.sort_by_key(|one| one.gap_us);
         self.best.truncate(RESOURCES_MAX);
     }
 
-    /// The resources, and the records of their closest meetings.
+    /// Returns the resources and the records of their closest meetings.
     pub(super) fn lists(self, kind: ContentionKind) -> (Vec<Arc<str>>, Vec<R>) {
         let each = if kind == ContentionKind::StaleRead { 3 } else { 2 };
         let records = self.best.iter().flat_map(|place| &place.records[..each]).copied();

@@ -4,12 +4,12 @@ use super::edges::{Edges, Site};
 use super::meetings::{CROWD_MAX, Meetings};
 use super::touch::{Doing, Touch};
 
-/// The agents of the present resource, by places that are given anew for every resource.
+/// The agents of the current resource, by places assigned anew for every resource.
 pub(super) struct Crowd<R> {
     /// The agent at each place.
     agents: Vec<u32>,
     pub(super) members: Vec<CrowdMember<R>>,
-    /// Places, the latest agent last.
+    /// Places, the most recent agent last.
     pub(super) order: Vec<u8>,
     pub(super) meetings: Meetings<R>,
     pub(super) turn: u64,
@@ -24,7 +24,7 @@ pub(super) struct CrowdMember<R> {
 #[derive(Clone, Copy)]
 pub(super) struct LastTouch<R> {
     pub(super) at_us: i64,
-    /// Tells what came first where the times are equal.
+    /// Breaks ties between equal times.
     pub(super) turn: u64,
     pub(super) record: R,
 }
@@ -42,7 +42,8 @@ impl<R> Default for Crowd<R> {
 }
 
 impl<R: Copy> Crowd<R> {
-    /// The place of an agent. In a full crowd the agent that was quiet for longest makes room.
+    /// Returns the place of an agent. In a full crowd, the agent that has been quiet longest makes
+    /// room.
     pub(super) fn place(
         &mut self,
         agent: u32,

@@ -1,4 +1,4 @@
-//! The edges that the meetings of agents add up to.
+//! The edges that result from the meetings of agents.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -9,7 +9,7 @@ use super::graph::{AgentNode, Edge};
 use super::meeting::Meeting;
 use super::touch::ContentionKind;
 
-/// The resource at which agents meet, and its number among all.
+/// The resource at which agents meet, and its number.
 #[derive(Clone, Copy)]
 pub(super) struct Site<'a> {
     pub(super) number: u64,
@@ -19,18 +19,18 @@ pub(super) struct Site<'a> {
 /// Two agents, by their numbers.
 #[derive(Clone, Copy)]
 pub(super) struct AgentPair {
-    /// Came first.
+    /// The agent that came first.
     pub(super) from: u32,
     pub(super) to: u32,
 }
 
-/// The edges of one system. Two agents share one for each kind, whoever came first; but a stale
-/// read has a victim, and so a direction.
+/// The edges of one system. Two agents share one edge per kind, whoever came first; a stale read
+/// has a victim and so a direction.
 pub(super) struct Edges<R> {
     edges: HashMap<u64, Bond<R>, BuildHasherDefault<Mix>>,
 }
 
-/// All meetings of two agents, of one kind.
+/// All meetings of two agents of one kind.
 struct Bond<R> {
     pair: AgentPair,
     kind: ContentionKind,
@@ -56,7 +56,7 @@ impl<R: Copy> Edges<R> {
         bond.closest.add(site.number, site.resource, meeting);
     }
 
-    /// The edge of two agents, with meetings added to it.
+    /// Returns the edge between two agents after adding meetings to it.
     fn bond(
         &mut self,
         pair: AgentPair,
@@ -69,7 +69,7 @@ impl<R: Copy> Edges<R> {
         } else {
             (from.min(to), from.max(to))
         };
-        // Thirty bits an agent; more agents than that do not fit into memory either.
+        // Thirty bits per agent; more agents would not fit into memory either.
         let place = u64::from(low) << 34 | u64::from(high) << 4 | kind as u64;
         let bond = self.edges.entry(place).or_insert_with(|| Bond {
             pair,
@@ -88,12 +88,13 @@ impl<R: Copy> Edges<R> {
         self.edges.is_empty()
     }
 
-    /// Adds the edges of later resources of the same system, whose agents have these numbers here.
+    /// Appends the edges of later resources of the same system; `numbers` maps their agents'
+    /// numbers.
     pub(super) fn follow(&mut self, later: Edges<R>, numbers: &[u32]) {
         for edge in later.edges.into_values() {
             let number = |agent: u32| numbers[agent as usize];
             let pair = AgentPair { from: number(edge.pair.from), to: number(edge.pair.to) };
-            // Its turns were counted apart; where times are equal, the earlier resource was first.
+            // Its turns were counted separately; at equal times, the earlier resource was first.
             let whole = Meeting { first_turn: u64::MAX, ..edge.whole };
             self.bond(pair, edge.kind, &whole).closest.follow(edge.closest);
         }
@@ -126,7 +127,7 @@ impl<R: Copy> Edges<R> {
     }
 }
 
-/// The keys are numbers that were given here, so nobody can choose them to collide.
+/// A hasher for keys that are assigned here, so nobody can choose them to collide.
 #[derive(Default)]
 struct Mix(u64);
 

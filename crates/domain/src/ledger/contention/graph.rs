@@ -7,7 +7,7 @@ use serde::{Serialize, Serializer};
 
 use super::touch::ContentionKind;
 
-/// What an edge lists; the counts beside the lists say how many there are.
+/// Limits on an edge's lists; the counts next to them give the totals.
 pub const RESOURCES_MAX: usize = 20;
 pub const RECORDS_MAX: usize = 20;
 
@@ -23,7 +23,7 @@ pub struct Graph<R> {
     pub edges_total: usize,
 }
 
-/// An agent and what it did to resources that are known.
+/// An agent and its activity on known resources.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct AgentNode {
     pub agent: String,
@@ -33,16 +33,17 @@ pub struct AgentNode {
     pub resources: u64,
 }
 
-/// Two agents that met. A meeting is a touch for which the other agent had touched the same
-/// resource within the window before.
+/// Two agents that met. A meeting is a touch of a resource that the other agent touched earlier
+/// within the window.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Edge<R> {
-    /// Came first at the first meeting; in a stale read, the agent whose content was old.
+    /// The agent that came first at the first meeting; in a stale read, the agent whose content was
+    /// outdated.
     pub from: String,
     pub to: String,
     pub kind: ContentionKind,
     pub system: String,
-    /// The closest meetings first.
+    /// Closest meetings first.
     pub resources: Vec<Arc<str>>,
     pub resources_total: u64,
     pub meetings: u64,
@@ -51,7 +52,7 @@ pub struct Edge<R> {
     #[serde(serialize_with = "moment")]
     pub last: i64,
     pub smallest_gap_ms: i64,
-    /// Of the closest meeting at each resource, the closest first.
+    /// The records of the closest meeting at each resource, closest first.
     pub records: Vec<R>,
 }
 
@@ -68,7 +69,7 @@ impl<R> Graph<R> {
         Graph { nodes, nodes_total, edges, edges_total }
     }
 
-    /// The same graph with other names for the records.
+    /// Returns the same graph with other names for the records.
     pub fn with_records<S>(self, mut name: impl FnMut(R) -> S) -> Graph<S> {
         let Graph { nodes, nodes_total, edges, edges_total } = self;
         let edges = edges.into_iter().map(|edge| edge.with_records(&mut name)).collect();
@@ -81,7 +82,7 @@ impl AgentNode {
         AgentNode { agent: agent.to_owned(), calls: 0, reads: 0, writes: 0, resources: 0 }
     }
 
-    /// What the same agent did to other resources.
+    /// Adds the same agent's activity on other resources.
     pub(super) fn add(&mut self, other: &AgentNode) {
         self.calls += other.calls;
         self.reads += other.reads;
@@ -108,7 +109,7 @@ impl<R> Edge<R> {
     }
 }
 
-/// As the API writes every time.
+/// Formats a time as the API does everywhere.
 fn moment<S: Serializer>(at_us: &i64, serializer: S) -> Result<S::Ok, S::Error> {
     let timestamp = Timestamp::from_microsecond(*at_us).map_err(serde::ser::Error::custom)?;
     serializer.collect_str(&timestamp)

@@ -1,20 +1,20 @@
 //! The meetings of two agents at one resource.
 
-/// A resource at which two agents met, or all that is known of their meetings there.
+/// A resource at which two agents met, or the sum of their meetings there.
 #[derive(Clone, Copy)]
 pub(super) struct Meeting<R> {
     pub(super) count: u64,
     pub(super) first_us: i64,
-    /// Tells who came first where the times are equal.
+    /// Breaks ties between equal times.
     pub(super) first_turn: u64,
     pub(super) last_us: i64,
     pub(super) gap_us: i64,
-    /// Of the closest meeting; the last one twice where two records tell it all.
+    /// The records of the closest meeting; the last is repeated if two records are enough.
     pub(super) records: [R; 3],
 }
 
 impl<R: Copy> Meeting<R> {
-    /// A touch and what came before it.
+    /// Creates a meeting from a touch and the one before it.
     pub(super) fn new(before_us: i64, at_us: i64, turn: u64, records: [R; 3]) -> Meeting<R> {
         let gap_us = at_us.saturating_sub(before_us);
         Meeting { count: 1, first_us: at_us, first_turn: turn, last_us: at_us, gap_us, records }

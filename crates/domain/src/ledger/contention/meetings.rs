@@ -1,18 +1,18 @@
-//! The meetings of all agents at the present resource.
+//! The meetings of all agents at the current resource.
 
 use super::edges::{AgentPair, Edges, Site};
 use super::meeting::Meeting;
 use super::touch::ContentionKind;
 
-/// Agents of one resource that a touch is compared with, the latest first. More within one window
-/// is a crowd, not a contention that anybody can read.
+/// Agents of one resource that a touch is compared with, most recent first. More within one window
+/// is a crowd that nobody can make sense of.
 pub const CROWD_MAX: usize = 64;
 
-/// A square of places by places, one cell for each kind of meeting.
+/// A square matrix of places, one cell for each kind of meeting.
 pub(super) struct Meetings<R> {
     cells: Vec<Option<Meeting<R>>>,
-    /// The cells that hold something, and some that did: most are empty, and to look at each at every
-    /// resource would cost more than all else.
+    /// The cells that hold or held something: most are empty, and checking each one for every
+    /// resource would dominate the cost.
     used: Vec<usize>,
 }
 
@@ -26,7 +26,7 @@ impl<R> Default for Meetings<R> {
 }
 
 impl<R: Copy> Meetings<R> {
-    /// `from` came first.
+    /// Adds a meeting in which `from` came first.
     pub(super) fn add(
         &mut self,
         from: usize,
@@ -47,7 +47,8 @@ impl<R: Copy> Meetings<R> {
         }
     }
 
-    /// Hands over all meetings of the agent at a place, which another one will take.
+    /// Moves all meetings of the agent at a place to the edges, before another agent takes the
+    /// place.
     pub(super) fn leave(
         &mut self,
         place: usize,
@@ -72,7 +73,8 @@ impl<R: Copy> Meetings<R> {
         }
     }
 
-    /// In the order of the cells, so that of two meetings that are as close the same one is kept.
+    /// Moves all meetings in cell order, so that of two equally close meetings the same one is
+    /// always kept.
     pub(super) fn leave_all(&mut self, agents: &[u32], site: Site<'_>, edges: &mut Edges<R>) {
         let mut used = std::mem::take(&mut self.used);
         used.sort_unstable();

@@ -1,4 +1,4 @@
-//! Small histories with their edges, and random ones against the plain definition.
+//! Small histories with their edges, and random ones compared with the plain definition.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ fn hour(kind: Option<ContentionKind>) -> Question {
     Question { window_us: 60 * MINUTE, kind }
 }
 
-/// A touch by names, as histories are told here.
+/// A touch by names, as the histories in this file state it.
 struct Told<'a, R> {
     agent: &'a str,
     system: &'a str,
@@ -33,7 +33,7 @@ impl<R: Copy> Contention<R> {
     }
 }
 
-/// `a r 0` is a read by agent a at minute 0, all of one file.
+/// Builds the graph of a history on one file; `a r 0` is a read by agent a at minute 0.
 fn history(text: &str, question: Question) -> Graph<usize> {
     let mut contention = Contention::new(question);
     for (record, touch) in text.split(", ").filter(|touch| !touch.is_empty()).enumerate() {
@@ -70,9 +70,9 @@ fn what_agents_did_decides_the_kind_of_edge() {
         ("a w 0, b w 61", vec![]),
         ("b w 0, a w 1, b w 2", vec!["write-write b>a"]),
         ("a r 0, b w 1, a w 2", vec!["stale-read a>b", "write-write b>a", "read-write a>b"]),
-        // looked again, so the content was not old
+        // looked again, so the content was current
         ("a r 0, b w 1, a r 2, a w 3", vec!["write-write b>a", "read-write a>b"]),
-        // the read is out of the window
+        // the read is outside the window
         ("a r 0, b w 59, a w 61", vec!["write-write b>a", "read-write a>b"]),
         // B wrote before the read
         ("b w 0, a r 1, a w 2", vec!["write-write b>a", "read-write b>a"]),
@@ -209,7 +209,7 @@ struct Expected {
 /// Agents in order, or in the direction of a stale read; the kind; the system.
 type Place = (String, String, ContentionKind, String);
 
-/// Every pair of touches looked at, as the kinds are defined.
+/// Compares every pair of touches, following the definition of the kinds.
 fn by_definition(touches: &[Plain], window_us: i64) -> BTreeMap<Place, Expected> {
     let mut edges = BTreeMap::new();
     for (at, touch) in touches.iter().enumerate() {

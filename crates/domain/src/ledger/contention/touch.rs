@@ -1,4 +1,4 @@
-//! Touches of resources, and the kinds of contention that two of them can be.
+//! Touches of resources, and the kinds of contention between two of them.
 
 use serde::Serialize;
 
@@ -9,15 +9,15 @@ pub enum Doing {
     Write,
 }
 
-/// The worst first.
+/// Ordered from worst.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ContentionKind {
-    /// One read, another wrote, and the first wrote on without looking again.
+    /// One agent read, another wrote, and the first then wrote without reading again.
     StaleRead,
     WriteWrite,
     ReadWrite,
-    /// No contention; shown only to who asks for it.
+    /// Not contention; shown only on request.
     ReadRead,
 }
 
@@ -51,12 +51,12 @@ impl ContentionKind {
     }
 }
 
-/// An agent by the number that [`Contention::agent`] gave its name.
+/// An agent's number, assigned to its name by [`Contention::agent`](super::Contention::agent).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AgentNumber(pub(super) u32);
 
-/// One agent's touch of the present resource. `R` names the record: its number while touches are
-/// read, its id when the graph is published.
+/// One agent's touch of the current resource. `R` identifies the record: by number while touches
+/// are read, by id when the graph is published.
 #[derive(Clone, Copy, Debug)]
 pub struct Touch<R> {
     pub agent: AgentNumber,

@@ -1,5 +1,5 @@
-//! Keys that name secrets. A key is read as words (`githubToken`, `github-token`, `GITHUB_TOKEN`),
-//! and what counts is how it ends: `github_token` holds a token, `token_type` does not.
+//! Keys that name secrets. A key is split into words (`githubToken`, `github-token`,
+//! `GITHUB_TOKEN`), and its ending decides: `github_token` holds a token, `token_type` does not.
 
 use aho_corasick::AhoCorasick;
 
@@ -34,7 +34,7 @@ const SECRET: &[&str] = &[
     "connection_string",
 ];
 
-/// Endings of a single word, for keys that run words together: `dbpassword`, `APIKEY`.
+/// Endings within a single word, for keys that join words: `dbpassword`, `APIKEY`.
 const GLUED: &[&str] = &[
     "password",
     "passwd",
@@ -49,7 +49,7 @@ const GLUED: &[&str] = &[
     "credentials",
 ];
 
-/// Words after the secret's name that do not change what it is: `SecretString`, `password_2`.
+/// Words after a secret's name that do not change its meaning: `SecretString`, `password_2`.
 const TRAILING: &[&str] = &[
     "value",
     "string",
@@ -66,7 +66,7 @@ const TRAILING: &[&str] = &[
     "old",
 ];
 
-/// Tokens that open nothing: those that page through a list, and those that models count.
+/// Tokens that grant nothing: pagination tokens and the tokens that models count.
 const HARMLESS_TOKEN: &[&str] = &[
     "page",
     "next",
@@ -93,7 +93,7 @@ const HARMLESS_TOKEN: &[&str] = &[
     "unexpected",
 ];
 
-/// What to look for in text: each ending contains one of these.
+/// Search terms for text: each ending contains one of these.
 const CLUES: &[&str] = &[
     "password",
     "passwd",
@@ -133,7 +133,7 @@ const CLUES: &[&str] = &[
     "connectionstring",
 ];
 
-/// Every ending has one of these in it, so most keys are dismissed without being split.
+/// Each ending contains one of these, so most keys are dismissed without being split.
 const HINTS: &[&str] = &[
     "pass",
     "pwd",
@@ -151,7 +151,7 @@ const KEY_BYTES_MAX: usize = 128;
 
 pub(super) struct Keys {
     configured: Vec<String>,
-    /// `None` where it could not be built; then every key is split.
+    /// `None` if it could not be built; every key is then split.
     hints: Option<AhoCorasick>,
     configured_clues: Vec<String>,
 }
@@ -171,7 +171,7 @@ impl Keys {
     }
 
     pub(super) fn secret(&self, key: &str) -> bool {
-        // Keys that carry meaning are short; a long one is data.
+        // Meaningful keys are short; a long one is data.
         if key.len() > KEY_BYTES_MAX || self.dismissed(key) {
             return false;
         }
@@ -181,7 +181,7 @@ impl Keys {
         self.configured.iter().any(configured) || builtin(&key)
     }
 
-    /// Only ASCII is compared in any case, so other keys are always split.
+    /// Only ASCII is compared case-insensitively, so other keys are always split.
     fn dismissed(&self, key: &str) -> bool {
         let hinted = self.hints.as_ref().is_none_or(|hints| hints.is_match(key));
         !hinted && key.is_ascii()
@@ -212,26 +212,26 @@ fn ends_secretly(key: &str) -> bool {
         || GLUED.iter().any(|glued| key.ends_with(glued))
 }
 
-/// Whether the last words of the key are these.
+/// Reports whether the key ends in these words.
 fn ends_in(key: &str, words: &str) -> bool {
     key.strip_suffix(words).is_some_and(|head| head.is_empty() || head.ends_with('_'))
 }
 
-/// The last two letters of a configured key. More might be split in the text: who configures
-/// `userid` means `user_id` too.
+/// Returns the last two letters of a configured key. Longer endings might be split in the text: a
+/// configured `userid` also covers `user_id`.
 fn end(word: &str) -> String {
     let start = word.char_indices().rev().nth(1).map_or(0, |(start, _)| start);
     word[start..].to_owned()
 }
 
-/// `pwd` may be a password or a folder; a path tells them apart.
+/// `pwd` may be a password or a folder; a path distinguishes them.
 pub(super) fn spared(key: &str, value: &str) -> bool {
     let folder = key.len() <= 6 && key.to_ascii_lowercase().ends_with("pwd");
     folder && value.starts_with(['/', '~', '.'])
 }
 
-/// Lower-case words joined by `_`: split at anything that is no letter or digit, and where case
-/// shows a new one.
+/// Converts a key to lowercase words joined by `_`, split at anything other than letters and digits
+/// and where case starts a new word.
 fn snake(key: &str) -> String {
     let mut snake = String::with_capacity(key.len() + 8);
     let mut characters = key.chars().peekable();

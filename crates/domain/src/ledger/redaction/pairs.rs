@@ -1,24 +1,24 @@
-//! Keys with their values inside text: `password=…`, `"password": "…"` (also escaped once or
-//! more, as in JSON within JSON), `--token …`, `<password>…</password>`, header lines.
+//! Keys and their values inside text: `password=…`, `"password": "…"` (also escaped once or more,
+//! as in JSON within JSON), `--token …`, `<password>…</password>`, header lines.
 
 use std::ops::Range;
 
 use super::keys::{self, Keys};
 use super::{REDACTED, Span, marker, marker_length};
 
-/// A key in text is at most this long on either side of its clue.
+/// The longest part of a key on either side of its clue.
 const KEY_BYTES_MAX: usize = 64;
 
-/// Blanks around the sign between key and value.
+/// Spaces around the sign between key and value.
 const BLANKS_MAX: usize = 4;
 
-/// A value without quotes that has neither digit nor this length may be prose or code.
+/// An unquoted value that is shorter than this and has no digit may be prose or code.
 const PLAIN_BYTES_MIN: usize = 16;
 
 pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> {
     let name = name(text, clue);
     let key = text[name.clone()].trim_start_matches('-');
-    // Most words of prose have no value after them, which is cheaper to see.
+    // Most words of prose have no value after them, which is the cheaper check.
     let place = place(text, &name)?;
     if !keys.secret(key) {
         return None;
@@ -41,11 +41,11 @@ pub(super) fn find(text: &str, clue: Range<usize>, keys: &Keys) -> Option<Span> 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ValueForm {
     Quoted,
-    /// `key=value`, `--key value`: nobody writes that in prose.
+    /// `key=value`, `--key value`: not found in prose.
     Tight,
     /// `key: value`, `key = value`.
     Loose,
-    /// A header, whose value takes the line.
+    /// A header, whose value extends to the end of the line.
     Line,
     /// `<key>value</key>`
     Element,
@@ -54,10 +54,10 @@ enum ValueForm {
 struct ValueStart {
     kind: ValueForm,
     start: usize,
-    /// With how many backslashes the quote is escaped.
+    /// The number of backslashes that escape the quote.
     escapes: usize,
     quote: u8,
-    /// A number under a quoted key: a marker there needs quotes, or the JSON is none any more.
+    /// True for a number under a quoted key: a marker there needs quotes to keep the JSON valid.
     bare_in_json: bool,
 }
 
@@ -69,7 +69,7 @@ fn name(text: &str, clue: Range<usize>) -> Range<usize> {
     clue.start - before.count()..clue.end + after.count()
 }
 
-/// Where the value of the key begins, and how it is written.
+/// Finds the start of the key's value and how it is written.
 fn place(text: &str, name: &Range<usize>) -> Option<ValueStart> {
     let bytes = text.as_bytes();
     let byte = |at: usize| bytes.get(at).copied();
@@ -123,7 +123,7 @@ struct Quote {
     quote: u8,
 }
 
-/// A quotation mark with the backslashes before it.
+/// Reads a quotation mark and the backslashes before it.
 fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
     let rest = bytes.get(at..).unwrap_or_default();
     let escapes = rest.iter().take(8).take_while(|byte| **byte == b'\\').count();
@@ -131,7 +131,8 @@ fn quote(bytes: &[u8], at: usize) -> Option<Quote> {
     Some(Quote { end: at + escapes + 1, escapes, quote })
 }
 
-/// To the quotation mark that is escaped no more than the opening one; cut off, to the end.
+/// Returns the range up to a quotation mark that is escaped no more than the opening one, or to the
+/// end if cut off.
 fn quoted(text: &str, place: &ValueStart) -> Range<usize> {
     let mut escapes = 0;
     for (offset, byte) in text.as_bytes()[place.start..].iter().enumerate() {
@@ -152,14 +153,14 @@ fn until(text: &str, start: usize, ends: impl Fn(char) -> bool) -> Range<usize> 
     start..start + rest.find(ends).unwrap_or(rest.len()).min(rest.trim_end().len())
 }
 
-/// A value without quotes. A marker counts as part of it: `[redacted]more` is no marker.
+/// Returns the range of an unquoted value. It includes a marker: `[redacted]more` is not a marker.
 fn plain(text: &str, start: usize) -> Range<usize> {
     let ends = |c: char| c.is_whitespace() || ",;&\"'`<>)}]\\".contains(c);
     let skip = marker_length(&text[start..]).unwrap_or(0);
     start..until(text, start + skip, ends).end.max(start + skip)
 }
 
-/// Alone these are words of prose and of code; nobody writes of a password so freely.
+/// Reports whether the key on its own is a common word in prose and code; `password` is not.
 fn word_of_prose(key: &str) -> bool {
     ["token", "secret", "secrets", "credential", "credentials"]
         .iter()

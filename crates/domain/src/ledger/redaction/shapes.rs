@@ -1,19 +1,19 @@
-//! Texts that are secrets by their shape, wherever they stand.
+//! Text that is recognizable as a secret by its shape, anywhere.
 
 use std::ops::Range;
 
 use super::{REDACTED, Span, marker};
 
-/// Longest run that is looked at for an authority: longer ones are no URL that anybody uses.
+/// The longest run searched for an authority; longer ones are not URLs in practice.
 const AUTHORITY_BYTES_MAX: usize = 512;
 
-/// How far from an access key id its secret is looked for.
+/// The distance from an access key id within which its secret is searched for.
 const BESIDE_BYTES: usize = 200;
 
-/// A secret access key has exactly this many characters.
+/// The exact length of a secret access key.
 const AWS_SECRET_BYTES: usize = 40;
 
-/// The markers with a name.
+/// The named markers.
 pub(super) const NAMED: &[&str] = &[
     GITHUB,
     GITLAB,
@@ -61,7 +61,7 @@ pub(super) enum Shape {
     Authority,
 }
 
-/// A fixed beginning and a run of characters after it.
+/// A fixed prefix followed by a run of characters.
 pub(super) struct Prefix {
     replacement: &'static str,
     run: Run,
@@ -71,12 +71,12 @@ pub(super) struct Prefix {
 #[derive(Clone, Copy)]
 enum Run {
     Alphanumeric,
-    /// With `_`.
+    /// Letters, digits and `_`.
     Word,
-    /// With `_` and `-`: such a run may hold its own prefix again, and words joined by hyphens,
-    /// so it needs a clean beginning and a digit.
+    /// Letters, digits, `_` and `-`. Such a run may contain its own prefix again, or words joined
+    /// by hyphens, so it needs a clean start and a digit.
     Hyphenated,
-    /// With `_`, `-`, `/` and `:`.
+    /// Letters, digits, `_`, `-`, `/` and `:`.
     Path,
 }
 
@@ -84,7 +84,7 @@ const fn prefix(replacement: &'static str, run: Run, length_min: usize) -> Shape
     Shape::Prefix(Prefix { replacement, run, length_min })
 }
 
-/// Where to look closer, and for what. The clues are found in any case; shapes check their own.
+/// The clues to look for, each with its shape. Clues match in any case; shapes check their own.
 pub(super) const CLUES: &[(&str, Shape)] = &[
     ("ghp_", prefix(GITHUB, Run::Alphanumeric, 20)),
     ("gho_", prefix(GITHUB, Run::Alphanumeric, 20)),
@@ -168,7 +168,7 @@ impl Run {
         }
     }
 
-    /// Whether a shape may begin after this byte.
+    /// Reports whether a shape may begin after this byte.
     fn begins_after(self, byte: u8) -> bool {
         match self {
             Run::Alphanumeric | Run::Word => !byte.is_ascii_alphanumeric(),
@@ -199,7 +199,7 @@ fn aws_key_id(text: &str, clue: Range<usize>) -> Option<Span> {
     whole.then_some(Span { start: clue.start, end, replacement: AWS })
 }
 
-/// Runs of forty characters near a key id. They have no shape of their own, only their neighbour.
+/// Finds runs of forty characters near a key id. Only the key id identifies them.
 pub(super) fn beside_aws_keys(text: &str, spans: &mut Vec<Span>) {
     let ids: Vec<Span> = spans.iter().filter(|span| span.replacement == AWS).cloned().collect();
     let mut looked_until = 0;
@@ -222,7 +222,7 @@ fn aws_secret(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'+')
 }
 
-/// Three or more dotted runs of base64url, of which the first decodes to `{"…`.
+/// Matches three or more dotted runs of base64url, of which the first decodes to `{"…`.
 fn jwt(text: &str, clue: Range<usize>) -> Option<Span> {
     let base64 = |byte| Run::Hyphenated.holds(byte);
     if &text[clue.clone()] != "eyJ" || clue.start > 0 && base64(text.as_bytes()[clue.start - 1]) {
@@ -239,7 +239,7 @@ fn jwt(text: &str, clue: Range<usize>) -> Option<Span> {
     found.then_some(Span { start: clue.start, end, replacement: JWT })
 }
 
-/// A private key to the end of its block, or of the text where it was cut off.
+/// Matches a private key to the end of its block, or of the text if it is cut off.
 fn pem(text: &str, clue: Range<usize>) -> Option<Span> {
     let rest = &text[clue.end..];
     let label_end = rest.find("-----").filter(|end| *end <= 64)?;
@@ -254,7 +254,8 @@ fn pem(text: &str, clue: Range<usize>) -> Option<Span> {
     Some(Span { start: clue.start, end, replacement: PEM })
 }
 
-/// Prose speaks of bearers and basics too, so the word that follows must look like a credential.
+/// Matches a scheme and its credential. Prose contains "bearer" and "basic" too, so the next word
+/// must look like a credential.
 fn scheme(text: &str, clue: Range<usize>) -> Option<Span> {
     if clue.start > 0 && text.as_bytes()[clue.start - 1].is_ascii_alphanumeric() {
         return None;
@@ -269,7 +270,7 @@ fn scheme(text: &str, clue: Range<usize>) -> Option<Span> {
     found.then_some(Span { start: clue.end, end, replacement: REDACTED })
 }
 
-/// The password of `user:password@`; the whole userinfo where it is one long token.
+/// Matches the password of `user:password@`, or the whole userinfo if it is one long token.
 fn authority(text: &str, clue: Range<usize>) -> Option<Span> {
     let limit = floor(text, (clue.end + AUTHORITY_BYTES_MAX).min(text.len()));
     let blank = |c: char| c.is_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | '`' | '\\');
@@ -278,7 +279,7 @@ fn authority(text: &str, clue: Range<usize>) -> Option<Span> {
     let authority = &word[..word.find(['/', '?', '#']).unwrap_or(word.len())];
     let (user, password) = match authority.rfind('@') {
         Some(at) => authority[..at].split_once(':').unwrap_or((&authority[..at], "")),
-        // `u:p/w@h`: a port that is no number may be a password with a slash in it.
+        // `u:p/w@h`: a port that is not a number may be a password with a slash in it.
         None => {
             let (user, port) = authority.split_once(':')?;
             let suspicious = !port.bytes().all(|byte| byte.is_ascii_digit());
@@ -302,7 +303,8 @@ fn alone(text: &str, start: usize, end: usize) -> bool {
     free(start.checked_sub(1).and_then(|before| bytes.get(before))) && free(bytes.get(end))
 }
 
-/// Where the run of such bytes ends that begins at `from`; the bytes are ASCII, so it is a boundary.
+/// Returns the end of the run of such bytes that begins at `from`; the bytes are ASCII, so it is a
+/// boundary.
 fn run_end(text: &str, from: usize, holds: impl Fn(u8) -> bool) -> usize {
     let rest = text.as_bytes().get(from..).unwrap_or_default();
     from + rest.iter().position(|byte| !holds(*byte)).unwrap_or(rest.len())

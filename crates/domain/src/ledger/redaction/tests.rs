@@ -1,4 +1,4 @@
-//! What is taken out, what is left, and that doing it twice changes nothing.
+//! Tests of what is redacted and what is kept, and that redacting twice changes nothing.
 
 use std::sync::LazyLock;
 
@@ -231,7 +231,7 @@ fn all_patterns_that_cannot_be_used_are_named() {
     assert!(Redactor::new(&[], &vec!["x".to_owned(); 65]).is_err());
 }
 
-/// Text in which secrets, their keys and their punctuation meet in every order.
+/// Generates text that combines secrets, their keys and punctuation in every order.
 fn text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         proptest::sample::select(vec![

@@ -1,10 +1,10 @@
-//! What a shell command certainly changes. Only a single simple command is read, and only where
-//! every word is literal: a shell that expands, pipes or branches is not second-guessed.
+//! Finds the files that a shell command certainly changes. Only a single simple command with
+//! literal words is analyzed; expansions, pipes and branches are not.
 
-/// Characters with which a shell does more than pass a word on.
+/// Characters with a special meaning to a shell.
 const ACTIVE: &str = "|&;<()$`*?[]{}~!#\n\r";
 
-/// The file that the command certainly changes, as it is written there.
+/// Returns the file that the command certainly changes, as written.
 pub(super) fn changed_file(command: &str) -> Option<String> {
     let simple = read(command.trim())?;
     let operand = changed_operand(&simple.words);
@@ -43,7 +43,7 @@ fn changed_operand(words: &[String]) -> Operand {
     }
 }
 
-/// `None` where an option might change what the operands mean.
+/// Returns `None` if an option might change the meaning of the operands.
 fn operands<'a>(words: &'a [String], flags: &str) -> Option<Vec<&'a str>> {
     let mut files = Vec::new();
     let mut options = true;
@@ -79,7 +79,7 @@ fn read(command: &str) -> Option<Simple> {
         }
         let word = word(rest)?;
         rest = &rest[word.length..];
-        // In `2> file` the number is no word.
+        // In `2> file` the number is not a word.
         let descriptor = rest.starts_with('>') && word.text.bytes().all(|b| b.is_ascii_digit());
         match (redirect, descriptor) {
             (true, _) => simple.redirects.push(word.text),

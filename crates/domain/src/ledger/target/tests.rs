@@ -1,4 +1,4 @@
-//! The targets that calls get, as tables and as properties.
+//! The targets of calls, as tables and as properties.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value};
@@ -60,10 +60,10 @@ fn every_tier_precedence_and_guard() {
         (r#"{"path":"p","owner":"o","repo":"r"}"#, Some("o/r")),
         (r#"{"owner":"o","repo":"r","collection":"c","table":"t"}"#, Some("t")),
         (r#"{"table":"t","url":"https://h/u"}"#, Some("https://h/u")),
-        // half a repository is none
+        // half a repository is not a target
         (r#"{"owner":"o","path":"p"}"#, Some("p")),
         (r#"{"repo":"r"}"#, None),
-        // a qualifier alone is nothing
+        // a qualifier alone is not a target
         (r#"{"database":"d"}"#, None),
         // never id or name
         (r#"{"id":"1","name":"n"}"#, None),
@@ -82,9 +82,9 @@ fn every_tier_precedence_and_guard() {
         (r#"{"Owner":"o","REPO":"r"}"#, Some("o/r")),
         (r#"{"owner":"o","REPO":"r"}"#, Some("o/r")),
         (r#"{"Resource_ID":"i"}"#, Some("i")),
-        // the Kelvin sign is no k
+        // the Kelvin sign is not a k
         ("{\"\u{212a}ey\":\"x\"}", None),
-        // a match that names nothing ends the search
+        // a match with an unusable value ends the search
         (r#"{"url":"?q=1","path":"p"}"#, None),
         (r##"{"uri":"#top"}"##, None),
         // a secret in a generic value
@@ -96,7 +96,7 @@ fn every_tier_precedence_and_guard() {
         (r#"{"table":"postgres://u:pw@h/app"}"#, Some("postgres://h/app")),
         (r#"{"owner":"https://tok@h/o","repo":"r"}"#, Some("https://h/o/r")),
         (r#"{"owner":"o","repo":"https://h:pw?x@h"}"#, None),
-        // a document, or more than a line, is no name
+        // a document, or more than one line, is not a name
         (r#"{"resource":"kind: Secret\ndata: {}"}"#, None),
         (r#"{"resource":"a\u2028b"}"#, None),
         (r#"{"resource":"{\"kind\":\"Secret\"}"}"#, None),
@@ -240,7 +240,7 @@ fn a_command_has_a_target_only_where_it_is_certain() {
     }
 }
 
-/// Keys that matter, in spellings that matter, with values of every sort.
+/// Generates relevant keys in relevant spellings, with values of every kind.
 fn arguments() -> impl Strategy<Value = Vec<(String, Value)>> {
     let key = prop_oneof![
         proptest::sample::select(vec![

@@ -1,8 +1,9 @@
-//! One spelling for a URI, and never what stands before the `@`.
+//! Normalizes URIs and removes everything before the `@`.
 
-/// Scheme and host in lower case; no query, fragment, userinfo, default port or trailing slash.
-/// Percent-encoding stays: `a%2Fb` is not `a/b`. `None` where nothing is left, or where the port
-/// is no number (then the "host" may well be a user and the "port" the start of a password).
+/// Normalizes a URI: scheme and host in lowercase; no query, fragment, userinfo, default port or
+/// trailing slash. Percent-encoding stays: `a%2Fb` is not `a/b`. Returns `None` if nothing is left,
+/// or if the port is not a number (the "host" may then be a user and the "port" the start of a
+/// password).
 pub(super) fn canonical(text: &str) -> Option<String> {
     let text = text.split(['?', '#']).next().unwrap_or_default().trim();
     let whole = match split(text) {
@@ -17,7 +18,7 @@ pub(super) fn canonical(text: &str) -> Option<String> {
     }
 }
 
-/// The text as it is, or where it is an address, that in its one spelling.
+/// Returns the text as is, or normalized if it is an address.
 pub(super) fn without_credentials(text: &str) -> Option<String> {
     if text.contains("://") || text.starts_with("//") {
         canonical(text)
@@ -32,7 +33,7 @@ struct Parts<'a> {
     path: &'a str,
 }
 
-/// Scheme, host (with port) and path; `None` where either of the first two is missing.
+/// Returns the scheme, host (with port) and path; `None` if either of the first two is missing.
 fn split(text: &str) -> Option<Parts<'_>> {
     let (scheme, rest) = text.split_once("://")?;
     let letter_first = scheme.starts_with(|first: char| first.is_ascii_alphabetic());
@@ -61,7 +62,7 @@ impl Parts<'_> {
     }
 }
 
-/// The colons inside `[…]` belong to the address.
+/// Splits off the port. Colons inside `[…]` belong to the address.
 fn split_port(host: &str) -> (&str, &str) {
     let name_end = if host.starts_with('[') { host.find(']').map_or(0, |end| end + 1) } else { 0 };
     match host[name_end..].find(':') {
@@ -79,9 +80,9 @@ fn default_port(scheme: &str) -> Option<u32> {
     }
 }
 
-/// Takes away what precedes the last `@` wherever a lax reader might find an authority: `//u:p@h`,
-/// `u:p@h/x`, `https:/u:p@h`. A part that becomes empty makes the next one follow `//`, so the parts
-/// are judged by what is left.
+/// Removes everything before the last `@` wherever a lenient parser might find an authority:
+/// `//u:p@h`, `u:p@h/x`, `https:/u:p@h`. A part that becomes empty makes the next one follow `//`,
+/// so the parts are judged by what is left.
 fn without_userinfo(text: &str) -> String {
     let mut parts: Vec<&str> = Vec::new();
     for part in text.split('/') {

@@ -1,10 +1,10 @@
-//! What a reviewer sees of a change, and that nothing gets lost on the way.
+//! The reviewer's view of a change, and that nothing is lost in it.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// As `diff` prints it.
+/// Formats a difference as `diff` does.
 fn shown(old: Option<&str>, new: &str) -> Vec<String> {
     let sign = |mark| match mark {
         LineChange::Same => ' ',
@@ -102,7 +102,7 @@ fn too_many_lines_are_all_removed_and_all_added() {
     assert_eq!(short.iter().filter(|line| line.mark == LineChange::Added).count(), 1);
 }
 
-/// The lines of one side, those that were folded taken from its layout.
+/// Returns the lines of one side, with folded ones taken from its layout.
 fn side(lines: &[DifferenceLine], whole: &[String], left_out: LineChange) -> Vec<String> {
     let mut side: Vec<String> = Vec::new();
     for line in lines.iter().filter(|line| line.mark != left_out) {

@@ -1,4 +1,4 @@
-//! Tables of what waits for a person, the hints' one in full.
+//! Tables of the changes that need a review; the one for hints is complete.
 
 use super::*;
 
@@ -16,7 +16,7 @@ fn tool(annotations: &str) -> String {
     format!(r#"{{"name":"t","annotations":{annotations}}}"#)
 }
 
-/// A tool with these hints, those that are `None` absent.
+/// Returns a tool with these hints; those that are `None` are absent.
 fn hinted(hints: &[(&str, Option<bool>)]) -> String {
     let given = hints.iter().filter_map(|(name, value)| value.map(|value| (*name, value)));
     let given: Vec<String> = given.map(|(name, value)| format!(r#""{name}":{value}"#)).collect();
@@ -62,8 +62,8 @@ fn equal_text_is_the_same_without_a_hash() {
     assert_eq!(standing, Standing::Same);
 }
 
-/// Rows: what was approved; columns: what is listed now; each as `readOnlyHint` and
-/// `destructiveHint`, `-` absent, `f` false, `t` true. `=` the same, `s` stricter, `.` waits.
+/// Rows: the approved version; columns: the listed version; each as `readOnlyHint` and
+/// `destructiveHint`, `-` absent, `f` false, `t` true. `=` unchanged, `s` stricter, `.` pending.
 const TRANSITIONS: [(&str, &str); 9] = [
     //      -- -f -t f- ff ft t- tf tt
     ("--", "=  .  s  s  .  s  .  .  ."),
@@ -113,7 +113,7 @@ fn every_change_of_the_class_hints_is_stricter_or_waits() {
     }
 }
 
-/// How bad a tool is by the protocol's own defaults.
+/// Returns the class of a tool by the protocol's own defaults.
 fn protocol(hints: Hints) -> Class {
     match (hints.read_only.unwrap_or(false), hints.destructive.unwrap_or(true)) {
         (true, _) => Class::Read,
@@ -178,7 +178,7 @@ fn only_hints_that_are_certain_can_make_a_tool_stricter() {
             Standing::Pending(ReviewChange::Changed)
         };
         assert_eq!(got, expected, "{old} -> {new}");
-        // Nothing but a tool has hints.
+        // Only tools have hints.
         let prompt = check(ItemKind::Prompt, Some(&old), &new, AutoApprove::None);
         assert_eq!(prompt, Standing::Pending(ReviewChange::Changed));
     }

@@ -1,14 +1,14 @@
-//! The kinds of warning, and their stable words.
+//! The kinds of warning, and their stable names.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum WarningKind {
-    /// Characters that a person does not see.
+    /// Characters that a person cannot see.
     HiddenCharacters,
-    /// Text that steers the model instead of saying what the tool does.
+    /// Text that steers the model instead of describing the tool.
     InstructsModel,
-    /// Files in which secrets are kept.
+    /// Mentions of files that contain secrets.
     NamesSecrets,
-    /// A long run of encoded text, which nobody can review.
+    /// A long run of encoded text, which cannot be reviewed.
     EncodedText,
     /// The name of another server's tool.
     BorrowedName,

@@ -1,22 +1,22 @@
-//! The names of all servers' tools, and which of them a text of one server borrows.
+//! The names of all servers' tools, and the ones that one server's text borrows.
 
 use std::collections::HashMap;
 
-/// A shorter name may be a word of any text.
+/// A shorter name may be an ordinary word.
 const NAME_CHARS_MIN: usize = 6;
 
-/// Made once for a catalog: thousands of names, looked up word by word.
+/// Built once per catalog: thousands of names, looked up word by word.
 #[derive(Default)]
 pub struct KnownNames {
     servers: Vec<String>,
-    /// By the name in small letters.
+    /// By the lowercase name.
     tools: HashMap<String, Bearers>,
 }
 
 struct Bearers {
-    /// Whether no plain word looks like it.
+    /// True if no ordinary word looks like it.
     is_unmistakable: bool,
-    /// Places in `servers`.
+    /// Indexes into `servers`.
     servers: Vec<usize>,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Mention<'a> {
 }
 
 impl KnownNames {
-    /// Of pairs of server and tool.
+    /// Creates the table from pairs of server and tool.
     pub fn new<'a>(names: impl IntoIterator<Item = (&'a str, &'a str)>) -> KnownNames {
         let mut known = KnownNames::default();
         let mut numbers: HashMap<&str, usize> = HashMap::new();
@@ -55,7 +55,7 @@ impl KnownNames {
         Some(Mention { name: tool.to_owned(), server })
     }
 
-    /// Of a text in small letters.
+    /// Returns the names mentioned in a lowercase text.
     pub(super) fn mentions(&self, text: &str, own_server: &str) -> Vec<Mention<'_>> {
         let is_inside = |c: char| c.is_alphanumeric() || "_-.:/".contains(c);
         let words = text.split(|c| !is_inside(c));
@@ -77,7 +77,7 @@ impl KnownNames {
         Some(Mention { name: format!("{server}:{tool}"), server })
     }
 
-    /// A name that the own server has too is its own.
+    /// Looks up a bare name. A name that the server's own tools also have is its own.
     fn bare_name(&self, word: &str, own_server: &str) -> Option<Mention<'_>> {
         let known = self.tools.get(word).filter(|known| known.is_unmistakable)?;
         if known.servers.iter().any(|at| self.servers[*at] == own_server) {
@@ -93,7 +93,8 @@ impl KnownNames {
     }
 }
 
-/// Made of several words, and long enough: `read_file`, `getUser`, `repo.delete`, never `search`.
+/// Reports whether a name has several words and is long enough: `read_file`, `getUser`,
+/// `repo.delete`, never `search`.
 fn is_unmistakable(name: &str) -> bool {
     let parted = name.trim_matches(['_', '-', '.']).contains(['_', '-', '.']);
     let humped =

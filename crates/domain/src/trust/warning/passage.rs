@@ -2,28 +2,28 @@
 
 use crate::trust::tokens::{Token, decode, tokens};
 
-/// Members whose text speaks of the item, where others hold values.
+/// Members that hold prose about the item; others hold values.
 const PROSE: [&str; 3] = ["description", "title", "instructions"];
 
-/// Names that are put together to a place: of a deep nest, all would cost its square.
+/// Names joined to form a place: in deep nesting, joining all would be quadratic.
 const PATH_MAX: usize = 16;
 
-/// Characters of a name in a place, of which every text in it has a copy.
+/// Characters of a name in a place; every text there has a copy of it.
 const NAME_CHARS_MAX: usize = 64;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Passage {
-    /// The member of the item in which it stands.
+    /// The member of the item that contains it.
     pub(super) member: String,
-    /// `inputSchema.properties.path.description`; items of a list have the list's.
+    /// For example `inputSchema.properties.path.description`; list items have the list's place.
     pub(super) place: String,
     pub(super) text: String,
     pub(super) is_prose: bool,
-    /// The item's `name`.
+    /// True for the item's `name`.
     pub(super) is_own_name: bool,
 }
 
-/// All strings and the names of all members, doubled ones too. A text that is no JSON is one
+/// Returns all strings and all member names, including duplicates. Text that is not JSON is one
 /// string.
 pub(super) fn passages(definition: &str) -> Vec<Passage> {
     let Some(tokens) = tokens(definition) else {
@@ -49,7 +49,7 @@ impl Passage {
 #[derive(Default)]
 struct Walk {
     passages: Vec<Passage>,
-    /// The names of the members that are open, outermost first; none for an item of a list.
+    /// The names of the open members, outermost first; `None` for a list item.
     open: Vec<Option<String>>,
     /// The name of the member whose value comes next.
     name: Option<String>,
@@ -82,7 +82,7 @@ impl Walk {
         if self.open.is_empty() {
             return self.passages.push(Passage::whole(text));
         }
-        // The first that is open is the item itself, which has no name.
+        // The first open one is the item itself, which has no name.
         let mut path = self.open.iter().skip(1).chain([&self.name]).flatten();
         let Some(first) = path.next() else {
             return self.passages.push(Passage::whole(text));

@@ -1,4 +1,4 @@
-//! Phrases that steer a model, in one table. The documents are made from it.
+//! Phrases that steer a model, in one table from which the documentation is generated.
 
 use std::ops::Range;
 use std::sync::LazyLock;
@@ -7,19 +7,20 @@ use aho_corasick::AhoCorasick;
 
 use super::kind::WarningKind;
 
-/// Text in one run that is taken for encoded: above keys and hashes, which examples hold.
+/// The length of an unbroken run that counts as encoded: above keys and hashes, which examples
+/// contain.
 pub(super) const ENCODED_CHARS_MIN: usize = 200;
 
-/// Longest phrase of `then`: beyond it and `within` a text is not looked at.
+/// The longest phrase of `then`: text beyond it and `within` is not examined.
 const THEN_CHARS_MAX: usize = 40;
 
-/// Applies where one of `begins` stands in a text as a word of its own and, if there are any, one
-/// of `then` within so many characters after it, in the same sentence. All in small letters.
+/// Applies if one of `begins` occurs in a text as a separate word and, if `then` is not empty, one
+/// of those follows within `within` characters in the same sentence. All in lowercase.
 pub(super) struct Rule {
     pub(super) kind: WarningKind,
-    /// Why, in the documents.
+    /// The reason, for the documentation.
     pub(super) why: &'static str,
-    /// What a text with it does, as a warning says it.
+    /// The effect of the matching text, as worded in a warning.
     pub(super) what: &'static str,
     begins: &'static [&'static str],
     then: &'static [&'static str],
@@ -27,7 +28,7 @@ pub(super) struct Rule {
 }
 
 impl Rule {
-    /// What it looks for, in the documents.
+    /// Describes the rule's phrases for the documentation.
     pub(super) fn shown(&self) -> String {
         let list = |phrases: &[&str]| {
             phrases.iter().map(|phrase| format!("`{phrase}`")).collect::<Vec<_>>().join(", ")
@@ -274,7 +275,7 @@ pub(super) static RULES: [Rule; 14] = [
     },
 ];
 
-/// Where each rule may begin.
+/// The starting phrases of all rules.
 struct Beginnings {
     all: AhoCorasick,
     /// The rule of each pattern.
@@ -292,7 +293,7 @@ static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
     }
 });
 
-/// The rules that apply to a text made plain, each with the span that it applies to.
+/// Returns the rules that apply to a normalized text, each with its span.
 pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (usize, Range<usize>)> {
     let found = BEGINNINGS.all.find_overlapping_iter(text);
     found.filter_map(move |begin| {
@@ -308,7 +309,8 @@ pub(super) fn phrases_in(text: &str) -> impl Iterator<Item = (usize, Range<usize
     })
 }
 
-/// Where the first of `then` ends that begins in the same sentence within so many characters.
+/// Returns the end of the first phrase of `then` that begins in the same sentence within `within`
+/// characters.
 fn follows(text: &str, from: usize, then: &[&str], within: usize) -> Option<usize> {
     let window = first_characters(&text[from..], within + THEN_CHARS_MAX);
     let stops = [". ", "! ", "? "].iter().filter_map(|stop| window.find(stop));
@@ -326,7 +328,7 @@ fn first_characters(text: &str, count: usize) -> &str {
     text.char_indices().nth(count).map_or(text, |(at, _)| &text[..at])
 }
 
-/// Whether no word goes on over an end of the span. Brackets begin anywhere.
+/// Reports whether no word extends past an end of the span. Brackets may begin anywhere.
 fn stands_alone(text: &str, span: Range<usize>) -> bool {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let begins_word = text[span.clone()].starts_with(|c| is_word(c) || c == '.');

@@ -1,5 +1,5 @@
-//! A text made comparable: small letters, single blanks, nothing hidden, no emphasis. What it is
-//! made of can be quoted as it stood.
+//! Text normalized for comparison: lowercase, single spaces, no hidden characters, no emphasis.
+//! Matches can be traced back to the original text for quoting.
 
 use std::ops::Range;
 
@@ -7,25 +7,25 @@ use crate::trust::visible::is_hidden;
 
 pub(super) struct Plain {
     pub(super) text: String,
-    /// For each byte of it, where the character that it comes from stands in the original.
+    /// For each byte, the position of its source character in the original.
     at: Vec<usize>,
     original_bytes: usize,
 }
 
 impl Plain {
-    /// Hidden characters left out.
+    /// Normalizes a text, with hidden characters removed.
     pub(super) fn of(text: &str) -> Plain {
         Plain::made(text, None)
     }
 
-    /// All ways in which a model may read it: a hidden character may stand inside a word or between
-    /// two.
+    /// Returns all ways in which a model may read the text: a hidden character may stand inside a
+    /// word or between two.
     pub(super) fn readings(text: &str) -> impl Iterator<Item = Plain> {
         let parted = text.contains(is_hidden).then(|| Plain::made(text, Some(' ')));
         [Plain::of(text)].into_iter().chain(parted)
     }
 
-    /// Where in the original the bytes `span` come from.
+    /// Returns the range of the original that the bytes in `span` come from.
     pub(super) fn original(&self, span: Range<usize>) -> Range<usize> {
         let place = |at: usize| self.at.get(at).copied().unwrap_or(self.original_bytes);
         place(span.start)..place(span.end)
@@ -41,7 +41,7 @@ impl Plain {
             let character = match character {
                 '\n' | '\t' | '\r' => Some(' '),
                 c if is_hidden(c) => for_hidden,
-                // Emphasis and code marks of Markdown.
+                // Markdown emphasis and code marks.
                 '*' | '`' => None,
                 '’' | '‘' => Some('\''),
                 c if c.is_whitespace() => Some(' '),
@@ -62,7 +62,7 @@ impl Plain {
     }
 }
 
-/// Letters in the full width of Chinese characters read like those of ASCII.
+/// Converts full-width letters to ASCII; they read the same.
 fn narrow(character: char) -> char {
     match character {
         '\u{ff01}'..='\u{ff5e}' => {

@@ -1,4 +1,4 @@
-//! What is warned of, what is left alone, and that the document says the same.
+//! Tests of what triggers a warning and what does not, and that the documentation agrees.
 
 use std::collections::BTreeMap;
 
@@ -116,8 +116,8 @@ fn a_warning_names_the_place_and_quotes_it() {
     );
 }
 
-/// Tools of others that are in use: a warning that comes often is read by nobody. Namesakes are
-/// left out: that two servers have a tool of one name is a fact and no guess.
+/// Tools in real use: warnings that come too often would be ignored. Namesakes are excluded, since
+/// two servers with a tool of the same name are a fact, not a guess.
 #[test]
 fn few_tools_in_use_are_warned_of() {
     let sets = [
