@@ -75,7 +75,7 @@ pub(crate) const WRAP_CALL_MAX: Duration = Duration::from_hours(24);
 /// Concurrent list requests of a client; the responses to further ones are forwarded unread.
 pub(crate) const WRAP_LISTS_WAITING_MAX: usize = 64;
 
-/// Pages of one list; a cursor that never ends is an error.
+/// Maximum pages of one list, since a cursor may never end.
 pub(crate) const WRAP_PAGES_MAX: u32 = 1000;
 
 /// Concurrent senders of events; each is an agent or one of its hooks.
