@@ -11,7 +11,7 @@ use crate::Gateway;
 use crate::operator::refusal::unavailable;
 use crate::pipeline::payload;
 
-/// The person who decides, and the interface used.
+/// The interface a decision came through, and its request.
 #[derive(Clone, Debug)]
 pub struct DecisionSource {
     /// `api` or `cli`.
