@@ -162,7 +162,7 @@ impl Streams {
     }
 }
 
-/// Fails a request that the client cannot receive at once; other messages are dropped.
+/// Fails a request at once if it cannot reach the client; drops any other message.
 fn undeliverable(message: &Message) -> Result<(), ConnectionClosed> {
     match message {
         Message::Request(_) => {
