@@ -32,7 +32,7 @@ impl Fault {
         Fault::said(format!("'{path}' is in Countersign's own home, which no tool can reach"))
     }
 
-    /// A file whose author decides what agents may do.
+    /// Refuses to change a file that decides what agents may do.
     pub(super) fn protected(path: &Path) -> Fault {
         Fault::said(format!(
             "'{}' is part of Countersign or of its configuration, which no tool can change; ask \

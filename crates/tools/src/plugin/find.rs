@@ -315,8 +315,8 @@ impl PluginSearch<'_> {
     }
 }
 
-/// Finds `awf-plugin-<folder>` or `countersign-plugin-<folder>`; if the folder already has the
-/// prefix, its own name is the only candidate.
+/// Finds `awf-plugin-<folder>` or `countersign-plugin-<folder>`; the name of a folder that already
+/// has the prefix is used unchanged.
 fn executable_in(folder: &Path, given: &Path) -> Result<PathBuf, String> {
     let names = [given, folder].into_iter().filter_map(|path| path.file_name()?.to_str());
     let mut tried = Vec::new();

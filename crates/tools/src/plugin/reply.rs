@@ -42,7 +42,7 @@ impl Serialize for ResultText<'_> {
     }
 }
 
-/// A plugin's data, by name: an object whose values keep their order and text.
+/// A plugin's data, by name: an object whose values are borrowed and written unchanged.
 #[derive(Serialize)]
 struct Data<'a>(BTreeMap<&'a str, Cow<'a, RawValue>>);
 
