@@ -31,7 +31,7 @@ pub struct Launch {
     pub folders: Vec<PathBuf>,
     /// The program's complete input.
     pub stdin: Option<Vec<u8>>,
-    /// The isolation reached, if `Tools::Only` was requested; `Full` otherwise.
+    /// The isolation reached, if `AgentTools::Only` was requested; `Full` otherwise.
     pub isolation: Isolation,
 }
 

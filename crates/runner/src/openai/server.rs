@@ -212,7 +212,7 @@ impl<'a> ModelServer<'a> {
     }
 }
 
-/// Reports whether the server rejected only the request for a stream's usage.
+/// Reports whether the server rejected the request because it asks for a stream's usage.
 fn refuses_usage(failed: &RequestFailure) -> bool {
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
     failed.status.is_some_and(|status| refused.contains(&status))
