@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::limits::TOKEN_BYTES;
 
-/// All known tokens: the initial ones, and those issued since.
+/// All known tokens: those made at the first start, and those issued since.
 #[derive(Default)]
 pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
@@ -51,7 +51,7 @@ impl Token {
 }
 
 impl Tokens {
-    /// Adds an initial token, which is never revoked.
+    /// Adds a token made at the first start, which is never revoked.
     pub fn know(&self, token: &str, caller: Caller) {
         let mut first = self.first.write().unwrap_or_else(PoisonError::into_inner);
         first.push((digest(token), Arc::new(caller)));
@@ -75,7 +75,7 @@ impl Tokens {
         self.changed.send_replace(());
     }
 
-    /// Reports whether an initial token has this name, so that no new token may take it.
+    /// Reports whether a token of the first start has this name, which no new token may take.
     pub(crate) fn is_reserved(&self, name: &str) -> bool {
         self.first().iter().any(|(_, caller)| &*caller.token == name)
     }
@@ -103,7 +103,7 @@ impl Tokens {
         }
     }
 
-    /// Reports whether the token can be revoked or expire; initial tokens cannot.
+    /// Reports whether the token can be revoked or expire; those of the first start cannot.
     pub(crate) fn may_end(&self, caller: &Caller) -> bool {
         self.made.load().by_name.contains_key(&*caller.token)
     }

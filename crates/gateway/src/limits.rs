@@ -1,4 +1,4 @@
-//! Every bound of the gateway, each with its reason.
+//! Every limit of the gateway, each with its reason.
 
 use std::time::Duration;
 

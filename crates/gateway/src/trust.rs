@@ -316,7 +316,7 @@ struct Comparison<'a> {
     auto: AutoApprove,
     takes_baseline: bool,
     /// The list shows which items are gone and which are back. One client's list does not, since
-    /// others may see more; nor does one that was reported before, since newer lists may have
+    /// others may see more; nor does one that was reviewed before, since newer lists may have
     /// followed: two that correct each other would never settle.
     is_whole: bool,
 }

@@ -59,7 +59,7 @@ impl PluginGrant {
     }
 }
 
-/// Opens gates.
+/// Opens the gates of steps.
 pub trait Gates: Send + Sync {
     fn open(&self, request: GateRequest) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>>;
 }

@@ -92,7 +92,7 @@ impl ServerLink {
 }
 
 impl LinkHandle {
-    /// Lists again.
+    /// Requests the lists again.
     pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, String> {
         match self {
             LinkHandle::Server { peer, welcome } => {

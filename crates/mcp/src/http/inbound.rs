@@ -43,8 +43,8 @@ async fn read_body(body: Body) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Reads and discards a body slightly over the limit. Most clients read the response only after
-/// they have sent everything, so this lets them learn why it was rejected.
+/// Reads and discards a body that is not far over the limit. Most clients read the response only
+/// after they have sent everything, so this lets them learn why it was rejected.
 async fn discard(mut body: Body) {
     let mut left = limits::HTTP_DISCARD_BYTES_MAX;
     let discarding = async {

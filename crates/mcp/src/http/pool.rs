@@ -110,7 +110,7 @@ impl Pool {
     }
 }
 
-/// Ends with the last connection, or with the pool.
+/// Closes unused connections, until none or no pool is left.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(limits::HTTP_POOL_IDLE).await;

@@ -13,7 +13,7 @@ pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-chec
 pub(super) const ISOLATING: &[&str] =
     &["--sandbox", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--disable"];
 
-/// All features that add tools, or run something of the person's.
+/// All features that add tools, or run something from the person's setup.
 const FEATURES: [&str; 13] = [
     "shell_tool",
     "unified_exec",

@@ -105,7 +105,7 @@ impl PluginProcess {
         }
     }
 
-    /// Returns the reason or, if the process has exited, its status with its last output.
+    /// Returns the exit status if the process has exited, or else the reason, with its last output.
     pub(super) async fn explained(&mut self, reason: String) -> String {
         explained(&mut self.process, &self.heard, reason).await
     }
