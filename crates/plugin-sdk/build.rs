@@ -1,4 +1,5 @@
-//! Makes Rust of the protocol. The compiler for it is Rust as well: nothing has to be installed.
+//! Generates Rust from the protocol. The compiler is written in Rust as well: nothing has to be
+//! installed.
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let files = ["plugin.proto", "go_plugin.proto", "health.proto"];
@@ -7,7 +8,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
     let described = protox::compile(files, ["proto"])?;
     tonic_prost_build::configure()
-        // In the same order each time, so that the same answer is the same text.
+        // A fixed order, so that the same response is the same text.
         .btree_map(".")
         .build_transport(false)
         .client_mod_attribute(".", "#[cfg(feature = \"client\")]")

@@ -1,5 +1,5 @@
-//! What the gate itself costs per call, with 10,000 tools in the catalog: from the JSON of a
-//! two-key call to its verdict and record. The provider does nothing, so all that is measured is ours.
+//! The gate's own cost per call, with 10,000 tools in the catalog: from the JSON of a two-key call
+//! to its verdict and record. The provider does nothing, so only the gate is measured.
 
 use std::hint::black_box;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! What the ledger costs those who call: the same gate with it and without it, in turn, over HTTP on
-//! loopback to a server in the same process. Prints calls a second and how much longer a call takes.
+//! The ledger's cost to callers: the same gate with and without it, in turn, over HTTP on loopback
+//! to a server in the same process. Prints calls per second and the added time per call.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -48,7 +48,7 @@ async fn measure() {
     }
 }
 
-/// Medians of the rounds.
+/// Prints the medians of the rounds.
 fn tell(tool: &str, clients: usize, with: &[Round], without: &[Round]) {
     let rate = |rounds: &[Round]| median(rounds.iter().map(|round| round.rate).collect());
     let added = with.iter().zip(without).map(|(with, without)| with.wait_us - without.wait_us);

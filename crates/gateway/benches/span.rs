@@ -1,5 +1,5 @@
-//! What spans cost a call: all that is done for them from the request to its end, without a tracer,
-//! which is how most gates run, and with one that keeps nothing. Then the whole call, either way.
+//! The cost of spans per call: all work for them from the request to its end, without a tracer,
+//! which is how most gates run, and with one that keeps nothing. Then the whole call, both ways.
 
 use std::borrow::Cow;
 use std::hint::black_box;
@@ -22,7 +22,7 @@ use provider::{
 };
 use store::{RecordStatus, Store};
 
-/// Makes spans that are nothing but their context.
+/// Makes spans that consist only of their context.
 struct Forgetful;
 
 struct Forgotten;
@@ -88,7 +88,7 @@ fn call() -> Call {
     }
 }
 
-/// What the front, the pipeline and the upstream do between them for one call.
+/// Makes the spans that front, pipeline and upstream together make for one call.
 fn all_spans(tracer: Option<&dyn Tracer>, call: &Call, ctx: &CallContext, outcome: &CallOutcome) {
     let requested =
         RequestOrigin { surface: call.surface, session: Some("session"), id: &call.tool.server };

@@ -1,5 +1,5 @@
-//! Who a token belongs to. Tokens are kept and compared as hashes, so that neither memory nor
-//! timing gives one away.
+//! Maps tokens to callers. Tokens are stored and compared as hashes, so that neither memory nor
+//! timing reveals one.
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -15,7 +15,7 @@ use tokio::sync::watch;
 
 use crate::limits::TOKEN_BYTES;
 
-/// Every token that is known: those of the first start, and those that were made since.
+/// All known tokens: those made at the first start, and those issued since.
 #[derive(Default)]
 pub struct Tokens {
     first: RwLock<Vec<([u8; 32], Arc<Caller>)>>,
@@ -26,7 +26,7 @@ pub struct Tokens {
 #[derive(Default)]
 struct TokenIndex {
     by_hash: HashMap<[u8; 32], Arc<Token>>,
-    /// Every name that a token ever had; none where it is no longer good.
+    /// Every name a token has ever had; `None` once that token is no longer valid.
     by_name: HashMap<String, Option<Arc<Token>>>,
 }
 
@@ -51,13 +51,13 @@ impl Token {
 }
 
 impl Tokens {
-    /// Adds a token of the first start, which is never revoked.
+    /// Adds a token made at the first start, which is never revoked.
     pub fn know(&self, token: &str, caller: Caller) {
         let mut first = self.first.write().unwrap_or_else(PoisonError::into_inner);
         first.push((digest(token), Arc::new(caller)));
     }
 
-    /// Takes the place of all that were made before. A scope that cannot be read opens nothing.
+    /// Replaces all issued tokens. A token whose scope cannot be parsed grants nothing.
     pub(crate) fn set(&self, records: &[TokenRecord], profiles: &HashMap<String, Arc<Profile>>) {
         let mut made = TokenIndex::default();
         for record in records {
@@ -67,7 +67,7 @@ impl Tokens {
                     made.by_hash.insert(record.hash, token.clone());
                     made.by_name.insert(name, Some(token));
                 }
-                // Its name may belong to another one by now.
+                // Another token may have this name by now.
                 None => drop(made.by_name.entry(name).or_default()),
             }
         }
@@ -75,7 +75,7 @@ impl Tokens {
         self.changed.send_replace(());
     }
 
-    /// Whether a token that is to be made may have this name.
+    /// Reports whether a token of the first start has this name, which no new token may take.
     pub(crate) fn is_reserved(&self, name: &str) -> bool {
         self.first().iter().any(|(_, caller)| &*caller.token == name)
     }
@@ -87,15 +87,15 @@ impl Tokens {
         first.or_else(|| self.made.load().by_hash.get(&shown)?.valid())
     }
 
-    /// The caller behind an `Authorization: Bearer …` header.
+    /// Returns the caller behind an `Authorization: Bearer …` header.
     pub fn bearer(&self, headers: &axum::http::HeaderMap) -> Option<Arc<Caller>> {
         let header = headers.get(axum::http::header::AUTHORIZATION)?.to_str().ok()?;
         let (scheme, token) = header.split_once(' ')?;
         scheme.eq_ignore_ascii_case("bearer").then(|| self.caller(token.trim()))?
     }
 
-    /// What the holder of a token may do now, which may be less than when its session began; none
-    /// where the token is no longer good.
+    /// Returns the caller's current permissions, which may be narrower than when its session began;
+    /// `None` if the token is no longer valid.
     pub(crate) fn now(&self, caller: &Arc<Caller>) -> Option<Arc<Caller>> {
         match self.made.load().by_name.get(&*caller.token) {
             Some(token) => token.as_ref()?.valid(),
@@ -103,23 +103,23 @@ impl Tokens {
         }
     }
 
-    /// Whether the token may be revoked or expire: those of the first start never are.
+    /// Reports whether the token can be revoked or expire; those of the first start cannot.
     pub(crate) fn may_end(&self, caller: &Caller) -> bool {
         self.made.load().by_name.contains_key(&*caller.token)
     }
 
-    /// Which token of that name it is, while it is good: a name is free again once its token is
-    /// revoked.
+    /// Returns the hash of the caller's token unless it is revoked. It tells tokens of the same
+    /// name apart: a name is free again once its token is revoked.
     pub(crate) fn hash(&self, caller: &Caller) -> Option<[u8; 32]> {
         self.made.load().by_name.get(&*caller.token)?.as_ref().map(|token| token.hash)
     }
 
-    /// How long this token is good as things are; none where it no longer is.
+    /// Returns how long this token remains valid; `None` if it no longer is.
     pub(crate) fn lasts(&self, hash: &[u8; 32]) -> Option<Duration> {
         self.made.load().by_hash.get(hash)?.lasts()
     }
 
-    /// Changes whenever tokens were made or revoked.
+    /// Notifies when tokens are issued or revoked.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -129,7 +129,7 @@ impl Tokens {
     }
 }
 
-/// A token that is good, or will be until it expires.
+/// Builds a token that has not been revoked; it may still expire.
 fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Option<Arc<Token>> {
     if record.revoked_at.is_some() {
         return None;
@@ -142,12 +142,12 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
     Some(Arc::new(Token { hash: record.hash, caller, expires_at: record.expires_at }))
 }
 
-/// What is kept of a secret.
+/// Returns the hash that is stored in place of a secret.
 pub fn digest(token: &str) -> [u8; 32] {
     Sha256::digest(token.as_bytes()).into()
 }
 
-/// A new secret, which nobody can guess.
+/// Generates an unguessable secret.
 pub fn secret(prefix: &str) -> Result<String, Refusal> {
     let mut random = [0; TOKEN_BYTES];
     getrandom::fill(&mut random).map_err(|error| {

@@ -1,4 +1,4 @@
-//! Results that were too long for a model, kept whole for a while so that it can read on.
+//! Results too long for a model, kept in full for a while so that it can read the rest.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -19,7 +19,7 @@ struct Entries {
 }
 
 struct Entry {
-    /// Only the caller who got the cut result may read the rest.
+    /// Only the caller that got the truncated result may read the rest.
     token: Arc<str>,
     text: Arc<str>,
     since: Instant,

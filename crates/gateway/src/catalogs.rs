@@ -1,5 +1,5 @@
-//! The catalog that is published, and the one that a single session sees. A server's newest
-//! publisher alone speaks for its name.
+//! The published catalog, and the catalog a single session sees. Only the newest publisher of a
+//! server's name may publish it.
 
 mod own_lists;
 
@@ -16,15 +16,15 @@ use tokio::sync::watch;
 use crate::catalogs::own_lists::OwnLists;
 pub(crate) use crate::catalogs::own_lists::SessionListing;
 
-/// A catalog that has stood for so long gets its search index; one that is searched sooner gets it
-/// then.
+/// A catalog unchanged for this long gets its search index in advance; one searched sooner gets it
+/// on demand.
 const PREPARE_AFTER: Duration = Duration::from_millis(20);
 
 pub(crate) struct Catalogs {
     shared: ArcSwap<Catalog>,
     own_lists: OwnLists,
-    /// The current publisher of each server; locked while a new snapshot is made, so that none is
-    /// lost.
+    /// The current publisher of each server; locked while a new snapshot is built, so that no
+    /// update is lost.
     claims: Mutex<Claims>,
     changes: watch::Sender<u64>,
 }
@@ -39,7 +39,7 @@ struct Claims {
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 struct Claim(u64);
 
-/// Publishes one server, as long as no other publisher was made for its name. Clones are the same.
+/// Publishes one server until another publisher claims its name. Clones share the claim.
 #[derive(Clone)]
 pub(crate) struct Publisher {
     catalogs: Arc<Catalogs>,
@@ -63,7 +63,7 @@ impl Catalogs {
         self.shared.load_full()
     }
 
-    /// The catalog that a session sees; without one, the shared catalog.
+    /// Returns the catalog a session sees, or the shared one without a session.
     pub(crate) fn of(&self, session: Option<&str>) -> Arc<Catalog> {
         match session {
             Some(session) => self.own_lists.catalog(self.shared(), session),
@@ -71,12 +71,12 @@ impl Catalogs {
         }
     }
 
-    /// Tells that the catalog has changed, for all or for some session.
+    /// Notifies when the catalog changes, for everyone or for a single session.
     pub(crate) fn changes(&self) -> watch::Receiver<u64> {
         self.changes.subscribe()
     }
 
-    /// Claims a server's name: whoever published it before no longer can.
+    /// Claims a server's name; its previous publisher can no longer publish.
     pub(crate) fn publisher(self: &Arc<Self>, server: &Arc<str>) -> Publisher {
         let mut claims = self.claims();
         claims.last.0 += 1;
@@ -86,7 +86,7 @@ impl Catalogs {
         Publisher { catalogs: self.clone(), server: server.clone(), claim }
     }
 
-    /// Takes a server out, and the right to publish it away.
+    /// Removes a server and revokes the right to publish it.
     pub(crate) fn withdraw(&self, server: &str) {
         let mut claims = self.claims();
         claims.by_name.remove(server);
@@ -103,8 +103,8 @@ impl Catalogs {
         let snapshot = Arc::downgrade(&catalog);
         self.shared.store(catalog);
         self.changed();
-        // Not for a snapshot that was soon replaced, as each one is while many servers start; and off
-        // the async threads.
+        // Skips snapshots that are soon replaced, as happens while many servers start; runs off the
+        // async threads.
         tokio::spawn(async move {
             tokio::time::sleep(PREPARE_AFTER).await;
             tokio::task::spawn_blocking(move || {
@@ -127,7 +127,7 @@ impl Publisher {
         self.if_claimed(|catalogs| catalogs.replace(catalogs.shared.load().with(server)));
     }
 
-    /// Puts what a session's own connection listed in place of what the server lists for all.
+    /// Publishes the list of a session's own connection in place of the server's shared list.
     pub(crate) fn publish_own(&self, session: &Arc<str>, listing: Arc<Listing>) {
         self.if_claimed(|catalogs| {
             catalogs.own_lists.put(session, &self.server, listing);
@@ -135,7 +135,7 @@ impl Publisher {
         });
     }
 
-    /// The same for a list that was published before; a session that has ended gets none.
+    /// Updates a list that was published before; a session that has ended gets none.
     pub(crate) fn update_own(&self, session: &str, listing: Arc<Listing>) {
         self.if_claimed(|catalogs| {
             catalogs.own_lists.replace(session, &self.server, listing);
@@ -143,7 +143,7 @@ impl Publisher {
         });
     }
 
-    /// Puts a list that was reviewed again in place of what it was, unless a newer one has come.
+    /// Replaces a list with its new review, unless a newer list has arrived.
     pub(crate) fn review_own(&self, before: &SessionListing, listing: Arc<Listing>) {
         self.if_claimed(|catalogs| {
             catalogs.own_lists.replace_same(&self.server, before, listing);
@@ -151,12 +151,13 @@ impl Publisher {
         });
     }
 
-    /// The lists that single sessions have of the server.
+    /// Returns the lists that single sessions have of the server.
     pub(crate) fn own_lists(&self) -> Vec<SessionListing> {
         self.catalogs.own_lists.of_server(&self.server)
     }
 
-    /// A list of exactly these tools that is published already, to all or to this session.
+    /// Finds a list of exactly these tools that is already published, to everyone or to this
+    /// session.
     pub(crate) fn published(&self, session: &str, tools: &[Raw]) -> Option<Arc<Listing>> {
         let catalogs = [self.catalogs.shared(), self.catalogs.of(Some(session))];
         let mut listings =

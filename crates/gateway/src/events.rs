@@ -1,5 +1,5 @@
-//! Events from outside: what agents did where the gate could not see it, as they or their hooks
-//! tell it on a socket. Each becomes a record and a receipt that says who told it.
+//! Events from outside: actions of agents that the gate could not see, reported on a socket by the
+//! agents or their hooks. Each becomes a record and a receipt that names its sender.
 
 mod entry;
 mod sender;
@@ -22,11 +22,11 @@ use crate::limits::{
     EVENT_FRAME_TIME_MAX, EVENT_SENDERS_MAX, EVENT_SILENCE_MAX, EVENTS_DROPPED_EVERY,
 };
 
-/// Where events arrive. Clones are the same.
+/// Records incoming events. Clones share the same state.
 #[derive(Clone)]
 pub struct Events {
     gateway: Gateway,
-    /// Events that could not be recorded and that no receipt counts yet.
+    /// Events that could not be recorded and that no receipt accounts for yet.
     dropped: Arc<AtomicU64>,
 }
 
@@ -35,7 +35,7 @@ impl Events {
         Events { gateway, dropped: Arc::default() }
     }
 
-    /// Hears every sender until `stop` is cancelled.
+    /// Serves all senders until `stop` is cancelled.
     pub async fn serve(self, listener: UnixListener, stop: CancellationToken) {
         let senders = TaskTracker::new();
         let room = Arc::new(Semaphore::new(EVENT_SENDERS_MAX));
@@ -103,7 +103,7 @@ impl Events {
         }
     }
 
-    /// Records an event, or counts it among those that were lost.
+    /// Records an event, or counts it as lost.
     pub async fn record(&self, frame: EventFrame, sender: Option<Sender>, arrival: Arrival) {
         let settings = self.gateway.settings();
         let (started, ended) = entry::of(frame, sender, arrival, &settings);
@@ -115,7 +115,7 @@ impl Events {
         }
     }
 
-    /// Events were lost before they came here.
+    /// Counts events that were lost before they arrived here.
     pub fn drop_events(&self, count: u64) {
         self.dropped.fetch_add(count, Ordering::Relaxed);
     }
@@ -129,7 +129,7 @@ impl Events {
         }
     }
 
-    /// A signed receipt says how many events are missing.
+    /// Records a signed receipt of how many events are missing.
     async fn tell_dropped(&self) {
         let count = self.dropped.swap(0, Ordering::Relaxed);
         if count == 0 {
@@ -143,7 +143,7 @@ impl Events {
     }
 }
 
-/// Reads what is too long to be kept, so that the next frame is found.
+/// Skips a frame that is too long to keep, so that the next frame is found.
 async fn skip(stream: &mut UnixStream, length: usize) -> std::io::Result<()> {
     let mut rest = stream.take(length as u64);
     tokio::io::copy(&mut rest, &mut tokio::io::sink()).await?;

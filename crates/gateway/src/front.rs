@@ -1,6 +1,6 @@
-//! How agents speak with the gate. [`stdio`] and [`http`] carry the sessions; [`discovery`] offers
+//! The agents' side of the gate. [`stdio`] and [`http`] carry the sessions; [`discovery`] offers
 //! the gate's own tools, [`passthrough`] those of the servers, [`step`] those of one step of a run,
-//! and [`wrap`] passes one server's messages on as they are.
+//! and [`wrap`] relays one server's messages unchanged.
 
 pub mod answer;
 pub mod discovery;
@@ -24,21 +24,21 @@ use crate::front::discovery::Discovery;
 use crate::front::passthrough::Passthrough;
 use crate::front::session::Session;
 
-/// What a client is shown.
+/// The tools a client sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum View {
-    /// The gate's own tools, through which all others are found and called.
+    /// The gate's own tools, which find and call all others.
     Discovery,
     /// Every callable tool, as `server__tool`.
     All,
     /// One server's tools under their own names.
     Server(String),
-    /// The gate's own tools, within a profile.
+    /// The gate's own tools, limited to a profile.
     Profile(String),
 }
 
 impl View {
-    /// A server's own tools where one is named, else the gate's own, within a profile or not.
+    /// The tools of the named server, or else the gate's own, limited to a profile if one is named.
     pub fn named(server: Option<String>, profile: Option<String>) -> View {
         match (server, profile) {
             (Some(server), _) => View::Server(server),
@@ -47,7 +47,7 @@ impl View {
         }
     }
 
-    /// Whether there is such a view for the caller: a server that it may not see is not there.
+    /// Reports whether this view exists for the caller: a server it may not see does not exist.
     pub fn exists(&self, gateway: &Gateway, caller: &Caller) -> bool {
         match self {
             View::Discovery | View::All => true,
@@ -56,7 +56,7 @@ impl View {
         }
     }
 
-    /// The door that a token must be good for.
+    /// The surface that a token must be valid for.
     pub fn surface(&self) -> TokenSurface {
         match self {
             View::Discovery | View::Profile(_) => TokenSurface::Discovery,
@@ -64,7 +64,7 @@ impl View {
         }
     }
 
-    /// The service of a new session.
+    /// Creates the service of a new session.
     pub fn open(&self, gateway: &Gateway, caller: &Arc<Caller>) -> Arc<dyn mcp::Service> {
         let profile = match self {
             View::Profile(name) => Some(name.clone()),

@@ -1,6 +1,6 @@
-//! The gate itself: every call, from whichever front, goes through [`pipeline`] to a provider;
-//! [`upstream`] keeps the connections to MCP servers, [`front`] speaks with agents.
-//! Workflows and screens are unknown here.
+//! The gate itself: every call, from any front, goes through [`pipeline`] to a provider;
+//! [`upstream`] keeps the connections to MCP servers, [`front`] serves agents. This crate knows
+//! nothing of workflows and screens.
 
 pub mod auth;
 mod cache;
@@ -48,7 +48,7 @@ use crate::span::{RequestOrigin, RequestSpan};
 use crate::spec::ServerSpec;
 use crate::upstream::Upstream;
 
-/// A handle to the gate; clones are the same gate.
+/// A handle to the gate; clones refer to the same gate.
 #[derive(Clone)]
 pub struct Gateway {
     shared: Arc<GatewayState>,
@@ -61,19 +61,19 @@ struct GatewayState {
     config_fault: ArcSwapOption<String>,
     store: Store,
     tokens: Tokens,
-    /// The servers that were planned last; held while they are put into effect.
+    /// The latest plan of servers; locked while it is put into effect.
     plan: tokio::sync::Mutex<Plan>,
-    /// How often agents asked for locked tools.
+    /// The number of times agents asked for locked tools.
     locked_asked: AtomicU64,
     metrics: Arc<Metrics>,
-    /// Makes spans; nothing is done for them without it.
+    /// Creates spans; without it, tracing costs nothing.
     tracer: Option<Arc<dyn Tracer>>,
     cache: ResultCache,
     checks: Checks,
     /// Counts the calls in flight.
     calls: TaskTracker,
     draining: CancellationToken,
-    /// Servers that were removed and still finish their calls.
+    /// Removed servers that still finish their calls.
     retiring: TaskTracker,
 }
 
@@ -108,8 +108,8 @@ impl Gateway {
         Gateway { shared: Arc::new(shared) }
     }
 
-    /// Starts to connect to a server. Nothing waits for it, and nothing else suffers if it fails.
-    /// A server of that name is replaced: its running calls end where they began.
+    /// Starts to connect to a server. Nothing waits for it, and a failure affects nothing else. A
+    /// server of the same name is replaced; its running calls finish on the old connection.
     pub fn add_upstream(&self, spec: ServerSpec) {
         let publisher = self.shared.catalogs.publisher(&spec.name);
         let known = self.catalog().server(&spec.name).map(|server| server.listing.clone());
@@ -126,7 +126,7 @@ impl Gateway {
         }
     }
 
-    /// Starts with these servers. Blocks for a moment, and must come before anything else is done
+    /// Starts these servers. Blocks for a moment, and must be called before anything else is done
     /// with the gate.
     pub fn start(&self, plan: Plan) -> Result<(), StoreError> {
         let planned = plan.planned(&self.shared.store)?;
@@ -139,8 +139,8 @@ impl Gateway {
         Ok(())
     }
 
-    /// Puts a new configuration into effect. Calls that run keep what they began with; servers
-    /// that stay as they are keep their connection.
+    /// Puts a new configuration into effect. Running calls keep their settings; unchanged servers
+    /// keep their connection.
     pub async fn reconfigure(&self, settings: GateSettings, plan: Plan) {
         self.shared.settings.store(Arc::new(settings));
         let mut planned = self.shared.plan.lock().await;
@@ -148,13 +148,13 @@ impl Gateway {
         self.put_into_effect(&planned).await;
     }
 
-    /// Puts into effect what people decided since, in this process or another.
+    /// Applies the latest decisions of the operator, made in this process or another.
     pub async fn refresh(&self) {
         let planned = self.shared.plan.lock().await;
         self.put_into_effect(&planned).await;
     }
 
-    /// Looks from time to time whether another process has changed what people decided.
+    /// Checks periodically whether another process has changed the operator's decisions.
     pub async fn watch_decisions(self) {
         let mut seen = self.decisions_version().await;
         loop {
@@ -174,7 +174,7 @@ impl Gateway {
         self.with_store(|store| store.state().version()).await.ok()
     }
 
-    /// A store that cannot be read changes nothing: what was decided before holds.
+    /// Keeps the earlier decisions if the store cannot be read.
     async fn put_into_effect(&self, plan: &Plan) {
         let asked = plan.clone();
         let read =
@@ -205,7 +205,7 @@ impl Gateway {
         self.shared.tokens.set(records, &self.settings().profiles);
     }
 
-    /// Asks the store off the async threads.
+    /// Queries the store off the async threads.
     async fn with_store<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,
@@ -215,12 +215,12 @@ impl Gateway {
         working.await.unwrap_or_else(|error| Err(StoreError::Read(error.to_string())))
     }
 
-    /// Whose tokens are whose.
+    /// Returns the known tokens.
     pub fn tokens(&self) -> &Tokens {
         &self.shared.tokens
     }
 
-    /// How often agents asked for locked tools since the start.
+    /// Returns how many times agents asked for locked tools since the start.
     pub fn locked_asked(&self) -> u64 {
         self.shared.locked_asked.load(Ordering::Relaxed)
     }
@@ -229,12 +229,12 @@ impl Gateway {
         self.shared.locked_asked.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// What calls came to since the start.
+    /// Returns the call counters since the start.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.shared.metrics
     }
 
-    /// The span of a request that wants a call made; `given` is what it said of its own trace.
+    /// Starts the span of a request for a call; `given` is the trace the request carried.
     pub fn request_span(&self, requested: &RequestOrigin<'_>, given: TraceContext) -> RequestSpan {
         RequestSpan::start(self.tracer(), requested, given)
     }
@@ -248,7 +248,7 @@ impl Gateway {
         self.shared.retiring.spawn(async move { upstream.retire(within).await });
     }
 
-    /// Ends the connection to a server and makes it anew; false where there is no such server.
+    /// Closes the connection to a server and opens a new one; false if there is no such server.
     pub async fn restart(&self, server: &str) -> bool {
         match self.shared.registry.upstream(server) {
             Some(upstream) => {
@@ -259,7 +259,7 @@ impl Gateway {
         }
     }
 
-    /// Why the newest config file is not in effect, where it is not.
+    /// Returns the reason the newest config file is not in effect, if it is not.
     pub fn config_fault(&self) -> Option<Arc<String>> {
         self.shared.config_fault.load_full()
     }
@@ -268,17 +268,17 @@ impl Gateway {
         self.shared.config_fault.store(fault.map(Arc::new));
     }
 
-    /// Tells that the catalog has changed.
+    /// Notifies when the catalog changes.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.shared.catalogs.changes()
     }
 
-    /// What a server said of itself when it was greeted.
+    /// Returns a server's response to the handshake.
     pub(crate) fn welcome(&self, server: &str) -> Option<Arc<Welcome>> {
         self.shared.registry.upstream(server)?.welcome()
     }
 
-    /// A client is gone: what was kept for it alone is closed.
+    /// Closes whatever was kept for this client alone, once it is gone.
     pub(crate) async fn end_session(&self, session: &str) {
         for upstream in self.shared.registry.upstreams() {
             upstream.end_session(session).await;
@@ -286,10 +286,10 @@ impl Gateway {
         self.shared.catalogs.end_session(session);
     }
 
-    /// Has a session's own connection to a server opened, where it is to have one: from then on
-    /// what that connection lists is what the session sees.
+    /// Opens a session's own connection to a server, if it is to have one: from then on the session
+    /// sees the list of that connection.
     pub(crate) async fn open_own(&self, session: &Arc<str>, server: &str, ctx: &CallContext) {
-        // Nothing of a locked server is shown or called, whoever asks.
+        // No caller sees or calls anything of a locked server.
         let is_locked = self.catalog().server(server).is_none_or(|server| server.is_locked());
         if !is_locked
             && let Some(upstream) = self.shared.registry.upstream(server)
@@ -299,7 +299,7 @@ impl Gateway {
         }
     }
 
-    /// The catalog that a session sees: its own connections' lists in place of the shared ones.
+    /// Returns the catalog a session sees: its own connections' lists replace the shared ones.
     pub(crate) fn catalog_of(&self, session: Option<&str>) -> Arc<Catalog> {
         self.shared.catalogs.of(session)
     }
@@ -317,14 +317,14 @@ impl Gateway {
         self.shared.settings.load_full()
     }
 
-    /// How long a call of a server's tools may take.
+    /// Returns the time limit of a call to a server's tools.
     pub fn call_timeout(&self, server: &str) -> Duration {
         let timeout = self.settings().call_timeout(server);
         let builtin = self.shared.registry.builtin(server);
         builtin.map_or(timeout, |builtin| timeout.max(builtin.call_timeout))
     }
 
-    /// Cancelled when the gate takes no new calls.
+    /// Returns a token that is cancelled when the gate stops accepting calls.
     pub fn draining(&self) -> CancellationToken {
         self.shared.draining.clone()
     }
@@ -333,7 +333,7 @@ impl Gateway {
         &self.shared.store
     }
 
-    /// The last lines that a server wrote on stderr.
+    /// Returns the last lines a server wrote to stderr.
     pub fn stderr(&self, server: &str) -> Vec<String> {
         self.shared.registry.upstream(server).map(|upstream| upstream.stderr()).unwrap_or_default()
     }
@@ -344,7 +344,7 @@ impl Gateway {
         join_all(connecting.iter().map(|upstream| upstream.first_settled())).await;
     }
 
-    /// The same for one server.
+    /// Waits a little for one server that has not connected yet.
     pub(crate) async fn first_settled_server(&self, server: &str) {
         if let Some(upstream) = self.shared.registry.upstream(server) {
             upstream.first_settled().await;
@@ -356,21 +356,21 @@ impl Gateway {
         settled(&self.shared.registry.upstreams(), within).await;
     }
 
-    /// The same for some of them.
+    /// Waits until each of these servers has connected or failed once, or the time is up.
     pub async fn settled_among(&self, servers: &[&str], within: Duration) {
         let upstreams = servers.iter().filter_map(|name| self.shared.registry.upstream(name));
         settled(&upstreams.collect::<Vec<_>>(), within).await;
     }
 
-    /// Takes no new calls, gives running ones the time that the settings allow, then closes every
+    /// Stops accepting calls, gives running ones the time the settings allow, then closes every
     /// connection and the ledger.
     pub async fn drain(&self) {
         self.retire_all().await;
-        // What could not be written was told when it happened.
+        // Write failures were reported when they happened.
         let _ = self.shared.store.close().await;
     }
 
-    /// The same for a gate among others on one ledger, which stays open.
+    /// Drains like [`Gateway::drain`], but leaves the ledger open for the other gates on it.
     pub async fn retire_all(&self) {
         let within = self.settings().shutdown_timeout;
         self.shared.draining.cancel();

@@ -1,6 +1,5 @@
-//! What calls came to, counted for whoever watches the gate. A call costs a few atomic additions,
-//! and the number of counters is bounded: names come from the catalog and from our own enums, never
-//! from callers.
+//! Call counters for monitoring. A call costs a few atomic additions, and the number of counters is
+//! bounded: names come from the catalog and from our own enums, never from callers.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
@@ -13,8 +12,8 @@ use store::RecordStatus;
 
 use crate::limits::COUNTED_SERVERS_MAX;
 
-/// Upper ends of the buckets that durations are counted in: from a call that is answered from memory
-/// to one that takes the longest that a call may take by default.
+/// Upper bounds of the duration buckets: from a call answered from memory to the longest that the
+/// default timeout allows.
 pub const DURATION_BUCKETS: [Duration; 14] = [
     Duration::from_millis(1),
     Duration::from_micros(2_500),
@@ -37,8 +36,8 @@ const STATUSES: usize = RecordStatus::ALL.len();
 
 #[derive(Default)]
 pub struct Metrics {
-    /// By the server's name; empty for what is no server of the catalog. A server that was removed
-    /// keeps its counts, as a counter never goes back.
+    /// Tallies by server name; the empty name stands for servers not in the catalog. A removed
+    /// server keeps its counts, since a counter never decreases.
     servers: RwLock<HashMap<Arc<str>, Tally>>,
     durations: [Histogram; CLASSES],
     codes: Codes,
@@ -53,38 +52,38 @@ impl Default for Codes {
     }
 }
 
-/// By class, or none for a call that was refused, and by status.
+/// Counts by class (`None` for a refused call) and by status.
 #[derive(Default)]
 struct Tally([[AtomicU64; STATUSES]; CLASSES + 1]);
 
 #[derive(Default)]
 struct Histogram {
-    /// One more than there are ends, for what takes longer than all of them.
+    /// One more than there are bounds, for durations above all of them.
     buckets: [AtomicU64; DURATION_BUCKETS.len() + 1],
     nanoseconds: AtomicU64,
 }
 
-/// How many calls of a server ended like this.
+/// The number of a server's calls that ended with this class and status.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct CallCounter {
     pub server: Arc<str>,
-    /// None: the call was refused before it had one.
+    /// `None` if the call was refused before it had a class.
     pub class: Option<Class>,
     pub status: &'static str,
     pub count: u64,
 }
 
-/// How long the calls of a class took.
+/// The durations of the calls of a class.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Durations {
     pub class: Class,
-    /// Of each bucket alone; the last has no upper end.
+    /// Counts of the single buckets, not cumulative; the last has no upper bound.
     pub counts: [u64; DURATION_BUCKETS.len() + 1],
     pub sum: Duration,
 }
 
 impl Metrics {
-    /// A call was made and has ended.
+    /// Counts a call that was made and has ended.
     pub(crate) fn ended(
         &self,
         server: Option<&Arc<str>>,
@@ -96,12 +95,12 @@ impl Metrics {
         self.durations[class as usize].add(took);
     }
 
-    /// A call was refused and not made.
+    /// Counts a call that was refused and not made.
     pub(crate) fn refused(&self, server: Option<&Arc<str>>) {
         self.count(server, None, RecordStatus::Blocked);
     }
 
-    /// A call was answered with this code.
+    /// Counts an error response with this code.
     pub(crate) fn answered(&self, code: Code) {
         add(&self.codes.0[code as usize], 1);
     }
@@ -114,7 +113,7 @@ impl Metrics {
         self.sessions.fetch_sub(1, Ordering::Relaxed);
     }
 
-    /// Those that are not zero, sorted.
+    /// Returns the nonzero counters, sorted.
     pub fn calls(&self) -> Vec<CallCounter> {
         let servers = self.servers.read().unwrap_or_else(PoisonError::into_inner);
         let mut calls = Vec::new();
@@ -147,12 +146,12 @@ impl Metrics {
         })
     }
 
-    /// How often calls were answered with each code, as refused ones and failed ones are.
+    /// Returns how many calls, refused or failed, ended with each code.
     pub fn codes(&self) -> impl Iterator<Item = (Code, u64)> {
         Code::ALL.iter().copied().zip(self.codes.0.iter().map(read))
     }
 
-    /// Sessions of MCP clients that are open, over HTTP and stdio.
+    /// Returns the number of open MCP sessions, over HTTP and stdio.
     pub fn sessions(&self) -> usize {
         self.sessions.load(Ordering::Relaxed)
     }
@@ -168,7 +167,7 @@ impl Metrics {
         self.count_first(name, class, status);
     }
 
-    /// The first call of a server; one too many is counted with the unknown.
+    /// Counts the first call of a server; beyond the limit it counts as unknown.
     #[cold]
     fn count_first(&self, name: &str, class: Option<Class>, status: RecordStatus) {
         let mut servers = self.servers.write().unwrap_or_else(PoisonError::into_inner);

@@ -1,5 +1,5 @@
-//! What a person may change while the gate runs. Each change is recorded first, then kept in the
-//! store, then put into effect; when the answer comes, it holds.
+//! Changes a person may make while the gate runs. Each change is recorded first, then stored, then
+//! put into effect; the response arrives once it holds.
 
 mod decision;
 mod file;

@@ -1,4 +1,4 @@
-//! The life of a call, on one screen. Every surface comes through here; no phase can be skipped.
+//! The lifecycle of a call, on one screen. Every surface uses it; no phase can be skipped.
 
 pub(crate) mod check;
 mod facts;
@@ -36,7 +36,7 @@ impl Gateway {
     }
 
     async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> CallOutcome {
-        // What the call began with is what it ends with, whatever changes meanwhile.
+        // The call keeps this snapshot to its end, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
         let context = RecordContext { store: &self.shared.store, call, ctx, snapshot: &snapshot };
         let verdict = if self.shared.draining.is_cancelled() {

@@ -1,5 +1,5 @@
-//! Which servers there are to be: those of the configuration and those that were added at run time,
-//! each under what people decided about it.
+//! The servers to run: those of the configuration and those added at run time, each with the
+//! operator's decisions applied.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,32 +14,32 @@ use store::{Store, StoreError};
 
 use crate::spec::ServerSpec;
 
-/// How many of the servers a gate is for.
+/// The set of servers a gate serves.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reach {
     #[default]
     All,
     Only(String),
     Among(Vec<String>),
-    /// None: for those that only look into the store.
+    /// No servers: for programs that only read the store.
     Nothing,
 }
 
-/// Built-in tools, which are one server to agents. Nobody has to approve them: they come with the
+/// Built-in tools, which agents see as one server. They need no approval: they come with the
 /// program.
 pub struct Builtin {
     pub name: Arc<str>,
-    /// Absolute; what its tools name is meant from here.
+    /// An absolute path; its tools resolve paths against it.
     pub root: Arc<str>,
     pub definitions: Vec<Raw>,
     pub provider: Arc<dyn ToolProvider>,
     pub names: Names,
-    /// The longest that one of its calls may take, where that is more than the settings allow: some
-    /// of its tools are told by their caller how long to wait.
+    /// The maximum duration of one of its calls, if longer than the settings allow: some of its
+    /// tools take a timeout from their caller.
     pub call_timeout: Duration,
 }
 
-/// What is to run, under what people decided.
+/// The servers to run, with the operator's decisions applied.
 pub(crate) struct PlannedServers {
     pub(crate) specs: Vec<ServerSpec>,
     pub(crate) builtin: Option<PlannedBuiltin>,
@@ -53,9 +53,9 @@ pub(crate) struct PlannedBuiltin {
 #[derive(Clone, Default)]
 pub struct Plan {
     pub configured: Vec<ServerSpec>,
-    /// The same one where nothing about it has changed.
+    /// The same instance as before if nothing about it has changed.
     pub builtin: Option<Arc<Builtin>>,
-    /// The program that starts a server's command, so that it ends with the gate.
+    /// The program that starts a server's command, so that the server ends with the gate.
     pub supervisor: Option<PathBuf>,
     pub reach: Reach,
 }
@@ -72,7 +72,7 @@ impl Reach {
 }
 
 impl Plan {
-    /// The servers as they are to run now. Blocks.
+    /// Returns the servers that are to run now. Blocks.
     pub(crate) fn planned(&self, store: &Store) -> Result<PlannedServers, StoreError> {
         if self.reach == Reach::Nothing {
             return Ok(PlannedServers { specs: Vec::new(), builtin: None });
@@ -118,7 +118,7 @@ impl Plan {
     }
 }
 
-/// One entry of `mcpServers`, checked as in a file.
+/// Parses one entry of `mcpServers`, with the same checks as in a file.
 pub(crate) fn parse_added(
     name: &str,
     definition: &str,

@@ -1,5 +1,4 @@
-//! The providers that calls go to, by the server's name. What is published of them is in
-//! [`crate::catalogs`].
+//! The providers of calls, by server name. Their published tools are in [`crate::catalogs`].
 
 use std::collections::HashMap;
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -27,7 +26,7 @@ enum Registration {
     Builtin(Arc<Builtin>, Arc<ServerRules>),
 }
 
-/// A provider that a call has taken.
+/// A provider held by a call.
 pub(crate) struct ProviderLease {
     pub(crate) provider: Arc<dyn ToolProvider>,
     _counted: Option<TaskTrackerToken>,
@@ -55,19 +54,20 @@ impl Registry {
         Registry { catalogs, providers: RwLock::default() }
     }
 
-    /// Adds a server, and returns the one of that name that it takes the place of.
+    /// Adds a server, and returns the server of the same name that it replaces.
     pub(crate) fn insert_upstream(&self, upstream: Arc<Upstream>) -> Option<Arc<Upstream>> {
         let name = upstream.spec().name.to_string();
         self.write().insert(name, Registration::Upstream(upstream))?.upstream().cloned()
     }
 
-    /// Takes a server out; calls that already have it go on.
+    /// Removes a server; calls that already hold it continue.
     pub(crate) fn remove(&self, name: &str) -> Option<Arc<Upstream>> {
         self.catalogs.withdraw(name);
         self.write().remove(name)?.upstream().cloned()
     }
 
-    /// Has these built-in tools, or none, under these rules. Calls that run end where they began.
+    /// Sets the built-in tools, or removes them, under these rules. Running calls finish on the
+    /// provider they started with.
     pub(crate) fn set_builtin(&self, planned: Option<PlannedBuiltin>) {
         let known = self.read().iter().find_map(|(name, registration)| match registration {
             Registration::Builtin(builtin, rules) => {
@@ -88,7 +88,7 @@ impl Registry {
         let (name, names) = (builtin.name.clone(), builtin.names);
         let listing = Arc::new(Listing::new(&Source::Builtin, builtin.definitions.clone()));
         let registration = Registration::Builtin(builtin, rules.clone());
-        // The provider first: what is listed can be called.
+        // The provider goes first, so that every listed tool can be called.
         self.write().insert(name.to_string(), registration);
         let server = Server::new(name.clone(), "builtin", rules, UpstreamState::Ready, listing);
         self.catalogs.publisher(&name).publish(server.with_names(names));
@@ -112,13 +112,13 @@ impl Registry {
         self.insert_fixed(name, provider);
     }
 
-    /// A provider that publishes its own tools.
+    /// Adds a provider that publishes its own tools.
     pub(crate) fn insert_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
         self.write().insert(name.to_owned(), Registration::Fixed(provider));
     }
 
-    /// The provider for one call. It is counted before anyone could take the server out, so that a
-    /// server which is replaced waits for it.
+    /// Returns the provider for one call. The call is counted before anyone could remove the
+    /// server, so that a replaced server waits for it.
     pub(crate) fn provider(&self, server: &str) -> Option<ProviderLease> {
         let providers = self.read();
         let registration = providers.get(server)?;
@@ -134,7 +134,7 @@ impl Registry {
         self.read().values().filter_map(Registration::upstream).cloned().collect()
     }
 
-    /// The servers whose first attempt is not over; none, most of the time.
+    /// Returns the servers still in their first connection attempt; usually none.
     pub(crate) fn connecting(&self) -> Vec<Arc<Upstream>> {
         let providers = self.read();
         let upstreams = providers.values().filter_map(Registration::upstream);

@@ -1,4 +1,4 @@
-//! What the pipeline must know of the configuration. A call keeps the settings that it began with.
+//! The part of the configuration that the pipeline needs. A call keeps the settings it began with.
 
 use std::collections::HashMap;
 use std::sync::Arc;

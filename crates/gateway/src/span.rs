@@ -1,6 +1,6 @@
-//! The spans of a call: the request for it, the call itself, and what its server is asked. Where no
-//! spans are made each of them is a branch. Arguments and results stand in none: an error is told
-//! by its code, since its words may quote them.
+//! The spans of a call: its request, the call itself, and the request to its server. Without a
+//! tracer each of them costs one branch. No span holds arguments or results: an error appears as
+//! its code, since its text may quote them.
 
 use std::borrow::Cow;
 use std::fmt::Display;
@@ -17,10 +17,10 @@ use provider::{
 };
 use store::RecordStatus;
 
-/// Characters of a tool's name in a span's; the caller chose it, and there need not be such a tool.
+/// Characters of a tool's name in a span's name; the caller chose it, and the tool need not exist.
 const NAME_CHARS_MAX: usize = 128;
 
-/// What a tool's own error is called, as OpenTelemetry's conventions for MCP have it.
+/// The error type of a tool's own error, as in OpenTelemetry's conventions for MCP.
 const TOOL_ERROR: &str = "tool_error";
 
 /// `mcp.request`: a client's request for a call.
@@ -29,7 +29,7 @@ pub struct RequestSpan {
     trace: TraceContext,
 }
 
-/// What is known of a request before it is looked at.
+/// The facts known about a request before it is parsed.
 pub struct RequestOrigin<'a> {
     pub surface: Surface,
     pub session: Option<&'a str>,
@@ -37,7 +37,7 @@ pub struct RequestOrigin<'a> {
 }
 
 impl RequestSpan {
-    /// `given` is what the caller said of its own trace.
+    /// Starts the span; `given` is the caller's own trace.
     pub fn start(
         tracer: Option<&dyn Tracer>,
         requested: &RequestOrigin<'_>,
@@ -56,28 +56,28 @@ impl RequestSpan {
         RequestSpan { trace: span.context(), span: Some(span) }
     }
 
-    /// No span: the call is made right under this.
+    /// No span: the call belongs directly under `trace`.
     pub(crate) fn none(trace: TraceContext) -> RequestSpan {
         RequestSpan { span: None, trace }
     }
 
-    /// What the call is made under.
+    /// The parent context of the call.
     pub fn trace(&self) -> &TraceContext {
         &self.trace
     }
 
-    /// It was refused before it became a call.
+    /// Marks a request that was refused before it became a call.
     pub fn refused(&mut self, refusal: &Refusal) {
         fail(self.span.as_deref_mut(), refusal.code.as_str());
     }
 
-    /// It was answered with an error of the protocol.
+    /// Marks a request that was answered with a protocol error.
     pub fn failed(&mut self, error: &ErrorObject) {
         fail_by_protocol(self.span.as_deref_mut(), error);
     }
 }
 
-/// `tool.call.<tool>`: a call on its way through the pipeline.
+/// `tool.call.<tool>`: a call in the pipeline.
 pub struct CallSpan(Option<Box<dyn Span>>);
 
 impl CallSpan {
@@ -98,13 +98,13 @@ impl CallSpan {
         CallSpan(Some(span))
     }
 
-    /// What surrounds the call, within this span; nothing where it stays as it is.
+    /// Returns the call's context with this span as parent; `None` if it stays unchanged.
     pub fn within(&self, ctx: &CallContext) -> Option<CallContext> {
         let trace = self.0.as_ref()?.context();
         Some(CallContext { trace, ..ctx.clone() })
     }
 
-    /// What the record says of it too.
+    /// Sets the attributes that the record has too.
     pub fn recorded(
         &mut self,
         source: Option<&str>,
@@ -125,7 +125,8 @@ impl CallSpan {
         }
     }
 
-    /// What is answered may be another failure than what was recorded: it could not be recorded.
+    /// Ends the span. The response may be a different failure than the recorded one, if recording
+    /// failed.
     pub fn end(mut self, outcome: &CallOutcome) {
         match outcome {
             CallOutcome::Replied { .. } => {}
@@ -136,7 +137,7 @@ impl CallSpan {
     }
 }
 
-/// `upstream.call`: what a server is asked.
+/// `upstream.call`: the request to a server.
 pub struct UpstreamSpan(Option<Box<dyn Span>>);
 
 impl UpstreamSpan {
@@ -155,7 +156,7 @@ impl UpstreamSpan {
         UpstreamSpan(Some(span))
     }
 
-    /// What the server is told: this span, or what the caller said, as it is.
+    /// Returns the trace to send to the server: this span, or else the caller's trace unchanged.
     pub fn trace<'a>(&self, given: &'a TraceContext) -> Cow<'a, TraceContext> {
         match &self.0 {
             Some(span) => Cow::Owned(span.context()),
@@ -189,7 +190,7 @@ fn fail_by_protocol(span: Option<&mut (dyn Span + 'static)>, error: &ErrorObject
     }
 }
 
-/// `_meta` of a call as the server is to have it; nothing where it stays as it came.
+/// Returns the `_meta` of a call as sent to the server; `None` if it stays unchanged.
 pub(crate) fn meta(other: &[(String, Raw)], trace: &TraceContext) -> Option<Raw> {
     let parent = quote(trace.traceparent.as_deref()?);
     let state = trace.tracestate.as_deref().map(quote);
@@ -210,8 +211,8 @@ pub(crate) fn meta(other: &[(String, Raw)], trace: &TraceContext) -> Option<Raw>
     Some(members.write())
 }
 
-/// What is said in headers, where there are some. A context that is not valid is passed on to nobody
-/// who did not get it in `_meta`.
+/// Returns the trace for the headers, on transports that have them. An invalid context is passed
+/// only to a server that gets it in `_meta`.
 pub(crate) fn header(trace: &TraceContext) -> Option<Box<Trace>> {
     trace.ids()?;
     let parent = trace.traceparent.clone()?;

@@ -1,4 +1,4 @@
-//! A server to connect to: where it is, who brought it in, and how its connection is to be kept.
+//! A server to connect to: its endpoint, its origin, and the settings of its connection.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -20,7 +20,7 @@ use provider::Connector;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
 
-/// Makes a fresh server for each connection.
+/// Creates a new server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
 
 /// A server to connect to.
@@ -33,18 +33,18 @@ pub struct ServerSpec {
     pub trust: Trust,
 }
 
-/// Who brought a server in, and how far that goes.
+/// The origin of a server, and how far it is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trust {
     pub origin: ServerOrigin,
-    /// What an approval of the server is bound to.
+    /// The text that an approval of the server is bound to.
     pub identity: String,
-    /// A person who trusts all of these files as they are has approved the server too.
+    /// Trusting the current content of all these files also approves the server.
     pub files: Vec<FileDigest>,
     pub auto_approve: AutoApprove,
 }
 
-/// A file as it was read: trust in it ends when it changes.
+/// A file with the hash of its content: trust in it ends when it changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FileDigest {
     pub path: String,
@@ -61,13 +61,13 @@ pub enum ServerEndpoint {
     Plugin(PluginSpec),
 }
 
-/// What is no MCP server, and is started and kept like one.
+/// A plugin: not an MCP server, but started and kept like one.
 #[derive(Clone)]
 pub struct PluginSpec {
     pub connector: Arc<dyn Connector>,
-    /// All that it was made from: two plugins of the same text are alike.
+    /// The complete text it was made from: two plugins with the same text are equal.
     pub made_from: String,
-    /// Where its program is.
+    /// The path of its program.
     pub program: PathBuf,
 }
 
@@ -136,7 +136,7 @@ impl ServerSpec {
         }
     }
 
-    /// A plugin. All clients share what was started.
+    /// A plugin. All clients share one instance.
     pub fn plugin(name: &str, plugin: PluginSpec, trust: Trust) -> ServerSpec {
         ServerSpec {
             name: name.into(),
@@ -150,7 +150,7 @@ impl ServerSpec {
         }
     }
 
-    /// The same server under what people decided about it.
+    /// Returns the same server with the operator's decisions applied.
     #[must_use]
     pub(crate) fn decided(
         mut self,
@@ -165,8 +165,8 @@ impl ServerSpec {
         } else {
             trusts_files
         };
-        // What somebody else brought in is trusted by approval alone, and no approval outlasts a
-        // change of what it was given to.
+        // A server that somebody else added is trusted by approval alone, and an approval ends when
+        // the server it was given to changes.
         let unapproved =
             (self.trust.origin != ServerOrigin::Own || rules.quarantined) && !is_approved;
         let changed = bound_to.is_some() && !is_approved;
@@ -176,7 +176,7 @@ impl ServerSpec {
         self
     }
 
-    /// Where its tools are from.
+    /// Returns the origin of its tools.
     pub(crate) fn source(&self) -> Source {
         match self.endpoint {
             ServerEndpoint::Plugin(_) => Source::Plugin(self.name.clone()),
@@ -187,14 +187,14 @@ impl ServerSpec {
         }
     }
 
-    /// A server that is switched off is not started, nor is one that nobody has approved yet where
-    /// somebody else brought it in.
+    /// Reports whether the server may be started: not if it is switched off, nor if somebody else
+    /// added it and nobody has approved it yet.
     pub(crate) fn may_start(&self) -> bool {
         let is_own = self.trust.origin == ServerOrigin::Own;
         !self.rules.disabled && (is_own || !self.rules.quarantined)
     }
 
-    /// Whether a connection made for `other` serves this one too; the rules may differ.
+    /// Reports whether a connection made for `other` serves this one too; the rules may differ.
     pub(crate) fn connects_like(&self, other: &ServerSpec) -> bool {
         // A server that is not started has no connection to keep.
         self.endpoint == other.endpoint
@@ -205,7 +205,8 @@ impl ServerSpec {
 }
 
 impl Trust {
-    /// Whether a person trusts all of the files as they are; without any, nobody was asked.
+    /// Reports whether a person trusts the current content of all the files; false if there are
+    /// none.
     pub fn trusts_files(&self, state: &OperatorState) -> Result<bool, StoreError> {
         for FileDigest { path, sha256 } in &self.files {
             if state.trusted_file(path)?.as_ref() != Some(sha256) {
@@ -266,8 +267,8 @@ impl ServerEndpoint {
         }
     }
 
-    /// Under which names its tools are shown beside those of others: a plugin's have its own in
-    /// front already.
+    /// Returns the names its tools get beside those of others: a plugin's tools already carry its
+    /// name as a prefix.
     pub(crate) fn names(&self) -> Names {
         match self {
             ServerEndpoint::Plugin(_) => Names::Own,
@@ -280,7 +281,7 @@ impl ServerEndpoint {
 }
 
 impl ChildCommand {
-    /// What to start, or in one sentence why that cannot be done.
+    /// Returns the child to start, or one sentence saying why it cannot.
     pub(crate) fn child_spec(&self) -> Result<child::Spec, String> {
         if let Some(cwd) = &self.cwd
             && !cwd.is_dir()
@@ -314,12 +315,13 @@ impl ChildCommand {
     }
 }
 
-/// `${env:NAME}` is read when the connection is made, from this process's environment.
+/// Reads `${env:NAME}` from this process's environment when the connection is made.
 pub(crate) fn expand(template: &ConfigTemplate) -> Result<String, MissingVariable> {
     template.expand(&|name| std::env::var(name).ok())
 }
 
-/// What a child inherits: everything but the gate's own variables, which may hold its keys.
+/// The environment a child inherits: everything but the gate's own variables, which may hold its
+/// keys.
 fn inherited_env() -> Vec<(OsString, OsString)> {
     std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy())).collect()
 }

@@ -1,5 +1,5 @@
-//! Which of the things that a server lists somebody has approved: the list is compared with what
-//! the store knows, what is new or has changed waits for a person, and only then is it published.
+//! Approval of the items a server lists: a list is compared with the store, new and changed items
+//! wait for a person, and only then is the list published.
 
 #[cfg(test)]
 mod tests;
@@ -23,7 +23,7 @@ use store::{Store, StoreError};
 
 use crate::spec::ServerSpec;
 
-/// The name that a server's instructions have among its items.
+/// The item name of a server's instructions.
 const INSTRUCTIONS: &str = "";
 
 /// Everything a server offers on one connection.
@@ -32,14 +32,14 @@ pub(crate) struct Offer {
     pub(crate) extras: Extras,
 }
 
-/// A server's offer beside its tools.
+/// A server's offer besides its tools.
 #[derive(Clone, Default)]
 pub(crate) struct Extras {
     pub(crate) instructions: Option<String>,
     pub(crate) lists: Vec<ItemList>,
 }
 
-/// Every prompt or every template of a server, each the JSON that was sent.
+/// All prompts or all templates of a server, each as the JSON that was sent.
 #[derive(Clone)]
 pub(crate) struct ItemList {
     pub(crate) kind: ItemKind,
@@ -58,9 +58,9 @@ impl PartialEq for Extras {
 /// The tools that a server offers.
 pub(crate) enum ToolList {
     New(Vec<Raw>),
-    /// Listed now, with nothing in it that is not in this one.
+    /// A new list identical to this one.
     Same(Arc<Listing>),
-    /// A list that was reviewed before, since when somebody decided something.
+    /// A list that was reviewed before a later decision and is due for another review.
     Again(Arc<Listing>),
 }
 
@@ -69,7 +69,7 @@ pub(crate) enum ToolList {
 pub(crate) struct Review {
     pub(crate) listing: Arc<Listing>,
     pub(crate) instructions: Option<Arc<str>>,
-    /// The store knows of it; otherwise the same list is to be reviewed again when it comes.
+    /// The review is stored; otherwise the same list is reviewed again when it next arrives.
     pub(crate) is_kept: bool,
 }
 
@@ -77,7 +77,7 @@ pub(crate) struct Review {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ApprovalTerms {
     pub(crate) auto_approve: AutoApprove,
-    /// Nothing of a server in quarantine is taken as approved.
+    /// Nothing of a server in quarantine counts as approved.
     pub(crate) quarantined: bool,
 }
 
@@ -90,14 +90,14 @@ impl ApprovalTerms {
 /// The clients that a list is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ListScope {
-    /// All that share a connection: the first list is the baseline.
+    /// All clients that share a connection: the first list is the baseline.
     Shared,
-    /// One client with a connection of its own: the list adds to what waits, and says nothing of
-    /// what is gone.
+    /// One client with its own connection: the list adds to the pending items, and says nothing
+    /// about removed ones.
     Own,
 }
 
-/// Reviews what one server lists, off the async threads.
+/// Reviews the lists of one server, off the async threads.
 #[derive(Clone)]
 pub(crate) struct Reviewer {
     store: Store,
@@ -107,7 +107,7 @@ pub(crate) struct Reviewer {
     unsaved_baseline: UnsavedBaseline,
 }
 
-/// The baseline, where the store could not take it: the next list must not become one as well.
+/// The baseline, if the store could not save it: the next list must not become one as well.
 type UnsavedBaseline = Arc<Mutex<Option<Vec<ServerItem>>>>;
 
 impl Reviewer {
@@ -132,14 +132,14 @@ impl Reviewer {
         reviewed
     }
 
-    /// The last list that was seen of a server which is not started.
+    /// Returns the last list seen of a server that is not started.
     pub(crate) async fn remembered(&self) -> Review {
         let Reviewer { store, server, source, .. } = self.clone();
         let reading = tokio::task::spawn_blocking(move || remembered(&store, &server, &source));
         reading.await.unwrap_or_default()
     }
 
-    /// Compares what a server offers with what was approved, and keeps what came of it.
+    /// Compares a server's offer with the approved items, and stores the result.
     fn compare(&self, offer: Offer, scope: ListScope) -> Review {
         let (server, source) = (&self.server, &self.source);
         match self.known() {
@@ -156,7 +156,7 @@ impl Reviewer {
         }
     }
 
-    /// What the store knows, and the baseline that it could not take before.
+    /// Loads the items from the store, and the baseline it could not save before.
     fn known(&self) -> Result<KnownItems, StoreError> {
         let known = KnownItems::read(&self.store, &self.server)?;
         let mut unsaved_baseline =
@@ -221,7 +221,7 @@ fn latest(item: &ServerItem) -> Option<&str> {
     item.pending.as_ref().or(item.approved.as_ref()).map(|definition| &*definition.text)
 }
 
-/// What the store knows of a server's items.
+/// The stored items of a server.
 pub(crate) struct KnownItems {
     by_kind: HashMap<ItemKind, HashMap<String, ServerItem>>,
     has_baseline: bool,
@@ -261,7 +261,7 @@ impl KnownItems {
         stand(kind, text, approved.as_ref(), auto)
     }
 
-    /// Whether what a tool says of itself is what was approved of it.
+    /// Reports whether a tool's definition is the approved one.
     pub(crate) fn approval(&self, tool: &Tool) -> ApprovalState {
         let text = tool.definition().get();
         match self.stand(ItemKind::Tool, &tool.name, text, AutoApprove::None) {
@@ -271,15 +271,15 @@ impl KnownItems {
     }
 }
 
-/// A piece of what a server offers beside its tools.
+/// One item of a server's offer besides its tools.
 struct OfferedItem<'a> {
     kind: ItemKind,
     name: String,
     text: &'a str,
 }
 
-/// Everything beside the tools, with its name. What has none cannot be told apart from others, and
-/// so cannot be approved.
+/// Returns every item besides the tools, with its name. An item without a name cannot be
+/// identified, and so cannot be approved.
 fn items(extras: &Extras) -> Vec<OfferedItem<'_>> {
     let instructions = extras.instructions.as_deref().map(|text| OfferedItem {
         kind: ItemKind::Instructions,
@@ -304,7 +304,7 @@ fn name(kind: ItemKind, item: &Raw) -> Option<String> {
 }
 
 impl Extras {
-    /// Whether the server was asked for such things, and answered.
+    /// Reports whether the server answered a request for items of this kind.
     fn has(&self, kind: ItemKind) -> bool {
         kind == ItemKind::Instructions || self.lists.iter().any(|list| list.kind == kind)
     }
@@ -315,18 +315,18 @@ struct Comparison<'a> {
     known: &'a KnownItems,
     auto: AutoApprove,
     takes_baseline: bool,
-    /// Whether the list tells what is gone and what is back. That of one client does not, since
-    /// others may see more; nor does one that was told before, since others may have come after
-    /// it: two that correct one another would never come to an end.
+    /// The list shows which items are gone and which are back. One client's list does not, since
+    /// others may see more; nor does one that was reviewed before, since newer lists may have
+    /// followed: two that correct each other would never settle.
     is_whole: bool,
 }
 
-/// What becomes of one item.
+/// The result of comparing one item.
 #[derive(Clone, Copy)]
 enum Fate {
     Stays,
     Back,
-    /// As part of the baseline.
+    /// Becomes part of the baseline.
     Begin,
     Accept(AcceptanceReason),
     Wait(ReviewChange),
@@ -398,7 +398,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// What is to be written down; nothing where the store knows it already.
+    /// Returns the update to store; `None` if the store already has it.
     fn change<'t>(
         &self,
         kind: ItemKind,
@@ -418,7 +418,7 @@ impl<'a> Comparison<'a> {
             Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => kind.fingerprint(text).to_string(),
         };
         match fate {
-            // Another list may still show what waits.
+            // Another list may still show the pending item.
             Fate::Back if !self.is_whole => None,
             Fate::Wait(_) if is_known(&fingerprint) => None,
             Fate::Stays | Fate::Back | Fate::Begin | Fate::Accept(_) | Fate::Wait(_) => {
@@ -427,8 +427,8 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Writes down what changed. A store that cannot take it is told of, and tried again with the
-    /// next list: what was decided here holds all the same.
+    /// Stores the changes. If the store fails, the error is logged and the next list tries again;
+    /// the decisions made here hold regardless.
     fn keep(
         &self,
         reviewer: &Reviewer,
@@ -477,7 +477,7 @@ struct ItemUpdate<'a> {
 }
 
 impl ItemUpdate<'_> {
-    /// As the store would have it.
+    /// The item as the store would return it.
     fn approved(&self) -> ServerItem {
         let (text, fingerprint) = (self.text.to_owned(), self.fingerprint.clone());
         ServerItem {

@@ -1,6 +1,5 @@
-//! A connection to an MCP server that is kept: each server has a driver of its own, so that one
-//! which hangs, dies or babbles spoils nothing for the others. `upstream/README.md` describes the
-//! life of a connection.
+//! A lasting connection to an MCP server: each server has its own driver, so that one that hangs,
+//! dies or floods affects no other. `upstream/README.md` describes the life of a connection.
 
 mod connection;
 mod driver;
@@ -40,7 +39,7 @@ use crate::{GateSettings, limits};
 
 pub(crate) struct Upstream {
     spec: ServerSpec,
-    /// The link of the moment that all clients share.
+    /// The current link, shared by all clients.
     link: Arc<ArcSwapOption<LinkHandle>>,
     own: Arc<OwnConnections>,
     state: watch::Receiver<UpstreamState>,
@@ -48,21 +47,21 @@ pub(crate) struct Upstream {
     stderr: StderrTail,
     driver: Mutex<Option<JoinHandle<()>>>,
     settings: Arc<ArcSwap<GateSettings>>,
-    /// Calls at once, where the operator set a bound.
+    /// Limits concurrent calls, if the operator set a limit.
     slots: Option<Semaphore>,
     calls: TaskTracker,
-    /// When the server was first wanted.
+    /// The time of the first request for the server.
     wanted: OnceLock<Instant>,
     tracer: Option<Arc<dyn Tracer>>,
 }
 
-/// What surrounds a connection.
+/// The surroundings of a connection.
 pub(crate) struct Context {
     pub(crate) publisher: Publisher,
     pub(crate) store: Store,
-    /// Read each time, so that a reload reaches connections that stay.
+    /// Read on each use, so that a reload applies to open connections too.
     pub(crate) settings: Arc<ArcSwap<GateSettings>>,
-    /// What was known of the server's tools before.
+    /// The last known list of the server's tools.
     pub(crate) known: Arc<Listing>,
     pub(crate) tracer: Option<Arc<dyn Tracer>>,
 }
@@ -108,7 +107,7 @@ impl Upstream {
         })
     }
 
-    /// Counts a call from the moment that it finds the server until it has ended.
+    /// Counts a call from the lookup of the server until the call has ended.
     pub(crate) fn enter(&self) -> TaskTrackerToken {
         self.calls.token()
     }
@@ -128,13 +127,13 @@ impl Upstream {
         }
     }
 
-    /// Whether the first attempt to connect is still to come or under way.
+    /// Reports whether the first connection attempt is still pending or under way.
     pub(crate) fn is_connecting(&self) -> bool {
         matches!(*self.state.borrow(), UpstreamState::Idle | UpstreamState::Connecting)
     }
 
-    /// Returns once the first attempt to connect has ended, one way or the other. A lazy server
-    /// makes its first attempt now.
+    /// Returns once the first connection attempt has succeeded or failed. A lazy server makes its
+    /// first attempt now.
     pub(crate) async fn settled(&self) {
         if *self.state.borrow() == UpstreamState::Idle {
             let _ = self.commands.send(DriverCommand::Start).await;
@@ -145,8 +144,8 @@ impl Upstream {
             .await;
     }
 
-    /// The same, but only in the first moments after somebody wanted the server: one that hangs
-    /// must not slow down everything until it is given up.
+    /// Waits for the first attempt, but only in the first moments after the server was requested:
+    /// one that hangs must not slow down everything until it times out.
     pub(crate) async fn first_settled(&self) {
         let wanted = *self.wanted.get_or_init(Instant::now);
         let until = wanted + limits::FIRST_CONNECT_WAIT;
@@ -157,19 +156,19 @@ impl Upstream {
         let _ = self.commands.send(DriverCommand::Restart).await;
     }
 
-    /// Puts into effect what was decided; returns when it is.
+    /// Puts decisions into effect; returns once they are.
     pub(crate) async fn decided(&self, spec: ServerSpec) {
         let (done, in_effect) = oneshot::channel();
         let _ = self.commands.send(DriverCommand::Decided(Box::new(spec), done)).await;
         let _ = in_effect.await;
     }
 
-    /// Starts the server so that a person can see what it lists; returns when that is known.
+    /// Starts the server so that a person can see its list; returns once the list is known.
     pub(crate) async fn inspect(&self) {
         let mut state = self.state.clone();
         state.mark_unchanged();
         let _ = self.commands.send(DriverCommand::Inspect).await;
-        // What it was before says nothing of this attempt.
+        // The earlier state says nothing about this attempt.
         while state.changed().await.is_ok() {
             if matches!(
                 *state.borrow_and_update(),
@@ -180,7 +179,7 @@ impl Upstream {
         }
     }
 
-    /// Opens the session's own connection, where it is to have one and the server is up.
+    /// Opens the session's own connection, if it is to have one and the server is up.
     pub(crate) async fn open_own(
         &self,
         session: &Arc<str>,
@@ -197,7 +196,7 @@ impl Upstream {
         self.own.end_session(session).await;
     }
 
-    /// Closes once the calls that run have ended, or the time is up.
+    /// Closes once the running calls have ended, or the time is up.
     pub(crate) async fn retire(&self, within: Duration) {
         self.calls.close();
         let _ = tokio::time::timeout(within, self.calls.wait()).await;
@@ -216,7 +215,7 @@ impl Upstream {
         })
     }
 
-    /// The shared link; one that is being made for the first time is waited for.
+    /// Returns the shared link, waiting for it during the first connection attempt.
     async fn ready(&self, ctx: &CallContext) -> Result<Arc<LinkHandle>, ProviderError> {
         if self.is_connecting() && self.link.load().is_none() {
             tokio::select! {
@@ -228,7 +227,7 @@ impl Upstream {
         self.link()
     }
 
-    /// A place among the calls that run at once.
+    /// Acquires a slot among the concurrent calls.
     async fn slot(&self, ctx: &CallContext) -> Result<Option<SemaphorePermit<'_>>, ProviderError> {
         let Some(slots) = &self.slots else {
             return Ok(None);
@@ -248,7 +247,7 @@ impl Upstream {
         outcome
     }
 
-    /// `trace` is what the server is told of the call's own.
+    /// Sends the call to the server; `trace` is the context sent along.
     async fn ask(
         &self,
         call: &Call,
@@ -256,7 +255,7 @@ impl Upstream {
         trace: &TraceContext,
     ) -> Result<Reply, ProviderError> {
         let _slot = self.slot(ctx).await?;
-        // A server that is down is down for every client, whoever has a connection of its own.
+        // A server that is down is down for every client, even one with its own connection.
         let link = self.ready(ctx).await?;
         let shared = match &*link {
             LinkHandle::Server { peer, .. } => peer,
@@ -310,10 +309,10 @@ impl ToolProvider for Upstream {
     }
 }
 
-/// The arguments go out as the text that was checked.
+/// Parameters of the call; the arguments are sent as the text that was checked.
 struct CallParams<'a> {
     call: &'a Call,
-    /// In the place of what came, where it is to be another.
+    /// Replaces the client's `_meta`, if it must change.
     meta: Option<Raw>,
 }
 

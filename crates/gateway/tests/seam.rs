@@ -1,5 +1,5 @@
-//! The seam, seen from a provider: what surrounds a call reaches it, and what it sends comes back
-//! to the client that made the call. And what the store has to tell afterwards.
+//! The seam from a provider's view: a call's context reaches the provider, and its messages reach
+//! the client that made the call. Also the resulting records in the store.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -101,7 +101,7 @@ impl std::ops::Deref for Gate {
 }
 
 impl Gate {
-    /// What fits, newest first.
+    /// Returns the matching records, newest first.
     async fn records(&self, filter: RecordFilter) -> Vec<Record> {
         self.store().settled().await;
         let found = self.store().read().activity(&filter, &Page::first(10));
@@ -122,7 +122,7 @@ async fn gate(settings: GateSettings) -> Gate {
     Gate { gateway, _home: home }
 }
 
-/// A client on a pair of streams in memory.
+/// Connects a client over in-memory streams.
 async fn client(gateway: &Gateway, capabilities: Value, answers: Answers) -> Client {
     let (ours, theirs) = tokio::io::duplex(64 * 1024);
     let gateway = gateway.clone();
@@ -184,7 +184,7 @@ async fn cancelling_reaches_the_provider_and_the_record() {
     let cancel = CancellationToken::new();
     let running = client.peer.request(request("cancel", &cancel));
     tokio::pin!(running);
-    // The answer to a later request shows that the first has arrived.
+    // The response to a later request shows that the first has arrived.
     tokio::select! {
         answer = &mut running => panic!("{answer:?}"),
         _ = client.request("ping", json!({})) => {}

@@ -1,5 +1,5 @@
-//! A server that runs as a child process: its pipes carry the messages, its stderr is kept, and
-//! its whole process group ends with the connection.
+//! A server that runs as a child process: its pipes carry the messages, its stderr is kept, and its
+//! whole process group ends with the connection.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -19,11 +19,11 @@ use crate::limits;
 pub struct Spec {
     pub command: String,
     pub args: Vec<String>,
-    /// The child's whole environment: nothing is inherited beside it.
+    /// The child's whole environment: it inherits nothing else.
     pub env: Vec<(OsString, OsString)>,
     pub cwd: Option<PathBuf>,
-    /// The command is a supervisor: SIGTERM makes it end all that it started, also what has left
-    /// its group, and it must live to do so.
+    /// The command is a supervisor: on SIGTERM it ends every process it started, including those
+    /// that left its group, so it must not be killed before that.
     pub supervisor: bool,
 }
 
@@ -35,13 +35,13 @@ pub struct SpawnError {
 }
 
 impl SpawnError {
-    /// Whether somebody has the program open for writing, which passes.
+    /// Reports whether another process has the program open for writing, a temporary condition.
     pub fn is_busy(&self) -> bool {
         self.source.kind() == std::io::ErrorKind::ExecutableFileBusy
     }
 }
 
-/// The last lines that a child wrote on stderr.
+/// The last lines a child wrote to stderr.
 #[derive(Clone, Default)]
 pub struct StderrTail {
     lines: Arc<Mutex<VecDeque<String>>>,
@@ -51,7 +51,7 @@ pub struct StderrTail {
 type LineListener = Arc<dyn Fn(&str) + Send + Sync>;
 
 impl StderrTail {
-    /// The same lines, of which each new one is told as well.
+    /// Returns a handle to the same lines that also passes each new line to `heard`.
     #[must_use]
     pub fn telling(&self, heard: impl Fn(&str) + Send + Sync + 'static) -> StderrTail {
         StderrTail { lines: self.lines.clone(), heard: Some(Arc::new(heard)) }
@@ -65,7 +65,7 @@ impl StderrTail {
         self.lines.lock().unwrap_or_else(PoisonError::into_inner).back().cloned()
     }
 
-    /// Adds what a child said in another way than on stderr.
+    /// Adds a line the child sent by another route than stderr.
     pub fn push(&self, line: String) {
         if let Some(heard) = &self.heard {
             heard(&line);
@@ -77,8 +77,8 @@ impl StderrTail {
         lines.push_back(line);
     }
 
-    /// Adds each line of a stream until its end, which comes when a child and all that inherited
-    /// the stream are gone.
+    /// Adds each line of a stream until its end, which comes when the child and every process that
+    /// inherited the stream are gone.
     pub async fn keep(&self, stream: impl AsyncRead + Unpin) {
         let mut reader = BufReader::new(stream);
         while let Some(line) = next_line(&mut reader).await {
@@ -87,7 +87,7 @@ impl StderrTail {
     }
 }
 
-/// The next line without its end, cut at the bound; nothing at the end of the stream.
+/// Returns the next line without its line break, cut at the limit; `None` at the end of the stream.
 pub async fn next_line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<String> {
     let mut line = Vec::new();
     match read_bounded_line(reader, &mut line).await {
@@ -96,11 +96,11 @@ pub async fn next_line(reader: &mut (impl AsyncBufReadExt + Unpin)) -> Option<St
     }
 }
 
-/// A running child. Dropping it ends its group; [`Process::end`] asks first.
+/// A running child. Dropping it kills its group; [`Process::end`] lets it exit first.
 pub struct Process {
     child: Child,
     group: Group,
-    /// Reads stderr until everything that inherited it is gone.
+    /// Reads stderr until every process that inherited it is gone.
     reading: JoinHandle<()>,
 }
 
@@ -141,39 +141,42 @@ impl Process {
         let _ = self.child.wait().await;
     }
 
-    /// Waits for the child to end, and for its last words to be read.
+    /// Waits for the child to exit, and for its last output to be read.
     pub async fn exited(&mut self) -> Option<ExitStatus> {
         let status = self.child.wait().await.ok();
         let _ = tokio::time::timeout(limits::LAST_WORDS, &mut self.reading).await;
         status
     }
 
-    /// Waits for a child whose stdin was closed, then SIGTERM, then SIGKILL, to the whole group.
+    /// Waits for a child whose stdin was closed, then sends SIGTERM, then SIGKILL, to the whole
+    /// group.
     pub async fn end(mut self) {
         if tokio::time::timeout(limits::CHILD_GRACE, self.child.wait()).await.is_err() {
             let patience = limits::CHILD_GRACE + limits::CHILD_LAST_STEP;
             self.group.end(&mut self.child, patience).await;
         }
-        // Grandchildren may live on in the group when the child itself has ended.
+        // Grandchildren may survive in the group after the child itself has exited.
         self.group.kill(&mut self.child).await;
     }
 }
 
-/// The process group that a child leads. Dropping it kills the group at once, or has its supervisor
-/// do so.
+/// The process group that a child leads. Dropping it kills the group at once, or makes its
+/// supervisor do so.
 pub struct Group {
     leader: Option<Pid>,
-    /// The leader ends all that it started, also what has left the group, and must live to do so.
+    /// The leader ends every process it started, including those that left the group, so it must
+    /// not be killed before that.
     supervised: bool,
 }
 
 impl Group {
-    /// Of a child that was started in a group of its own.
+    /// The group of a child that was started as a group leader.
     pub fn led_by(child: &Child, supervised: bool) -> Group {
         Group { leader: child.id().and_then(|id| Pid::from_raw(id.cast_signed())), supervised }
     }
 
-    /// SIGTERM and some patience, then SIGKILL. When it returns, nothing of the group is left.
+    /// Sends SIGTERM, waits for `patience`, then sends SIGKILL. On return, nothing of the group is
+    /// left.
     pub async fn end(&mut self, child: &mut Child, patience: Duration) {
         self.signal(Signal::TERM);
         let _ = tokio::time::timeout(patience, child.wait()).await;
@@ -188,7 +191,7 @@ impl Group {
 
     fn signal(&self, signal: Signal) {
         if let Some(leader) = self.leader {
-            // The group may be gone already: that is what was wanted.
+            // The group may already be gone, which is fine.
             let _ = kill_process_group(leader, signal);
         }
     }
@@ -200,7 +203,7 @@ impl Drop for Group {
     }
 }
 
-/// Reads one line, keeping at most the bound; false at the end of the stream.
+/// Reads one line, keeping at most the limit; false at the end of the stream.
 async fn read_bounded_line(
     reader: &mut (impl AsyncBufReadExt + Unpin),
     line: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! What a client asks of a server beyond single requests: whole lists, page by page.
+//! Client requests that take several exchanges: whole lists, page by page.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use crate::limits;
 use crate::message::{Raw, to_raw};
 use crate::peer::{Ask, Peer, RequestError};
 
-/// What a server lists.
+/// The kinds of list a server may offer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum List {
     Tools,
@@ -35,7 +35,7 @@ impl List {
         }
     }
 
-    /// The capability without which there is no such list.
+    /// The capability a server must declare to offer this list.
     pub fn capability(self) -> &'static str {
         match self {
             List::Tools => "tools",
@@ -62,7 +62,8 @@ pub enum ListError {
     TooSlow(List),
 }
 
-/// All items of a list, each the JSON object that the server sent. `timeout` is for each page.
+/// Returns all items of a list, each as the JSON object the server sent. `timeout` applies to each
+/// page.
 pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
     let listing = tokio::time::timeout(limits::LIST_TIME_MAX, list_pages(peer, list, timeout));
     listing.await.unwrap_or(Err(ListError::TooSlow(list)))
@@ -92,7 +93,7 @@ async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Ra
     Err(ListError::TooMany(list))
 }
 
-/// A page of whichever list was asked for.
+/// A page of any of the lists.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {

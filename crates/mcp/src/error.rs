@@ -1,5 +1,5 @@
-//! JSON-RPC errors. One that arrived is passed on as the text that it was, members that we do not
-//! know included.
+//! JSON-RPC errors. A received error is forwarded as its original text, including members we do not
+//! know.
 
 use std::fmt;
 
@@ -13,7 +13,7 @@ pub const INVALID_REQUEST: i64 = -32600;
 pub const METHOD_NOT_FOUND: i64 = -32601;
 pub const INVALID_PARAMS: i64 = -32602;
 pub const INTERNAL_ERROR: i64 = -32603;
-/// From the range that is left to servers: the peer has too much in flight.
+/// From the range reserved for servers: the peer has too many requests in flight.
 pub const OVERLOADED: i64 = -32000;
 
 #[derive(Clone)]
@@ -58,7 +58,7 @@ impl ErrorObject {
         Self::new(INTERNAL_ERROR, message)
     }
 
-    /// The error as it arrived, or as it will be written.
+    /// The error as received, or as it will be written.
     pub fn text(&self) -> &RawValue {
         &self.text
     }

@@ -1,4 +1,4 @@
-//! `initialize`, from both ends: what the client says of itself, what the server answers.
+//! `initialize`, from both ends: the client's request and the server's response.
 
 use std::time::Duration;
 
@@ -12,27 +12,27 @@ use crate::object::{ObjectMembers, quote};
 use crate::peer::{Ask, Peer, RequestError};
 use crate::version::Version;
 
-/// What a client told in `initialize`.
+/// A client's `initialize` parameters.
 #[derive(Clone, Debug)]
 pub struct ClientHello {
     pub version: Version,
     pub client_name: String,
     pub client_version: String,
-    /// As sent; [`ClientHello::capability`] reads it.
+    /// The capabilities as sent; [`ClientHello::capability`] reads them.
     pub capabilities: Raw,
 }
 
 impl ClientHello {
-    /// What the client declared for a capability, such as `sampling`, as JSON.
+    /// Returns the client's declaration of a capability, such as `sampling`, as JSON.
     pub fn capability(&self, name: &str) -> Option<String> {
         ObjectMembers::parse(&self.capabilities).ok()?.get(name).map(str::to_owned)
     }
 }
 
-/// What a server says of itself.
+/// A server's description of itself.
 #[derive(Clone, Debug)]
 pub struct ServerHello {
-    /// `serverInfo`: name, version and whatever else a server tells.
+    /// `serverInfo`: name, version and any other members a server sends.
     pub info: Raw,
     pub capabilities: Raw,
     pub instructions: Option<String>,
@@ -45,7 +45,7 @@ impl ServerHello {
     }
 }
 
-/// The server's end: reads the request, agrees on a revision, and writes the answer.
+/// The server's end: parses the request, agrees on a revision, and writes the response.
 pub fn accept(
     request: &Request,
     peer: &Peer,
@@ -91,17 +91,17 @@ fn answer(version: Version, server: &ServerHello) -> Raw {
     members.write()
 }
 
-/// What a server answered to us.
+/// A server's response to our `initialize`.
 #[derive(Clone, Debug)]
 pub struct Welcome {
     pub version: Version,
-    /// The whole answer, as it came.
+    /// The whole result, unchanged.
     pub result: Raw,
     pub instructions: Option<String>,
 }
 
 impl Welcome {
-    /// `serverInfo`, as it came.
+    /// `serverInfo`, unchanged.
     pub fn info(&self) -> Option<Raw> {
         let members = ObjectMembers::parse(&self.result).ok()?;
         members.get("serverInfo").map(|info| raw(info.to_owned()))
@@ -118,7 +118,7 @@ pub enum HandshakeError {
     Version(String),
 }
 
-/// The client's end: asks, checks the revision, and tells the server that all is well.
+/// The client's end: sends the request, checks the revision, and confirms with `initialized`.
 pub async fn initialize(
     peer: &Peer,
     client_info: &serde_json::Value,

@@ -1,6 +1,6 @@
-//! Streamable HTTP: [`server`] for clients that come to us, [`client`] for servers that we go to,
-//! and [`guard`] against pages that reach for a local port. [`target`] is the plain HTTP beneath the
-//! client, for whoever else has to reach a server.
+//! Streamable HTTP: [`server`] for incoming clients, [`client`] for servers we connect to, and
+//! [`guard`] against web pages that try to reach a local port. [`target`] is the plain HTTP below
+//! the client, for other code that sends HTTP requests.
 
 use http::HeaderName;
 
@@ -29,8 +29,8 @@ const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 const JSON: &str = "application/json";
 const EVENT_STREAM: &str = "text/event-stream";
 
-/// The media type of a `Content-Type` or of one part of `Accept`, without its parameters. Its case
-/// means nothing.
+/// Returns the media type of a `Content-Type` or of one part of `Accept`, without its parameters.
+/// It is case-insensitive.
 fn media_type(value: &str) -> &str {
     value.split(';').next().unwrap_or_default().trim()
 }

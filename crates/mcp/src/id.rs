@@ -1,4 +1,4 @@
-//! Request ids: a string and an integer are different ids, and nothing else is one.
+//! Request ids: a string or an integer, which are never equal to each other; nothing else is valid.
 
 use std::fmt;
 

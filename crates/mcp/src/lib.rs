@@ -1,8 +1,8 @@
-//! The Model Context Protocol, both directions, over stdio and streamable HTTP, without losing a
-//! byte it does not understand: params and results stay the JSON text that arrived.
+//! The Model Context Protocol, both directions, over stdio and streamable HTTP. No byte is lost
+//! that the crate does not understand: params and results stay the JSON text that was received.
 //!
-//! [`peer::Peer`] is the symmetrical heart: one side of a connection, whatever carries it. The
-//! transports ([`lines`], [`http`]) feed it messages and take away what it sends. [`client`] and
+//! [`peer::Peer`] is the symmetrical core: one side of a connection over any transport. The
+//! transports ([`lines`], [`http`]) pass it messages and send what it writes. [`client`] and
 //! [`server`] are small conveniences on top. Nothing in this crate knows of Countersign.
 
 pub mod child;

@@ -1,6 +1,6 @@
-//! One message a line over a pair of byte streams: stdio, a child's pipes, a socket, memory.
-//! A line that is too long or no message is answered with an error when a client sent it, and passed
-//! over when a server did, whose stdout may hold noise; the connection goes on either way.
+//! One message per line over a pair of byte streams: stdio, a child's pipes, a socket, memory. A
+//! line that is too long or not a message gets an error response if a client sent it, and is
+//! skipped if a server did, whose stdout may hold noise; the connection continues either way.
 
 use std::io;
 use std::sync::Arc;
@@ -16,8 +16,8 @@ use crate::limits;
 use crate::message::{BadFrame, Frame, Message, Response};
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, Peer, Service};
 
-/// Serves the other side until it closes its end or the peer is closed, then answers what is
-/// still in flight. `started` is handed the peer before the first message is read.
+/// Serves the other side until it closes its end or the peer is closed, then answers the requests
+/// still in flight. `started` receives the peer before the first message is read.
 pub async fn serve(
     reader: impl AsyncRead + Unpin + Send + 'static,
     writer: impl AsyncWrite + Unpin + Send + 'static,
@@ -83,7 +83,7 @@ impl Outbox for LineOutbox {
     }
 }
 
-/// Responses as one array, without the newline.
+/// Formats responses as one array, without the newline.
 pub(crate) fn batch_line(responses: Vec<Response>) -> Vec<u8> {
     let lines: Vec<Vec<u8>> =
         responses.into_iter().map(|response| Message::from(response).to_line()).collect();
@@ -109,7 +109,7 @@ async fn write_lines(
     let _ = writer.shutdown().await;
 }
 
-/// Writes a line and what else is ready, then flushes once.
+/// Writes a line and all others that are ready, then flushes once.
 async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin),
     outgoing: &mut mpsc::Receiver<Bytes>,
@@ -181,13 +181,13 @@ fn take_line(line: &[u8], peer: &Peer) -> Result<(), BadFrame> {
     Ok(())
 }
 
-/// A line with its line break, or the news that one was too long to be kept.
+/// A line with its line break, or a marker for one that was too long to keep.
 pub enum Line {
     Whole(BytesMut),
     TooLong,
 }
 
-/// Cuts a stream into lines of bounded length.
+/// Splits a stream into lines of bounded length.
 pub struct LineReader<R> {
     reader: R,
     buffer: BytesMut,
@@ -203,7 +203,7 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
         LineReader { reader, buffer: BytesMut::new(), scanned: 0, skipping: false }
     }
 
-    /// The next line; `None` at the end. Half a line before the end is no line.
+    /// Returns the next line; `None` at the end. An incomplete last line is dropped.
     pub async fn next(&mut self) -> io::Result<Option<Line>> {
         loop {
             if let Some(line) = self.take() {

@@ -1,6 +1,6 @@
-//! The JSON-RPC envelope. Params, results and error data stay the text that arrived; the envelope
-//! itself is strict: keys that come twice, or that differ from a known key only in case, are
-//! refused, because two readers could take them for different messages.
+//! The JSON-RPC envelope. Params, results and error data stay the text that was received; the
+//! envelope itself is strict: duplicate keys, and keys that differ from a known key only in case,
+//! are rejected, because two parsers could read them as different messages.
 
 use std::fmt::{self, Write};
 
@@ -36,12 +36,12 @@ pub struct Notification {
 
 #[derive(Clone, Debug)]
 pub struct Response {
-    /// Absent where the other side could not read the id of what it answers.
+    /// `None` if the other side could not read the id of the message it responds to.
     pub id: Option<Id>,
     pub outcome: Result<Raw, ErrorObject>,
 }
 
-/// A frame that is no message: the error to answer with, and the id where it could be read.
+/// A frame that is not a message: the error to respond with, and the id if it could be read.
 #[derive(Debug)]
 pub struct BadFrame {
     pub id: Option<Id>,
@@ -94,7 +94,7 @@ impl Message {
         envelope.check()
     }
 
-    /// The message as one line of JSON, without the newline.
+    /// Formats the message as one line of JSON, without the newline.
     pub fn to_line(&self) -> Vec<u8> {
         let mut text = String::with_capacity(self.size_about());
         text.push_str(r#"{"jsonrpc":"2.0""#);
@@ -154,7 +154,7 @@ impl From<Response> for Message {
 }
 
 impl Request {
-    /// The request's params as a typed value; absent params read as an empty object.
+    /// Parses the request's params as a typed value; absent params count as an empty object.
     pub fn params<'a, T: Deserialize<'a>>(&'a self) -> Result<T, ErrorObject> {
         let text = self.params.as_deref().map_or("{}", RawValue::get);
         serde_json::from_str(text)
@@ -193,10 +193,10 @@ fn push_member(text: &mut String, name: &str, json: &str) {
     text.push_str(json);
 }
 
-/// Line breaks in JSON text can only be blanks between tokens: a space says the same.
+/// Line breaks in JSON text can only be whitespace between tokens, so a space is equivalent.
 fn one_line(text: String) -> Vec<u8> {
     let mut bytes = text.into_bytes();
-    // Most have none, and to look for one byte goes over many at a time.
+    // Most texts have none, and a search for one byte scans many at a time.
     for end in [b'\n', b'\r'] {
         if bytes.contains(&end) {
             bytes.iter_mut().filter(|byte| **byte == end).for_each(|byte| *byte = b' ');

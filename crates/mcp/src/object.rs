@@ -1,5 +1,5 @@
-//! JSON objects taken apart one level deep and put together again with every member's text intact:
-//! how a message is changed in one place without being understood in the others.
+//! JSON objects split one level deep and reassembled with every member's text intact, so that a
+//! message can be changed in one place without parsing the rest.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::raw::{Raw, raw};
 
-/// The members of an object in their order. A name that occurs twice is refused.
+/// The members of an object in their order. A duplicate name is rejected.
 #[derive(Clone, Debug, Default)]
 pub struct ObjectMembers<'a>(Vec<(Cow<'a, str>, Cow<'a, str>)>);
 
@@ -35,7 +35,7 @@ impl<'a> ObjectMembers<'a> {
         self.0.retain(|(key, _)| key != name);
     }
 
-    /// Puts `json` (a whole JSON value) in the place of the member, or behind the others.
+    /// Replaces the member with `json` (a whole JSON value), or appends it.
     pub fn set(&mut self, name: &'a str, json: impl Into<Cow<'a, str>>) {
         let json = json.into();
         match self.0.iter_mut().find(|(key, _)| key == name) {
@@ -48,7 +48,8 @@ impl<'a> ObjectMembers<'a> {
         raw(self.write_text())
     }
 
-    /// The same as text, for what becomes part of something larger: making a [`Raw`] reads it all.
+    /// Writes the object as text, to become part of something larger: making a [`Raw`] parses it
+    /// all.
     pub fn write_text(&self) -> String {
         let size = self.0.iter().map(|(key, value)| key.len() + value.len() + 6).sum::<usize>();
         let mut text = String::with_capacity(size + 2);
@@ -66,7 +67,7 @@ impl<'a> ObjectMembers<'a> {
     }
 }
 
-/// A JSON string literal.
+/// Formats a JSON string literal.
 pub fn quote(text: &str) -> String {
     serde_json::to_string(text).expect("a string is always JSON")
 }
@@ -96,7 +97,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for ObjectMembers<'a> {
     }
 }
 
-/// A string, borrowed where it has no escapes.
+/// A string, borrowed if it has no escapes.
 pub(crate) struct Name<'a>(pub(crate) Cow<'a, str>);
 
 impl<'de: 'a, 'a> Deserialize<'de> for Name<'a> {

@@ -1,6 +1,6 @@
-//! One side of a connection, whatever carries it: asks the other side and waits for the answer,
-//! runs what the other side asks, and keeps progress and cancellation attached to their requests
-//! in both directions. Transports call [`Peer::receive`] and implement [`Outbox`].
+//! One side of a connection over any transport: sends requests and waits for the responses, runs
+//! the other side's requests, and keeps progress and cancellation attached to their requests in
+//! both directions. Transports call [`Peer::receive`] and implement [`Outbox`].
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -29,7 +29,7 @@ use crate::message::{BadFrame, Message, Notification, Raw, Request, Response, to
 use crate::object::ObjectMembers;
 use crate::version::Version;
 
-/// What this side does with what the other side asks. One per connection.
+/// Handles the other side's requests and notifications. One per connection.
 pub trait Service: Send + Sync + 'static {
     fn request(
         &self,
@@ -37,11 +37,11 @@ pub trait Service: Send + Sync + 'static {
         incoming: RequestContext,
     ) -> BoxFuture<'_, Result<Raw, ErrorObject>>;
 
-    /// Cancellation and progress never arrive here: the peer has matched them already.
+    /// Cancellation and progress never arrive here: the peer has already matched them.
     fn notification(&self, notification: Notification, peer: Peer);
 }
 
-/// Where messages leave. A transport with several streams uses `route` to choose one.
+/// Sends messages. A transport with several streams uses `route` to choose one.
 pub trait Outbox: Send + Sync + 'static {
     fn send(
         &self,
@@ -49,10 +49,10 @@ pub trait Outbox: Send + Sync + 'static {
         route: MessageRoute,
     ) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
-    /// Sends the answers to a batch as one array.
+    /// Sends the responses to a batch as one array.
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>>;
 
-    /// The same for a request within a trace; a transport that has no place for it sends the message
+    /// Sends a request within a trace; a transport without a place for the trace sends the message
     /// alone.
     fn send_traced<'a>(
         &'a self,
@@ -63,7 +63,7 @@ pub trait Outbox: Send + Sync + 'static {
         self.send(message, route)
     }
 
-    /// Told instead of an answer where the answer to a cancelled request is withheld.
+    /// Called instead of a send when the response to a cancelled request is withheld.
     fn withheld(&self, _id: Id) -> BoxFuture<'_, ()> {
         future::ready(()).boxed()
     }
@@ -76,7 +76,7 @@ pub enum MessageRoute {
     Within(Id),
 }
 
-/// W3C trace context that travels beside a message, in headers. Nothing of it has been checked.
+/// W3C trace context sent beside a message, in headers. None of it has been validated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trace {
     pub parent: String,
@@ -87,19 +87,19 @@ pub struct Trace {
 #[error("connection closed: {0}")]
 pub struct ConnectionClosed(pub String);
 
-/// What comes with a request of the other side.
+/// The context of a request of the other side.
 pub struct RequestContext {
-    /// Messages sent through this handle travel with the request.
+    /// Messages sent through this handle belong to the request.
     pub peer: Peer,
     pub id: Id,
-    /// Cancelled when the other side no longer wants the answer. The service decides when to stop:
-    /// its future is never dropped half-way.
+    /// Cancelled when the other side no longer wants the response. The service decides when to
+    /// stop: its future is never dropped before it completes.
     pub cancel: CancellationToken,
-    /// What the transport said beside the request.
+    /// The trace context sent by the transport beside the request.
     pub trace: Option<Box<Trace>>,
 }
 
-/// Takes each progress notification's params.
+/// Receives the params of each progress notification.
 pub type ProgressSink = Arc<dyn Fn(Raw) + Send + Sync>;
 
 /// A request to the other side.
@@ -109,7 +109,7 @@ pub struct Ask {
     pub timeout: Duration,
     pub cancel: CancellationToken,
     pub progress: Option<ProgressSink>,
-    /// Said beside the request, where the transport has a place for it.
+    /// Sent beside the request, if the transport has a place for it.
     pub trace: Option<Box<Trace>>,
 }
 
@@ -142,7 +142,7 @@ struct Core {
     outbox: Arc<dyn Outbox>,
     service: Arc<dyn Service>,
     next_id: AtomicI64,
-    /// Few at a time: a tree finds them faster than a hash.
+    /// A small map: a tree finds entries faster than a hash.
     asked: Mutex<BTreeMap<i64, PendingRequest>>,
     running: Mutex<BTreeMap<Id, CancellationToken>>,
     tasks: TaskTracker,
@@ -172,13 +172,13 @@ impl Peer {
         Peer { core: Arc::new(core), route: MessageRoute::Standing }
     }
 
-    /// The revision agreed on, once the handshake is done.
+    /// The agreed revision, once the handshake is done.
     pub fn version(&self) -> Option<Version> {
         self.core.version.get().copied()
     }
 
     pub fn agree_on(&self, version: Version) {
-        // A second `initialize` does not change what was agreed.
+        // A second `initialize` does not change the agreed version.
         let _ = self.core.version.set(version);
     }
 
@@ -220,7 +220,7 @@ impl Peer {
         self.core.outbox.send(notification.into(), self.route.clone()).await
     }
 
-    /// Closes this side: requests in flight end with `reason`, running ones are told to stop.
+    /// Closes this side: requests in flight end with `reason`, running ones are cancelled.
     pub fn close(&self, reason: &str) {
         let _ = self.core.closed_reason.set(reason.to_owned());
         self.core.closed.cancel();
@@ -246,7 +246,7 @@ impl Peer {
         self.core.tasks.reopen();
     }
 
-    /// Takes one message from the other side.
+    /// Handles one message from the other side.
     pub fn receive(&self, message: Message) {
         match message {
             Message::Request(request) => self.run(request),
@@ -255,7 +255,7 @@ impl Peer {
         }
     }
 
-    /// Takes a batch: its requests are answered together, in one array.
+    /// Handles a batch: its requests are answered together, in one array.
     pub fn receive_batch(&self, batch: Vec<Result<Message, BadFrame>>) {
         let mut answers = Vec::new();
         for part in batch {
@@ -274,7 +274,7 @@ impl Peer {
         });
     }
 
-    /// Answers a frame that is no message.
+    /// Responds to a frame that is not a message.
     pub async fn refuse(&self, bad: BadFrame) {
         let _ = self.core.outbox.send(bad.into_response().into(), MessageRoute::Standing).await;
     }
@@ -286,7 +286,7 @@ impl Peer {
         }
     }
 
-    /// Cancelled when the peer is closed, or dropped by everyone who used it.
+    /// Returns a token that is cancelled when the peer is closed, or when its last user drops it.
     pub(crate) fn closing(&self) -> CancellationToken {
         self.core.closed.clone()
     }
@@ -296,12 +296,11 @@ impl Peer {
     }
 
     fn run(&self, request: Request) {
-        // It goes on by itself when nobody waits for it.
+        // The request continues as a task when nothing awaits it.
         drop(self.begin(request, None));
     }
 
-    /// Begins a request of the other side for a transport that can take the answer right where the
-    /// request came in.
+    /// Begins a request of the other side, for a transport that can take the response on the spot.
     pub(crate) fn begin(&self, request: Request, trace: Option<Box<Trace>>) -> RunningRequest {
         let id = request.id.clone();
         let answer = Some(self.answer(request, trace).boxed());
@@ -313,8 +312,8 @@ impl Peer {
         }
     }
 
-    /// Runs a request of the other side; nothing is answered to one that was cancelled. It is
-    /// admitted before the first poll, so that a cancellation right behind it finds it.
+    /// Runs a request of the other side; a cancelled one gets no response. It is registered before
+    /// the first poll, so that a cancellation right behind it finds it.
     fn answer(
         &self,
         request: Request,
@@ -388,7 +387,7 @@ impl Peer {
     fn take_answer(&self, response: Response) {
         let asked = match response.id {
             Some(Id::Number(id)) => lock(&self.core.asked).remove(&id),
-            // We never ask with a string id, so this answers nothing of ours.
+            // We never send a string id, so this matches no request of ours.
             Some(Id::Text(_)) | None => None,
         };
         match asked {
@@ -412,8 +411,8 @@ impl Drop for Core {
     }
 }
 
-/// A request of the other side that runs while it is awaited. Dropped before its end, it runs on as
-/// a task and answers through the outbox: only a cancellation stops it.
+/// A request of the other side that runs while it is awaited. If dropped early, it continues as a
+/// task and responds through the outbox: only a cancellation stops it.
 pub(crate) struct RunningRequest {
     core: Arc<Core>,
     id: Id,
@@ -422,7 +421,7 @@ pub(crate) struct RunningRequest {
 }
 
 impl Future for RunningRequest {
-    /// Nothing where the answer to a cancelled request is withheld.
+    /// `None` if the response to a cancelled request is withheld.
     type Output = Option<Response>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
@@ -452,18 +451,18 @@ impl Drop for RunningRequest {
     }
 }
 
-/// For those who must not keep a peer alive.
+/// A reference that does not keep the peer alive.
 #[derive(Clone)]
 pub struct WeakPeer(Weak<Core>);
 
 impl WeakPeer {
-    /// What is said through it belongs to no request of the other side.
+    /// Returns the peer; messages sent through it belong to no request of the other side.
     pub fn upgrade(&self) -> Option<Peer> {
         Some(Peer { core: self.0.upgrade()?, route: MessageRoute::Standing })
     }
 }
 
-/// Forgets the request when the asker stops waiting, and tells the other side.
+/// Removes the request when its caller stops waiting, and cancels it on the other side.
 struct OpenRequest<'a> {
     peer: &'a Peer,
     id: i64,
@@ -490,8 +489,8 @@ impl Drop for OpenRequest<'_> {
     }
 }
 
-/// The other side's progress token would mean nothing to the third party that we ask: ours takes
-/// its place, or none.
+/// Replaces the other side's progress token, which would mean nothing to the third party we ask,
+/// with ours, or removes it.
 fn with_progress_token(params: Option<Raw>, token: Option<i64>) -> Option<Raw> {
     let given = params.as_deref().map_or("{}", RawValue::get);
     if token.is_none() && !given.contains("progressToken") {
@@ -518,7 +517,7 @@ fn read<'a, T: Deserialize<'a>>(params: Option<&'a RawValue>) -> Option<T> {
     serde_json::from_str(params?.get()).ok()
 }
 
-/// No code panics while it holds one of these locks; if it ever did, the maps are still sound.
+/// No code panics while it holds one of these locks; even if it did, the maps would be sound.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -527,7 +526,7 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 mod tests {
     use super::*;
 
-    /// Answers each request with whether it was cancelled when it began.
+    /// Answers each request with whether it was already cancelled when it began.
     struct Watcher;
 
     impl Service for Watcher {
@@ -543,7 +542,7 @@ mod tests {
         fn notification(&self, _notification: Notification, _peer: Peer) {}
     }
 
-    /// Keeps what leaves; a withheld answer as the empty line.
+    /// Keeps the sent lines; a withheld response as the empty line.
     #[derive(Default)]
     struct Lines(Mutex<Vec<String>>);
 

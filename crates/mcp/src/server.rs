@@ -1,5 +1,5 @@
-//! A small MCP server for tools: register them, serve any pair of byte streams. It is what test
-//! upstreams and embedded servers are made of.
+//! A small MCP server for tools: register them, serve any pair of byte streams. Test upstreams and
+//! embedded servers are built on it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::lines;
 use crate::message::{Notification, Raw, Request, raw, to_raw};
 use crate::peer::{Peer, RequestContext, Service};
 
-/// What a tool is given: its arguments as they came, and a way back to the client.
+/// The input of a tool: its arguments as received, and a handle to the client.
 pub struct ToolCall {
     pub arguments: Raw,
-    /// `_meta` of the request, as it came.
+    /// `_meta` of the request, as received.
     pub meta: Option<Raw>,
     pub incoming: RequestContext,
 }
@@ -51,7 +51,8 @@ impl Server {
         self
     }
 
-    /// `definition` is the whole tool object of `tools/list`; a tool of that name is replaced.
+    /// Registers a tool. `definition` is the whole tool object of `tools/list`; a tool of the same
+    /// name is replaced.
     pub fn register_tool<F>(&mut self, definition: &serde_json::Value, run: F) -> &mut Self
     where
         F: Fn(ToolCall) -> ToolFuture + Send + Sync + 'static,
@@ -72,7 +73,7 @@ impl Server {
     }
 
     fn list(&self) -> Raw {
-        // A struct, because `json!` would read the definitions and print their numbers anew.
+        // A struct, because `json!` would parse the definitions and reformat their numbers.
         #[derive(Serialize)]
         struct List<'a> {
             tools: Vec<&'a RawValue>,

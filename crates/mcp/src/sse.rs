@@ -1,4 +1,4 @@
-//! Server-sent events, both ways: a parser that takes bytes as they come, and the writer.
+//! Server-sent events, both ways: a parser for bytes as they arrive, and the writer.
 
 /// One event. `data` lines are joined with a line break, as the standard says.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -13,7 +13,7 @@ pub struct SseEvent {
 #[error("an event of over {0} bytes")]
 pub struct TooLong(usize);
 
-/// Feed it chunks of any size; it yields whole events. Bytes of half an event are kept.
+/// Takes chunks of any size and yields whole events. Bytes of an incomplete event are kept.
 pub struct Parser {
     line: Vec<u8>,
     event: SseEvent,
@@ -92,7 +92,7 @@ impl Parser {
     }
 }
 
-/// A message event. `json` must be one line.
+/// Formats a message event. `json` must be one line.
 pub fn message_event(json: &[u8]) -> Vec<u8> {
     [b"event: message\ndata: ".as_slice(), json, b"\n\n"].concat()
 }

@@ -1,4 +1,4 @@
-//! The protocol revisions that are spoken, and what differs between them.
+//! The supported protocol revisions, and their differences.
 
 use std::fmt;
 
@@ -29,12 +29,12 @@ impl Version {
         Version::ALL.into_iter().find(|version| version.as_str() == text)
     }
 
-    /// What a server answers to a client that asks for `requested`: that, or the newest we have.
+    /// Returns the revision a server answers with: `requested` if supported, or else the newest.
     pub fn negotiate(requested: &str) -> Version {
         Version::parse(requested).unwrap_or(Version::LATEST)
     }
 
-    /// Only one revision knew JSON-RPC batches.
+    /// Only one revision has JSON-RPC batches.
     pub fn allows_batches(self) -> bool {
         self == Version::V2025_03_26
     }

@@ -1,5 +1,4 @@
-//! Streamable HTTP, both ends, over a real listener; and each end against what a strange other end
-//! may do.
+//! Streamable HTTP, both ends, over a real listener; and each end against a misbehaving other end.
 #![allow(clippy::unwrap_used, reason = "helpers of tests are tests too")]
 
 #[path = "http/calls.rs"]

@@ -1,5 +1,5 @@
-//! A plugin that does everything wrong, for tests of hosts. It speaks the protocol without the
-//! server of this crate, which would not let it.
+//! A plugin that does everything wrong, for tests of hosts. It implements the protocol without this
+//! crate's server, which would not allow that.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, clippy::unwrap_used, reason = "for tests")]
 
@@ -32,7 +32,7 @@ struct Faulty;
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
-    // It stays when it is asked to go.
+    // It ignores SIGTERM.
     let _deaf = signal(SignalKind::terminate()).unwrap();
     let folder = std::env::var_os(SOCKET_DIR).unwrap();
     let path = Path::new(&folder).join("faulty");

@@ -1,27 +1,27 @@
-//! What host and plugin agree on before the first message: variables of the environment in one
+//! The handshake of host and plugin before the first message: environment variables in one
 //! direction, one line on stdout in the other.
 
-/// A plugin that is started without it is not started by a host.
+/// A plugin without this variable was not started by a host.
 pub const COOKIE_KEY: &str = "AWF_PLUGIN";
 pub const COOKIE_VALUE: &str = "awf-plugin-v1";
 
-/// Of go-plugin, and of what is spoken over it.
+/// The versions of go-plugin's handshake, and of the protocol on top of it.
 pub const CORE_VERSION: u32 = 1;
 pub const PROTOCOL_VERSION: u32 = 1;
 
-/// The versions that the host speaks, separated by commas.
+/// The protocol versions the host supports, separated by commas.
 pub const PROTOCOL_VERSIONS: &str = "PLUGIN_PROTOCOL_VERSIONS";
 
-/// Where the plugin makes its socket.
+/// The folder in which the plugin creates its socket.
 pub const SOCKET_DIR: &str = "PLUGIN_UNIX_SOCKET_DIR";
 
-/// Set by hosts that want mutual TLS.
+/// Set by hosts that require mutual TLS.
 pub const CLIENT_CERT: &str = "PLUGIN_CLIENT_CERT";
 
-/// The name under which a plugin's health is asked for.
+/// The service name for a plugin's health checks.
 pub const HEALTH_SERVICE: &str = "plugin";
 
-/// Where a plugin listens, as its line on stdout says:
+/// A plugin's address, as written in its line on stdout:
 /// `core|protocol|network|address|grpc|certificate`, of which the last may be missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HandshakeLine<'a> {
@@ -29,13 +29,13 @@ pub struct HandshakeLine<'a> {
     pub protocol_version: u32,
     pub network: &'a str,
     pub address: &'a str,
-    /// `grpc`, or go-plugin's older `netrpc`, which it leaves out.
+    /// `grpc`, or go-plugin's older `netrpc`, which is the default.
     pub protocol: &'a str,
     pub certificate: &'a str,
 }
 
 impl<'a> HandshakeLine<'a> {
-    /// Nothing where the text is no such line at all.
+    /// Parses the line; `None` if the text is not one at all.
     pub fn parse(text: &'a str) -> Option<HandshakeLine<'a>> {
         let mut parts = text.trim_end().split('|');
         let core_version = parts.next()?.trim_start().parse().ok()?;

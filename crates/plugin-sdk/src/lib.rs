@@ -1,6 +1,6 @@
-//! Plugins as Countersign and AWF start them: a process that says on stdout where it listens, and
-//! answers gRPC there. [`Plugin`] serves one; the generated types of the protocol are for hosts as
-//! well. Depends on nothing else of Countersign.
+//! Plugins for Countersign and AWF: a process that writes its address to stdout, and serves gRPC
+//! there. [`Plugin`] serves one; the generated types of the protocol are for hosts as well. Depends
+//! on nothing else of Countersign.
 
 pub mod handshake;
 #[cfg(feature = "server")]

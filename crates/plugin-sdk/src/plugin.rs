@@ -19,7 +19,7 @@ pub struct Plugin {
     pub(crate) operations: Vec<OfferedOperation>,
 }
 
-/// An operation with what performs it.
+/// An operation with its handler.
 pub(crate) struct OfferedOperation {
     pub(crate) schema: OperationSchema,
     pub(crate) handler: Handler,
@@ -31,7 +31,7 @@ pub struct Operation(OperationSchema);
 /// One input of an operation.
 pub struct Input(InputSchema);
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     String,
@@ -42,15 +42,15 @@ pub enum Kind {
     Object,
 }
 
-/// What an operation is asked with.
+/// The inputs of one execution of an operation.
 #[derive(Clone, Debug, Default)]
 pub struct Request {
     pub inputs: Map<String, Value>,
-    /// What the host was configured with for this plugin.
+    /// The host's configuration for this plugin.
     pub config: Arc<Map<String, Value>>,
 }
 
-/// What an operation gives.
+/// The result of an operation.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Answer {
     pub output: String,
@@ -71,8 +71,7 @@ impl Plugin {
         Plugin { description: description.to_owned(), ..self }
     }
 
-    /// Adds an operation. What it gives is an [`Answer`] or any JSON; an error is told to whoever
-    /// called.
+    /// Adds an operation. It returns an [`Answer`] or any JSON; an error is reported to the caller.
     #[must_use]
     pub fn operation<F, D, A, E>(mut self, operation: Operation, handler: F) -> Plugin
     where
@@ -135,10 +134,10 @@ impl Input {
         self
     }
 
-    /// What holds where the caller says nothing; the operation has to put it in itself.
+    /// The value if the caller gives none; the operation has to apply it itself.
     #[must_use]
     pub fn default(mut self, value: impl Into<Value>) -> Input {
-        // The wire has strings: a text as it is, everything else as JSON.
+        // The wire format has strings: a text unchanged, everything else as JSON.
         self.0.default = match value.into() {
             Value::String(text) => text,
             other => other.to_string(),
@@ -176,14 +175,14 @@ impl Kind {
 }
 
 impl Request {
-    /// A text that there must be.
+    /// Returns a required text input.
     pub fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.inputs.get(name).and_then(Value::as_str);
         value.ok_or_else(|| format!("'{name}' must be given, as a text"))
     }
 }
 
-/// An object becomes data, a text output, and anything else the text that it is as JSON.
+/// An object becomes data, a text becomes output, and anything else becomes its JSON text.
 impl From<Value> for Answer {
     fn from(value: Value) -> Answer {
         match value {

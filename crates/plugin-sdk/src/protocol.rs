@@ -4,7 +4,7 @@
 
 tonic::include_proto!("plugin.v1");
 
-/// What go-plugin serves beside every plugin.
+/// The services that go-plugin adds to every plugin.
 pub mod go_plugin {
     tonic::include_proto!("plugin");
 }

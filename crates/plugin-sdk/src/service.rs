@@ -1,4 +1,4 @@
-//! The process: the cookie, the socket, the line on stdout, and the services until the end.
+//! The process: the cookie, the socket, the line on stdout, and the services until shutdown.
 
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "how a plugin speaks to its host")]
 
@@ -33,19 +33,19 @@ use crate::protocol::{
     ShutdownRequest, ShutdownResponse,
 };
 
-/// The words of go-plugin, which people know.
+/// go-plugin's own message, which people know.
 const NOT_BY_HAND: &str = "This binary is a plugin. These are not meant to be executed directly.
 Please execute the program that consumes these plugins, which will
 load any plugins automatically";
 
-/// What is under way when the host says that it is enough gets this long.
+/// Time for running operations to finish after the host requests shutdown.
 const LAST_CALLS: Duration = Duration::from_secs(1);
 
-/// One message. Hosts set bounds of their own to what they take.
+/// Maximum size of one message. Hosts have limits of their own.
 const MESSAGE_BYTES_MAX: usize = 256 * 1024 * 1024;
 
 impl Plugin {
-    /// Serves until the host says that it is enough. The only thing that `main` has to do.
+    /// Serves until the host requests shutdown. The only call `main` needs.
     pub fn run(self) -> ExitCode {
         match start(self) {
             Ok(()) => ExitCode::SUCCESS,
@@ -67,7 +67,7 @@ fn start(plugin: Plugin) -> Result<(), String> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
     let result = runtime.block_on(serve(plugin));
-    // An operation that goes on must not keep the process.
+    // An operation still running must not keep the process alive.
     runtime.shutdown_background();
     result
 }
@@ -107,7 +107,7 @@ async fn serve(plugin: Plugin) -> Result<(), String> {
     result
 }
 
-/// Connections as they come.
+/// Yields connections as they arrive.
 fn incoming(
     listener: UnixListener,
 ) -> impl futures_util::Stream<Item = std::io::Result<tokio::net::UnixStream>> {
@@ -202,7 +202,7 @@ impl Services {
     }
 }
 
-/// What is no JSON is taken as a text, as plugins in Go take it.
+/// Parses each value; text that is not JSON becomes a string, as in plugins written in Go.
 fn values(map: BTreeMap<String, Vec<u8>>) -> Map<String, Value> {
     let value = |bytes: Vec<u8>| {
         serde_json::from_slice(&bytes)
@@ -214,7 +214,7 @@ fn values(map: BTreeMap<String, Vec<u8>>) -> Map<String, Value> {
 #[async_trait]
 impl GrpcController for Services {
     async fn shutdown(&self, _: Request<Empty>) -> Result<Response<Empty>, Status> {
-        // Both that wait for it.
+        // Wakes both tasks that wait for it.
         self.stop.notify_waiters();
         Ok(Response::new(Empty {}))
     }

@@ -1,6 +1,6 @@
-//! The agent programs: how each is started so that our server is its source of tools, and how its
-//! output is read. Starts nothing but the short questions of `Installed::detect`; processes, their
-//! groups and their end are the driver's.
+//! The agent programs: starts each with our server as its source of tools, and reads its output.
+//! Runs nothing itself but the short queries of `InstalledAgent::detect`; processes, their groups
+//! and their end belong to the driver.
 
 mod claude;
 mod codex;

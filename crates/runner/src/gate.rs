@@ -1,4 +1,4 @@
-//! What a run is handed to reach tools with: a gate of its own for each step.
+//! A run's access to tools: a separate gate for each step.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,28 +13,28 @@ use tokio::io::DuplexStream;
 use tokio_util::sync::CancellationToken;
 use workflow::PluginTools;
 
-/// What is wanted of a step's gate.
+/// The requirements for a step's gate.
 #[derive(Clone, Debug)]
 pub struct GateRequest {
-    /// Workflow, step and provider: who calls, in the records.
+    /// Workflow, step and provider: the caller in the records.
     pub agent: String,
     /// The folder that built-in tools work in.
     pub root: PathBuf,
     pub builtins: bool,
-    /// Those of the configuration that the step may use as well.
+    /// Configured servers that the step may also use.
     pub servers: Vec<String>,
     pub plugins: Vec<PluginGrant>,
-    /// The longest that one call of Bash may be given.
+    /// The longest timeout of one Bash call.
     pub patience: Duration,
-    /// Variables of the environment that commands are not to see.
+    /// Environment variables withheld from commands.
     pub withheld: Vec<String>,
-    /// The span that calls belong under.
+    /// The parent span of the calls.
     pub trace: TraceContext,
-    /// Nobody waits for the gate any more.
+    /// Cancelled when nothing waits for the gate any more.
     pub cancel: CancellationToken,
 }
 
-/// What a step may use of a plugin.
+/// The operations of a plugin that a step may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PluginGrant {
     pub plugin: String,
@@ -46,7 +46,7 @@ impl PluginGrant {
         PluginGrant { plugin: plugin.to_owned(), operations: [operation.to_owned()].into() }
     }
 
-    /// What a workflow says of a step, each plugin once.
+    /// Collects a step's plugin tools from the workflow, each plugin once.
     pub fn of(tools: &[PluginTools]) -> Vec<PluginGrant> {
         let mut by_name: BTreeMap<&str, BTreeSet<String>> = BTreeMap::new();
         for tools in tools {
@@ -59,48 +59,48 @@ impl PluginGrant {
     }
 }
 
-/// Opens gates.
+/// Opens the gates of steps.
 pub trait Gates: Send + Sync {
     fn open(&self, request: GateRequest) -> BoxFuture<'_, Result<Arc<dyn StepGate>, Refusal>>;
 }
 
-/// A step's own gate. Nothing of it is shared with other steps but the ledger.
+/// A step's own gate. It shares only the ledger with other steps.
 pub trait StepGate: Send + Sync {
-    /// A folder that only the person can enter, for the step's files; gone when the gate is closed.
+    /// Returns a folder that only the person can enter, for the step's files; removed when the gate
+    /// is closed.
     fn private(&self) -> &Path;
 
-    /// The program and the arguments with which an agent starts its end of the connection.
+    /// Returns the program and arguments with which an agent starts its end of the connection.
     fn server(&self) -> (PathBuf, Vec<String>);
 
-    /// A new connection to it for an agent in this process, which is served like those of others.
+    /// Opens a connection for an agent in this process, served like any other.
     fn connect(&self) -> DuplexStream;
 
     fn gate(&self) -> &dyn Gate;
 
-    /// The tool that runs commands, where built-in tools were wanted.
+    /// Returns the tool that runs commands, if built-in tools were requested.
     fn shell(&self) -> ToolName;
 
-    /// The tool that a plugin's operation is.
+    /// Returns the tool for a plugin's operation.
     fn operation(&self, plugin: &str, operation: &str) -> ToolName;
 
-    /// The longest that one call may take.
+    /// Returns the time limit of one call.
     fn call_timeout(&self) -> Duration;
 
-    /// Who calls.
     fn caller(&self) -> Arc<Caller>;
 
-    /// Whether an agent has asked which tools there are.
+    /// Reports whether an agent has requested the list of tools.
     fn was_listed(&self) -> bool;
 
-    /// Calls so far.
+    /// Returns the number of calls so far.
     fn calls(&self) -> u64;
 
-    /// The sessions under which calls were recorded.
+    /// Returns the sessions under which calls were recorded.
     fn sessions(&self) -> Vec<String>;
 
-    /// Records that the agent's program used a tool of its own, past the gate.
+    /// Records that the agent's program used a tool of its own, bypassing the gate.
     fn bypassed<'a>(&'a self, program: &'a str, tool: &'a str) -> BoxFuture<'a, ()>;
 
-    /// Ends what still runs, and removes the files.
+    /// Ends whatever still runs, and removes the files.
     fn close(&self) -> BoxFuture<'_, ()>;
 }

@@ -1,5 +1,5 @@
-//! Runs workflows and the coding agents in them. Reaches tools only through the gate that it is
-//! handed; what a plan means is decided in `workflow`.
+//! Runs workflows and the coding agents in them. Reaches tools only through the gate it is given;
+//! the meaning of a plan is defined in `workflow`.
 
 pub mod agent;
 pub mod gate;

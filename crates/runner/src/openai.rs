@@ -1,5 +1,5 @@
-//! A model behind an OpenAI-compatible server, spoken to by this process: no program stands between
-//! the model and the gate, so there are no tools but the gate's.
+//! A model behind an OpenAI-compatible server, called by this process: no program runs between the
+//! model and the gate, so the gate's tools are the only ones.
 
 mod answer;
 mod key;
@@ -21,18 +21,18 @@ use self::tools::ModelTools;
 
 pub use settings::{KEY_VARIABLE, ModelSettings};
 
-/// What a model is asked to do.
+/// A model's task.
 pub struct Task<'a> {
     pub settings: &'a ModelSettings,
     pub system_prompt: Option<&'a str>,
     pub prompt: &'a str,
-    /// A connection to the step's gate, where there are to be tools.
+    /// A connection to the step's gate, if the model gets tools.
     pub gate: Option<DuplexStream>,
-    /// The step ends then.
+    /// The time at which the step ends.
     pub deadline: Instant,
 }
 
-/// What the answers of a conversation came to, however it ended.
+/// The total cost of a conversation's answers, however it ended.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ConversationCost {
     pub model: Option<String>,
@@ -57,7 +57,7 @@ impl ConversationError {
     }
 }
 
-/// Speaks with the model until it wants no more tools; gives its last words.
+/// Talks to the model until it requests no more tools; returns its final text.
 pub async fn converse(
     task: Task<'_>,
     spent: &mut ConversationCost,
@@ -81,7 +81,7 @@ pub async fn converse(
         if answer.calls.is_empty() {
             return last_words(answer);
         }
-        // Nobody would hear what came of calls in the last turn, so they are not made.
+        // The model would never see the results of calls in the last turn, so they are not made.
         if turn < turns_max {
             name_calls(&mut answer.calls, turn);
             messages.push(said(&answer));
@@ -107,7 +107,7 @@ impl ConversationCost {
     }
 }
 
-/// Of an answer without calls.
+/// Returns the text of an answer without calls.
 fn last_words(answer: ModelAnswer) -> Result<String, ConversationError> {
     match answer.finish.as_deref() {
         Some("tool_calls" | "function_call") => {
@@ -127,7 +127,7 @@ fn last_words(answer: ModelAnswer) -> Result<String, ConversationError> {
     Ok(answer.text)
 }
 
-/// Each call needs an id of its own, for its answer to be told from others.
+/// Gives each call a unique id, so that its result can be matched.
 fn name_calls(calls: &mut [ModelCall], turn: u32) {
     let mut taken = HashSet::new();
     for (number, call) in calls.iter_mut().enumerate() {
@@ -142,8 +142,8 @@ fn message(role: &str, content: &str) -> String {
     format!(r#"{{"role":{},"content":{}}}"#, quote(role), quote(content))
 }
 
-/// The model's own words with its calls. Arguments that are no JSON are left out: servers that read
-/// them refuse the whole conversation. The answer to the call quotes them.
+/// Formats the model's text with its calls. Arguments that are not valid JSON are left out: servers
+/// that parse them reject the whole conversation. The response to the call quotes them.
 fn said(answer: &ModelAnswer) -> String {
     let calls = answer.calls.iter().map(|call| {
         let name = if call.name.is_empty() { "unknown" } else { &call.name };

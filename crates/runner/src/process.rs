@@ -1,4 +1,5 @@
-//! An agent's process: its output line by line, its time, and its end with all that it started.
+//! An agent's process: its output line by line, its timeout, and its end with every process it
+//! started.
 
 use std::collections::VecDeque;
 use std::ffi::OsString;
@@ -12,20 +13,19 @@ use tokio::process::{Child, Command};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
-/// Between SIGTERM and SIGKILL.
+/// Time between SIGTERM and SIGKILL.
 pub(crate) const GRACE: Duration = Duration::from_secs(5);
 
-/// The supervisor takes the same steps, and needs a moment more to kill what is left.
+/// The supervisor takes the same steps, and needs a moment more to kill the rest.
 const LAST_STEP: Duration = Duration::from_secs(2);
 
-/// For the pipes to close when all are dead.
+/// Time for the pipes to close when all processes are dead.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// What is kept of stderr: enough for a stack trace.
+/// Lines of stderr that are kept: enough for a stack trace.
 const STDERR_LINES_MAX: usize = 50;
 const STDERR_LINE_BYTES_MAX: usize = 2 * 1024;
 
-/// A process to start.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessStart<'a> {
     pub(crate) program: &'a Path,
@@ -33,15 +33,15 @@ pub(crate) struct ProcessStart<'a> {
     /// The whole environment.
     pub(crate) env: Vec<(OsString, OsString)>,
     pub(crate) dir: &'a Path,
-    /// What it reads, and then the end.
+    /// The complete input of the process.
     pub(crate) stdin: Option<&'a [u8]>,
-    /// Our own program, which stands between so that nothing is left when either ends.
+    /// Our own program, which runs in between so that nothing is left when either ends.
     pub(crate) supervisor: Option<PathBuf>,
-    /// Longer lines of its output are cut.
+    /// Longer lines of output are cut.
     pub(crate) line_bytes_max: usize,
 }
 
-/// How it ended.
+/// The way a process ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ProcessEnd {
     Exited(ExitStatus),
@@ -56,7 +56,7 @@ pub(crate) struct ProcessExit {
     pub(crate) stderr: String,
 }
 
-/// Runs it to its end, or ends it; when this returns, nothing of it is left.
+/// Runs the process to its end, or ends it; on return, nothing of it is left.
 pub(crate) async fn run(
     start: ProcessStart<'_>,
     within: Duration,
@@ -93,7 +93,7 @@ pub(crate) async fn run(
 
 async fn feed(stdin: Option<tokio::process::ChildStdin>, text: Option<&[u8]>) {
     if let (Some(mut stdin), Some(text)) = (stdin, text) {
-        // A program that does not want it all is no failure of ours.
+        // A program that does not read all of its input is no failure of ours.
         let _ = stdin.write_all(text).await;
         let _ = stdin.shutdown().await;
     }
@@ -136,7 +136,7 @@ impl RunningProcess {
         Ok(RunningProcess { child, group, stderr })
     }
 
-    /// Ends what is left of it; gives its last words.
+    /// Ends the rest of the group; returns its last output.
     async fn end(mut self) -> String {
         self.group.end(&mut self.child, GRACE + LAST_STEP).await;
         let lines = tokio::time::timeout(LAST_WORDS, &mut self.stderr).await;
@@ -163,7 +163,7 @@ async fn last_lines(stderr: impl AsyncRead + Unpin) -> VecDeque<String> {
     last
 }
 
-/// Lines of a stream, each cut at a bound.
+/// Lines of a stream, each cut at a limit.
 struct OutputLines<R> {
     reader: BufReader<R>,
     bytes_max: usize,
@@ -179,7 +179,7 @@ impl<R: AsyncRead + Unpin> OutputLines<R> {
         }
     }
 
-    /// Nothing at the end, or when the stream cannot be read any more.
+    /// Returns the next line; `None` at the end, or when the stream can no longer be read.
     async fn next(&mut self) -> Option<&str> {
         let mut bytes = Vec::new();
         loop {

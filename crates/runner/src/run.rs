@@ -1,4 +1,5 @@
-//! Drives a workflow's machine: starts what it asks for, and tells it how that ended.
+//! Drives a workflow's state machine: starts the steps it requests, and reports their outcomes to
+//! it.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -15,17 +16,17 @@ use workflow::{Ending, Finish, Machine, MachineAction, MachineEvent, Status, Ste
 use crate::step::{Attempt, AttemptResult};
 use crate::surroundings::Surroundings;
 
-/// What is to be run, beside the machine itself.
+/// The parameters of a run, besides the machine itself.
 pub struct Order {
-    /// A UUID of version 7.
+    /// A version 7 UUID.
     pub id: String,
-    /// Where the workflow was read from.
+    /// The file the workflow was read from.
     pub file: Option<String>,
-    /// What the run's span belongs under.
+    /// The parent of the run's span.
     pub parent: TraceContext,
 }
 
-/// Runs to the end. A cancelled run ends when all that it started has ended.
+/// Runs the workflow to its end. A cancelled run ends when everything it started has ended.
 pub async fn run(
     around: &Arc<Surroundings>,
     order: Order,
@@ -80,7 +81,7 @@ struct Run {
     around: Arc<Surroundings>,
     id: String,
     trace: TraceContext,
-    /// Steps so far.
+    /// The number of steps so far.
     begun: AtomicU32,
 }
 
@@ -112,8 +113,8 @@ impl Run {
                     Some(Ok((state, outcome))) => {
                         actions.extend(machine.on(MachineEvent::Ended { state, outcome }));
                     }
-                    // A step that broke down leaves the machine waiting for it: nothing is left
-                    // to do but to end.
+                    // A step that panicked leaves the machine waiting for it, so the run can only
+                    // end.
                     Some(Err(error)) => return broken(&error.to_string()),
                     None => return broken("nothing is under way"),
                 },
@@ -169,7 +170,7 @@ fn kind(state: &workflow::State) -> &'static str {
     }
 }
 
-/// One attempt at a state, on its way to being recorded.
+/// One attempt at a state, in the course of being recorded.
 struct RecordedStep {
     around: Arc<Surroundings>,
     record: StepRecord,

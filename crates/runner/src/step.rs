@@ -1,5 +1,5 @@
-//! The steps of a run: a command, an agent, a model that this process speaks to, or an operation of
-//! a plugin.
+//! The steps of a run: a command, an agent, a model called by this process, or an operation of a
+//! plugin.
 
 mod agent;
 mod attempt;

@@ -15,7 +15,7 @@ pub struct Surroundings {
     pub gates: Arc<dyn Gates>,
     pub watch: Arc<dyn Watch>,
     pub tracer: Option<Arc<dyn Tracer>>,
-    /// Our own program, which stands between us and each agent.
+    /// Our own program, which runs between us and each agent.
     pub supervisor: Option<PathBuf>,
     /// The folder to which steps' folders are relative.
     pub dir: PathBuf,
@@ -24,7 +24,7 @@ pub struct Surroundings {
     pub person: Person,
 }
 
-/// Is told how a run goes.
+/// Receives the progress of a run.
 pub trait Watch: Send + Sync {
     fn run_began(&self, run: &RunRecord);
 
@@ -32,11 +32,11 @@ pub trait Watch: Send + Sync {
 
     fn step_began(&self, step: &StepRecord);
 
-    /// A step has its gate now: `calls` tells how many were made so far.
+    /// Called when a step has its gate; `calls` returns the number of calls so far.
     fn step_at_work(&self, step: &StepRecord, calls: CallCount);
 
     fn step_ended(&self, step: &StepRecord, calls: u64);
 }
 
-/// Tells how many calls a step has made so far.
+/// Returns the number of calls a step has made so far.
 pub type CallCount = Arc<dyn Fn() -> u64 + Send + Sync>;

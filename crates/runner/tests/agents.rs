@@ -1,5 +1,5 @@
-//! The real agent programs against a scripted model, in a home that does what it can to bring their
-//! own tools back. Each runs three times: with our tools alone; as the person has it, where the
+//! The real agent programs against a scripted model, in a home that tries everything to bring their
+//! own tools back. Each runs three times: with our tools alone; with the person's setup, where the
 //! same forced call works; and with both kinds of tools.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
@@ -18,7 +18,7 @@ use serde_json::json;
 use testkit::foreign;
 use testkit::model::{Model, ModelCall, Turn};
 
-/// The program's own way to run `touch`.
+/// Returns the program's own call to run `touch`.
 fn touch(provider: Provider, path: &Path) -> ModelCall {
     let command = format!("touch {}", path.display());
     let words = json!({"command": command, "description": "touches"});
@@ -30,8 +30,8 @@ fn touch(provider: Provider, path: &Path) -> ModelCall {
     }
 }
 
-/// What cannot be taken away and does nothing: a placeholder of Claude's, readers of Codex's that
-/// ask our own server.
+/// Tools that cannot be removed and do nothing: a placeholder of Claude's, and readers of Codex's
+/// that query our own server.
 const INERT: [&str; 4] = [
     "DeferredToolPlaceholder",
     "list_mcp_resource_templates",
@@ -39,7 +39,7 @@ const INERT: [&str; 4] = [
     "read_mcp_resource",
 ];
 
-/// That the model was offered our two tools, by whatever names, and no other.
+/// Asserts that the model was offered our two tools, by whatever names, and no other.
 fn assert_ours_alone(provider: Provider, advertised: &BTreeSet<String>, shown: &str) {
     let plain = |name: &String| name.trim_start_matches("functions.").to_owned();
     let offered: Vec<String> = advertised.iter().map(plain).collect();
@@ -62,7 +62,7 @@ fn read(path: &str) -> Turn {
     Turn::Call(vec![ModelCall::ours("Read", json!({"path": path}))])
 }
 
-/// Our tools alone, though the home is hostile and the model insists.
+/// Runs with our tools alone, though the home is hostile and the model insists.
 async fn only(provider: Provider) {
     if !foreign::are_here_or_skipped() {
         return;
@@ -88,7 +88,7 @@ async fn only(provider: Provider) {
     let report = outcome.report.as_ref().unwrap_or_else(|failed| panic!("{failed}: {shown}"));
     assert_eq!(report.text, "all done", "{shown}");
     assert!(report.tokens.is_some_and(|tokens| tokens.total > 0), "{shown}");
-    // Codex does not even tell of a call that it knows no tool for.
+    // Codex does not even report a call of a tool it does not have.
     assert!(report.native.iter().all(|call| call.refused), "{shown}");
     assert_eq!(report.native.is_empty(), provider == Provider::Codex, "{shown}");
     assert!(
@@ -98,7 +98,7 @@ async fn only(provider: Provider) {
     assert_eq!(outcome.left_in_workspace, stage.workspace_at_first(), "{shown}");
 }
 
-/// The control: without interception the same call has its effect.
+/// The control: without interception the same call takes effect.
 async fn plain(provider: Provider) {
     if !foreign::are_here_or_skipped() {
         return;
@@ -120,14 +120,14 @@ async fn plain(provider: Provider) {
     assert!(matches!(&report.native[..], [call] if !call.refused), "{shown}");
 }
 
-/// Both kinds of tools, and the person's own set-up.
+/// Runs with both kinds of tools, and the person's own setup.
 async fn beside(provider: Provider) {
     if !foreign::are_here_or_skipped() {
         return;
     }
     let mut stage = Stage::hostile(provider).await;
     if provider == Provider::Codex {
-        // The models that it knows look for tools of servers by a search, which ours cannot do.
+        // The models it knows find servers' tools through a search, which ours cannot do.
         stage.model_name = Some("no-such-model".to_owned());
     }
     let outcome =
@@ -236,7 +236,7 @@ async fn codex_is_isolated_with_every_kind_of_model() {
     }
 }
 
-/// A model that fails is a failure of the run, with the program's own words.
+/// A failure of the model fails the run, with the program's own message.
 #[tokio::test]
 async fn a_failing_model_fails_the_run() {
     if !foreign::are_here_or_skipped() {
@@ -268,7 +268,7 @@ async fn a_prompt_is_never_a_command() {
     }
 }
 
-/// A library that leaves a file behind in whatever process loads it.
+/// A library that leaves a file behind in every process that loads it.
 fn preloaded(folder: &Path, mark: &Path) -> PathBuf {
     let (source, library) = (folder.join("evil.c"), folder.join("evil.so"));
     let text = format!(
@@ -283,7 +283,7 @@ fn preloaded(folder: &Path, mark: &Path) -> PathBuf {
     library
 }
 
-/// What a file of variables did.
+/// The effects of a file of variables.
 #[derive(Debug, PartialEq, Eq)]
 struct Effects {
     code_ran: bool,
@@ -291,7 +291,7 @@ struct Effects {
     prompt_changed: bool,
 }
 
-/// Has Gemini run where such files lie; the person's own has another endpoint.
+/// Runs Gemini in a folder with such files; the person's own file has another endpoint.
 async fn poisoned(tools: AgentTools, places: &[&str]) -> (Effects, String) {
     let mut stage = Stage::friendly(Provider::Gemini).await;
     stage.endpoint_by_file = true;
@@ -326,9 +326,8 @@ async fn poisoned(tools: AgentTools, places: &[&str]) -> (Effects, String) {
     (effects, outcome.shown())
 }
 
-/// Gemini takes variables from files of the folder that it starts in and of those above it. They
-/// decide which code runs in all that it starts, who gets the person's key, and what the model is
-/// told.
+/// Gemini takes variables from files in its start folder and in those above it. They decide which
+/// code runs in every process it starts, who gets the person's key, and what the model is told.
 #[tokio::test]
 async fn no_repository_sets_geminis_variables() {
     if !foreign::are_here_or_skipped() {

@@ -1,4 +1,5 @@
-//! Grep beside ripgrep, over 50,000 files. Both in turn, so that what else the machine does hits both.
+//! Grep compared with ripgrep, over 50,000 files. Both in turn, so that other load on the machine
+//! affects both.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement")]
 
@@ -18,15 +19,15 @@ const FOLDERS: usize = 1_000;
 const FILES: usize = 50;
 const ROUNDS: usize = 11;
 
-/// What a person or a model asks for. Each has fewer lines than one answer holds, so that both look
-/// through all files.
+/// Typical searches of a person or a model. Each has fewer matches than one result holds, so that
+/// both search all files.
 const QUESTIONS: [(&str, &str); 3] = [
     ("a rare word", "needle_17_3"),
     ("a regular expression", r"fn\s+name_\d*777\b"),
     ("files", r"name_\d*1777\b"),
 ];
 
-/// As source code is: lines of some length, names that repeat.
+/// Creates files like source code: lines of moderate length, with repeated names.
 fn plant(root: &Path) {
     for folder in 0..FOLDERS {
         let path = root.join(format!("part_{}/module_{folder}", folder % 30));

@@ -1,5 +1,5 @@
-//! A call of a plugin's operation beside a bare gRPC call to the same process over the same socket.
-//! Both in turn, so that what else the machine does hits both.
+//! A call of a plugin's operation compared with a bare gRPC call to the same process over the same
+//! socket. Both in turn, so that other load on the machine affects both.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a measurement")]
 
@@ -22,7 +22,7 @@ use tools::plugin::{Places, Plugin, StartOptions, Variables, find};
 const WARM_UP: usize = 200;
 const ROUNDS: usize = 2_000;
 
-/// Texts as arguments have them: a word, a page, as much as an agent is shown by default, a file.
+/// Typical argument texts: a word, a page, as much as an agent sees by default, a file.
 const SIZES: [(&str, usize); 4] =
     [("20 bytes", 20), ("4 KiB", 4 * 1024), ("20 KiB", 20 * 1024), ("256 KiB", 256 * 1024)];
 
@@ -64,13 +64,13 @@ fn median(mut times: Vec<Duration>) -> Duration {
     times[times.len() / 2]
 }
 
-/// The program of the example, which `./bench` builds.
+/// The example program, which `./bench` builds.
 fn program() -> PathBuf {
     let deps = std::env::current_exe().unwrap();
     deps.ancestors().nth(2).unwrap().join("examples/awf-plugin-echo")
 }
 
-/// The one socket below a folder.
+/// Finds the one socket below a folder.
 fn socket(folder: &Path) -> PathBuf {
     let private = std::fs::read_dir(folder).unwrap().next().unwrap().unwrap().path();
     let entries = std::fs::read_dir(private).unwrap().map(|entry| entry.unwrap());

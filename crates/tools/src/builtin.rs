@@ -1,5 +1,5 @@
 //! The six tools every agent expects, over one folder: Read, Write, Edit, Bash, Glob and Grep. All
-//! files are reached through [`root`]; what went wrong is told in a result that the agent can read.
+//! file access goes through [`root`]; errors are results that the agent can read.
 
 mod answer;
 mod arguments;
@@ -43,18 +43,16 @@ pub struct Workspace {
     root: Arc<Root>,
     permissions: Permissions,
     supervisor: Option<PathBuf>,
-    /// The longest that a command may be given.
+    /// The longest timeout a command may have.
     seconds_max: u64,
-    /// Variables that commands do not get.
+    /// Variables withheld from commands.
     withheld: Vec<String>,
 }
 
 impl Workspace {
-    /// How long a call may take at most: as long as Bash can be told to wait, and what it takes to
-    /// end a command.
+    /// Maximum duration of a call: the longest Bash timeout, plus the time to end a command.
     pub const CALL_TIMEOUT: Duration = limits::CALL_TIMEOUT;
 
-    /// Opens the root.
     pub fn new(
         root: &Path,
         permissions: Permissions,
@@ -65,31 +63,31 @@ impl Workspace {
         Ok(Workspace { root, permissions, supervisor: None, seconds_max, withheld: Vec::new() })
     }
 
-    /// Lets commands take longer than an agent may ask for.
+    /// Allows commands longer timeouts than an agent may request.
     #[must_use]
     pub fn patient(self, at_most: Duration) -> Workspace {
         Workspace { seconds_max: at_most.as_secs().max(1), ..self }
     }
 
-    /// Keeps these variables of the environment from commands, beside the gate's own.
+    /// Withholds these environment variables from commands, besides the gate's own.
     #[must_use]
     pub fn withholding(self, withheld: Vec<String>) -> Workspace {
         Workspace { withheld, ..self }
     }
 
-    /// Has this program stand between the gate and each command, so that nothing of it is left when
-    /// either ends: it is started as `supervise --gate <pid> -- command…`.
+    /// Runs each command under this program, as `supervise --gate <pid> -- command…`, so that
+    /// nothing of the command is left when it or the gate ends.
     #[must_use]
     pub fn supervised(self, supervisor: Option<PathBuf>) -> Workspace {
         Workspace { supervisor, ..self }
     }
 
-    /// The root, absolute and without links.
+    /// Returns the root, absolute and without links.
     pub fn root(&self) -> &Path {
         &self.root.path
     }
 
-    /// The tools that are allowed, each as the JSON object of `tools/list`.
+    /// Returns the allowed tools, each as the JSON object of `tools/list`.
     pub fn definitions(&self) -> Vec<Raw> {
         let offered =
             BuiltinTool::ALL.into_iter().filter(|(tool, _)| tool.is_permitted(self.permissions));

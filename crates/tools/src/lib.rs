@@ -1,5 +1,5 @@
-//! Tools that come with the program or are started by it, each group a `ToolProvider`. Whether a call
-//! may run is decided elsewhere.
+//! Tools that come with the program or are started by it, each group a `ToolProvider`. The decision
+//! whether a call may run is made elsewhere.
 
 pub mod builtin;
 pub mod plugin;

@@ -1,6 +1,6 @@
-//! Plugins: programs that offer operations over gRPC, as HashiCorp's go-plugin starts them, and how
-//! those become tools. [`find`] says which there are and starts none; a [`Plugin`] can be started,
-//! and then is a provider of tools. Who may start one is decided elsewhere.
+//! Plugins: programs that offer operations over gRPC, started as by HashiCorp's go-plugin, and the
+//! mapping of operations to tools. [`find`] lists them and starts none; a [`Plugin`] can be
+//! started, and then is a provider of tools. The decision who may start one is made elsewhere.
 
 mod connection;
 mod file;

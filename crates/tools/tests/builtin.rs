@@ -1,4 +1,4 @@
-//! The built-in tools through their door, on real folders.
+//! The built-in tools through their public interface, on real folders.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 #[path = "builtin/bash.rs"]

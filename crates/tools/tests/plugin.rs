@@ -1,4 +1,4 @@
-//! Plugins through their door: real processes, found in real folders.
+//! Plugins through their public interface: real processes, found in real folders.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 #[path = "plugin/calls.rs"]

@@ -1,5 +1,5 @@
-//! What single clients see: the catalog, with the lists of their own connections in place of the
-//! shared ones. Made anew when either changes, and kept until then.
+//! The catalogs of single clients: the shared catalog, with the lists of their own connections in
+//! place of the shared ones. Each is rebuilt when either changes, and cached until then.
 
 use std::collections::HashMap;
 use std::sync::{
@@ -11,7 +11,7 @@ use domain::catalog::Listing;
 
 #[derive(Default)]
 pub(super) struct OwnLists {
-    /// Sessions that have a list of their own; most have none.
+    /// Sessions with a list of their own; most have none.
     by_session: RwLock<ViewsBySession>,
 }
 
@@ -26,7 +26,7 @@ pub(crate) struct SessionListing {
 #[derive(Default)]
 struct SessionView {
     by_server: HashMap<Arc<str>, Arc<Listing>>,
-    /// The shared catalog that it was made of, and what became of it.
+    /// The shared catalog this view was built from, and the resulting catalog.
     made: Option<(Weak<Catalog>, Arc<Catalog>)>,
 }
 
@@ -43,12 +43,12 @@ impl OwnLists {
         lock(&view).put(server, listing);
     }
 
-    /// Only where there is a list already: the session may have ended since it was asked for.
+    /// Replaces an existing list only: the session may have ended since the list was requested.
     pub(super) fn replace(&self, session: &str, server: &Arc<str>, listing: Arc<Listing>) {
         self.replace_if(session, server, listing, |_| true);
     }
 
-    /// Only where the list is still the one that it was.
+    /// Replaces the list only if it is still the same one.
     pub(super) fn replace_same(
         &self,
         server: &Arc<str>,
@@ -123,7 +123,7 @@ impl SessionView {
         }
         let mut made = shared;
         for (name, listing) in &self.by_server {
-            // Rules and state are the shared server's: they hold for every client.
+            // Rules and state come from the shared server and apply to every client.
             if let Some(server) = made.server(name)
                 && !Arc::ptr_eq(&server.listing, listing)
             {

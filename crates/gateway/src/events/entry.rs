@@ -18,14 +18,14 @@ use crate::GateSettings;
 use crate::events::sender::{Arrival, Sender};
 use crate::pipeline::payload;
 
-/// The type of the action that owns up to lost events.
+/// The action type of a receipt for lost events.
 const EVENTS_DROPPED: &str = "agent_receipts.events_dropped";
 
-/// How old an event may say that it is; hooks write to the spool while no gate runs for a weekend or a
-/// holiday. Retention goes by time, so that a sender must not choose it freely.
+/// The maximum age an event may claim; hooks write to the spool while no gate runs, for a weekend
+/// or a holiday. Retention goes by time, so a sender must not choose it freely.
 const AGE_MAX: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// Characters of a session or agent that tell it from others of the same program.
+/// Characters of a session or agent id that distinguish it from others of the same program.
 const AGENT_CHARS: usize = 8;
 
 pub(super) fn of(
@@ -90,7 +90,7 @@ pub(super) fn of(
     (started, ended)
 }
 
-/// The gate owns up to events that it lost.
+/// The record of events that the gate lost.
 pub(super) fn dropped(count: u64) -> (CallStart, CallEnd) {
     let id = uuid::Uuid::now_v7().to_string();
     let started = CallStart {
@@ -127,7 +127,7 @@ pub(super) fn dropped(count: u64) -> (CallStart, CallEnd) {
     (started, CallEnd::at_once(id))
 }
 
-/// The time that the sender gave, as far as it can be true.
+/// Returns the sender's timestamp, limited to the plausible range.
 fn believable(emitted: Timestamp) -> Timestamp {
     let now = Timestamp::now();
     emitted.clamp(now.checked_sub(AGE_MAX).unwrap_or(now), now)
@@ -145,7 +145,7 @@ fn source(frame: &EventFrame, arrival: Arrival) -> &'static str {
     }
 }
 
-/// An agent within an agent is one of its own; otherwise each session is.
+/// An agent within an agent counts as its own agent; otherwise each session does.
 fn agent(frame: &EventFrame) -> RecordAgent {
     let Identity { agent_id, issuer_name, .. } = &frame.identity;
     let program = issuer_name.as_deref().unwrap_or(&frame.channel);
@@ -159,7 +159,7 @@ fn agent(frame: &EventFrame) -> RecordAgent {
     }
 }
 
-/// What the type of the action says of what it did.
+/// Derives the class from the action type.
 fn class(action_type: &str) -> Option<Class> {
     match action_type.rsplit('.').next()? {
         "read" | "list" | "query" | "navigate" | "observed" => Some(Class::Read),
@@ -169,8 +169,8 @@ fn class(action_type: &str) -> Option<Class> {
     }
 }
 
-/// As the sender says, else as the arguments of a server's tool say; and whether those hold it as a
-/// secret.
+/// Returns the target that the sender names, or else the one in the arguments of a server's tool,
+/// and whether the arguments hold it as a secret.
 fn touched(frame: &EventFrame, settings: &GateSettings) -> (Option<Target>, bool) {
     if frame.target.is_some() {
         return (frame.target.clone(), false);

@@ -20,6 +20,6 @@ impl From<UCred> for Sender {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Arrival {
     Socket,
-    /// Written down by a hook while nobody listened.
+    /// Written to the spool by a hook while no gate was listening.
     Spool,
 }

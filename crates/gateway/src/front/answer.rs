@@ -1,5 +1,5 @@
-//! Refusals over HTTP in their one shape, `{"error": {"code", "message", "details"}, "request_id"}`,
-//! and the id by which a request is known.
+//! HTTP errors in their one shape, `{"error": {"code", "message", "details"}, "request_id"}`, and
+//! the id that identifies a request.
 
 use axum::Json;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -8,10 +8,10 @@ use domain::Refusal;
 
 pub const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Request ids of callers are echoed up to this length.
+/// Callers' request ids are echoed up to this length.
 const REQUEST_ID_BYTES_MAX: usize = 128;
 
-/// The id that the caller gave its request, if that can be repeated, or else one of ours.
+/// Returns the caller's request id if it can be echoed, or else a new one.
 pub fn request_id(given: Option<&HeaderValue>) -> String {
     match given.and_then(|id| id.to_str().ok()) {
         Some(id) if (1..=REQUEST_ID_BYTES_MAX).contains(&id.len()) => id.to_owned(),
@@ -19,7 +19,7 @@ pub fn request_id(given: Option<&HeaderValue>) -> String {
     }
 }
 
-/// The answer to a request that came with these headers.
+/// Builds the error response to a request with these headers.
 pub fn refuse(headers: &HeaderMap, status: StatusCode, refusal: &Refusal) -> Response {
     let id = request_id(headers.get(&REQUEST_ID));
     let response = (status, body(refusal, &id)).into_response();
@@ -32,7 +32,7 @@ pub fn body(refusal: &Refusal, request_id: &str) -> Json<serde_json::Value> {
     Json(body)
 }
 
-/// An answer that names its request.
+/// Adds the request id to a response.
 pub fn named(mut response: Response, request_id: &str) -> Response {
     if let Ok(id) = HeaderValue::from_str(request_id) {
         response.headers_mut().insert(REQUEST_ID, id);

@@ -67,7 +67,7 @@ impl Discovery {
         }
     }
 
-    /// Runs a two-key call and gives what became of it.
+    /// Runs a two-key call and returns its outcome.
     async fn call_tool(
         &self,
         class: Class,

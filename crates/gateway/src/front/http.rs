@@ -1,5 +1,5 @@
-//! Clients over streamable HTTP. A token is always needed; a session answers only to the token
-//! that opened it.
+//! Clients over streamable HTTP. Every request needs a token; a session accepts only the token that
+//! opened it.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl Front {
         self.sessions.len()
     }
 
-    /// Ends every session; requests that run get to finish.
+    /// Ends every session; requests in flight finish first.
     pub async fn close(&self) {
         self.sessions.close_all("the gate is shutting down").await;
     }
@@ -83,21 +83,21 @@ impl Front {
             return refused;
         }
         let given = request.headers().get(&REQUEST_ID).cloned();
-        // A session answers only to the token that made it, and only under the view it was made for.
+        // A session accepts only the token that opened it, and only under the same view.
         let owner = owner(&caller, &view);
         let open = || view.open(&self.gateway, &caller);
         let response = self.sessions.handle(request, &owner, open).await;
         if response.status().is_success() {
             response
         } else {
-            // The body is for MCP clients, who know nothing of request ids.
+            // The body is for MCP clients, which do not use request ids.
             answer::named(response, &answer::request_id(given.as_ref()))
         }
     }
 }
 
-/// No two pairs of caller and view have the same text: roles and views are fixed words, and a token's
-/// name stands behind its length.
+/// Builds a text unique to each pair of caller and view: roles and views are fixed words, and a
+/// token's name is preceded by its length.
 fn owner(caller: &Caller, view: &View) -> String {
     let role = match caller.role {
         Role::Admin => "admin ",
@@ -113,8 +113,8 @@ fn owner(caller: &Caller, view: &View) -> String {
     [role, &length, " ", &caller.token, kind, name].concat()
 }
 
-/// The answer where a view is not there for the caller, or its token not good for it. A server that
-/// the caller may not see is answered as one that is not there.
+/// Builds the response for a view that does not exist for the caller, or that its token is not
+/// valid for. A server the caller may not see gets the same response as one that does not exist.
 pub fn refused(
     view: &View,
     gateway: &Gateway,
@@ -138,8 +138,8 @@ pub fn refused(
     Some(answer::refuse(headers, status, &refusal))
 }
 
-/// Refuses requests whose `Host` or `Origin` is not ours: a page that reaches for a local port.
-/// The guard may be changed while it stands.
+/// Rejects requests whose `Host` or `Origin` is not ours, such as a web page that tries to reach a
+/// local port. The guard may be replaced while it is in use.
 pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
         let guard = guard.clone();
@@ -155,7 +155,7 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
     }))
 }
 
-/// The answer to a missing or unknown token, the same on every route.
+/// Builds the response to a missing or unknown token, the same on every route.
 pub fn unauthorized(headers: &HeaderMap) -> Response {
     let refusal = Refusal::new(
         Code::Unauthorized,

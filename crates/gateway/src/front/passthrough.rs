@@ -1,4 +1,4 @@
-//! Pass-through: the servers' own tools, as they are. A client sees one server under its own names,
+//! Pass-through: the servers' own tools, unchanged. A client sees one server under its own names,
 //! or every callable tool as `server__tool`; no intent is declared, and every call still goes
 //! through the pipeline.
 
@@ -32,10 +32,10 @@ pub(super) struct Passthrough {
     watching: OnceLock<()>,
 }
 
-/// Where the client comes from.
+/// The client's origin.
 enum Door {
     Open,
-    /// A step of a run: its calls belong under the step's span, whatever the client says.
+    /// A step of a run: its calls belong under the step's span, whatever trace the client sends.
     Step(TraceContext),
 }
 
@@ -67,7 +67,7 @@ impl Passthrough {
         Passthrough::new(session, ServerScope::All, Door::Open)
     }
 
-    /// All, for the agent in a step of a run.
+    /// A session on all servers, for the agent in a step of a run.
     pub(super) fn step(session: Session, trace: TraceContext) -> Arc<Passthrough> {
         Passthrough::new(session, ServerScope::All, Door::Step(trace))
     }
@@ -109,7 +109,7 @@ impl Passthrough {
         }
     }
 
-    /// One server speaks for itself, as far as it has spoken to us and may be heard.
+    /// Takes a single server's own name and instructions, if it is connected and not locked.
     fn hello(&self) -> ServerHello {
         let capabilities = raw(r#"{"tools":{"listChanged":true}}"#.to_owned());
         let mut hello = ServerHello::new("countersign", env!("CARGO_PKG_VERSION"), capabilities);
@@ -125,8 +125,8 @@ impl Passthrough {
         hello
     }
 
-    /// One server is asked on the client's own connection, where the client is to have one; to do
-    /// so with all of them would start each for every client that lists.
+    /// Lists a single server on the client's own connection, if the client is to have one; doing so
+    /// for all servers would start each of them for every client that lists.
     async fn list(&self, incoming: &RequestContext) -> Raw {
         let _pending = self.shown.begin();
         self.settle().await;
@@ -185,7 +185,7 @@ impl Passthrough {
         }
     }
 
-    /// Tells the client when what it would be shown has changed.
+    /// Notifies the client when its tool list changes.
     fn watch(&self, peer: Peer) {
         if self.watching.set(()).is_err() {
             return;
@@ -200,7 +200,8 @@ impl Passthrough {
                 tokio::select! {
                     changed = changes.changed() => if changed.is_err() { return },
                     () = shown.listed() => {}
-                    // The peer keeps this session alive: whoever holds it must let go by then.
+                    // The peer keeps this session alive, so its reference must be dropped once it
+                    // closes.
                     _ = peer.closed() => return,
                 }
                 if shown.is_news(now()) {

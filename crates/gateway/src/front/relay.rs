@@ -1,4 +1,4 @@
-//! A client's request on its way through the gate: its way back to the client, for progress and
+//! A client's request as the gate processes it: its route back to the client, for progress and
 //! questions, stays open while the call runs.
 
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
 
-/// What a request asks for, once its parameters are read.
+/// The call a request asks for, with its parameters parsed.
 pub(super) struct RequestedCall {
     pub(super) surface: Surface,
     pub(super) tool: ToolName,
@@ -68,7 +68,7 @@ impl Session {
         }
     }
 
-    /// The span of a request for a call.
+    /// Starts the span of a request for a call.
     pub(super) fn span(
         &self,
         surface: Surface,
@@ -79,7 +79,7 @@ impl Session {
         self.gateway.request_span(&requested, request.trace(incoming.trace.as_deref()))
     }
 
-    /// Has the session's own connection to a server opened, where it is to have one.
+    /// Opens the session's own connection to a server, if it is to have one.
     pub(super) async fn open_own(&self, server: &str, incoming: &RequestContext) {
         let ctx = CallContext {
             cancel: incoming.cancel.clone(),
@@ -95,14 +95,14 @@ impl Session {
     }
 }
 
-/// Where progress is put, and where it waits under the client's token.
+/// Returns a sink for progress, and the queue of it with the client's token.
 fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
     let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
-    // A full queue drops the notification: the next one says the same and more.
+    // A full queue drops the notification; the next one supersedes it.
     (Arc::new(move |params| drop(progress.try_send(params))), (token, waiting))
 }
 
-/// Passes progress on while the call runs, and what is left of it before the answer.
+/// Forwards progress while the call runs, and the rest of it before the response.
 async fn with_progress(
     mut running: BoxFuture<'_, CallOutcome>,
     mut waiting: mpsc::Receiver<Raw>,
@@ -123,7 +123,7 @@ async fn with_progress(
     }
 }
 
-/// The upstream's notification under the token that the client chose.
+/// Forwards the upstream's notification under the client's token.
 async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
     if let Ok(mut members) = ObjectMembers::parse(params) {
         members.set("progressToken", token);
@@ -137,11 +137,11 @@ struct Client {
     hello: Arc<ClientHello>,
 }
 
-/// Where a question reaches the client.
+/// The route by which a question reaches the client.
 enum ClientRoute {
     /// Within its request.
     Call(Peer),
-    /// Outside of any, as long as its session lasts.
+    /// Outside any request, as long as its session lasts.
     Session(WeakPeer),
 }
 

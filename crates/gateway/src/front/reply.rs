@@ -1,4 +1,4 @@
-//! Tool results as the gate writes them.
+//! Tool results that the gate writes.
 
 use domain::Refusal;
 use mcp::message::{Raw, to_raw};
@@ -21,7 +21,7 @@ pub(super) fn document(json: &str) -> Raw {
     to_raw(&Document { content: [Text { r#type: "text", text: json }] })
 }
 
-/// A refusal as an error result: words for the model, members for programs.
+/// A refusal as an error result: text for the model, members for programs.
 pub(super) fn refusal(refusal: &Refusal) -> Raw {
     to_raw(&json!({
         "content": [{"type": "text", "text": refusal.message}],
@@ -30,7 +30,7 @@ pub(super) fn refusal(refusal: &Refusal) -> Raw {
     }))
 }
 
-/// What became of a call, as the result that the agent gets.
+/// Converts the outcome of a call to the result the agent gets.
 pub(super) fn outcome(outcome: CallOutcome) -> Raw {
     match outcome {
         CallOutcome::Replied { reply, warnings, kept: RecordState::Committed }
@@ -45,8 +45,8 @@ pub(super) fn outcome(outcome: CallOutcome) -> Raw {
     }
 }
 
-/// What the gate has to say goes into `_meta`, beside whatever the server put there; the content
-/// stays the server's.
+/// Adds the gate's notes to `_meta`, beside the server's own members; the content stays the
+/// server's.
 fn noted(result: &Raw, warnings: &[String], kept: RecordState) -> Raw {
     let rewrite = || {
         let mut members = ObjectMembers::parse(result).ok()?;

@@ -1,4 +1,4 @@
-//! One client's session, whatever it is shown: who calls, and who the client said it is.
+//! One client's session, whatever its view: the caller, and the name the client gave.
 
 use std::sync::{Arc, OnceLock};
 
@@ -12,9 +12,9 @@ use crate::{Gateway, limits};
 
 pub(super) struct Session {
     pub(super) gateway: Gateway,
-    /// As it was when the session began.
+    /// The caller as of the start of the session.
     caller: Arc<Caller>,
-    /// The profile that the view is held to.
+    /// The profile that the view is limited to.
     profile: Option<String>,
     pub(super) id: Arc<str>,
     pub(super) hello: OnceLock<Arc<ClientHello>>,
@@ -27,8 +27,8 @@ impl Session {
         Session { gateway, caller, profile, id, hello: OnceLock::new() }
     }
 
-    /// Who calls, and what that caller may do now: tokens are revoked and profiles changed while
-    /// sessions last.
+    /// Returns the caller with its current permissions: tokens are revoked and profiles changed
+    /// while sessions last.
     pub(super) fn caller(&self) -> Arc<Caller> {
         let Some(caller) = self.gateway.tokens().now(&self.caller) else {
             return Arc::new(self.caller.barred());
@@ -42,12 +42,13 @@ impl Session {
         }
     }
 
-    /// What this session's client sees.
+    /// Returns the catalog this session's client sees.
     pub(super) fn catalog(&self) -> Arc<Catalog> {
         self.gateway.catalog_of(Some(&self.id))
     }
 
-    /// The same, ready to be searched: to make the index takes milliseconds with thousands of tools.
+    /// Returns the catalog with its search index, which takes milliseconds to build with thousands
+    /// of tools.
     pub(super) async fn searchable_catalog(&self) -> Arc<Catalog> {
         let catalog = self.catalog();
         let caller = self.caller();
@@ -65,15 +66,15 @@ impl Session {
         server: &ServerHello,
     ) -> Result<Raw, ErrorObject> {
         let (hello, answer) = handshake::accept(request, &incoming.peer, server)?;
-        // Who the client is does not change within a session.
+        // The client's identity does not change within a session.
         if self.hello.set(Arc::new(hello)).is_ok() {
             self.end_with_token(incoming.peer.clone());
         }
         Ok(answer)
     }
 
-    /// Ends the session, and with it every stream that waits for news, once the token is revoked or
-    /// its time is up.
+    /// Ends the session, and with it every stream waiting for notifications, once the token is
+    /// revoked or expires.
     fn end_with_token(&self, peer: Peer) {
         let (gateway, caller) = (self.gateway.clone(), self.caller.clone());
         if !gateway.tokens().may_end(&caller) {
@@ -86,7 +87,8 @@ impl Session {
                 tokio::select! {
                     _ = changes.changed() => {}
                     () = tokio::time::sleep(left.min(limits::TOKEN_LOOK_EVERY)) => {}
-                    // The peer keeps this session alive: whoever holds it must let go by then.
+                    // The peer keeps this session alive, so its reference must be dropped once it
+                    // closes.
                     _ = peer.closed() => return,
                 }
             }

@@ -1,5 +1,5 @@
-//! The tools of a gate that is one step's own, for the agent in it: every callable tool, those of
-//! built-in servers under their own names.
+//! The tools of a gate that serves a single step, for the agent in it: every callable tool, those
+//! of built-in servers under their own names.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -24,8 +24,8 @@ use crate::Gateway;
 use crate::front::passthrough::Passthrough;
 use crate::front::session::Session;
 
-/// What the agent in a step did with its server: programs go on without tools, and end as if all
-/// were well, when it did not come up.
+/// The agent's use of its step's server. If the server does not come up, agent programs continue
+/// without tools and exit as if all were well.
 #[derive(Default)]
 pub struct StepActivity {
     listed: AtomicBool,
@@ -33,18 +33,18 @@ pub struct StepActivity {
 }
 
 impl StepActivity {
-    /// Whether the agent has asked which tools there are, and was answered.
+    /// Reports whether the agent has requested the list of tools and got it.
     pub fn listed(&self) -> bool {
         self.listed.load(Ordering::Acquire)
     }
 
-    /// The sessions that were opened; their calls are recorded under these.
+    /// Returns the sessions that were opened; their calls are recorded under these.
     pub fn sessions(&self) -> Vec<Arc<str>> {
         self.sessions.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
-/// The service of a new connection; its calls are made under `trace`.
+/// Creates the service of a new connection; its calls are made under `trace`.
 pub fn open(
     gateway: &Gateway,
     caller: &Arc<Caller>,
@@ -56,11 +56,11 @@ pub fn open(
     Arc::new(StepService { tools: Passthrough::step(session, trace), seen: seen.clone() })
 }
 
-/// The surface of what an agent did past the gate.
+/// The surface of actions that bypassed the gate.
 pub const BYPASS: &str = "bypass";
 
-/// Records that an agent used a tool of its own, past the gate: nobody decided about it, and of
-/// what it did no more is known than its name.
+/// Records that an agent used a tool of its own, bypassing the gate: there was no decision about
+/// it, and only the tool's name is known.
 pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, tool: &str) {
     let id = uuid::Uuid::now_v7().to_string();
     let action = taxonomy::classify_event(None, Some(program), tool);
@@ -135,8 +135,8 @@ impl StepService {
     }
 }
 
-/// The list with a schema of an object for every tool. Agent programs demand one, and some take no
-/// tool at all from a list in which it is missing once.
+/// Gives every tool in the list an object schema. Agent programs require one, and some reject a
+/// whole list in which a single tool lacks it.
 fn readable(list: Raw) -> Raw {
     let changed = || {
         let mut members = ObjectMembers::parse(&list).ok()?;
@@ -155,7 +155,7 @@ fn readable(list: Raw) -> Raw {
     changed().unwrap_or(list)
 }
 
-/// The tool as it has to be, where it is not so already.
+/// Returns the tool with an object schema, or `None` if it already has one.
 fn with_schema(tool: &RawValue) -> Option<String> {
     const OBJECT: &str = r#""object""#;
     let mut members = ObjectMembers::parse(tool).ok()?;

@@ -1,4 +1,4 @@
-//! `tools/call` taken apart, each part still the text that came.
+//! `tools/call` split into its parts, each still the text the client sent.
 
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 pub(super) struct ToolRequest {
     pub(super) name: String,
     pub(super) arguments: Raw,
-    /// Everything beside name and arguments, `_meta` included.
+    /// All parameters except name and arguments, `_meta` included.
     pub(super) other: Vec<(String, Raw)>,
 }
 
@@ -37,13 +37,14 @@ impl ToolRequest {
         Ok(ToolRequest { name, arguments: raw(arguments.to_owned()), other })
     }
 
-    /// The token under which the client wants to hear of progress, as JSON.
+    /// Returns the client's token for progress notifications, as JSON.
     pub(super) fn progress_token(&self) -> Option<String> {
         self.meta("progressToken")
     }
 
-    /// What the request says of its trace, or else the transport beside it: headers tell of the way
-    /// here, which may be through somebody who knows nothing of requests.
+    /// Returns the trace in the request's `_meta`, or else the one in the transport's headers:
+    /// headers describe the route here, which may pass through a proxy that knows nothing of
+    /// requests.
     pub(super) fn trace(&self, beside: Option<&Trace>) -> TraceContext {
         let text = |name: &str| serde_json::from_str(&self.meta(name)?).ok();
         let within =
@@ -58,7 +59,7 @@ impl ToolRequest {
         beside.filter(|trace| trace.ids().is_some()).unwrap_or(within)
     }
 
-    /// A member of `_meta`, as JSON.
+    /// Returns a member of `_meta`, as JSON.
     fn meta(&self, name: &str) -> Option<String> {
         let meta: &RawValue =
             self.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;

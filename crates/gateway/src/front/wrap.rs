@@ -1,5 +1,5 @@
-//! One server and its one client, with the gate in between: every message is passed on byte by
-//! byte, in both directions and from the first one; calls go through the pipeline on their way.
+//! One server and its one client, with the gate in between: every message is forwarded byte for
+//! byte, in both directions and from the first one on; calls go through the pipeline on the way.
 
 mod calls;
 mod in_flight;
@@ -25,7 +25,7 @@ pub struct WrapEnd<R, W> {
     pub writer: W,
 }
 
-/// Passes messages on until either side ends its part or `stop` is cancelled.
+/// Forwards messages until either side ends or `stop` is cancelled.
 pub async fn serve<CR, CW, SR, SW>(
     gateway: &Gateway,
     wrapped: WrappedServer,
@@ -50,7 +50,7 @@ pub async fn serve<CR, CW, SR, SW>(
         () = stop.cancelled() => {}
         () = relay.server_ended.cancelled() => {}
     }
-    // The server's stdin closes once the calls that run have been handed over.
+    // The server's stdin closes once the running calls have been handed over.
     relay.running.close();
     relay.close_server();
     let _ = writing_server.await;

@@ -11,7 +11,7 @@ use crate::Gateway;
 use crate::operator::refusal::unavailable;
 use crate::pipeline::payload;
 
-/// Who decides, and by which way.
+/// The interface a decision came through, and its request.
 #[derive(Clone, Debug)]
 pub struct DecisionSource {
     /// `api` or `cli`.
@@ -19,7 +19,7 @@ pub struct DecisionSource {
     pub request_id: Option<String>,
 }
 
-/// What is decided about.
+/// The subject of a decision.
 #[derive(Clone, Copy)]
 pub(super) struct DecisionSubject<'a> {
     pub(super) kind: RecordKind,
@@ -36,7 +36,7 @@ impl<'a> DecisionSubject<'a> {
         DecisionSubject { kind: RecordKind::ToolChange, server, tool }
     }
 
-    /// Of a config file, which brings servers in and changes their rules.
+    /// A config file, which adds servers and changes their rules.
     pub(super) fn file() -> DecisionSubject<'static> {
         DecisionSubject { kind: RecordKind::ServerChange, server: "", tool: "" }
     }
@@ -47,7 +47,7 @@ impl<'a> DecisionSubject<'a> {
 }
 
 impl Gateway {
-    /// Records a decision before it is made: without a record, nothing is decided.
+    /// Records a decision before it is made: without a record, there is no decision.
     pub(super) async fn record_decision(
         &self,
         by: &DecisionSource,
@@ -94,7 +94,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Keeps a decision and puts it into effect.
+    /// Stores a decision and puts it into effect.
     pub(super) async fn decide<T: Send + 'static>(
         &self,
         change: impl FnOnce(&OperatorState) -> Result<T, StoreError> + Send + 'static,

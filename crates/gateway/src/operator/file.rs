@@ -1,4 +1,4 @@
-//! Decisions about config files that lie in folders. Whoever watches the folder puts them into
+//! Decisions about config files found in folders. Whatever watches the folder puts them into
 //! effect.
 
 use domain::Refusal;
@@ -9,7 +9,7 @@ use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::unavailable;
 
 impl Gateway {
-    /// Trusts a file as it is now; one that changes later is another one.
+    /// Trusts a file's current content; a changed file must be trusted anew.
     pub async fn trust_file(
         &self,
         by: &DecisionSource,
@@ -22,7 +22,8 @@ impl Gateway {
         self.decide(move |state| state.trust_file(&path, &sha256)).await
     }
 
-    /// Whether the file was trusted; nothing is recorded where it was not.
+    /// Withdraws trust in a file and reports whether it was trusted; if it was not, nothing is
+    /// recorded.
     pub async fn forget_file(&self, by: &DecisionSource, path: &str) -> Result<bool, Refusal> {
         let asked = path.to_owned();
         let trusted = self.with_store(move |store| store.state().trusted_file(&asked)).await;

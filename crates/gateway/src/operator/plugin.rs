@@ -1,4 +1,4 @@
-//! Decisions about a project's plugins: they are started only while their files are trusted.
+//! Decisions about a project's plugins, which start only while their files are trusted.
 
 use domain::Refusal;
 use serde_json::{Value, json};
@@ -8,8 +8,8 @@ use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::spec::FileDigest;
 
 impl Gateway {
-    /// Trusts the files of a plugin as they are. What another one of that name was seen to list says
-    /// nothing of this one.
+    /// Trusts a plugin's files with their current content. The list seen from another plugin of the
+    /// same name does not carry over.
     pub async fn approve_plugin(
         &self,
         by: &DecisionSource,
@@ -26,7 +26,7 @@ impl Gateway {
         .await
     }
 
-    /// Whether any of them was trusted.
+    /// Withdraws trust in the plugin's files and reports whether any was trusted.
     pub async fn revoke_plugin(
         &self,
         by: &DecisionSource,

@@ -17,7 +17,7 @@ use crate::plan::parse_added;
 use crate::spec::ServerSpec;
 
 impl Gateway {
-    /// Adds a server that nobody has approved: it is shown, and not started.
+    /// Adds a server that nobody has approved: it is shown but not started.
     pub async fn add_server(
         &self,
         by: &DecisionSource,
@@ -42,7 +42,7 @@ impl Gateway {
         if self.catalog().server(name).is_some() {
             return Err(conflict(format!("there is a server '{name}' already")));
         }
-        // Values of variables and headers may be secret: the record has their names.
+        // Values of variables and headers may be secret, so only their names are recorded.
         let names = |member: &str| {
             let members = entry[member].as_object();
             members.map(|members| members.keys().cloned().collect::<Vec<_>>())
@@ -56,7 +56,7 @@ impl Gateway {
         self.decide(move |state| state.add_server(&owned, &definition)).await
     }
 
-    /// Removes a server that was added at run time, and forgets what was decided about it.
+    /// Removes a server that was added at run time, and all decisions about it.
     pub async fn remove_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         self.known_server(name)?;
         match self.origin(name) {
@@ -111,15 +111,15 @@ impl Gateway {
         self.decide(move |state| state.quarantine_server(&name)).await
     }
 
-    /// Starts a server that is not to be started otherwise, so that a person can see what it lists.
-    /// Nothing of it becomes callable by that.
+    /// Starts a server that otherwise may not start, so that a person can see its list. Nothing of
+    /// it becomes callable.
     pub async fn inspect_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         let server = self.known_server(name)?;
         if server.rules.disabled {
             let message = format!("server '{name}' is switched off: enable it first");
             return Err(conflict(message));
         }
-        // One that is connected already keeps its list up to date by itself.
+        // A connected server already keeps its list up to date.
         let is_held = server.rules.quarantined && server.state != UpstreamState::Ready;
         let upstream = self.shared.registry.upstream(name);
         let Some(upstream) = upstream.filter(|_| is_held) else {
@@ -132,8 +132,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// Approves a server as it is now, with everything that it was seen to list, which is the
-    /// answer.
+    /// Approves a server as it is now, with everything it has listed so far; returns those items.
     pub async fn approve_server(
         &self,
         by: &DecisionSource,
@@ -151,8 +150,8 @@ impl Gateway {
             trust.map(|trust| (trust.identity, trust.files)).unwrap_or_default();
         let details = json!({"decision": "approve", "identity": identity});
         self.record_decision(by, DecisionSubject::server(name), details).await?;
-        // What it lists is approved first: once the server is let go, nothing that was approved
-        // with it may still be shown as waiting.
+        // The items are approved first: once the server leaves quarantine, nothing approved with it
+        // may still appear as pending.
         let owned = name.to_owned();
         let approved = self.decide(move |state| {
             let items = state.items(&owned)?;
@@ -163,7 +162,7 @@ impl Gateway {
             let pending: Vec<ApprovedItem> = pending.collect();
             let versions = pending.iter().map(ApprovedItem::version);
             state.approve_items(&owned, &versions.collect::<Vec<_>>())?;
-            // A list that was seen is the baseline; otherwise the first one will be.
+            // A list that was already seen is the baseline; otherwise the first list becomes it.
             state.record_items(&owned, &[], !items.is_empty())?;
             Ok(pending)
         });
@@ -177,7 +176,7 @@ impl Gateway {
         Ok(approved)
     }
 
-    /// How a server is reached and who brought it in. Its rules are in the catalog.
+    /// Returns how a server is reached and who added it. Its rules are in the catalog.
     pub fn server_spec(&self, name: &str) -> Option<ServerSpec> {
         Some(self.shared.registry.upstream(name)?.spec().clone())
     }
@@ -191,7 +190,7 @@ impl Gateway {
         plan.configured.iter().any(|spec| *spec.name == *name && spec.rules.disabled)
     }
 
-    /// A server that is there, by its name.
+    /// Finds an existing server by name.
     pub(super) fn known_server(&self, name: &str) -> Result<Arc<Server>, Refusal> {
         match self.catalog().server(name) {
             Some(server) => Ok(server.clone()),

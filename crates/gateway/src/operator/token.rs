@@ -1,4 +1,4 @@
-//! Tokens for agents: made with a scope, shown once, revoked.
+//! Tokens for agents: issued with a scope, shown once, revoked.
 
 use domain::caller::Scope;
 use domain::config::ServerOrigin;
@@ -15,7 +15,7 @@ use crate::operator::refusal::{conflict, unavailable};
 /// Suggestions for a name that no token has.
 const NEAR_MAX: usize = 3;
 
-/// What a token is to be.
+/// The parameters of a new token.
 #[derive(Clone, Debug)]
 pub struct TokenRequest {
     pub name: String,
@@ -23,14 +23,14 @@ pub struct TokenRequest {
     pub expires_in: Option<SignedDuration>,
 }
 
-/// A token and its secret, which is known nowhere else.
+/// A token and its secret, which is stored nowhere else.
 pub struct IssuedToken {
     pub secret: String,
     pub record: TokenRecord,
 }
 
 impl Gateway {
-    /// Every token that was ever made, the revoked ones too.
+    /// Returns every token ever issued, including revoked ones.
     pub async fn token_records(&self) -> Result<Vec<TokenRecord>, Refusal> {
         let records = self.with_store(|store| store.state().tokens()).await;
         records.map_err(|error| unavailable(&error))
@@ -101,10 +101,10 @@ impl Gateway {
         }
     }
 
-    /// A token that could never open anything is a slip.
+    /// Rejects a scope that could never grant anything, as a mistake.
     fn check_scope(&self, scope: &Scope) -> Result<(), Refusal> {
         let settings = self.settings();
-        // A profile of a file that merely lay in a folder gives no token its bounds.
+        // A profile from a file that merely lay in a folder cannot define a token's scope.
         let own =
             settings.profiles.iter().filter(|(_, profile)| profile.origin == ServerOrigin::Own);
         let mut names: Vec<&str> = own.map(|(name, _)| name.as_str()).collect();

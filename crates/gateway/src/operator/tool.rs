@@ -1,4 +1,4 @@
-//! Decisions about what servers list: approved as it was reviewed, switched on and off.
+//! Decisions about the items servers list: approved as reviewed, switched on and off.
 
 use std::sync::Arc;
 
@@ -14,16 +14,16 @@ use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
 use crate::operator::refusal::{conflict, unavailable};
 
-/// What a person has looked at and approves.
+/// An item that a person has reviewed and approves.
 #[derive(Clone, Debug)]
 pub struct ReviewedItem {
     pub kind: ItemKind,
     pub name: String,
-    /// Of the text that was reviewed; none: whatever waits now.
+    /// The fingerprint of the reviewed text; `None` approves whatever is pending now.
     pub fingerprint: Option<String>,
 }
 
-/// An item with the fingerprint of the text that was approved.
+/// An item with the fingerprint of the approved text.
 #[derive(Clone, Debug)]
 pub struct ApprovedItem {
     pub kind: String,
@@ -38,14 +38,14 @@ impl ApprovedItem {
 }
 
 impl Gateway {
-    /// What is known of all that a server lists, approved or waiting.
+    /// Returns all known items of a server, approved or pending.
     pub async fn items(&self, server: &str) -> Result<Vec<ServerItem>, Refusal> {
         let server = server.to_owned();
         let items = self.with_store(move |store| store.state().items(&server)).await;
         items.map_err(|error| unavailable(&error))
     }
 
-    /// Approves items of a server that wait, all of them or none; the answer says which texts.
+    /// Approves pending items of a server, all or none; returns the approved texts.
     pub async fn approve_items(
         &self,
         by: &DecisionSource,
@@ -94,7 +94,7 @@ impl Gateway {
 
     pub async fn enable_tool(&self, by: &DecisionSource, tool: &ToolName) -> Result<(), Refusal> {
         let server = self.known_tool(tool)?;
-        // A lock on the whole server comes before this one, and does not lift it.
+        // A lock on the whole server takes precedence, and this does not lift it.
         if !server.rules.tools.allow(&tool.tool) {
             return Err(conflict(format!(
                 "tool '{tool}' is locked by the operator's configuration, which no switch \
@@ -123,7 +123,7 @@ impl Gateway {
         self.decide(move |state| state.set_switch(&server, &tool, off).map(|_| ())).await
     }
 
-    /// The server of a tool that is listed, or was when it was switched off.
+    /// Finds the server of a tool that is listed, or that was listed when it was switched off.
     fn known_tool(&self, name: &ToolName) -> Result<Arc<Server>, Refusal> {
         let server = self.known_server(&name.server)?;
         let is_switched = server.rules.switched_off.contains(&name.tool);

@@ -1,6 +1,6 @@
-//! The arguments against the tool's input schema: at once where that is known to be short, else on
-//! a thread of its own with a deadline, one at a time for each server. Whoever serves a costly schema
-//! keeps nobody waiting but those who call it.
+//! Checks the arguments against the tool's input schema: at once if the schema is known to be
+//! cheap, else on a separate thread with a deadline, one at a time for each server. A server with a
+//! costly schema delays only the calls to it.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -13,7 +13,7 @@ use tokio::time::Instant;
 
 use crate::limits::CHECK_TIME_MAX;
 
-/// Which servers have a long check under way.
+/// The long checks under way, by server.
 #[derive(Default)]
 pub(crate) struct Checks {
     by_server: Mutex<HashMap<String, Arc<Semaphore>>>,
@@ -50,7 +50,7 @@ impl Checks {
         }
     }
 
-    /// Of as many servers as are listed: calls of others come no further than their lock.
+    /// Bounded by the listed servers: calls to any other server stop at its lock.
     fn turn(&self, server: &str) -> Arc<Semaphore> {
         let mut by_server = self.by_server.lock().unwrap_or_else(PoisonError::into_inner);
         let turn = by_server.entry(server.to_owned());
@@ -58,7 +58,7 @@ impl Checks {
     }
 }
 
-/// Not on one of the runtime's own threads: those are waited for when the program ends.
+/// Runs on its own thread: the program would wait for a thread of the runtime before it exits.
 fn start(
     turn: OwnedSemaphorePermit,
     tool: Arc<Tool>,

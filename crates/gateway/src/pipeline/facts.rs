@@ -1,5 +1,5 @@
-//! Resolve and scope: what the catalog knows of the tool that was asked for, and whether this
-//! caller may know it.
+//! Resolve and scope: the catalog's facts about the requested tool, and whether this caller may see
+//! them.
 
 use std::sync::Arc;
 
@@ -16,12 +16,12 @@ use super::check::Checks;
 use crate::metrics::Metrics;
 use crate::{GateSettings, Gateway};
 
-/// The catalog and the settings that a call began with.
+/// The catalog and the settings in effect when a call began.
 pub(super) struct Snapshot {
     catalog: Arc<Catalog>,
     settings: Arc<GateSettings>,
     metrics: Arc<Metrics>,
-    /// Where the tool works, if it is a built-in one.
+    /// The working folder, if the tool is a built-in one.
     root: Option<Arc<str>>,
 }
 
@@ -46,17 +46,17 @@ impl Snapshot {
         &self.settings
     }
 
-    /// Where calls are counted.
+    /// The counters for calls.
     pub(super) fn metrics(&self) -> &Metrics {
         &self.metrics
     }
 
-    /// The server's name as the catalog has it, whoever asks.
+    /// The server's name as in the catalog, regardless of the caller.
     pub(super) fn server(&self, call: &Call) -> Option<&Arc<str>> {
         self.catalog.server(&call.tool.server).map(|server| &server.name)
     }
 
-    /// The tool, where there is one for this caller.
+    /// The tool, if it exists for this caller.
     pub(super) fn tool(&self, call: &Call) -> Option<&Tool> {
         let (server, tool) = self.catalog.tool(&call.tool)?;
         call.caller.sees_tool(&server.name, &tool.name).then_some(tool)
@@ -66,7 +66,7 @@ impl Snapshot {
         Some(self.tool(call)?.source.to_string())
     }
 
-    /// What the tool says of itself, where that is trusted.
+    /// The tool's hints about itself, if they are trusted.
     pub(super) fn hints(&self, call: &Call) -> Option<Hints> {
         let (tool, server) = (self.tool(call)?, self.catalog.server(&call.tool.server)?);
         let is_trusted = match server.lock(&tool.name) {
@@ -99,7 +99,7 @@ impl Snapshot {
         };
         let lock = server.lock(&call.tool.tool);
         match server.listing.tool(&call.tool.tool) {
-            // Whoever asks for the verdict has the arguments checked first, where they count.
+            // Callers that need the verdict check the arguments first, if they matter.
             Some(tool) => Lookup::Tool { hints: tool.hints, lock, arguments: SchemaVerdict::Fits },
             None if server.rules.quarantined || server.rules.disabled => {
                 Lookup::Server { lock, unavailable: None }
@@ -112,7 +112,7 @@ impl Snapshot {
     }
 }
 
-/// What the connection that will carry the call lists is what the call is checked against.
+/// Waits for the list of the connection that will carry the call: the call is checked against it.
 async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
     if is_unlisted(&gateway.catalog(), call)
         && let Some(upstream) = gateway.shared.registry.upstream(&call.tool.server)
@@ -130,7 +130,7 @@ async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
     }
 }
 
-/// What policy is asked, in its own words.
+/// Builds the question for the policy, in its own terms.
 fn asked(call: &Call) -> Asked<'_> {
     let declared = match &call.declared {
         Declared::Nothing => Declaration::Nothing,
@@ -139,8 +139,8 @@ fn asked(call: &Call) -> Asked<'_> {
     Asked { tool: &call.tool, surface: call.surface.granted(), declared }
 }
 
-/// The server has not told its tools yet: a call in the first seconds waits for that. A server that
-/// the caller may not see is neither waited for nor started.
+/// Reports whether the server has not listed its tools yet: a call in the first seconds waits for
+/// the list. A server the caller may not see is neither waited for nor started.
 fn is_unlisted(catalog: &Catalog, call: &Call) -> bool {
     catalog.server(&call.tool.server).is_some_and(|server| {
         call.caller.sees(&server.name)

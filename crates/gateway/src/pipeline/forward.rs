@@ -1,4 +1,4 @@
-//! Forward: the allowed call goes to its provider, and what comes back is named.
+//! Forward: sends the allowed call to its provider and classifies the response.
 
 use domain::policy::{Audience, Permit, unavailable_server};
 use domain::{Code, Refusal};
@@ -51,7 +51,7 @@ pub(super) async fn forward(
     }
 }
 
-/// The server was removed between the decision and now.
+/// The outcome if the server was removed between the decision and now.
 pub(super) fn gone(call: &Call) -> CallOutcome {
     let reason = "it was removed".to_owned();
     CallOutcome::Failed {

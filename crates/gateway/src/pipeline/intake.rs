@@ -1,5 +1,5 @@
-//! The parameters of a two-key call, from JSON to values. What is wrong here is wrong in the
-//! caller's own message, so it is told in full.
+//! Parses the parameters of a two-key call. An error here lies in the caller's own message, so it
+//! is reported in full.
 
 use domain::Refusal;
 use domain::intent::Declaration;
@@ -89,7 +89,7 @@ fn invalid(message: &str) -> Refusal {
     Refusal::invalid_arguments(message)
 }
 
-/// serde names a type or an offset where a person wants the parameter.
+/// Rewrites an error: serde names a type or an offset, and a person needs the parameter.
 fn plain(error: &serde_json::Error) -> String {
     error
         .to_string()

@@ -1,4 +1,4 @@
-//! What is kept of arguments and results: a hash always, the text as the operator wants it.
+//! The stored form of arguments and results: always a hash, the text as configured by the operator.
 
 use domain::config::Payloads;
 use domain::json::Object;
@@ -13,20 +13,20 @@ use store::Payload;
 use crate::GateSettings;
 use crate::limits::INLINE_BYTES_MAX;
 
-/// Bytes of one side of a call that are stored.
+/// Maximum stored bytes of one side of a call.
 const KEPT_BYTES_MAX: usize = 64 * 1024;
 
-/// A result as it is recorded.
+/// A result in the form that is recorded.
 pub(super) struct RecordedResult {
     pub(super) payload: Payload,
-    /// The result says of itself that it is an error.
+    /// The result is marked as an error.
     pub(super) is_error: bool,
 }
 
 /// The arguments of a call, with and without their secrets.
 pub(super) struct CallArguments<'a> {
     sent: &'a Object,
-    /// None where there were no secrets.
+    /// `None` if there were no secrets.
     redacted: Option<Value>,
 }
 
@@ -37,12 +37,12 @@ impl<'a> CallArguments<'a> {
         CallArguments { sent, redacted }
     }
 
-    /// The members without their secrets, where there were any.
+    /// The members without their secrets, if there were any.
     pub(super) fn redacted(&self) -> Option<&Map<String, Value>> {
         self.redacted.as_ref().and_then(Value::as_object)
     }
 
-    /// The hash is that of the arguments as they are sent.
+    /// Builds the payload; its hash is that of the arguments as sent.
     pub(super) fn payload(&self, settings: &GateSettings) -> Payload {
         let text = self.sent.text().get();
         let (kept, truncated) = match settings.payloads {
@@ -58,8 +58,8 @@ impl<'a> CallArguments<'a> {
     }
 }
 
-/// The hash is that of the result without its secrets. Large results are read off the async
-/// threads.
+/// Builds the recorded result; its hash is that of the result without its secrets. Large results
+/// are processed off the async threads.
 pub(super) async fn response(settings: &GateSettings, result: &Raw) -> RecordedResult {
     let (redactor, payloads) = (settings.redactor.clone(), settings.payloads);
     if result.get().len() <= INLINE_BYTES_MAX {
@@ -82,7 +82,7 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
         return read_large(redactor, payloads, text);
     }
     let Ok(mut value) = serde_json::from_str::<Value>(text) else {
-        // Nested deeper, or with a number larger, than can be read here.
+        // Nested too deeply, or a number too large, to parse here.
         return read_large(redactor, payloads, text);
     };
     let is_error = value["isError"] == true;
@@ -96,7 +96,7 @@ fn read(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     RecordedResult { payload: Payload { bytes, digest, kept, truncated }, is_error }
 }
 
-/// Too much to take apart: the beginning is kept, and the hash is that of the bytes.
+/// Stores the beginning of a result too large to parse; the hash is that of the bytes.
 fn read_large(redactor: &Redactor, payloads: Payloads, text: &str) -> RecordedResult {
     let digest = Some(Digest::Exact(Hash::of(text.as_bytes())));
     let (kept, truncated) = match payloads {

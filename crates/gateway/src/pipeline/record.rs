@@ -1,4 +1,4 @@
-//! Record: no call is answered before the store has it, whatever became of it.
+//! Record: no call is answered before its outcome, whatever it is, is in the store.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use super::statement;
 use crate::GateSettings;
 use crate::span::CallSpan;
 
-/// A call, and what it is recorded with.
+/// A call and its recording context.
 #[derive(Clone, Copy)]
 pub(super) struct RecordContext<'a> {
     pub(super) store: &'a Store,
@@ -26,7 +26,7 @@ pub(super) struct RecordContext<'a> {
     pub(super) snapshot: &'a Snapshot,
 }
 
-/// A call that has been started and must be ended.
+/// A call whose start is recorded and whose end must be.
 pub(super) struct Record<'a> {
     context: RecordContext<'a>,
     class: Class,
@@ -34,8 +34,8 @@ pub(super) struct Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// A call that changes things may go on once this is done; one that reads need not wait for
-    /// its start to be safe, only for its end.
+    /// Records the start of a call. A call that changes things waits until this is committed; a
+    /// read need not wait for its start, only for its end.
     pub(super) async fn start(
         context: RecordContext<'a>,
         allowed: &Permit,
@@ -55,7 +55,8 @@ impl<'a> Record<'a> {
         Ok(Record { context, class: allowed.effective, started })
     }
 
-    /// The outcome may leave the gate only after this; if it cannot be kept, it does not leave.
+    /// Records the end of a call. The outcome leaves the gate only after this; if it cannot be
+    /// stored, it does not leave.
     pub(super) async fn end(self, outcome: CallOutcome, span: &mut CallSpan) -> CallOutcome {
         let RecordContext { store, call, snapshot, .. } = self.context;
         let duration = self.started.elapsed();
@@ -78,7 +79,7 @@ impl<'a> Record<'a> {
     }
 }
 
-/// The ledger cannot take the call's start, so there is no call.
+/// The outcome when the ledger cannot store the call's start, so that the call is not made.
 pub(super) fn unmade(
     context: RecordContext<'_>,
     error: &StoreError,
@@ -95,7 +96,7 @@ pub(super) fn unmade(
     CallOutcome::Refused(refusal)
 }
 
-/// A refused call leaves a record as well, and a receipt if the tool is known.
+/// Records a refused call, with a receipt if the tool is known.
 pub(super) async fn refusal(
     context: RecordContext<'_>,
     refusal: Refusal,
@@ -113,7 +114,7 @@ pub(super) async fn refusal(
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&snapshot.settings().redactor);
     let outcome = match store.append(entry).await {
-        // The very last calls come when the ledger has been closed; nothing is done for them.
+        // The very last calls arrive after the ledger has closed; none of them is made.
         Ok(_) | Err(StoreError::Closed) => outcome,
         Err(error) => CallOutcome::Refused(unavailable("the call was not made", &error)),
     };
@@ -167,7 +168,7 @@ async fn ended(
     }
 }
 
-/// An outcome whose record waits in memory says so.
+/// Marks an outcome whose record is still only in memory.
 fn with_safety(outcome: CallOutcome, safe: Safety) -> CallOutcome {
     match (outcome, safe) {
         (CallOutcome::Replied { reply, warnings, .. }, Safety::Queued) => {
@@ -181,7 +182,7 @@ fn unavailable(what: &str, error: &StoreError) -> Refusal {
     Refusal::new(error.code(), format!("{what}: {error}"))
 }
 
-/// What the log line and the span of a call say of its end; arguments never.
+/// The end of a call as its log line and span show it, always without arguments.
 struct CallSummary<'a> {
     status: RecordStatus,
     code: Option<&'a str>,
@@ -194,7 +195,7 @@ fn tell(context: RecordContext<'_>, ended: &CallEnd, span: &mut CallSpan) {
 }
 
 impl CallSummary<'_> {
-    /// One line per call.
+    /// Logs one line per call.
     fn tell(&self, context: RecordContext<'_>, span: &mut CallSpan) {
         let RecordContext { call, ctx, snapshot, .. } = context;
         let source = snapshot.source(call);

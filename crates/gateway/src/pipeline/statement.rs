@@ -1,4 +1,4 @@
-//! What the record of a call says of its beginning: who asked for what, what for, and on what.
+//! The start of a call as recorded: who requested what, for what purpose, and on which target.
 
 use domain::intent::StatedIntent;
 use domain::ledger::target::{self, Target};
@@ -13,10 +13,10 @@ use store::{CallStart, ReceiptAction, RecordAgent, RecordKind};
 use super::facts::Snapshot;
 use super::payload::CallArguments;
 
-/// Where Claude Code puts the id of the tool use that a call stands for.
+/// The `_meta` key in which Claude Code sends the id of the tool use behind a call.
 const TOOL_USE_ID: &str = "claudecode/toolUseId";
 
-/// Characters of a session that tell it from others of the same program.
+/// Characters of a session id that distinguish it from others of the same program.
 const SESSION_CHARS: usize = 8;
 
 pub(super) fn started(
@@ -33,12 +33,12 @@ pub(super) fn started(
     let tool = snapshot.tool(call);
     let hinted = snapshot.hints(call).map(Hints::class);
     let effective = allowed.map(|allowed| allowed.effective);
-    // A refused call is judged by what it would have been.
+    // A refused call is classified by what it would have been.
     let class = effective.or(hinted.max(stated.operation));
     let arguments = CallArguments::of(settings, &call.arguments);
     let (source, root) = (tool.map(|tool| &tool.source), snapshot.root());
     let target = target(call, source, root, call.arguments.members());
-    // What the redactor hides in the arguments stands in no target either.
+    // A value that the redactor hides in the arguments must not appear as a target either.
     let is_secret = arguments.redacted().is_some_and(|redacted| {
         target.is_some() && self::target(call, source, root, redacted) != target
     });
@@ -92,7 +92,7 @@ fn agent(call: &Call) -> RecordAgent {
     RecordAgent { name, client, token }
 }
 
-/// Built-in tools name files; what the arguments of others name depends on their shape alone.
+/// Built-in tools name files; for others the target depends only on the shape of the arguments.
 fn target(
     call: &Call,
     source: Option<&Source>,
@@ -120,7 +120,7 @@ fn action(call: &Call, source: Option<&Source>, class: Option<Class>) -> Receipt
     }
 }
 
-/// A text in the request's `_meta`.
+/// Returns a text from the request's `_meta`.
 fn meta(call: &Call, name: &str) -> Option<String> {
     let meta: &RawValue = call.other.iter().find(|(name, _)| name == "_meta").map(|(_, m)| &**m)?;
     let members = mcp::object::ObjectMembers::parse(meta).ok()?;

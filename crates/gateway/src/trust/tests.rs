@@ -1,4 +1,4 @@
-//! Lists that come one after the other, and what of them may be shown.
+//! Lists that arrive one after the other, and which of their items may be shown.
 
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
@@ -66,7 +66,7 @@ fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
     let pending = ["a", "b"].map(|name| (name.to_owned(), ApprovalState::Pending));
     assert_eq!(approvals(&second), pending);
     assert_eq!(waiting(&store), ["tool a", "tool b"]);
-    // Back to what was approved: nothing waits of that one any more.
+    // The approved text is back, so nothing is pending for that item any more.
     shared(&store, OPEN, offer(&[old, new.clone()]));
     assert_eq!(waiting(&store), ["tool b"]);
     approve_all(&store);
@@ -129,7 +129,7 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
     let third = shared(&store, OPEN, saying("be cruel", "two", "two"));
     assert_eq!(third.instructions.as_deref(), Some("be cruel"));
     assert!(waiting(&store).is_empty());
-    // A list that could not be had says nothing of what is gone.
+    // A list that could not be fetched says nothing about removed items.
     shared(&store, OPEN, Offer { tools: ToolList::New(Vec::new()), extras: Extras::default() });
     let listed = |kind: &str| {
         let items = store.state().items("s").unwrap();

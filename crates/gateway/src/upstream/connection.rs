@@ -1,4 +1,5 @@
-//! One connection to a server: opened, greeted, listed, and closed with whatever it started.
+//! One connection to a server: opened, initialized, listed, and closed with every process it
+//! started.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,36 +29,36 @@ pub(super) struct Connection {
     attached: Attachment,
 }
 
-/// Asks for the tools again, without keeping the connection.
+/// Lists the tools again, without keeping the connection alive.
 pub(super) struct Lister {
     pub(super) peer: Peer,
     pub(super) welcome: Arc<Welcome>,
 }
 
-/// The lists beside the tools.
+/// The lists besides the tools.
 const OTHERS: [(ItemKind, List); 2] =
     [(ItemKind::Prompt, List::Prompts), (ItemKind::Template, List::ResourceTemplates)];
 
-/// What lives and dies with the connection.
+/// A resource that lives as long as the connection.
 enum Attachment {
     Process(Box<Process>, StderrTail),
     Task(JoinHandle<()>),
     Nothing,
 }
 
-/// What a connection is opened with.
+/// The parameters of a new connection.
 pub(super) struct Opening<'a> {
     pub(super) endpoint: &'a ServerEndpoint,
-    /// Answers what the server asks.
+    /// Answers the server's requests.
     pub(super) service: Arc<dyn Service>,
-    /// What the client behind it can do.
+    /// The capabilities of the client behind the connection.
     pub(super) capabilities: Raw,
     pub(super) stderr: &'a StderrTail,
     pub(super) timeout: Duration,
 }
 
 impl Opening<'_> {
-    /// Opens the connection and greets the server, or says in one sentence why not.
+    /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(self) -> Result<Connection, String> {
         let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
@@ -71,7 +72,7 @@ impl Opening<'_> {
         }
     }
 
-    /// The same, with the tools that the server lists on it.
+    /// Opens the connection and lists the server's tools on it.
     pub(super) async fn open_and_list(self) -> Result<(Connection, Vec<Raw>), String> {
         let timeout = self.timeout;
         let mut connection = self.open().await?;
@@ -123,7 +124,7 @@ fn http_endpoint(
     let mut endpoint = HttpEndpoint::new(expand(url).map_err(|error| error.to_string())?);
     for (name, value) in headers {
         let text = expand(value).map_err(|error| error.to_string())?;
-        // The message names the header and never its value.
+        // The message names the header, never its value.
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(text).ok());
         let header = parsed.ok_or_else(|| format!("header '{name}' cannot be sent"))?;
         endpoint.headers.push(header);
@@ -132,13 +133,13 @@ fn http_endpoint(
 }
 
 impl Lister {
-    /// Every tool of the server; none where it offers none.
+    /// Returns all tools of the server; none if it offers none.
     pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
         self.list(List::Tools, timeout).await
     }
 
-    /// What else is approved piece by piece. A list that cannot be had costs nobody the tools: it is
-    /// left out, and what was known of it holds.
+    /// Lists the other items that need approval. A list that cannot be fetched does not affect the
+    /// tools: it is left out, and the last known one still applies.
     pub(super) async fn others(&self, timeout: Duration) -> Vec<ItemList> {
         let mut others = Vec::new();
         for (kind, list) in OTHERS {
@@ -163,11 +164,11 @@ impl Connection {
         Lister { peer: self.peer.clone(), welcome: self.welcome.clone() }
     }
 
-    /// Waits until the connection is gone, and says why.
+    /// Waits until the connection is lost, and returns the reason.
     pub(super) async fn lost(&mut self) -> String {
         tokio::select! {
             _ = self.peer.closed() => {}
-            // A grandchild may hold the pipes; what the child wrote last is still read.
+            // A grandchild may hold the pipes open; the child's last output is still read.
             () = self.attached.ended() => {
                 let _ = tokio::time::timeout(LAST_WORDS, self.peer.closed()).await;
                 self.peer.close("the process ended");
@@ -194,7 +195,8 @@ impl Attachment {
         }
     }
 
-    /// Why the connection is gone; a child's exit status and last words say more than an EOF.
+    /// Returns why the connection was lost; a child's exit status and last output say more than an
+    /// EOF.
     async fn reason(&mut self, reason: String) -> String {
         let Attachment::Process(process, stderr) = self else {
             return reason;

@@ -1,4 +1,5 @@
-//! Performs what the connection's machine asks for: connects, waits, lists, closes, publishes.
+//! Executes the actions of the connection's state machine: connects, waits, lists, closes,
+//! publishes.
 
 use std::sync::Arc;
 
@@ -21,17 +22,17 @@ use crate::upstream::server_side::SharedSide;
 use crate::{GateSettings, limits};
 
 pub(crate) enum DriverCommand {
-    /// Somebody needs the server: a lazy one starts now.
+    /// A caller needs the server: a lazy one starts now.
     Start,
     Restart,
-    /// What people decided may have changed; answered when it is in effect.
+    /// The operator's decisions may have changed; answered once they are in effect.
     Decided(Box<ServerSpec>, oneshot::Sender<()>),
-    /// A person wants to see what a server lists that is not to be started otherwise.
+    /// A person wants to see the list of a server that otherwise may not start.
     Inspect,
     Stop,
 }
 
-/// What the driver shares with the handle that others hold.
+/// The state the driver shares with its handle.
 pub(super) struct Wiring {
     pub(super) publisher: Publisher,
     pub(super) settings: Arc<ArcSwap<GateSettings>>,
@@ -46,29 +47,29 @@ pub(super) struct Driver {
     spec: ServerSpec,
     rules: Arc<ServerRules>,
     wiring: Wiring,
-    /// Started for an inspection, whatever the rules say.
+    /// Started for an inspection, regardless of the rules.
     inspected: bool,
-    /// The gate's end of every connection that it makes.
+    /// The gate's end of every connection this driver makes.
     side: Arc<SharedSide>,
     machine: UpstreamMachine,
     review: Review,
-    /// The extras that were reviewed with it; none where it did not come on a connection.
+    /// The extras reviewed with it; `None` if the list did not come from a connection.
     extras: Option<Extras>,
-    /// What was told of names in the config.
+    /// The unknown tool names in the config that were already reported.
     misnamed: Vec<UnknownToolName>,
     link: Option<ServerLink>,
     attempt: Option<JoinHandle<ConnectResult>>,
-    /// The list that was asked for again; it may take its time.
+    /// The list request under way, which may take a while.
     relisting: Option<JoinHandle<Result<ServerLists, String>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
     sweep_at: Instant,
 }
 
-/// A link with what the server listed on it, or why there is none.
+/// A link with the server's lists, or the reason there is none.
 type ConnectResult = Result<(ServerLink, ServerLists), String>;
 
-/// What the driver waits for.
+/// The events the driver waits for.
 enum Wakeup {
     Command(Option<DriverCommand>),
     ListChanged,
@@ -126,7 +127,7 @@ impl Driver {
             Wakeup::Command(Some(command)) => self.command(command).await,
             Wakeup::Command(None) => Some(UpstreamEvent::Stop),
             Wakeup::ListChanged => {
-                // Changes without end must not put it off without end.
+                // A steady stream of changes must not postpone the list forever.
                 let soon = Instant::now() + limits::RELIST_PAUSE;
                 self.relist_at = Some(self.relist_at.map_or(soon, |at| at.min(soon)));
                 None
@@ -243,19 +244,19 @@ impl Driver {
         };
         let instructions = link.instructions();
         self.take(lists, instructions).await;
-        // A change that was told in the meantime stays due.
+        // A change announced in the meantime is still due.
         let refresh_at = Instant::now() + self.settings().refresh_interval;
         self.relist_at.get_or_insert(refresh_at);
         self.publish();
         None
     }
 
-    /// Reviews what the server offers now.
+    /// Reviews the server's current offer.
     async fn take(&mut self, lists: ServerLists, instructions: Option<String>) {
         let ServerLists { tools, others } = lists;
         let extras = Extras { instructions, lists: others };
         let is_known = self.review.listing.is_of(&tools);
-        // It was reviewed when it came, and again whenever somebody decided something.
+        // It was reviewed on arrival, and again after each decision.
         if is_known && self.review.is_kept && self.extras.as_ref() == Some(&extras) {
             return;
         }
@@ -269,7 +270,7 @@ impl Driver {
         self.review = self.wiring.reviewer.review(offer, ListScope::Shared).await;
     }
 
-    /// Somebody decided something about the server or what it lists.
+    /// Reviews the list again after a decision about the server or its items.
     async fn review_again(&mut self) {
         let Wiring { publisher, reviewer, .. } = &self.wiring;
         reviewer.set_terms(ApprovalTerms::of(&self.spec));
@@ -296,7 +297,7 @@ impl Driver {
         self.wiring.link.store(None);
         self.relist_at = None;
         if let Some(attempt) = self.attempt.take() {
-            // Dropping the attempt ends the child that it may have started.
+            // Dropping the attempt kills the child it may have started.
             attempt.abort();
         }
         if let Some(relisting) = self.relisting.take() {
@@ -311,12 +312,12 @@ impl Driver {
     fn publish(&mut self) {
         let state = if self.may_run() {
             match self.machine.state() {
-                // On its way from the beginning: only a lazy one is idle.
+                // An eager server counts as connecting from the start: only a lazy one is idle.
                 UpstreamState::Idle if self.is_eager() => UpstreamState::Connecting,
                 state => state.clone(),
             }
         } else {
-            // Shown, and never started: nobody has to wait for it.
+            // The server is shown but never started: nobody has to wait for it.
             UpstreamState::Stopped
         };
         if *self.wiring.state.borrow() != state {

@@ -1,5 +1,5 @@
-//! The link to a server that is up: a connection that speaks MCP, or a plugin that was started. The
-//! driver treats both alike.
+//! The link to a running server: an MCP connection, or a started plugin. The driver treats both
+//! alike.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::spec::{PluginSpec, ServerEndpoint};
 use crate::trust::ItemList;
 use crate::upstream::connection::{Connection, Lister, Opening};
 
-/// Owned by the driver, who closes it.
+/// A link owned by the driver, which closes it.
 pub(super) enum ServerLink {
     Server(Connection),
     Plugin(Arc<dyn ProviderConnection>),
 }
 
-/// Everything that a server lists.
+/// All lists of a server.
 pub(super) struct ServerLists {
     pub(super) tools: Vec<Raw>,
-    /// The lists beside the tools.
+    /// The lists besides the tools.
     pub(super) others: Vec<ItemList>,
 }
 
-/// Makes calls on a link, as long as it is up.
+/// Makes calls on a link while it is up.
 pub(crate) enum LinkHandle {
     Server { peer: Peer, welcome: Arc<Welcome> },
     Plugin(Arc<dyn ProviderConnection>),
 }
 
 impl ServerLink {
-    /// Opens and lists, or says in one sentence why not.
+    /// Opens the link and lists, or returns one sentence saying why it cannot.
     pub(super) async fn open(
         endpoint: &ServerEndpoint,
         service: Arc<dyn Service>,
@@ -68,7 +68,7 @@ impl ServerLink {
         }
     }
 
-    /// Waits until it is gone, and says why.
+    /// Waits until the link is lost, and returns the reason.
     pub(super) async fn lost(&mut self) -> String {
         match self {
             ServerLink::Server(connection) => connection.lost().await,
@@ -92,7 +92,7 @@ impl ServerLink {
 }
 
 impl LinkHandle {
-    /// Lists again.
+    /// Requests the lists again.
     pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, String> {
         match self {
             LinkHandle::Server { peer, welcome } => {
@@ -126,7 +126,7 @@ async fn open_plugin(
             }
         }
     };
-    // Whoever is given up on is ended by being dropped.
+    // An attempt that times out is ended by being dropped.
     let opened = tokio::time::timeout(timeout, opening).await;
     opened.unwrap_or_else(|_| Err(late(timeout)))
 }

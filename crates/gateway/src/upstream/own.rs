@@ -1,6 +1,6 @@
-//! Connections of single clients: a client that can be asked things gets a connection of its own,
-//! so that what the server asks is asked of the right one, and what it lists there is what that
-//! client sees. Bounded, and closed when idle.
+//! Connections of single clients: a client that can answer questions gets its own connection, so
+//! that the server's questions reach the right client, and that client sees what the server lists
+//! there. Their number is limited, and they close when idle.
 
 mod list;
 
@@ -40,14 +40,14 @@ pub(super) struct OwnConnections {
 pub(super) struct OwnConnection {
     pub(super) side: Arc<ClientSide>,
     opened: OnceCell<OpenConnection>,
-    /// When it could not be opened, and why.
+    /// The time and reason of a failure to open.
     failed: OnceLock<(Instant, String)>,
     last_used: Mutex<Instant>,
 }
 
 struct OpenConnection {
     connection: Connection,
-    /// Keeps its list up to date as long as the connection is kept.
+    /// Keeps the list up to date as long as the connection is open.
     _keeping: AbortOnDropHandle<()>,
 }
 
@@ -75,7 +75,8 @@ impl OwnConnections {
         self.lock().get(session).is_some_and(|own| own.peer().is_ok_and(|peer| !peer.is_closed()))
     }
 
-    /// The client's own connection, where it is to have one; opened and listed if it is not.
+    /// Returns the client's own connection, if it is to have one; opens and lists it first if
+    /// needed.
     pub(super) async fn of(
         &self,
         session: Option<&Arc<str>>,
@@ -95,7 +96,7 @@ impl OwnConnections {
         .map_err(ProviderError::Unavailable)
     }
 
-    /// One attempt for all who wait for it.
+    /// Makes one attempt, shared by everyone who waits for it.
     async fn attempt(
         &self,
         session: &Arc<str>,
@@ -143,7 +144,8 @@ impl OwnConnections {
         Ok(OpenConnection { connection, _keeping: keeping })
     }
 
-    /// The capabilities to declare on a connection of the client's own; none: the shared one does.
+    /// Returns the capabilities to declare on the client's own connection; `None` if the shared one
+    /// suffices.
     fn wanted(&self, ctx: &CallContext) -> Option<Raw> {
         match self.sharing {
             Sharing::Shared => None,
@@ -157,7 +159,7 @@ impl OwnConnections {
 
     fn entry(&self, session: &Arc<str>) -> Result<Arc<OwnConnection>, ProviderError> {
         let mut by_session = self.lock();
-        // One that ended since is opened anew, as the shared one would be.
+        // A connection that has ended is opened again, as the shared one would be.
         by_session.retain(|_, own| !own.is_spent());
         if !by_session.contains_key(session) && by_session.len() >= limits::OWN_CONNECTIONS_MAX {
             let message = format!(
@@ -184,7 +186,7 @@ impl OwnConnections {
         close(own).await;
     }
 
-    /// Closes what nobody used for a while.
+    /// Closes connections that have been idle for a while.
     pub(super) async fn sweep(&self) {
         let idle: Vec<Arc<OwnConnection>> = {
             let mut by_session = self.lock();
@@ -214,7 +216,7 @@ impl OwnConnection {
             .ok_or_else(|| ProviderError::Unavailable("it is still connecting".to_owned()))
     }
 
-    /// Lost, or not opened and due for another attempt.
+    /// Reports whether the connection is lost, or failed to open and is due for another attempt.
     fn is_spent(&self) -> bool {
         let is_due = |(at, _): &(Instant, String)| at.elapsed() > limits::OWN_CONNECTION_RETRY;
         self.peer().is_ok_and(|peer| peer.is_closed()) || self.failed.get().is_some_and(is_due)
@@ -222,12 +224,12 @@ impl OwnConnection {
 
     fn is_idle(self: &Arc<Self>) -> bool {
         let last_used = *self.last_used.lock().unwrap_or_else(PoisonError::into_inner);
-        // A call that runs holds another reference.
+        // A running call holds another reference.
         Arc::strong_count(self) == 1 && last_used.elapsed() > limits::OWN_CONNECTION_IDLE
     }
 }
 
-/// What the client declared that a server may ask of it.
+/// Returns the client's declared capabilities that a server may use.
 fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
     let mut declared = ObjectMembers::default();
     for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
@@ -239,7 +241,7 @@ fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
     declared
 }
 
-/// Ends each connection that is no longer used by a call; one that is ends with that call.
+/// Closes each connection that no call uses; one in use closes with its call.
 async fn close(owns: impl IntoIterator<Item = Arc<OwnConnection>>) {
     for own in owns {
         if let Some(own) = Arc::into_inner(own)

@@ -1,6 +1,7 @@
-//! What a server may ask of the gate. On the connection that all clients share: next to nothing,
-//! since it could not be attributed to one of them. On a client's own connection: what that client
-//! declared, asked of it within the call that is running, or on its own where none is.
+//! A server's requests to the gate. On the connection that all clients share, almost none are
+//! allowed, since they could not be attributed to one client. On a client's own connection, the
+//! server may ask what that client declared: within the running call, or outside of one if none is
+//! running.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -14,7 +15,7 @@ use tokio::sync::Notify;
 
 use crate::limits;
 
-/// A request that a server makes of clients which declare the capability for it.
+/// A request that servers make to clients with the capability for it.
 pub(super) struct ClientQuestion {
     pub(super) capability: &'static str,
     method: &'static str,
@@ -35,7 +36,7 @@ const OTHERS_CHANGED: [&str; 2] =
 /// The gate's end of the shared connection.
 #[derive(Default)]
 pub(super) struct SharedSide {
-    /// The server has told that something which it lists has changed.
+    /// Signalled when the server announces that any of its lists has changed.
     pub(super) list_changed: Notify,
 }
 
@@ -67,20 +68,20 @@ fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
 #[derive(Default)]
 pub(super) struct ClientSide {
     known: Mutex<ClientState>,
-    /// The server has told that its tools are others now.
+    /// Signalled when the server announces that its tools have changed.
     pub(super) list_changed: Notify,
 }
 
 #[derive(Default)]
 struct ClientState {
-    /// The client's calls that run now, the latest last.
+    /// The client's running calls, the latest last.
     running: Vec<CallContext>,
-    /// The client itself: a server may ask as soon as it was greeted, and after the last call.
+    /// The client itself: a server may ask as soon as it is initialized, and after the last call.
     client: Option<Arc<dyn AskClient>>,
 }
 
 impl ClientSide {
-    /// Makes the client known before the connection is opened for it.
+    /// Registers the client before its connection is opened.
     pub(super) fn meet(&self, ctx: &CallContext) {
         let mut known = self.lock();
         if known.client.is_none() {
@@ -88,7 +89,7 @@ impl ClientSide {
         }
     }
 
-    /// Questions are asked within this call until the guard is dropped.
+    /// Routes questions through this call until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> RunningCall {
         self.lock().running.push(ctx.clone());
         RunningCall { side: self.clone(), ctx: ctx.clone() }
@@ -110,7 +111,7 @@ impl ClientSide {
             && let Some(client) = &ctx.ask_client
         {
             match client.ask(&request.method, request.params.clone(), &ctx).await {
-                // The call has ended meanwhile; the client may still be there.
+                // The call has ended meanwhile; the client may still be connected.
                 Err(RequestError::Closed(_)) => {}
                 answer => return answer.map_err(unanswered),
             }

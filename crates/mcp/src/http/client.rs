@@ -1,5 +1,5 @@
-//! The client's end of streamable HTTP: a [`Peer`] whose messages leave as POSTs. A request is one
-//! exchange that lives and dies with whoever waits for it; what the server says on its own comes
+//! The client's end of streamable HTTP: a [`Peer`] that sends its messages as POSTs. A request is
+//! one exchange that ends when its caller stops waiting; the server's unsolicited messages arrive
 //! over a standing stream.
 
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,7 +23,7 @@ use crate::peer::{
 };
 use crate::version::Version;
 
-/// Where a server is, and what to say to be let in. The values are treated as secrets.
+/// A server's URL, and the headers it requires. The values are treated as secrets.
 #[derive(Clone)]
 pub struct Endpoint {
     pub url: String,
@@ -44,7 +44,8 @@ pub enum ConnectError {
     Client(String),
 }
 
-/// Reaches for nothing yet: the first message does. Must be called within a runtime.
+/// Creates the peer without connecting: the first message does that. Must be called within a
+/// runtime.
 pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, ConnectError> {
     let url = Url::parse(&endpoint.url).map_err(|_| ConnectError::Url)?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
@@ -75,7 +76,7 @@ pub fn connect(endpoint: Endpoint, service: Arc<dyn Service>) -> Result<Peer, Co
 struct PostOutbox {
     wire: Arc<Outbound>,
     peer: OnceLock<WeakPeer>,
-    /// What the peer agreed on, for the goodbye after it is gone.
+    /// The agreed version, for the DELETE after the peer is gone.
     version: Arc<OnceLock<Version>>,
     is_listening: AtomicBool,
 }
@@ -134,7 +135,7 @@ impl PostOutbox {
         Some(*self.version.get_or_init(|| version))
     }
 
-    /// The whole exchange. Its asker drops it when it no longer waits, and the POST ends with it.
+    /// Runs the whole exchange. Its caller drops it when it stops waiting, which ends the POST.
     async fn ask(
         &self,
         peer: &Peer,
@@ -175,8 +176,8 @@ impl PostOutbox {
         }
     }
 
-    /// Reads events until the answer. A server that numbers its events may end the stream early
-    /// and go on in another one.
+    /// Reads events until the response. A server that numbers its events may end the stream early
+    /// and continue in another one.
     async fn follow(
         &self,
         peer: &Peer,
@@ -201,7 +202,7 @@ impl PostOutbox {
         }
     }
 
-    /// Notifications and answers of ours: taken by the server, or lost.
+    /// Sends a notification or response of ours: the server accepts it, or it is lost.
     async fn tell(&self, peer: &Peer, line: Vec<u8>) -> Result<(), ConnectionClosed> {
         let post = self.wire.post(line, self.version(peer), None);
         let taken = tokio::time::timeout(limits::HTTP_POST_TIMEOUT, post).await;
@@ -238,7 +239,7 @@ fn close_if_session_ended(peer: &Peer, failure: &HttpFailure) {
     }
 }
 
-/// How far a stream was read.
+/// The position up to which a stream was read.
 struct StreamPosition {
     last_id: Option<String>,
     retry: Duration,
@@ -256,7 +257,7 @@ enum StreamEnd {
     ByServer,
 }
 
-/// Again and again, until the server says that it has no such stream.
+/// Reopens the stream until the server reports that it has none.
 async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> HttpFailure {
     let mut place = StreamPosition::default();
     loop {
@@ -273,7 +274,7 @@ async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> H
     }
 }
 
-/// Hands events to the peer until the answer to `waiting`, or the end.
+/// Passes events to the peer until the response to `waiting`, or the end of the stream.
 async fn take_events(
     peer: &WeakPeer,
     response: HttpResponse,
@@ -310,7 +311,7 @@ async fn take_events(
 
 fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {
     match Frame::parse(body) {
-        // Some servers cannot name the request that they refuse.
+        // Some servers cannot name the request they reject.
         Ok(Frame::Single(Message::Response(Response { id: None, outcome: Err(error) }))) => {
             Err(HttpFailure::Refused(error))
         }
@@ -325,7 +326,7 @@ fn take_body(peer: &Peer, body: &[u8], id: &Id) -> Result<(), HttpFailure> {
     }
 }
 
-/// Hands a frame to the peer and tells whether it held the answer that is waited for.
+/// Passes a frame to the peer and reports whether it held the awaited response.
 fn receive(peer: &Peer, frame: Frame, waiting: Option<&Id>) -> bool {
     let is_answer = |message: &Message| match message {
         Message::Response(response) => response.id.is_some() && response.id.as_ref() == waiting,

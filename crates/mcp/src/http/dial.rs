@@ -1,5 +1,5 @@
-//! How a server is reached: name, connection, the proxy that the environment names, TLS. Gives a
-//! stream of bytes and knows nothing of messages.
+//! Opens a connection to a server: DNS, TCP, the proxy from the environment, TLS. Returns a byte
+//! stream and knows nothing of messages.
 
 use std::error::Error;
 use std::sync::{Arc, OnceLock};
@@ -39,7 +39,7 @@ struct Tls {
 }
 
 impl Dial {
-    /// `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY` are read here.
+    /// Reads `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`.
     pub(super) fn new(url: &Url) -> Result<Dial, String> {
         Dial::with(url, &Matcher::from_env())
     }
@@ -53,7 +53,7 @@ impl Dial {
         Ok(Dial { server, tls, proxy })
     }
 
-    /// What to say to a proxy that takes the request itself, as it does without TLS.
+    /// Returns the credentials for a proxy that takes the request itself, as happens without TLS.
     pub(super) fn relayed(&self) -> Option<Option<&HeaderValue>> {
         let proxy = self.proxy.as_ref().filter(|_| self.tls.is_none())?;
         Some(proxy.basic_auth())
@@ -104,8 +104,8 @@ impl Tls {
     }
 }
 
-/// One for the process, made when it is first needed: the trusted certificates of the system are
-/// read once.
+/// The configuration shared by the process, created on first use: the system's trusted certificates
+/// are read once.
 fn tls_config() -> Result<Arc<ClientConfig>, String> {
     static CONFIG: OnceLock<Result<Arc<ClientConfig>, String>> = OnceLock::new();
     let make = || -> Result<Arc<ClientConfig>, rustls::Error> {
@@ -129,7 +129,7 @@ async fn tcp(server: Uri) -> Result<Box<dyn ByteStream>, DialFault> {
     Ok(Box::new(connector.oneshot(server).await?.into_inner()))
 }
 
-/// Asks a proxy to pass bytes on to the server.
+/// Asks a proxy to tunnel bytes to the server.
 async fn tunnel(
     stream: Box<dyn ByteStream>,
     server: &Uri,

@@ -1,5 +1,5 @@
-//! Why a message did not reach a server, or its answer did not reach us. Texts name hosts and
-//! statuses; never header values, user names or queries, which may be secrets.
+//! The reasons a message did not reach a server, or its response did not reach us. Texts name hosts
+//! and statuses; never header values, user names or queries, which may be secrets.
 
 use std::error::Error;
 
@@ -41,7 +41,7 @@ impl HttpFailure {
         HttpFailure::BrokenOff(root_cause(error))
     }
 
-    /// Whether it makes no sense to try the same again.
+    /// Reports whether a retry is pointless.
     pub(super) fn is_final(&self) -> bool {
         match self {
             HttpFailure::Unreachable { .. }
@@ -58,12 +58,12 @@ impl HttpFailure {
         }
     }
 
-    /// A server that answered is alive: its refusal concerns one request. The rest is a connection
-    /// that failed.
+    /// Separates an error response, which concerns one request since the server is alive, from a
+    /// failed connection.
     pub(super) fn into_refusal(self) -> Result<ErrorObject, ConnectionClosed> {
         match self {
             HttpFailure::Refused(error) => Ok(error),
-            // For a missing authorisation our own words: they are what the operator must act on.
+            // A missing authorization gets our own text: it is what the operator must act on.
             HttpFailure::Status { status, error: Some(error) }
                 if status != StatusCode::UNAUTHORIZED =>
             {
@@ -85,7 +85,7 @@ fn status_text(status: StatusCode) -> String {
     }
 }
 
-/// The innermost text: the outer ones say less.
+/// Returns the innermost text: the outer ones say less.
 pub(super) fn root_cause(error: &(dyn Error + 'static)) -> String {
     let mut cause = error;
     while let Some(inner) = cause.source() {

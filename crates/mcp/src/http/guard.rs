@@ -1,10 +1,10 @@
-//! Against DNS rebinding and foreign pages: a browser tells in `Host` and `Origin` whom it believes
-//! to talk to and for whom. Only names on the lists pass.
+//! Protection against DNS rebinding and foreign pages: a browser states in `Host` and `Origin`
+//! which server it addresses and for which page. Only listed names pass.
 
 use http::header::{HOST, ORIGIN};
 use http::{HeaderMap, HeaderName};
 
-/// The names under which a listener answers, in lower case.
+/// The names a listener accepts, in lower case.
 #[derive(Clone, Debug)]
 pub struct Guard {
     hosts: Vec<String>,
@@ -26,7 +26,7 @@ pub enum Forbidden {
 }
 
 impl Guard {
-    /// Each entry is compared with the whole header: `localhost:7420`, `https://gate.example`.
+    /// Compares each entry with the whole header: `localhost:7420`, `https://gate.example`.
     pub fn new(
         hosts: impl IntoIterator<Item = String>,
         origins: impl IntoIterator<Item = String>,
@@ -38,7 +38,7 @@ impl Guard {
         }
     }
 
-    /// For a Unix socket, which no page can reach: nothing with an origin has business there.
+    /// A guard for a Unix socket, which no page can reach: it rejects every request with an origin.
     pub fn local() -> Self {
         Guard { hosts: vec!["localhost".to_owned()], origins: Vec::new() }
     }
@@ -54,7 +54,7 @@ impl Guard {
             return Err(Forbidden::Host(host.to_ascii_lowercase()));
         }
         match single(headers, &ORIGIN, "Origin")? {
-            // Sandboxed frames and files say `null`; no list may let them all in.
+            // Sandboxed frames and files send `null`; no list may admit them all.
             Some(origin)
                 if origin.eq_ignore_ascii_case("null") || !is_listed(&self.origins, origin) =>
             {

@@ -1,5 +1,5 @@
-//! What is checked of an HTTP request before anyone asks for its session: media types, size, time,
-//! revision, and that the headers which decide are there once.
+//! The checks of an HTTP request before its session is looked up: media types, size, time,
+//! revision, and that each deciding header occurs exactly once.
 
 use axum::body::{Body, HttpBody};
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use crate::version::Version;
 
 pub(super) async fn read_frame(headers: &HeaderMap, body: Body) -> Result<Frame, Refusal> {
     let content_type = single(headers, &CONTENT_TYPE)?.unwrap_or_default();
-    // An encoded body could grow without bound, and no client sends one.
+    // An encoded body could grow without limit, and no client sends one.
     if !media_type(content_type).eq_ignore_ascii_case(JSON)
         || headers.contains_key(CONTENT_ENCODING)
     {
@@ -43,8 +43,8 @@ async fn read_body(body: Body) -> Result<Bytes, Refusal> {
     }
 }
 
-/// Most clients only read the answer once they have sent everything: a body that is not far over
-/// the limit is let in and thrown away, so that they learn why it was refused.
+/// Reads and discards a body that is not far over the limit. Most clients read the response only
+/// after they have sent everything, so this lets them learn why it was rejected.
 async fn discard(mut body: Body) {
     let mut left = limits::HTTP_DISCARD_BYTES_MAX;
     let discarding = async {
@@ -72,8 +72,8 @@ pub(super) fn session_id(headers: &HeaderMap) -> Result<Option<&str>, Refusal> {
     single(headers, &SESSION_ID)
 }
 
-/// The trace that the request belongs to, as its headers say. One that is there twice is none; the
-/// state may be spread over several headers.
+/// Returns the trace context in the request's headers. A duplicate `traceparent` counts as none;
+/// the state may be spread over several headers.
 pub(super) fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
     let parent = single(headers, &TRACEPARENT).ok()??.to_owned();
     let states: Vec<&str> =
@@ -82,7 +82,7 @@ pub(super) fn trace(headers: &HeaderMap) -> Option<Box<Trace>> {
     Some(Box::new(Trace { parent, state }))
 }
 
-/// Whether an answer may become an event stream. Clients that say nothing take anything.
+/// Reports whether the response may be an event stream. Clients without `Accept` take anything.
 pub(super) fn takes_events(headers: &HeaderMap) -> bool {
     !headers.contains_key(ACCEPT)
         || accepted(headers).any(|kind| {
@@ -90,7 +90,7 @@ pub(super) fn takes_events(headers: &HeaderMap) -> bool {
         })
 }
 
-/// Whether the client asks for an event stream by its name.
+/// Reports whether the client explicitly accepts an event stream.
 pub(super) fn wants_events(headers: &HeaderMap) -> bool {
     accepted(headers).any(|kind| kind.eq_ignore_ascii_case(EVENT_STREAM))
 }

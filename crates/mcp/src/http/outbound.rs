@@ -1,5 +1,5 @@
-//! The HTTP of the client's end: carries bytes to one endpoint and back, with the headers that the
-//! session needs and a bound on everything. Knows nothing of peers.
+//! The HTTP of the client's end: carries bytes to one endpoint and back, with the headers the
+//! session needs and a limit on everything. Knows nothing of peers.
 
 use std::collections::VecDeque;
 use std::sync::OnceLock;
@@ -26,7 +26,7 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 pub(super) struct Outbound {
     target: HttpTarget,
-    /// Those of a POST once the session is agreed on, which most messages come after.
+    /// The headers of a POST once the session is established, as it is for most messages.
     settled: OnceLock<HeaderMap>,
     session: OnceLock<HeaderValue>,
 }
@@ -38,7 +38,7 @@ impl Outbound {
         Ok(Outbound { target, settled: OnceLock::new(), session: OnceLock::new() })
     }
 
-    /// Gives the response once its status says that the message was taken.
+    /// Sends a message; returns the response once its status shows that the message was accepted.
     pub(super) async fn post(
         &self,
         body: Vec<u8>,
@@ -62,7 +62,7 @@ impl Outbound {
         headers
     }
 
-    /// Opens an event stream, from the start or behind the last event that was seen.
+    /// Opens an event stream, from the start or after the last event seen.
     pub(super) async fn get(
         &self,
         version: Option<Version>,
@@ -88,7 +88,7 @@ impl Outbound {
         }
     }
 
-    /// Tells the server that the session is over. Nobody waits for what it says to that.
+    /// Tells the server that the session is over, and ignores its response.
     pub(super) async fn end_session(&self, version: Option<Version>) {
         if self.session.get().is_some() {
             let delete = self.send(Method::DELETE, self.headers(version), Bytes::new());
@@ -129,7 +129,8 @@ impl Outbound {
     }
 }
 
-/// A state without its parent would mean nothing. What cannot stand in a header is left out.
+/// Adds the trace headers. A state without its parent would be meaningless; a value not valid in a
+/// header is left out.
 fn insert_trace(headers: &mut HeaderMap, trace: &Trace) {
     let Ok(parent) = HeaderValue::from_str(&trace.parent) else {
         return;
@@ -140,7 +141,7 @@ fn insert_trace(headers: &mut HeaderMap, trace: &Trace) {
     }
 }
 
-/// What a response is made of.
+/// The content type of a response.
 pub(super) enum ContentType {
     Json,
     Events,
@@ -157,7 +158,7 @@ impl ContentType {
         }
     }
 
-    /// For whoever has no use for it.
+    /// Converts it to a failure, for callers that cannot handle this content.
     pub(super) fn into_failure(self) -> HttpFailure {
         HttpFailure::MediaType(match self {
             ContentType::Json => JSON.to_owned(),
@@ -177,7 +178,7 @@ pub(super) async fn read_body(
         if body.len() + rest.len() + chunk.len() > size_max {
             return Err(HttpFailure::TooLong);
         }
-        // Most answers come in one piece, which need not be copied.
+        // Most responses arrive in one piece, which need not be copied.
         if body.is_empty() { body = chunk } else { rest.extend_from_slice(&chunk) }
     }
     if rest.is_empty() {
@@ -186,7 +187,7 @@ pub(super) async fn read_body(
     Ok([body, rest.freeze()].concat().into())
 }
 
-/// The JSON-RPC error that many servers send along with a status.
+/// Reads the JSON-RPC error that many servers send along with a status.
 async fn read_error(response: PooledResponse) -> Option<ErrorObject> {
     let body = read_body(response, limits::HTTP_ERROR_BYTES_MAX).await.ok()?;
     match Message::parse(std::str::from_utf8(&body).ok()?) {
@@ -195,7 +196,7 @@ async fn read_error(response: PooledResponse) -> Option<ErrorObject> {
     }
 }
 
-/// The events of a response as they come.
+/// Reads the events of a response as they arrive.
 pub(super) struct EventReader {
     response: PooledResponse,
     parser: sse::Parser,
@@ -208,7 +209,7 @@ impl EventReader {
         EventReader { response, parser, ready: VecDeque::new() }
     }
 
-    /// `None` where the server ended the stream.
+    /// Returns the next event; `None` if the server ended the stream.
     pub(super) async fn next(&mut self) -> Result<Option<SseEvent>, HttpFailure> {
         loop {
             if let Some(event) = self.ready.pop_front() {

@@ -1,5 +1,5 @@
 //! The connections to one server, kept between requests. A connection has no task of its own:
-//! whoever waits for its answer moves it along, so that an exchange costs no change of threads.
+//! whichever task waits for its response polls it, so that an exchange costs no thread switch.
 
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
@@ -28,9 +28,9 @@ pub(super) struct Pool {
 
 #[derive(Default)]
 struct IdleLinks {
-    /// The latest last, which is the first to be used again.
+    /// Ordered by last use; the most recent is last and is reused first.
     links: Vec<(Box<PooledLink>, Instant)>,
-    /// Whether a task waits to close those that stay unused.
+    /// A task is waiting to close the links that stay unused.
     is_swept: bool,
 }
 
@@ -39,7 +39,7 @@ type HttpConnection = Connection<TokioIo<Box<dyn ByteStream>>, Full<Bytes>>;
 
 struct PooledLink {
     sender: SendRequest<Full<Bytes>>,
-    /// Absent once it has ended.
+    /// `None` once it has ended.
     connection: Option<HttpConnection>,
 }
 
@@ -48,8 +48,8 @@ impl Pool {
         Arc::new(Pool { dial, idle: Mutex::default() })
     }
 
-    /// Sends a message. A kept connection that turns out dead before it has taken the message is
-    /// replaced; what was sent is never sent again.
+    /// Sends a message. A kept connection that turns out to be dead before it has taken the message
+    /// is replaced; a message that was sent is never sent again.
     pub(super) async fn send(
         self: &Arc<Self>,
         mut message: HttpRequest,
@@ -101,7 +101,7 @@ impl Pool {
         }
     }
 
-    /// Closes what was not used for too long and tells whether anything is left.
+    /// Closes connections that were unused for too long and reports whether any are left.
     fn close_unused(&self) -> bool {
         let mut idle = lock(&self.idle);
         idle.links.retain(|(_, since)| since.elapsed() < limits::HTTP_POOL_IDLE);
@@ -110,7 +110,7 @@ impl Pool {
     }
 }
 
-/// Ends with the last connection, or with the pool.
+/// Closes unused connections, until none or no pool is left.
 async fn sweep(pool: Weak<Pool>) {
     loop {
         tokio::time::sleep(limits::HTTP_POOL_IDLE).await;
@@ -121,7 +121,7 @@ async fn sweep(pool: Weak<Pool>) {
 }
 
 impl PooledLink {
-    /// Whether it still stands and has finished what it was last asked.
+    /// Reports whether it is still open and has finished its last request.
     fn is_ready(&mut self) -> bool {
         self.advance(&mut unheard());
         self.connection.is_some() && self.sender.is_ready()
@@ -148,17 +148,17 @@ fn advance<C: Future + Unpin>(connection: &mut Option<C>, cx: &mut Context<'_>) 
     if let Some(running) = connection
         && Pin::new(running).poll(cx).is_ready()
     {
-        // What it failed with is told to whoever waits for an answer.
+        // The error is reported to whichever task waits for a response.
         *connection = None;
     }
 }
 
-/// For what only changes while its connection is moved along, and so has nobody to wake.
+/// A context that wakes nobody, for state that changes only while its connection is polled.
 fn unheard() -> Context<'static> {
     Context::from_waker(Waker::noop())
 }
 
-/// An answer whose body is still to be read.
+/// A response whose body is still to be read.
 pub struct PooledResponse {
     head: Parts,
     body: Incoming,
@@ -176,7 +176,7 @@ impl PooledResponse {
         &self.head.headers
     }
 
-    /// The next piece of the body; `None` at its end.
+    /// Returns the next chunk of the body; `None` at its end.
     pub async fn chunk(&mut self) -> Result<Option<Bytes>, hyper::Error> {
         while !self.has_ended && !self.body.is_end_stream() {
             match poll_fn(|cx| self.poll_frame(cx)).await.transpose()? {

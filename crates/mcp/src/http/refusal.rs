@@ -1,5 +1,5 @@
-//! HTTP requests that are refused before a service sees them: a status, and a JSON-RPC error that
-//! says why to clients that only read bodies.
+//! HTTP requests rejected before a service sees them: a status, and a JSON-RPC error that tells
+//! clients that read only bodies why.
 
 use axum::body::Body;
 use axum::response::{IntoResponse, Response};
@@ -14,7 +14,7 @@ use crate::limits;
 use crate::message::{self, BadFrame, Message};
 use crate::version::Version;
 
-/// What the official SDKs answer for a session they do not know.
+/// The code the official SDKs use for an unknown session.
 const SESSION_NOT_FOUND: i64 = -32001;
 
 #[derive(Debug)]
@@ -29,7 +29,7 @@ impl Refusal {
         Refusal { status, id: None, error: ErrorObject::new(INVALID_REQUEST, message) }
     }
 
-    /// The request that is refused, so that its sender can tell which one it was.
+    /// Sets the id of the rejected request, so that its sender can identify it.
     pub(super) fn of(mut self, id: Option<Id>) -> Self {
         self.id = id;
         self
@@ -43,7 +43,7 @@ impl Refusal {
         Refusal { status: StatusCode::BAD_REQUEST, id: bad.id, error: bad.error }
     }
 
-    /// Not an HTTP failure: clients probe for methods this way.
+    /// Not an HTTP error: clients probe for methods this way.
     pub(super) fn unknown_method(method: &str) -> Self {
         Refusal { status: StatusCode::OK, id: None, error: ErrorObject::method_not_found(method) }
     }
@@ -63,7 +63,8 @@ impl Refusal {
         Self::bad_request("no session: send initialize first, then its Mcp-Session-Id")
     }
 
-    /// The same for a session that never was, that ended, and that belongs to someone else.
+    /// The same response for a session that never existed, that ended, or that belongs to someone
+    /// else.
     pub(super) fn unknown_session() -> Self {
         let error = ErrorObject::new(SESSION_NOT_FOUND, "session not found, send initialize again");
         Refusal { status: StatusCode::NOT_FOUND, id: None, error }

@@ -1,7 +1,7 @@
-//! The server's end of streamable HTTP, handshake era: sessions, and what each HTTP method does to
-//! them. Who the caller is and whether it may come here was decided before.
+//! The server's end of streamable HTTP, handshake era: sessions, and the effect of each HTTP method
+//! on them. The caller has already been authenticated and authorized.
 //!
-//! A revision without sessions branches off in [`Sessions::post`], before a session is looked for.
+//! A revision without sessions branches off in [`Sessions::post`], before the session lookup.
 
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -23,7 +23,7 @@ use crate::limits;
 use crate::message::{Frame, Message, Request};
 use crate::peer::{Service, lock};
 
-/// The sessions of one listener. Clones are handles to the same ones.
+/// The sessions of one listener. Clones are handles to the same sessions.
 #[derive(Clone, Default)]
 pub struct Sessions {
     shared: Arc<SessionTable>,
@@ -40,8 +40,9 @@ impl Sessions {
         Self::default()
     }
 
-    /// One request to an MCP endpoint. `owner` is who the caller is: a session answers to the owner
-    /// that made it, others are told that there is none. `open` makes the service of a new session.
+    /// Handles one request to an MCP endpoint. `owner` identifies the caller: a session responds
+    /// only to the owner that opened it, and for anyone else it does not exist. `open` creates the
+    /// service of a new session.
     pub async fn handle(
         &self,
         request: HttpRequest,
@@ -57,8 +58,8 @@ impl Sessions {
         answer.unwrap_or_else(Refusal::into_response)
     }
 
-    /// Takes no new sessions and requests, ends the standing streams, and gives requests that run
-    /// [`limits::DRAIN`] to finish. Answers of clients still come in meanwhile.
+    /// Stops accepting sessions and requests, ends the standing streams, and gives running requests
+    /// [`limits::DRAIN`] to finish. Responses of clients are still accepted meanwhile.
     pub async fn close_all(&self, reason: &str) {
         self.shared.is_closing.store(true, Ordering::SeqCst);
         let sessions: Vec<Arc<HttpSession>> = lock(&self.shared.by_id).values().cloned().collect();
@@ -178,7 +179,7 @@ impl Sessions {
     ) -> Result<SessionOpening<'_>, Refusal> {
         let id = random_id().map_err(|_| Refusal::overloaded("no randomness for a session"))?;
         self.sweep();
-        // Refused before a service is made where possible; looked at again where it counts.
+        // Rejected before a service is created if possible; checked again when it counts.
         self.refuse_more(self.len())?;
         let session = Arc::new(HttpSession::new(owner, open()));
         let mut by_id = lock(&self.shared.by_id);
@@ -187,7 +188,7 @@ impl Sessions {
         Ok(SessionOpening { sessions: self, id, session, is_kept: false })
     }
 
-    /// The service may end its session too, by closing the peer.
+    /// Removes the session when its peer is closed, which the service may do too.
     fn forget_when_closed(&self, opening: &SessionOpening<'_>) {
         let (shared, id) = (Arc::downgrade(&self.shared), opening.id.clone());
         let closing = opening.session.peer.closing();
@@ -241,7 +242,7 @@ impl Sessions {
         }
     }
 
-    /// New sessions pay for the old ones, so that no task has to watch them.
+    /// Runs on each new session, so that no task has to watch the old ones.
     fn sweep(&self) {
         let now = Instant::now();
         let idle: Vec<Arc<HttpSession>> = lock(&self.shared.by_id)
@@ -273,7 +274,7 @@ impl Sessions {
 
 const IDLE: &str = "nobody used the session for too long";
 
-/// A session whose `initialize` runs: gone again if that fails or the client does not wait for it.
+/// A session whose `initialize` is running: removed if that fails or the client stops waiting.
 struct SessionOpening<'a> {
     sessions: &'a Sessions,
     id: String,
@@ -289,7 +290,7 @@ impl Drop for SessionOpening<'_> {
     }
 }
 
-/// 128 bits that nobody can guess.
+/// 128 unguessable bits.
 fn random_id() -> Result<String, getrandom::Error> {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes)?;
@@ -310,7 +311,7 @@ fn request_id(frame: &Frame) -> Option<Id> {
     }
 }
 
-/// Methods of the handshake era; any other is unknown whether there is a session or not.
+/// Methods of the handshake era; any other is unknown with or without a session.
 fn needs_session(method: &str) -> bool {
     ["tools/", "resources/", "prompts/"].iter().any(|family| method.starts_with(family))
         || ["completion/complete", "logging/setLevel", "ping"].contains(&method)

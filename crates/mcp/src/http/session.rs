@@ -1,5 +1,5 @@
-//! One session of the streamable HTTP server: whose it is, its peer, and how the POSTs that carry
-//! its messages are answered.
+//! One session of the streamable HTTP server: its owner, its peer, and the responses to the POSTs
+//! that carry its messages.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ impl HttpSession {
         self.owner == owner
     }
 
-    /// A session with a request running or a stream open is never idle.
+    /// A session with a running request or an open stream is never idle.
     pub(super) fn is_idle(&self, now: Instant) -> bool {
         let since = self.streams.idle_since();
         since.is_some_and(|since| now.duration_since(since) >= limits::HTTP_SESSION_IDLE)
@@ -54,7 +54,7 @@ impl HttpSession {
         self.streams.end(reason);
     }
 
-    /// Ends the standing stream; requests that run may still answer.
+    /// Ends the standing stream; running requests may still respond.
     pub(super) fn end_standing(&self, reason: &str) {
         self.streams.standing.end(reason);
     }
@@ -63,8 +63,8 @@ impl HttpSession {
         event_response(self.streams.standing.clone().open())
     }
 
-    /// The answer as JSON where it is the first thing to come, as a stream of events otherwise. Most
-    /// answers are made right here, on the task of the connection that asked.
+    /// Responds with JSON if the response is the first message, and with an event stream otherwise.
+    /// Most responses are built right here, on the task of the connection.
     pub(super) async fn answer(
         &self,
         request: Request,
@@ -91,12 +91,12 @@ impl HttpSession {
         })
     }
 
-    /// The answer alone, for those who must look at it first.
+    /// Returns the response alone, for callers that must inspect it first.
     pub(super) async fn ask(&self, request: Request) -> Result<message::Response, Refusal> {
         Ok(self.run(request, AnswerForm::AnswerOnly, None)?.last().await)
     }
 
-    /// The requests of a batch run side by side; their answers leave as one array.
+    /// Runs the requests of a batch concurrently; their responses leave as one array.
     pub(super) async fn answer_batch(
         &self,
         batch: Vec<Result<Message, BadFrame>>,
@@ -123,7 +123,7 @@ impl HttpSession {
         json_bytes(StatusCode::OK, batch_line(answers))
     }
 
-    /// Starts the request. It runs on when the client leaves: only a cancellation stops it.
+    /// Starts the request. It continues when the client leaves: only a cancellation stops it.
     fn run(
         &self,
         request: Request,
@@ -140,7 +140,7 @@ impl HttpSession {
     }
 }
 
-/// Answered here: what the peer says of an id in use would reach the request that uses it.
+/// Answered here: the peer's own error for an id in use would reach the request that uses it.
 fn refuse(rejected: PostRejection, id: Id) -> Refusal {
     match rejected {
         PostRejection::IdInUse => Refusal::bad_request(format!("id {id} is in use")).of(Some(id)),
@@ -148,7 +148,7 @@ fn refuse(rejected: PostRejection, id: Id) -> Refusal {
     }
 }
 
-/// What was said before the answer, and the answer, once all of it is there.
+/// Builds the whole response: the messages before it, then the response itself.
 fn whole_response(before: Vec<Message>, answer: message::Response) -> Response {
     if before.is_empty() {
         json_response(StatusCode::OK, answer.into())
@@ -169,7 +169,7 @@ fn event_response(messages: impl Stream<Item = Message> + Send + 'static) -> Res
     let headers = [
         (CONTENT_TYPE, HeaderValue::from_static(EVENT_STREAM)),
         (CACHE_CONTROL, HeaderValue::from_static("no-cache")),
-        // nginx would hold events back.
+        // Without this, nginx would buffer the events.
         (HeaderName::from_static("x-accel-buffering"), HeaderValue::from_static("no")),
     ];
     (headers, Body::from_stream(chunks)).into_response()

@@ -1,5 +1,5 @@
-//! The messages of a session that belong to no request: a queue that waits for the client's GET,
-//! and that a newer GET takes over from an older one without losing what is queued.
+//! The messages of a session that belong to no request: a queue that waits for the client's GET. A
+//! newer GET takes over from an older one without losing queued messages.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -21,7 +21,7 @@ pub(super) struct StandingStream {
 #[derive(Default)]
 struct State {
     queue: VecDeque<Message>,
-    /// Counts the GETs: only the last one is served.
+    /// Counts the GETs; only the last one is served.
     stream: u64,
     is_open: bool,
     left: Option<Instant>,
@@ -47,7 +47,7 @@ impl StandingStream {
         Ok(())
     }
 
-    /// Ends the stream that is open, and every later one at once.
+    /// Ends the open stream, and every later one at once.
     pub(super) fn end(&self, reason: &str) {
         lock(&self.state).ended.get_or_insert_with(|| reason.to_owned());
         self.changed.notify_waiters();
@@ -57,12 +57,12 @@ impl StandingStream {
         lock(&self.state).is_open
     }
 
-    /// When the last stream was left by its client.
+    /// Returns the time the client left the last stream.
     pub(super) fn left(&self) -> Option<Instant> {
         lock(&self.state).left
     }
 
-    /// The messages from now on, those that waited included, until a newer stream is opened.
+    /// Returns the messages from now on, including queued ones, until a newer stream is opened.
     pub(super) fn open(self: Arc<Self>) -> impl Stream<Item = Message> + Send + 'static {
         let number = {
             let mut state = lock(&self.state);
@@ -86,7 +86,7 @@ struct Reader {
 impl Reader {
     async fn next(&self) -> Option<Message> {
         loop {
-            // Made before the look at the state, so that no change in between is missed.
+            // Created before the state is read, so that no change in between is missed.
             let changed = self.standing.changed.notified();
             {
                 let mut state = lock(&self.standing.state);

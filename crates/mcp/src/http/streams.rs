@@ -1,5 +1,5 @@
-//! Where the messages of one session leave: each open POST takes what belongs to its request, the
-//! standing stream takes the rest. Knows ids and routes, nothing of HTTP.
+//! Routes the outgoing messages of one session: each open POST takes the messages of its request,
+//! the standing stream takes the rest. Knows ids and routes, nothing of HTTP.
 
 use std::collections::BTreeMap;
 use std::iter;
@@ -19,7 +19,7 @@ use crate::limits;
 use crate::message::{Message, Response};
 use crate::peer::{ConnectionClosed, MessageRoute, Outbox, lock};
 
-/// An HTTP client waits for an answer even to what it cancelled; the code is that of LSP.
+/// An HTTP client waits for a response even to a cancelled request; the code is that of LSP.
 const REQUEST_CANCELLED: i64 = -32800;
 
 pub(super) struct Streams {
@@ -28,7 +28,8 @@ pub(super) struct Streams {
 }
 
 struct Posts {
-    /// From the POST until the answer, also when the client has gone: the id is in use that long.
+    /// Entries last from the POST until the response, even when the client has gone: the id is in
+    /// use that long.
     open: BTreeMap<Id, Post>,
     used: Instant,
     ended: bool,
@@ -39,8 +40,8 @@ struct Post {
     takes: AnswerForm,
 }
 
-/// Most requests are answered right where they came in, with nothing before the answer: the queue
-/// to their POST is made for the first message that needs one.
+/// The queue to a POST. Most requests get their response on the spot, with nothing before it, so
+/// the queue is created for the first message that needs one.
 enum AnswerQueue {
     Unused(oneshot::Sender<mpsc::Receiver<Message>>),
     Open(mpsc::Sender<Message>),
@@ -60,7 +61,7 @@ impl AnswerQueue {
     }
 }
 
-/// What a POST may be answered with.
+/// The messages that a POST's response may carry.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum AnswerForm {
     Everything,
@@ -79,7 +80,7 @@ impl Streams {
         Streams { posts: Mutex::new(posts), standing: Arc::default() }
     }
 
-    /// Announces a request. What belongs to it comes out of the answers.
+    /// Registers a request. Its messages arrive through the returned answers.
     pub(super) fn register(&self, id: &Id, takes: AnswerForm) -> Result<Answers, PostRejection> {
         let mut posts = lock(&self.posts);
         posts.used = Instant::now();
@@ -94,7 +95,7 @@ impl Streams {
         Ok(Answers { id: id.clone(), reader: Some(reader), queue: None })
     }
 
-    /// The answer was taken where its request came in: the id is free again.
+    /// Frees the id of a request that was answered on the spot.
     pub(super) fn answered(&self, id: &Id) {
         let mut posts = lock(&self.posts);
         posts.used = Instant::now();
@@ -105,14 +106,14 @@ impl Streams {
         lock(&self.posts).used = Instant::now();
     }
 
-    /// Since when nothing has been going on here; `None` while something is.
+    /// Returns the time since which nothing has been active; `None` while something is.
     pub(super) fn idle_since(&self) -> Option<Instant> {
         let posts = lock(&self.posts);
         let busy = !posts.open.is_empty() || self.standing.is_open();
         (!busy).then(|| self.standing.left().map_or(posts.used, |left| left.max(posts.used)))
     }
 
-    /// Ends every stream; requests that still run get an error for an answer.
+    /// Ends every stream; requests still running get an error response.
     pub(super) fn end(&self, reason: &str) {
         let mut posts = lock(&self.posts);
         posts.ended = true;
@@ -136,7 +137,7 @@ impl Streams {
         }
     }
 
-    /// The answer is the last message of its request: with it the id is free again.
+    /// The response is the last message of its request: it frees the id.
     fn sender_for(&self, id: &Id, message: &Message) -> Option<mpsc::Sender<Message>> {
         let mut posts = lock(&self.posts);
         match message {
@@ -161,7 +162,7 @@ impl Streams {
     }
 }
 
-/// A request that the client cannot see must fail at once; the rest is simply lost on it.
+/// Fails a request at once if it cannot reach the client; drops any other message.
 fn undeliverable(message: &Message) -> Result<(), ConnectionClosed> {
     match message {
         Message::Request(_) => {
@@ -186,7 +187,7 @@ impl Outbox for Streams {
         .boxed()
     }
 
-    /// Batches arrive here as single requests, and their POST puts the answers together.
+    /// Batches arrive here as single requests, and their POST assembles the responses.
     fn send_batch(&self, responses: Vec<Response>) -> BoxFuture<'_, Result<(), ConnectionClosed>> {
         async move {
             for response in responses {
@@ -207,22 +208,22 @@ impl Outbox for Streams {
     }
 }
 
-/// The answer to a request that was cancelled.
+/// The response to a cancelled request.
 pub(super) fn cancelled(id: Id) -> Response {
     let error = ErrorObject::new(REQUEST_CANCELLED, "request cancelled");
     Response { id: Some(id), outcome: Err(error) }
 }
 
-/// What belongs to one request, the answer last.
+/// The messages of one request, the response last.
 pub(super) struct Answers {
     id: Id,
-    /// Until there is a queue.
+    /// `Some` until the queue exists.
     reader: Option<oneshot::Receiver<mpsc::Receiver<Message>>>,
     queue: Option<mpsc::Receiver<Message>>,
 }
 
 impl Answers {
-    /// May be dropped half-way without losing a message.
+    /// Returns the next message. May be dropped before completion without losing a message.
     pub(super) async fn next(&mut self) -> Message {
         if let Some(reader) = &mut self.reader {
             self.queue = reader.await.ok();
@@ -235,7 +236,7 @@ impl Answers {
         message.unwrap_or_else(|| self.session_ended().into())
     }
 
-    /// What has come and was not taken yet.
+    /// Returns the messages that have arrived and were not taken yet.
     pub(super) fn waiting(&mut self) -> Vec<Message> {
         if let Some(Ok(queue)) = self.reader.as_mut().map(|reader| reader.try_recv()) {
             self.queue = Some(queue);

@@ -1,5 +1,5 @@
-//! One address that requests are sent to, over connections that are kept: its host, the proxy before
-//! it, and the headers that every request carries. Follows no redirect and knows nothing of MCP.
+//! One address that requests are sent to, over kept connections: its host, the proxy in front of
+//! it, and the headers of every request. Follows no redirects and knows nothing of MCP.
 
 use std::sync::Arc;
 
@@ -19,13 +19,14 @@ use super::pool::{Pool, PooledResponse};
 pub struct HttpTarget {
     pool: Arc<Pool>,
     url: Url,
-    /// What a request asks for: the path, or the whole url where a proxy takes it.
+    /// The request target: the path, or the whole URL if a proxy takes the request.
     uri: Uri,
     headers: HeaderMap,
 }
 
 impl HttpTarget {
-    /// For an http or https url with a host. `headers` are those of every request.
+    /// Creates a target for an http or https URL with a host. `headers` are sent with every
+    /// request.
     pub fn new(mut url: Url, mut headers: HeaderMap) -> Result<HttpTarget, String> {
         let dial = Dial::new(&url)?;
         if let Some(login) = take_login(&mut url)
@@ -47,7 +48,7 @@ impl HttpTarget {
         Ok(HttpTarget { pool: Pool::new(dial), url, uri, headers })
     }
 
-    /// Those of every request, to be added to.
+    /// The headers of every request, as a base for more.
     pub fn headers(&self) -> &HeaderMap {
         &self.headers
     }
@@ -56,7 +57,8 @@ impl HttpTarget {
         self.url.host_str().unwrap_or("?")
     }
 
-    /// Gives the answer once its head is there; an error says in words why there is none.
+    /// Sends a request and returns the response once its head has arrived; the error is a plain
+    /// sentence.
     pub async fn send(
         &self,
         method: Method,
@@ -70,7 +72,7 @@ impl HttpTarget {
         self.pool.send(request).await.map_err(|fault| root_cause(&*fault))
     }
 
-    /// The host that an answer would send us on to.
+    /// Returns the host that a redirect points to.
     pub fn elsewhere(&self, response: &PooledResponse) -> String {
         let location = response.headers().get(LOCATION).and_then(|value| value.to_str().ok());
         let url = location.and_then(|location| self.url.join(location).ok());
@@ -79,7 +81,7 @@ impl HttpTarget {
     }
 }
 
-/// A user name and a password within a url are a login, and go no further in it.
+/// Removes user name and password from the URL and returns them as a login.
 fn take_login(url: &mut Url) -> Option<HeaderValue> {
     if url.username().is_empty() && url.password().is_none() {
         return None;
@@ -88,7 +90,7 @@ fn take_login(url: &mut Url) -> Option<HeaderValue> {
     let login = format!("{}:{}", plain(url.username()), plain(url.password().unwrap_or_default()));
     let mut value = HeaderValue::from_str(&format!("Basic {}", BASE64.encode(login))).ok()?;
     value.set_sensitive(true);
-    // Fails for urls without a host, which are refused before.
+    // Fails for URLs without a host, which are rejected earlier.
     let _ = url.set_username("").and_then(|()| url.set_password(None));
     Some(value)
 }

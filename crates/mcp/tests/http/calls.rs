@@ -1,4 +1,4 @@
-//! Our client with our server: what a call can do.
+//! Our client with our server: the features of a call.
 
 use std::sync::{Arc, Mutex};
 
@@ -92,7 +92,7 @@ async fn two_clients_do_not_hear_each_other() {
     second_peer.notify("notifications/second", None).await.unwrap();
     assert_eq!(soon(first_heard.recv()).await.unwrap(), "notifications/first");
     assert_eq!(soon(second_heard.recv()).await.unwrap(), "notifications/second");
-    // Both clients count their ids from one: the same ids are in flight in both sessions.
+    // Both clients count their ids from one, so the same ids are in flight in both sessions.
     let (one, two) = tokio::join!(first.request(ask("ask")), second.request(ask("ask")));
     assert!(one.is_ok() && two.is_ok());
     drop((first, second));

@@ -1,4 +1,4 @@
-//! The client against servers that misbehave, or behave in ways of their own.
+//! The client against servers that misbehave, or behave in unusual ways.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -163,7 +163,7 @@ async fn a_server_without_sessions_or_standing_stream_is_served_too() {
     assert_eq!(versions.recv().await.unwrap(), (agreed, false));
 }
 
-/// Reads one POST, answers it, and says nothing of closing.
+/// Reads one POST, responds to it, and does not announce a close.
 async fn answer_one(stream: &mut TcpStream) {
     let mut request = Vec::new();
     let body: Value = loop {
@@ -193,7 +193,7 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
         drop(first);
         closed.send(listener.local_addr().unwrap()).unwrap();
         let (mut second, _) = listener.accept().await.unwrap();
-        // The look at the network below.
+        // This may be the probe connection made below, which closes at once.
         if second.peek(&mut [0]).await.unwrap() == 0 {
             second = listener.accept().await.unwrap().0;
         }
@@ -202,7 +202,7 @@ async fn a_connection_is_used_again_and_a_dead_one_replaced() {
     soon(peer.request(ask("echo"))).await.unwrap();
     soon(peer.request(ask("echo"))).await.unwrap();
     let address = soon(first_closed).await.unwrap();
-    // Whatever was sent before this connection stands has been noticed by then.
+    // Anything sent before this connection opens has been noticed by then.
     drop(TcpStream::connect(address).await.unwrap());
     soon(peer.request(ask("echo"))).await.unwrap();
     soon(serving).await.unwrap();

@@ -23,9 +23,9 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Rig {
     pub(crate) url: String,
     pub(crate) sessions: Sessions,
-    /// A line for each thing that happens in the server: `started`, `cancelled`.
+    /// One entry for each event in the server: `started`, `cancelled`.
     pub(crate) events: mpsc::UnboundedReceiver<&'static str>,
-    /// Lets one waiting tool go on.
+    /// Lets one waiting tool continue.
     pub(crate) release: Arc<Semaphore>,
     /// The server's peer of each session whose client is ready.
     pub(crate) ready: mpsc::UnboundedReceiver<Peer>,
@@ -101,7 +101,7 @@ impl Rig {
             .body(body.to_owned())
     }
 
-    /// A session of the given revision, by its id.
+    /// Opens a session of the given revision; returns its id.
     pub(crate) async fn open(&self, version: &str) -> String {
         let body = initialize(version);
         let response = self.post(None, &body).send().await.unwrap();
@@ -116,7 +116,7 @@ impl Rig {
     }
 }
 
-/// Waits, but not for ever: a test that hangs tells nothing.
+/// Waits with a timeout: a test that hangs tells nothing.
 pub(crate) async fn soon<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(PATIENCE, future).await.expect("still nothing")
 }
@@ -156,7 +156,7 @@ pub(crate) async fn json_of(response: Response) -> Value {
     serde_json::from_slice(&response.bytes().await.unwrap()).unwrap()
 }
 
-/// The messages of an event stream that ends.
+/// Returns the messages of an event stream that ends.
 pub(crate) async fn events_of(response: Response) -> Vec<Value> {
     assert_eq!(response.headers()["content-type"], "text/event-stream");
     let body = soon(response.bytes()).await.unwrap();
@@ -207,7 +207,7 @@ async fn notify_progress(call: &ToolCall) {
     call.incoming.peer.notify("notifications/progress", Some(params)).await.unwrap();
 }
 
-/// A client's service: answers sampling, and passes on what it is told.
+/// A client's service: answers sampling requests, and passes on the names of notifications.
 pub(crate) struct Listener(mpsc::UnboundedSender<String>);
 
 impl Listener {

@@ -260,7 +260,7 @@ async fn bodies_are_checked_before_they_are_believed() {
     assert_eq!(refused(&rig, None, twice).await, (400, -32600, Value::Null));
 }
 
-/// Without a socket, so that time can stand still and bodies can misbehave.
+/// Calls the server without a socket, so that time can stand still and bodies can misbehave.
 async fn direct(rig: &Rig, session: Option<&str>, body: Body) -> HttpResponse {
     let mut request = HttpRequest::post("/mcp").header("content-type", "application/json");
     if let Some(id) = session {

@@ -1,4 +1,4 @@
-//! Claude Code: `claude -p` with its events as JSON lines.
+//! Claude Code: `claude -p`, with its events as JSON lines.
 
 use serde_json::{Value, json};
 
@@ -28,10 +28,11 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
         env.push(("MCP_TOOL_TIMEOUT".to_owned(), timeout));
     }
     if input.mode == LaunchMode::Isolated {
-        // Without setting sources no hook of the person's runs, which would be outside the gate.
+        // Without setting sources, none of the person's hooks runs, which would be outside the
+        // gate.
         args.extend(words(["--strict-mcp-config", "--tools", "", "--setting-sources="]));
         args.extend(words(["--no-session-persistence"]));
-        // Else a file that the prompt mentions with an `@` is read, and attached to it.
+        // Otherwise a file that the prompt mentions with an `@` is read and attached.
         for name in ["CLAUDE_CODE_DISABLE_ATTACHMENTS", "CLAUDE_CODE_DISABLE_FILE_MENTIONS"] {
             env.push((name.to_owned(), "1".to_owned()));
         }
@@ -49,7 +50,7 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
         None => {}
     }
     args.extend(request.args.iter().cloned());
-    // A program that finds itself inside another session of its own refuses to start.
+    // The program refuses to start inside another session of its own.
     let env_remove = words(["CLAUDECODE", "CLAUDE_CODE_ENTRYPOINT"]);
     Ok(Launch { args, env, env_remove, files, ..Launch::of(input) })
 }
@@ -58,13 +59,13 @@ fn server(input: &LaunchInput) -> Result<Value, AgentError> {
     let server = &input.request.server;
     let mut entry = json!({"command": path_text(&server.program)?, "args": server.args});
     if input.mode == LaunchMode::Beside {
-        // Else the tools hide behind a search of the program's.
+        // Otherwise the tools hide behind the program's own search.
         entry["alwaysLoad"] = json!(true);
     }
     Ok(json!({"mcpServers": {SERVER_NAME: entry}}))
 }
 
-/// One event of `--output-format stream-json`.
+/// Reads one event of `--output-format stream-json`.
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "system" if event["subtype"] == "init" => report.model(text(&event["model"])),

@@ -1,5 +1,5 @@
-//! Codex: `codex exec --json`. Its tools come from features and from what its catalogue says of the
-//! model; both levers are needed, and the catalogue is the installed program's own.
+//! Codex: `codex exec --json`. Its tools come from features and from the model's entry in its
+//! catalogue; both must be changed, and the catalogue is the installed program's own.
 
 use serde_json::{Value, json};
 
@@ -13,7 +13,7 @@ pub(super) const NEEDED: &[&str] = &["--json", "--config", "--skip-git-repo-chec
 pub(super) const ISOLATING: &[&str] =
     &["--sandbox", "--ephemeral", "--ignore-user-config", "--ignore-rules", "--disable"];
 
-/// All that bring tools, or run something of the person's.
+/// All features that add tools, or run something from the person's setup.
 const FEATURES: [&str; 13] = [
     "shell_tool",
     "unified_exec",
@@ -30,11 +30,12 @@ const FEATURES: [&str; 13] = [
     "code_mode_host",
 ];
 
-/// They talk to our server alone; they cannot be taken away.
+/// Tools that talk only to our server; they cannot be disabled.
 const READERS: [&str; 3] =
     ["codex.list_mcp_resources", "codex.list_mcp_resource_templates", "codex.read_mcp_resource"];
 
-/// The catalogue of `codex debug models` with every model's own tools taken away, or what is amiss.
+/// Returns the catalogue of `codex debug models` with every model's own tools removed, or its
+/// fault.
 pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
     let mut catalogue: Value = serde_json::from_slice(catalogue)
         .map_err(|error| format!("its model catalogue is not JSON: {error}"))?;
@@ -63,7 +64,7 @@ pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
 
 pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     let request = input.request;
-    // A step's folder is chosen by its author; whether it is a repository does not matter.
+    // The step's author chooses its folder; whether it is a repository does not matter.
     let mut args = words(["exec", "--json", "--skip-git-repo-check"]);
     let mut files = Vec::new();
     for setting in request.config.iter().flat_map(toml::overrides) {
@@ -121,7 +122,7 @@ fn server(input: &LaunchInput) -> Result<Value, AgentError> {
     }}}))
 }
 
-/// One event of `--json`.
+/// Reads one event of `--json`.
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "item.started" | "item.completed" | "item.updated" => item(event, report),
@@ -154,7 +155,7 @@ fn item(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
             let inert = READERS.contains(&name.as_str());
             if inert { Vec::new() } else { report.call(Provider::Codex, id, &name) }
         }
-        // All else is something that the program did by itself.
+        // Anything else is an action of the program itself.
         other => {
             let mut events = report.call(Provider::Codex, id, other);
             if item["status"] == "declined" {

@@ -1,5 +1,5 @@
-//! Which agent program is installed, and what it can be asked: its version, its flags, and for
-//! Codex its catalogue of models. Every question has a bound on time and on the answer.
+//! Finds the installed agent program and queries its version, its flags, and for Codex its
+//! catalogue of models. Every query has a limit on time and on the size of the answer.
 
 use std::ffi::OsStr;
 use std::io::Read;
@@ -24,25 +24,25 @@ const QUESTION_TIMEOUT: Duration = Duration::from_secs(30);
 /// The catalogue of Codex has 0.7 MiB today.
 const ANSWER_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Of a failing program's words this much is passed on.
+/// Maximum length of a failing program's output in the error message.
 const WORDS_BYTES_MAX: usize = 1000;
 
 /// The first OpenCode whose permissions and variables were measured to isolate.
 const OPENCODE_ISOLATING: [u64; 3] = [1, 18, 0];
 
-/// Where a program is looked for, and how it is asked.
+/// The places to look for a program, and the way to query it.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Search<'a> {
-    /// The program, if not the one of the provider's name.
+    /// The program, if not the one named like the provider.
     pub command: Option<&'a Path>,
-    /// The folders that names are looked for in, as in `PATH`.
+    /// The folders to search for program names, as in `PATH`.
     pub path: Option<&'a OsStr>,
-    /// Our own program, which stands between so that no question outlives us.
+    /// Our own program, which runs in between so that no query outlives us.
     pub supervisor: Option<&'a Path>,
 }
 
 impl InstalledAgent {
-    /// Finds the program and asks what it can.
+    /// Finds the program and queries its capabilities.
     pub async fn detect(
         provider: Provider,
         search: &Search<'_>,
@@ -73,7 +73,7 @@ impl InstalledAgent {
     }
 }
 
-/// What isolation needs beside flags (Codex: its models), or why it cannot be had.
+/// Returns what isolation needs besides flags (Codex: its models), or the reason it is impossible.
 async fn look_closer(
     provider: Provider,
     asker: &Asker<'_>,
@@ -115,14 +115,14 @@ fn isolating(provider: Provider) -> &'static [&'static str] {
     }
 }
 
-/// Which of the words a help text does not have as words of their own.
+/// Returns the words that a help text does not contain as separate words.
 fn lacking(wanted: &[&str], help: &str) -> Vec<String> {
     let ends = |char: char| char.is_whitespace() || ",=<>[]()\"'|".contains(char);
     let known: std::collections::HashSet<&str> = help.split(ends).collect();
     wanted.iter().filter(|word| !known.contains(**word)).map(|word| (*word).to_owned()).collect()
 }
 
-/// The first three numbers with dots between them.
+/// Returns the first three numbers separated by dots.
 fn version_of(text: &str) -> Option<String> {
     let is_version = |word: &&str| {
         let numbers: Vec<&str> = word.split('.').collect();
@@ -170,8 +170,8 @@ fn is_executable(path: &Path) -> bool {
     metadata.is_ok_and(|file| file.is_file() && file.permissions().mode() & 0o111 != 0)
 }
 
-/// The program behind npm's script: killing the script would leave it running. The script is
-/// `<package>/bin/codex.js`; the program lies in a package for the platform, beside or inside.
+/// Finds the program behind npm's script: killing the script would leave it running. The script is
+/// `<package>/bin/codex.js`; the program is in a package for the platform, beside or inside.
 fn native_codex(found: &Path) -> Option<PathBuf> {
     if !is_script(found) {
         return None;
@@ -231,14 +231,14 @@ impl ProgramAnswer {
     }
 }
 
-/// Puts questions to a program.
+/// Runs queries on a program.
 struct Asker<'a> {
     program: &'a Path,
     supervisor: Option<&'a Path>,
 }
 
 impl Asker<'_> {
-    /// Runs it with a question, in a group of its own that does not outlive the answer.
+    /// Runs a query, in a process group that does not outlive the answer.
     async fn ask(&self, question: &[&str]) -> Result<ProgramAnswer, AgentError> {
         let program = self.program.to_owned();
         let mut child = match self.command(question).spawn() {
@@ -276,7 +276,7 @@ impl Asker<'_> {
         };
         command.args(question).current_dir("/").process_group(0).kill_on_drop(true);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        // Nothing of ours reaches it, and nothing is fetched for a question.
+        // The query gets none of our variables, and fetches nothing.
         for (name, _) in std::env::vars_os() {
             if name.to_string_lossy().starts_with("COUNTERSIGN_") {
                 command.env_remove(name);
@@ -298,7 +298,7 @@ async fn answer(child: &mut Child) -> std::io::Result<(std::process::ExitStatus,
     Ok((status?, ProgramAnswer { stdout: stdout?, stderr: stderr? }))
 }
 
-/// To the end or the bound, past which the rest is thrown away.
+/// Reads to the end, discarding everything past the limit.
 async fn read(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     if let Some(mut stream) = stream {
@@ -308,13 +308,13 @@ async fn read(stream: Option<impl AsyncRead + Unpin>) -> std::io::Result<Vec<u8>
     Ok(bytes)
 }
 
-/// Ends what is left of a group.
+/// Kills the rest of a process group when dropped.
 struct QuestionGroup(Option<Pid>);
 
 impl Drop for QuestionGroup {
     fn drop(&mut self) {
         if let Some(group) = self.0 {
-            // It may be gone already: that is what was wanted.
+            // The group may already be gone, which is fine.
             let _ = kill_process_group(group, Signal::KILL);
         }
     }

@@ -7,7 +7,7 @@ use domain::Code;
 
 use crate::agent::program::Provider;
 
-/// Reasons why an agent cannot be started as asked.
+/// Reasons why an agent cannot be started as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     #[error("no program '{program}' on PATH: install it, or name it in options.command")]
@@ -20,7 +20,7 @@ pub enum AgentError {
     Crashes { program: PathBuf, question: String, words: String },
     #[error("{} {version} is too old: it has no {}", .program.display(), .lacks.join(", "))]
     TooOld { program: PathBuf, version: String, lacks: Vec<String> },
-    /// All of them at once.
+    /// Holds all faults at once.
     #[error("options would undo the isolation of {provider}: {faults}", provider = .provider.as_str(), faults = .faults.join("; "))]
     LoosensIsolation { provider: Provider, faults: Vec<String> },
     #[error("{0}")]
@@ -34,7 +34,7 @@ pub enum AgentError {
 }
 
 impl AgentError {
-    /// The stable code of the fault.
+    /// The stable code of the error.
     pub fn code(&self) -> Code {
         match self {
             AgentError::Missing { .. }

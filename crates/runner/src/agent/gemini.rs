@@ -1,5 +1,5 @@
 //! Gemini CLI. Its settings can only be given as a whole home: the step gets a private one, with
-//! links to the person's login, and with all of the person's set-up where native tools stay.
+//! links to the person's login, and with all of the person's setup if native tools stay enabled.
 
 use std::path::PathBuf;
 
@@ -16,11 +16,11 @@ pub(super) const NEEDED: &[&str] = &["--output-format", "stream-json"];
 pub(super) const ISOLATING: &[&str] =
     &["--policy", "--allowed-mcp-server-names", "--extensions", "--skip-trust"];
 
-/// What proves to Google who the person is.
+/// The files that hold the person's Google login.
 const LOGIN: [&str; 4] =
     ["oauth_creds.json", "google_accounts.json", "installation_id", "gemini-credentials.json"];
 
-/// What of the person's `.env` proves the same.
+/// The variables in the person's `.env` that hold a login.
 const LOGIN_VARIABLES: [&str; 9] = [
     "GEMINI_API_KEY",
     "GOOGLE_API_KEY",
@@ -50,7 +50,7 @@ pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launc
     let request = input.request;
     let mut args = words(["--output-format", "stream-json"]);
     let mut launch = Launch { stdin: Some(stdin(input)), ..Launch::of(input) };
-    // Its child would not get our signals.
+    // Its child process would not get our signals.
     launch.env.push(("GEMINI_CLI_NO_RELAUNCH".to_owned(), "true".to_owned()));
     if input.mode == LaunchMode::Isolated {
         let policy = input.private("policy.toml");
@@ -75,7 +75,8 @@ pub(super) fn launch(input: &LaunchInput, folder: &GeminiFolder) -> Result<Launc
     Ok(launch)
 }
 
-/// Gemini has no flag for a system prompt: without a home of its own the step says it first.
+/// Builds the input. Gemini has no flag for a system prompt: without a private home, the prompt
+/// starts with it.
 fn stdin(input: &LaunchInput) -> Vec<u8> {
     match (&input.system_prompt, input.mode) {
         (Some(system), LaunchMode::Plain) => format!("{system}\n\n{}", input.prompt).into_bytes(),
@@ -95,8 +96,8 @@ fn home(input: &LaunchInput, folder: &GeminiFolder, launch: &mut Launch) -> Resu
         launch.files.push((inside("GEMINI.md"), memory.into_bytes()));
     }
     if input.mode == LaunchMode::Isolated {
-        // It takes variables from the first such file that it finds from where it starts upwards:
-        // this one ends the search, also where there is nothing to put into it.
+        // Gemini takes variables from the first such file, searching upwards from its start folder:
+        // this one ends the search, even when it is empty.
         let env = folder.env.as_deref().map(login_lines).unwrap_or_default();
         launch.files.push((launch.dir.join(".gemini/.env"), env.into_bytes()));
     }
@@ -104,7 +105,7 @@ fn home(input: &LaunchInput, folder: &GeminiFolder, launch: &mut Launch) -> Resu
     for name in &folder.entries {
         let carried = match input.mode {
             LaunchMode::Isolated => LOGIN.contains(&name.as_str()),
-            // What it makes up while it runs belongs to the step.
+            // Files that Gemini creates while it runs belong to the step.
             LaunchMode::Beside | LaunchMode::Plain => !matches!(name.as_str(), "tmp" | "history"),
         };
         if carried && !written.contains(&inside(name)) {
@@ -137,15 +138,15 @@ fn settings(input: &LaunchInput, folder: &GeminiFolder) -> Result<Value, AgentEr
     Ok(Value::Object(settings))
 }
 
-/// How the person signs in; the rest of the settings stays out.
+/// Returns the person's sign-in settings, and none of the others.
 fn login_settings(person: &Map<String, Value>) -> Map<String, Value> {
     let auth = person.get("security").and_then(|security| security.get("auth"));
     let auth = auth.map(|auth| json!({"security": {"auth": auth}}));
     auth.and_then(|settings| settings.as_object().cloned()).unwrap_or_default()
 }
 
-/// With a key and another endpoint, and no choice of the person's, Gemini would take a way to sign
-/// in that it then refuses.
+/// Selects the API key, unless the person chose otherwise: with a key and another endpoint, Gemini
+/// would choose a sign-in method that it then rejects.
 fn choose_key(input: &LaunchInput, folder: &GeminiFolder, settings: &mut Map<String, Value>) {
     let in_file = |name: &str| folder.env.as_deref().is_some_and(|env| has_variable(env, name));
     let has = |name: &str| input.var(name).is_some() || in_file(name);
@@ -157,7 +158,7 @@ fn choose_key(input: &LaunchInput, folder: &GeminiFolder, settings: &mut Map<Str
     auth.entry("selectedType").or_insert_with(|| json!("gemini-api-key"));
 }
 
-/// The object that a member is; another value gives way.
+/// Returns the object at a member; replaces any other value.
 fn member<'a>(object: &'a mut Map<String, Value>, name: &str) -> &'a mut Map<String, Value> {
     let value = object.entry(name).or_insert_with(|| json!({}));
     if !value.is_object() {
@@ -188,7 +189,7 @@ fn has_variable(env: &str, name: &str) -> bool {
     env.lines().any(named)
 }
 
-/// One event of `--output-format stream-json`.
+/// Reads one event of `--output-format stream-json`.
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     match text(&event["type"]) {
         "init" => report.model(text(&event["model"])),

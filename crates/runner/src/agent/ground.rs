@@ -1,7 +1,7 @@
-//! Where an isolated program is started: an empty folder of the step's own. The programs read
+//! The start folder of an isolated program: an empty folder private to the step. The programs read
 //! settings, variables and hooks from the folder they start in and from those above it, and a
-//! repository may hold any of these. Their tools work in the step's folder all the same, since the
-//! tools are the gate's. Of that folder only the text of its instructions is passed on.
+//! repository may hold any of these. Their tools still work in the step's folder, since the tools
+//! are the gate's. Of that folder, only the text of its instructions is passed on.
 
 use std::fs::File;
 use std::io::Read;
@@ -9,23 +9,23 @@ use std::path::{Path, PathBuf};
 
 use crate::agent::program::Provider;
 
-/// Where the program starts, in the step's private folder.
+/// The start folder's name within the step's private folder.
 const FOLDER: &str = "start";
 
-/// As much of a file of instructions as Codex itself takes.
+/// Maximum size of an instructions file, the same as in Codex itself.
 const INSTRUCTIONS_BYTES_MAX: u64 = 32 * 1024;
 
-/// The folder of an isolated program.
+/// Returns the start folder of an isolated program.
 pub(super) fn folder(private: &Path) -> PathBuf {
     private.join(FOLDER)
 }
 
-/// Where a program that looks for a repository above it stops.
+/// Returns the path at which a program that searches for a repository upwards stops.
 pub(super) fn boundary(private: &Path) -> PathBuf {
     folder(private).join(".git")
 }
 
-/// The names under which each program looks for instructions; the first that is there counts.
+/// Returns the names of each program's instructions files; the first that exists counts.
 fn names(provider: Provider) -> &'static [&'static str] {
     match provider {
         Provider::Claude => &["CLAUDE.md"],
@@ -35,8 +35,8 @@ fn names(provider: Provider) -> &'static [&'static str] {
     }
 }
 
-/// The prompt with what the program would otherwise have found by itself: where its tools work, and
-/// the instructions of that folder.
+/// Adds to the prompt what the program would otherwise find itself: the folder its tools work in,
+/// and the instructions of that folder.
 pub(super) fn introduced(provider: Provider, root: &Path, prompt: &str) -> String {
     let mut text = format!(
         "Your tools work in the folder {}; relative paths are relative to it.\n\n",
@@ -56,8 +56,8 @@ fn instructions(provider: Provider, root: &Path) -> Option<(&'static str, String
     names(provider).iter().find_map(|name| Some((*name, read(root, name)?)))
 }
 
-/// A file of the folder, or one in it that a link leads to: a repository must not get other files
-/// of the person's into the prompt.
+/// Reads a file of the folder, following links only within it: a repository must not get other
+/// files of the person's into the prompt.
 fn read(root: &Path, name: &str) -> Option<String> {
     let root = root.canonicalize().ok()?;
     let path = root.join(name).canonicalize().ok()?;

@@ -1,6 +1,6 @@
-//! What `options` may say where the program's own tools are taken away. Only what is known to leave
-//! that alone is let through: new versions bring new flags, and a list of the harmful ones would
-//! always be late.
+//! Checks `options` when the program's own tools are disabled. Only options known not to re-enable
+//! them are allowed: new versions bring new flags, and a list of harmful ones would always be
+//! outdated.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use crate::agent::launch::LaunchMode;
 use crate::agent::program::Provider;
 use crate::agent::request::AgentRequest;
 
-/// What holds in every mode.
+/// Checks the rules of every mode.
 pub(super) fn check(provider: Provider, request: &AgentRequest) -> Result<(), AgentError> {
     for (name, value) in &request.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
@@ -39,7 +39,7 @@ pub(super) fn check(provider: Provider, request: &AgentRequest) -> Result<(), Ag
     }
 }
 
-/// What holds where isolation is wanted: every fault at once.
+/// Checks the rules of isolation, and reports every fault at once.
 pub(super) fn check_isolated(provider: Provider, request: &AgentRequest) -> Result<(), AgentError> {
     let rules = ProgramRules::of(provider.into());
     let mut faults = args_faults(rules, &request.args);
@@ -58,8 +58,8 @@ pub(super) fn check_isolated(provider: Provider, request: &AgentRequest) -> Resu
     if faults.is_empty() { Ok(()) } else { Err(AgentError::LoosensIsolation { provider, faults }) }
 }
 
-/// The request with files in its arguments named from the root: an isolated program starts in
-/// another folder.
+/// Returns the request with the files in its arguments resolved against the root: an isolated
+/// program starts in another folder.
 pub(super) fn rooted(provider: Provider, request: &AgentRequest, mode: LaunchMode) -> AgentRequest {
     let mut request = request.clone();
     if mode == LaunchMode::Isolated {
@@ -112,7 +112,7 @@ fn args_faults(rules: &ProgramRules, args: &[String]) -> Vec<String> {
     faults
 }
 
-/// Codex takes settings on its command line as well; they are held to the same list.
+/// Codex also takes settings on its command line; the same list applies to them.
 fn is_config_flag(rules: &ProgramRules, flag: &str) -> bool {
     matches!(flag, "-c" | "--config") && rules.valued.contains(&"--local-provider")
 }

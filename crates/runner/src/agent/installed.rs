@@ -1,11 +1,11 @@
-//! An agent program of this machine, and what is known of it.
+//! An agent program on this machine, and its known properties.
 
 use std::path::{Path, PathBuf};
 
 use crate::agent::isolation::Isolation;
 use crate::agent::program::Provider;
 
-/// A program that was found and has answered.
+/// A program that was found and has answered the queries.
 #[derive(Clone, Debug)]
 pub struct InstalledAgent {
     pub(super) provider: Provider,
@@ -29,7 +29,7 @@ impl InstalledAgent {
         &self.version
     }
 
-    /// Tells whether this program can be left without tools of its own.
+    /// Reports whether this program's own tools can be disabled.
     pub fn isolation(&self) -> &Isolation {
         &self.isolation
     }
@@ -38,7 +38,7 @@ impl InstalledAgent {
         &self.catalogue
     }
 
-    /// For tests of what is made of a program: nothing is asked.
+    /// For tests that only use the result: no program is queried.
     #[cfg(test)]
     pub(super) fn imagined(provider: Provider, isolation: Isolation) -> InstalledAgent {
         let program = PathBuf::from("/opt").join(provider.as_str());

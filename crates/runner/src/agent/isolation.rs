@@ -5,7 +5,7 @@ use crate::agent::program::Provider;
 /// The instruction to a model whose program's own tools cannot be disabled.
 pub const COEXISTENCE_LINE: &str = "Use only MCP tools, never built-in tools.";
 
-/// How completely a program's own tools can be disabled.
+/// The degree to which a program's own tools can be disabled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Isolation {
     Full,

@@ -1,4 +1,4 @@
-//! The process that is started for a step: a program with its arguments, environment and files.
+//! The process to start for a step: a program with its arguments, environment and files.
 
 use std::io::Write;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -11,32 +11,31 @@ use crate::agent::isolation::Isolation;
 use crate::agent::person::Person;
 use crate::agent::request::AgentRequest;
 
-/// Linux takes 128 KiB for one argument; longer texts go another way.
+/// Linux allows 128 KiB for one argument; longer texts are passed in other ways.
 pub(super) const ARGUMENT_BYTES_MAX: usize = 100 * 1024;
 
-/// A process to start.
 #[derive(Clone)]
 pub struct Launch {
     pub program: PathBuf,
-    /// Where it is started: a folder of its own where it is isolated.
+    /// The start folder: a private one for an isolated program.
     pub dir: PathBuf,
     pub args: Vec<String>,
-    /// Added to the environment, after `env_remove` was taken out of it.
+    /// Added to the environment, after the variables in `env_remove` are removed.
     pub env: Vec<(String, String)>,
     pub env_remove: Vec<String>,
-    /// 0600, all under the step's private folder.
+    /// Written with mode 0600, all within the step's private folder.
     pub files: Vec<(PathBuf, Vec<u8>)>,
-    /// Links to files of the person's that must stay in one place.
+    /// Links to the person's files that must stay in one place.
     pub links: Vec<Symlink>,
-    /// 0700.
+    /// Created with mode 0700.
     pub folders: Vec<PathBuf>,
-    /// What the program reads, and then the end.
+    /// The program's complete input.
     pub stdin: Option<Vec<u8>>,
-    /// What was reached, where `Tools::Only` was asked for; `Full` otherwise.
+    /// The isolation reached, if `AgentTools::Only` was requested; `Full` otherwise.
     pub isolation: Isolation,
 }
 
-/// A symbolic link to make.
+/// A symbolic link to create.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Symlink {
     pub path: PathBuf,
@@ -44,7 +43,7 @@ pub struct Symlink {
 }
 
 impl Launch {
-    /// The program and where it starts; the providers add the rest.
+    /// Sets the program and its start folder; the providers add the rest.
     pub(super) fn of(input: &LaunchInput) -> Launch {
         let request = input.request;
         let dir = match input.mode {
@@ -65,7 +64,7 @@ impl Launch {
         }
     }
 
-    /// Puts the files, folders and links where they belong. Nothing is written over.
+    /// Creates the files, folders and links. Overwrites nothing.
     pub fn write(&self) -> std::io::Result<()> {
         for folder in &self.folders {
             make_folder(folder)?;
@@ -84,7 +83,7 @@ impl Launch {
     }
 }
 
-/// Keys travel in the environment and the files: only names are shown.
+/// Keys are in the environment and the files, so only names are shown.
 impl std::fmt::Debug for Launch {
     fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let env: Vec<&String> = self.env.iter().map(|(name, _)| name).collect();
@@ -99,18 +98,18 @@ fn make_folder(path: &Path) -> std::io::Result<()> {
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Which column of the injection is made.
+/// The set of tools the program runs with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LaunchMode {
-    /// The program as the person has it.
+    /// The program with the person's own setup.
     Plain,
-    /// Our tools and no other.
+    /// Only our tools.
     Isolated,
     /// Our tools and the program's own.
     Beside,
 }
 
-/// What a provider's own part works from.
+/// The input of a provider's own part.
 pub(super) struct LaunchInput<'a> {
     pub(super) installed: &'a InstalledAgent,
     pub(super) request: &'a AgentRequest,
@@ -125,19 +124,19 @@ impl LaunchInput<'_> {
         self.request.private.join(name)
     }
 
-    /// A variable as the program will see it.
+    /// Returns a variable as the program will see it.
     pub(super) fn var(&self, name: &str) -> Option<&str> {
         let asked = self.request.env.iter().rev().find(|(asked, _)| asked == name);
         asked.map(|(_, value)| value.as_str()).or_else(|| self.person.var(name))
     }
 }
 
-/// Arguments from words of either kind.
+/// Converts words to owned arguments.
 pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
     words.map(str::to_owned).to_vec()
 }
 
-/// The text of a path; ours are all UTF-8, since the step's folder has a name of our making.
+/// Returns a path as text; ours are all UTF-8, since we name the step's folder.
 pub(super) fn path_text(path: &Path) -> Result<String, AgentError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
         AgentError::BadOption(format!("{} is not UTF-8, which the agents need", path.display()))

@@ -14,7 +14,7 @@ pub(super) const ISOLATING: &[&str] = &["--pure", "--agent"];
 
 const CONFIG: &str = "OPENCODE_CONFIG_CONTENT";
 
-/// Fetches and project files that an isolated step goes without.
+/// Downloads and project files that an isolated step does without.
 const DISABLED: [&str; 5] = [
     "OPENCODE_DISABLE_PROJECT_CONFIG",
     "OPENCODE_DISABLE_MODELS_FETCH",
@@ -48,8 +48,9 @@ pub(super) fn launch(input: &LaunchInput) -> Result<Launch, AgentError> {
     Ok(launch)
 }
 
-/// The config home alone is not enough: a `.opencode` in the home is read as well, so the step gets
-/// an empty one, and an agent of its own that nobody else can have loosened.
+/// Isolates the program. The config home alone is not enough: a `.opencode` in the home is read as
+/// well, so the step gets an empty home, and its own agent, whose permissions nothing else can have
+/// loosened.
 fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
     launch.args.extend(words(["--pure", "--agent", SERVER_NAME]));
     for (name, folder) in
@@ -59,7 +60,7 @@ fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
         launch.env.push((name.to_owned(), path_text(&folder)?));
         launch.folders.push(folder);
     }
-    // Programs that begin at the same moment would get into each other's way in the person's own.
+    // Programs started at the same moment would conflict in the person's own database.
     let database = path_text(&input.private("opencode.db"))?;
     launch.env.push(("OPENCODE_DB".to_owned(), database));
     launch.env.extend(DISABLED.map(|name| (name.to_owned(), "1".to_owned())));
@@ -69,7 +70,7 @@ fn isolate(input: &LaunchInput, launch: &mut Launch) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Ours over what the step asks for; where the person's own config stays, over that too.
+/// Merges our config over the step's; if the person's own config stays, over that too.
 fn config(input: &LaunchInput) -> Result<Map<String, Value>, AgentError> {
     let mut config = Value::Object(Map::new());
     if input.mode != LaunchMode::Isolated
@@ -104,7 +105,7 @@ fn ours(input: &LaunchInput) -> Result<Value, AgentError> {
     Ok(ours)
 }
 
-/// Objects are merged, member by member; any other value is replaced.
+/// Merges objects member by member; any other value is replaced.
 fn lay_over(under: &mut Value, over: Value) {
     match (under, over) {
         (Value::Object(under), Value::Object(over)) => {
@@ -116,7 +117,7 @@ fn lay_over(under: &mut Value, over: Value) {
     }
 }
 
-/// One event of `--format json`.
+/// Reads one event of `--format json`.
 pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     let part = &event["part"];
     match text(&event["type"]) {

@@ -1,5 +1,5 @@
-//! What a person's own set-up has to say to a step: the environment, and Gemini's folder, which is
-//! the only place whose files are read here.
+//! The person's own setup as far as a step uses it: the environment, and Gemini's folder, the only
+//! place whose files are read here.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use crate::agent::error::AgentError;
 /// Settings and memory files of people are far smaller.
 const FILE_BYTES_MAX: u64 = 4 * 1024 * 1024;
 
-/// The environment that the agent would inherit. It holds keys, so it is never shown.
+/// The environment the agent would inherit. It holds keys, so it is never shown.
 #[derive(Clone, Default)]
 pub struct Person {
     env: BTreeMap<String, String>,
 }
 
 impl Person {
-    /// Of `std::env::vars_os()`. What is no UTF-8 is inherited and not looked at.
+    /// Takes `std::env::vars_os()`. Variables that are not UTF-8 are inherited but not inspected.
     pub fn new(vars: impl IntoIterator<Item = (OsString, OsString)>) -> Person {
         let texts = vars.into_iter().filter_map(|(name, value)| {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
@@ -32,17 +32,17 @@ impl Person {
         self.env.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
-    /// The variables of which `matches` is true.
+    /// Returns the variables for which `matches` is true.
     pub(super) fn names(&self, matches: impl Fn(&str) -> bool) -> Vec<String> {
         self.env.keys().filter(|name| matches(name)).cloned().collect()
     }
 }
 
-/// What Gemini's own folder holds.
+/// The content of Gemini's own folder.
 #[derive(Default)]
 pub(super) struct GeminiFolder {
     pub(super) path: PathBuf,
-    /// The names of all that lies in it.
+    /// The names of all entries in it.
     pub(super) entries: Vec<String>,
     pub(super) settings: Option<Value>,
     pub(super) memory: Option<String>,
@@ -50,7 +50,7 @@ pub(super) struct GeminiFolder {
 }
 
 impl GeminiFolder {
-    /// A folder that is not there is an empty one.
+    /// Reads the folder; a missing folder counts as empty.
     pub(super) fn read(path: &Path) -> Result<GeminiFolder, AgentError> {
         let unreadable = |cause: std::io::Error| AgentError::Unreadable {
             path: path.to_owned(),
@@ -92,7 +92,7 @@ fn text(path: &Path) -> Result<Option<String>, AgentError> {
     Ok(Some(text))
 }
 
-/// Gemini allows comments in its settings.
+/// Parses the settings, in which Gemini allows comments.
 fn settings(path: &Path, text: &str) -> Result<Value, AgentError> {
     serde_json::from_str(&without_comments(text)).map_err(|error| AgentError::Unreadable {
         path: path.to_owned(),
@@ -100,7 +100,7 @@ fn settings(path: &Path, text: &str) -> Result<Value, AgentError> {
     })
 }
 
-/// The text with its comments made blank; a string is left as it is.
+/// Replaces comments with blanks; strings stay unchanged.
 fn without_comments(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut rest = text;
@@ -125,7 +125,7 @@ fn without_comments(text: &str) -> String {
     kept
 }
 
-/// The bytes of the string that the text begins with, quotes included.
+/// Returns the length of the string at the start of the text, in bytes, quotes included.
 fn string_length(text: &str) -> usize {
     let mut escaped = false;
     for (at, byte) in text.bytes().enumerate().skip(1) {

@@ -1,4 +1,4 @@
-//! From what a step asks to what is started. Touches the disk in one place, Gemini's folder
+//! Turns a step's request into the process to start. Reads the disk in one place, Gemini's folder
 //! (`person`).
 
 use std::path::Path;
@@ -35,7 +35,7 @@ pub fn prepare(
         Provider::OpenCode => opencode::launch(&input),
     }?;
     if mode == LaunchMode::Isolated {
-        // Neither the program nor a git that it runs looks any further up.
+        // Neither the program nor a git that it runs searches any further up.
         launch.folders.push(ground::boundary(&request.private));
         let ceiling = path_text(&request.private)?;
         launch.env.push(("GIT_CEILING_DIRECTORIES".to_owned(), ceiling));
@@ -43,7 +43,7 @@ pub fn prepare(
     check_size(provider, &launch)?;
     launch.isolation = isolation;
     launch.env_remove.extend(person.names(|name| name.starts_with("COUNTERSIGN_")));
-    // What was asked for comes first: a variable of ours is not to be changed.
+    // The requested variables come first, so that they cannot change ours.
     let mut env = request.env.clone();
     env.append(&mut launch.env);
     launch.env = env;
@@ -61,9 +61,9 @@ fn mode(installed: &InstalledAgent, tools: AgentTools) -> (LaunchMode, Isolation
     }
 }
 
-/// In an isolated step a prompt is words and nothing else. Claude and Gemini would run one that
-/// begins with a slash as a command, which it does not do here, and Gemini would read files at each
-/// `@` (Claude is told not to by a variable).
+/// Keeps a prompt plain text in an isolated step. Claude and Gemini would run one that begins with
+/// a slash as a command, and Gemini would read files at each `@` (a variable stops Claude from
+/// doing so).
 fn prompt(
     provider: Provider,
     request: &AgentRequest,
@@ -82,7 +82,8 @@ fn prompt(
     })
 }
 
-/// Checks the length of stdin, which holds the system prompt too where there is no other way.
+/// Checks the length of stdin, which also holds the system prompt if there is no other way to pass
+/// it.
 fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
     let said = String::from_utf8_lossy(launch.stdin.as_deref().unwrap_or_default());
     let PromptSize { size, max, unit } = provider.prompt_size(&said);
@@ -92,7 +93,7 @@ fn check_size(provider: Provider, launch: &Launch) -> Result<(), AgentError> {
     Ok(())
 }
 
-/// Reads the person's own Gemini folder, where the step gets a home of its own.
+/// Reads the person's own Gemini folder, if the step gets its own home.
 fn gemini_folder(input: &LaunchInput) -> Result<GeminiFolder, AgentError> {
     let home = input.var("GEMINI_CLI_HOME").or_else(|| input.var("HOME"));
     match home {

@@ -1,4 +1,4 @@
-//! The agent programs, and what differs between them in a word or a number.
+//! The agent programs, and their small differences.
 
 /// The name of our server in the agents' configuration; it is part of its tools' names.
 pub const SERVER_NAME: &str = "awf-proxy";
@@ -16,7 +16,7 @@ impl Provider {
     pub const ALL: [Provider; 4] =
         [Provider::Claude, Provider::Gemini, Provider::Codex, Provider::OpenCode];
 
-    /// As workflows spell it; the program has the same name.
+    /// The name as spelled in workflows; the program has the same name.
     pub fn as_str(self) -> &'static str {
         match self {
             Provider::Claude => "claude",
@@ -30,7 +30,7 @@ impl Provider {
         Provider::ALL.into_iter().find(|provider| provider.as_str() == name)
     }
 
-    /// Claude and Codex refuse longer prompts; Gemini would cut them.
+    /// Claude and Codex reject longer prompts; Gemini would cut them.
     pub(super) fn prompt_size(self, prompt: &str) -> PromptSize {
         let (size, max, unit) = match self {
             Provider::Claude => (prompt.len(), 10_000_000, "bytes"),
@@ -41,7 +41,7 @@ impl Provider {
         PromptSize { size, max, unit }
     }
 
-    /// Tells whether a tool, as the program names it, is one of ours.
+    /// Reports whether a tool, as the program names it, is one of ours.
     pub(super) fn names_ours(self, tool: &str) -> bool {
         let prefix = match self {
             Provider::Claude => "mcp__awf-proxy__",
@@ -53,7 +53,7 @@ impl Provider {
     }
 }
 
-/// The length of a prompt as the program counts it, and the most that it takes.
+/// The length of a prompt as the program counts it, and the program's limit.
 pub(super) struct PromptSize {
     pub(super) size: usize,
     pub(super) max: usize,

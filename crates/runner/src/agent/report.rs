@@ -1,5 +1,4 @@
-//! The report on an agent's work: text, tokens, cost, faults, and the calls of tools that are not
-//! ours.
+//! The report on an agent's work: text, tokens, cost, errors, and calls of tools that are not ours.
 
 use std::collections::HashSet;
 
@@ -7,16 +6,16 @@ use serde_json::Value;
 
 use crate::agent::program::Provider;
 
-/// Of the final text this much is kept.
+/// Maximum stored size of the final text.
 pub(super) const TEXT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Calls of native tools that are kept one by one; one is enough to fail a step.
+/// Calls of native tools that are stored individually; one is enough to fail a step.
 pub(super) const NATIVE_CALLS_MAX: usize = 100;
 
 pub(super) const ERRORS_MAX: usize = 20;
 pub(super) const ERROR_BYTES_MAX: usize = 4 * 1024;
 
-/// Something worth telling while the agent works.
+/// An event to report while the agent works.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AgentEvent {
     Model(String),
@@ -26,12 +25,12 @@ pub enum AgentEvent {
         id: String,
         tool: String,
     },
-    /// A tool of the program itself was called.
+    /// One of the program's own tools was called.
     Native {
         id: String,
         name: String,
     },
-    /// The program refused that call: nothing happened.
+    /// The program rejected that call: nothing happened.
     Refused {
         id: String,
     },
@@ -56,16 +55,16 @@ impl TokenUsage {
 pub struct NativeCall {
     pub id: String,
     pub name: String,
-    /// The program does not have the tool, or may not use it: the model's call came to nothing.
+    /// The program does not have the tool, or may not use it: the model's call had no effect.
     pub refused: bool,
 }
 
-/// What came of an agent's work.
+/// The result of an agent's work.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentReport {
-    /// The model's last words.
+    /// The model's final text.
     pub text: String,
-    /// Whether some of them are missing, for their length.
+    /// Part of the text is missing because of its length.
     pub text_cut: bool,
     pub tokens: Option<TokenUsage>,
     pub cost_usd: Option<f64>,
@@ -74,7 +73,7 @@ pub struct AgentReport {
     pub errors: Vec<String>,
 }
 
-/// Why the work did not come to its end.
+/// The reason the work did not finish.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
     #[error("the agent failed: {0}")]
@@ -83,7 +82,7 @@ pub enum Cause {
     Unfinished,
 }
 
-/// Work that failed, and what there was of it.
+/// Failed work, with its partial report.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{cause}")]
 pub struct AgentFailure {
@@ -91,20 +90,20 @@ pub struct AgentFailure {
     pub report: Box<AgentReport>,
 }
 
-/// The report under construction, which each program's reader fills in.
+/// The report under construction, filled in by each program's reader.
 #[derive(Debug, Default)]
 pub(super) struct ReportBuilder {
     report: AgentReport,
-    /// The program's own word on how it ended. A failure stays one.
+    /// The outcome as the program reports it. A failure is final.
     outcome: Option<Result<(), String>>,
-    /// Set when the next piece of text begins the last words anew.
+    /// Set when the next piece of text starts the final text over.
     anew: bool,
-    /// Calls that were told of already; some programs tell of each more than once.
+    /// Calls already reported; some programs report each more than once.
     told: HashSet<String>,
 }
 
 impl ReportBuilder {
-    /// Finishes the report, or says why the work failed.
+    /// Finishes the report, or returns the reason the work failed.
     pub(super) fn finish(self) -> Result<AgentReport, AgentFailure> {
         let ReportBuilder { report, outcome, .. } = self;
         let cause = match outcome {
@@ -126,12 +125,12 @@ impl ReportBuilder {
         vec![AgentEvent::Model(name.to_owned())]
     }
 
-    /// What follows is a new answer.
+    /// Marks the start of a new answer.
     pub(super) fn text_begins(&mut self) {
         self.anew = true;
     }
 
-    /// A piece of an answer.
+    /// Adds a piece of an answer.
     pub(super) fn text(&mut self, piece: &str) -> Vec<AgentEvent> {
         if piece.is_empty() {
             return Vec::new();
@@ -147,13 +146,13 @@ impl ReportBuilder {
         vec![AgentEvent::Text(piece.to_owned())]
     }
 
-    /// A whole answer.
+    /// Adds a whole answer.
     pub(super) fn text_of_its_own(&mut self, text: &str) -> Vec<AgentEvent> {
         self.text_begins();
         self.text(text)
     }
 
-    /// The last words as the program itself sums them up; nobody is told again.
+    /// Sets the final text from the program's own summary, without another event.
     pub(super) fn final_text(&mut self, text: &str) {
         self.text_of_its_own(text);
     }
@@ -208,14 +207,14 @@ impl ReportBuilder {
         self.outcome.get_or_insert(Ok(()));
     }
 
-    /// The program says that the work has failed.
+    /// Records that the program reports failure.
     pub(super) fn failed(&mut self, words: &str) -> Vec<AgentEvent> {
         let words = if words.is_empty() { "it failed" } else { cut(words, ERROR_BYTES_MAX) };
         self.outcome = Some(Err(words.to_owned()));
         self.error(words)
     }
 
-    /// Something went wrong; the work may go on.
+    /// Records an error; the work may continue.
     pub(super) fn error(&mut self, words: &str) -> Vec<AgentEvent> {
         if self.report.errors.len() < ERRORS_MAX {
             self.report.errors.push(cut(words, ERROR_BYTES_MAX).to_owned());
@@ -223,7 +222,7 @@ impl ReportBuilder {
         vec![AgentEvent::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
     }
 
-    /// Something to be told, and no reason to fail.
+    /// Records a warning, which does not fail the work.
     pub(super) fn warning(&mut self, words: &str) -> Vec<AgentEvent> {
         vec![AgentEvent::Error(cut(words, ERROR_BYTES_MAX).to_owned())]
     }

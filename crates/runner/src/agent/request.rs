@@ -8,11 +8,11 @@ use serde_json::Value;
 /// The tools that a step's agent gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AgentTools {
-    /// The program's own, as the person has set it up: `mcp_proxy` is off.
+    /// The program's own, with the person's setup: `mcp_proxy` is off.
     None,
-    /// Ours alone: `intercept_builtins`.
+    /// Only ours: `intercept_builtins`.
     Only,
-    /// Ours beside the program's own.
+    /// Ours along with the program's own.
     Beside,
 }
 
@@ -33,14 +33,14 @@ pub struct AgentRequest {
     pub args: Vec<String>,
     /// Added to the program's environment.
     pub env: Vec<(String, String)>,
-    /// Of the program's own config, laid under ours. Codex and OpenCode only.
+    /// Members of the program's own config; ours override them. Codex and OpenCode only.
     pub config: Option<Value>,
     /// The folder in which the tools work, and the program too unless it is isolated.
     pub dir: PathBuf,
-    /// The step's own folder, 0700, which is there already.
+    /// The step's own folder, 0700, which already exists.
     pub private: PathBuf,
     pub server: AgentServer,
     pub tools: AgentTools,
-    /// The time that the program must wait for one tool call.
+    /// The time the program must wait for one tool call.
     pub call_timeout: Duration,
 }

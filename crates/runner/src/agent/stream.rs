@@ -1,6 +1,6 @@
-//! What an agent program says of its work, line by line: text, tokens, cost, faults, and the calls
-//! of its own tools, by which a way past the gate is noticed. Lines that are no events are passed
-//! over. Exit codes are not looked at here; they mislead.
+//! Reads an agent program's output line by line: text, tokens, cost, errors, and the calls of its
+//! own tools, which reveal a bypass of the gate. Lines that are not events are skipped. Exit codes
+//! are ignored here; they mislead.
 
 use serde_json::Value;
 
@@ -8,10 +8,10 @@ use crate::agent::program::Provider;
 use crate::agent::report::{AgentEvent, AgentFailure, AgentReport, ReportBuilder};
 use crate::agent::{claude, codex, gemini, opencode};
 
-/// A longer line is passed over. Tool results are in these lines, and ours may have some MiB.
+/// Longer lines are skipped. These lines hold tool results, and ours may have some MiB.
 pub const LINE_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Reads one run's lines.
+/// Reads the lines of one run.
 #[derive(Debug)]
 pub struct Stream {
     provider: Provider,
@@ -38,7 +38,7 @@ impl Stream {
         }
     }
 
-    /// What it all came to, once the output is at its end.
+    /// Returns the report, once the output has ended.
     pub fn end(self) -> Result<AgentReport, AgentFailure> {
         self.report.finish()
     }

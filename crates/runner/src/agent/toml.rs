@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-/// One `path=value` for each leaf, so that Codex merges tables and does not replace them. TOML has
-/// no null: a member that is null says nothing.
+/// Returns one `path=value` for each leaf, so that Codex merges tables instead of replacing them.
+/// TOML has no null: a null member is omitted.
 pub(super) fn overrides(config: &Value) -> Vec<String> {
     let mut found = Vec::new();
     for (name, value) in config.as_object().into_iter().flatten() {
@@ -14,7 +14,8 @@ pub(super) fn overrides(config: &Value) -> Vec<String> {
 
 fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
     match value {
-        // Codex splits paths at dots, quoted or not: what has other names goes as a whole.
+        // Codex splits paths at dots, quoted or not, so a table with other names is passed as a
+        // whole.
         Value::Object(members) if !members.is_empty() && members.keys().all(|key| is_bare(key)) => {
             for (name, value) in members {
                 collect(&format!("{path}.{name}"), value, found);
@@ -31,7 +32,7 @@ fn collect(path: &str, value: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// A value on one line.
+/// Formats a value on one line.
 pub(super) fn text(value: &Value) -> String {
     match value {
         Value::Null => "\"\"".to_owned(),
@@ -59,7 +60,7 @@ fn is_bare(name: &str) -> bool {
 }
 
 fn string(text: &str) -> String {
-    // JSON's escapes are TOML's, but for DEL, which TOML wants escaped.
+    // JSON's escapes are TOML's, except for DEL, which TOML requires to be escaped.
     Value::from(text).to_string().replace('\u{7f}', "\\u007F")
 }
 

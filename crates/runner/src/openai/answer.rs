@@ -1,29 +1,29 @@
-//! An answer of a Chat Completions server, put together from its bytes as they come: events or one
-//! object, whichever it is. Reads no socket; where the bytes were cut changes nothing.
+//! An answer of a Chat Completions server, assembled from its bytes as they arrive, as events or
+//! one object. Reads no socket; the boundaries of the chunks make no difference.
 
 use mcp::sse;
 use serde_json::Value;
 
-/// One event, or a whole answer in one piece. Answers have some kB; the longest that models give
-/// have one MiB.
+/// One event, or a whole answer in one piece. Answers have some kB; the longest of any model have
+/// one MiB.
 const EVENT_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// All events of an answer: each token comes in some 300 bytes.
+/// All events of an answer: each token arrives in some 300 bytes.
 const STREAM_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// Text and arguments, put together. The gate takes no call of more.
+/// Text and arguments together. The gate accepts no larger call.
 const CONTENT_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// Calls of one turn; models ask for a few.
+/// Calls of one turn; models request a few.
 const CALLS_MAX: usize = 128;
 
-/// What a model said.
+/// A model's answer.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct ModelAnswer {
     pub(super) text: String,
-    /// Said in the place of a text.
+    /// Sent in place of a text.
     pub(super) refusal: String,
-    /// Some servers want it back with the calls that it led to.
+    /// Some servers require it back with the calls it led to.
     pub(super) reasoning: String,
     /// In the order in which they are to be answered.
     pub(super) calls: Vec<ModelCall>,
@@ -34,10 +34,10 @@ pub(super) struct ModelAnswer {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct ModelCall {
-    /// Empty where the server gave none.
+    /// Empty if the server sent none.
     pub(super) id: String,
     pub(super) name: String,
-    /// JSON, if all is well.
+    /// JSON, unless the model made a mistake.
     pub(super) arguments: String,
     index: Option<u64>,
 }
@@ -48,7 +48,7 @@ pub(super) struct Usage {
     pub(super) cost_usd: Option<f64>,
 }
 
-/// Why there is no answer.
+/// The reason there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AnswerFault {
     #[error("its answer has over {0} bytes in one piece")]
@@ -67,7 +67,7 @@ pub(super) enum AnswerFault {
     Reported { status: Option<u16>, message: String },
 }
 
-/// An answer that is still coming.
+/// An answer still arriving.
 pub(super) struct Assembly {
     form: Form,
     bytes: usize,
@@ -77,8 +77,8 @@ pub(super) struct Assembly {
     is_done: bool,
 }
 
-/// Servers answer with one object where events were asked for, and the other way round: the first
-/// byte tells.
+/// The form of the answer. Some servers send one object when events were requested, and vice versa:
+/// the first byte shows which.
 enum Form {
     Unknown,
     Object(Vec<u8>),
@@ -97,12 +97,12 @@ impl Assembly {
         }
     }
 
-    /// Whether the server has said that nothing follows.
+    /// Reports whether the server has announced the end.
     pub(super) fn is_done(&self) -> bool {
         self.is_done
     }
 
-    /// Whether nothing follows that matters but what it cost.
+    /// Reports whether nothing more is needed except the usage.
     pub(super) fn is_finished(&self) -> bool {
         self.is_done || self.answer.finish.is_some()
     }
@@ -136,7 +136,7 @@ impl Assembly {
         events.iter().try_for_each(|event| self.event(&event.data))
     }
 
-    /// What it all came to, once the server has ended its answer.
+    /// Returns the complete answer, once the server has ended it.
     pub(super) fn end(mut self) -> Result<ModelAnswer, AnswerFault> {
         if let Form::Events(parser) = &mut self.form {
             // The last event may lack its empty line.
@@ -156,7 +156,7 @@ impl Assembly {
         }
         let ModelAnswer { calls, .. } = &mut self.answer;
         calls.retain(|call| !call.name.is_empty() || !call.arguments.is_empty());
-        // Those without an index stay behind the ones that they came after.
+        // Calls without an index keep their order, after the others.
         calls.sort_by_key(|call| call.index.unwrap_or(u64::MAX));
         Ok(self.answer)
     }
@@ -164,16 +164,16 @@ impl Assembly {
     fn event(&mut self, data: &str) -> Result<(), AnswerFault> {
         let data = data.trim();
         if self.is_done || !data.starts_with('{') {
-            // Signs of life of all kinds; nothing of an answer can be in them.
+            // Keep-alives of all kinds; they hold no part of an answer.
             self.is_done |= data == "[DONE]";
             return Ok(());
         }
-        // Something of the answer is lost here. To go on without it would make another call of it.
+        // Part of the answer is lost here. Without it, a call could become a different one.
         let object = serde_json::from_str(data).map_err(rubbish)?;
         self.object(&object)
     }
 
-    /// A piece of the answer, or all of it.
+    /// Adds a piece of the answer, or all of it.
     fn object(&mut self, object: &Value) -> Result<(), AnswerFault> {
         if let Some(fault) = reported(object) {
             return Err(fault);
@@ -224,7 +224,7 @@ impl Assembly {
         let arguments = match &function["arguments"] {
             Value::Null => String::new(),
             Value::String(text) => text.clone(),
-            // Some servers send it as it is meant.
+            // Some servers send the JSON itself instead of a string.
             other => other.to_string(),
         };
         self.count(id.len() + name.len() + arguments.len())?;
@@ -238,7 +238,7 @@ impl Assembly {
             calls.push(ModelCall { index, ..ModelCall::default() });
         }
         let call = &mut calls[place];
-        // From the first that has them: some servers repeat them in every piece.
+        // Taken from the first piece that has them: some servers repeat them in every piece.
         if call.id.is_empty() {
             id.clone_into(&mut call.id);
         }
@@ -259,7 +259,7 @@ impl Assembly {
     }
 }
 
-/// Which call a piece belongs to; none: it begins a new one.
+/// Finds the call that a piece belongs to; `None` if it begins a new one.
 fn place_of(calls: &[ModelCall], index: Option<u64>, id: &str, name: &str) -> Option<usize> {
     let place = match index {
         Some(_) => calls.iter().rposition(|call| call.index == index)?,
@@ -267,14 +267,14 @@ fn place_of(calls: &[ModelCall], index: Option<u64>, id: &str, name: &str) -> Op
         None => calls.len().checked_sub(1)?,
     };
     let begun = &calls[place];
-    // Servers that know no index give a whole call in each piece; some of them number all calls 0.
+    // Servers without an index send a whole call in each piece; some of them number all calls 0.
     let another = !begun.name.is_empty()
         && !name.is_empty()
         && (index.is_none() || !id.is_empty() && !begun.id.is_empty() && id != begun.id);
     (!another).then_some(place)
 }
 
-/// An error that stands in the place of an answer, or in the midst of one.
+/// Returns an error sent in place of an answer, or in the middle of one.
 fn reported(object: &Value) -> Option<AnswerFault> {
     let error = match &object["error"] {
         Value::Null if object["object"] == "error" => object,
@@ -287,7 +287,7 @@ fn reported(object: &Value) -> Option<AnswerFault> {
     Some(AnswerFault::Reported { status, message })
 }
 
-/// The words of an error, wherever the server puts them.
+/// Returns the text of an error, wherever the server puts it.
 pub(super) fn message(object: &Value) -> Option<String> {
     let places =
         [&object["error"]["message"], &object["error"], &object["message"], &object["detail"]];

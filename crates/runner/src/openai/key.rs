@@ -1,16 +1,16 @@
-//! The key of a model's server. It goes into one header and nowhere else: what the server says is
-//! cleared of it before anybody reads it.
+//! The key of a model's server. It is sent in one header and appears nowhere else: it is removed
+//! from the server's texts before anyone reads them.
 
 use http::HeaderValue;
 
-/// What stands where a key was.
+/// The replacement for a key.
 const REDACTED: &str = "[redacted]";
 
-/// Shorter ones are what people put where a server wants any key at all ("test", "ollama"); those
-/// words mean something else in an answer.
+/// Shorter keys are placeholders for servers that require any key at all ("test", "ollama"); in an
+/// answer, those words mean something else.
 const SECRET_BYTES_MIN: usize = 16;
 
-/// In errors nothing is lost by leaving out more, but for a letter that is everywhere.
+/// In errors, redacting too much does no harm, except for very short texts that occur everywhere.
 const WORD_BYTES_MIN: usize = 4;
 
 /// A secret: it has no `Debug`.
@@ -18,7 +18,7 @@ const WORD_BYTES_MIN: usize = 4;
 pub struct Key(Option<String>);
 
 impl Key {
-    /// Without the line break that a file leaves behind it.
+    /// Trims the key, since a file may leave a line break after it.
     pub(super) fn new(key: Option<&str>) -> Key {
         Key(key.map(str::trim).filter(|key| !key.is_empty()).map(str::to_owned))
     }
@@ -27,7 +27,7 @@ impl Key {
         self.0.is_some()
     }
 
-    /// The header that lets us in, where there is a key.
+    /// Returns the authorization header, if there is a key.
     pub(super) fn header(&self) -> Result<Option<HeaderValue>, &'static str> {
         let Some(key) = &self.0 else { return Ok(None) };
         let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
@@ -36,12 +36,12 @@ impl Key {
         Ok(Some(value))
     }
 
-    /// An error without the key.
+    /// Removes the key from an error.
     pub(super) fn clear(&self, text: &str) -> String {
         self.without(text, WORD_BYTES_MIN)
     }
 
-    /// What a model said, without the key.
+    /// Removes the key from a model's text.
     pub(super) fn clear_said(&self, text: &mut String) {
         if self.0.as_ref().is_some_and(|key| text.contains(key.as_str())) {
             *text = self.without(text, SECRET_BYTES_MIN);

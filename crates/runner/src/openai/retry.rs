@@ -1,26 +1,26 @@
-//! When a request is made again, and after how long. Nothing is acted on before an answer is whole,
-//! so that asking again costs tokens and does nothing twice.
+//! The rules and delays for retries. Nothing is acted on before an answer is complete, so a retry
+//! costs tokens but repeats no action.
 
 use std::time::Duration;
 
 use jiff::Timestamp;
 
-/// How often one request is made at most.
+/// Maximum number of attempts for one request.
 pub(super) const ATTEMPTS_MAX: u32 = 4;
 
 const FIRST_WAIT: Duration = Duration::from_millis(500);
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Whether it makes sense to ask again.
+/// The advice on whether to retry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum RetryAdvice {
     Never,
     Later,
-    /// The server says when.
+    /// The server states the delay.
     After(Duration),
 }
 
-/// Of an answer with this status. `retry_after` is the header of that name.
+/// Returns the advice for a response with this status. `retry_after` is the header of that name.
 pub(super) fn of_status(status: u16, retry_after: Option<&str>, now: Timestamp) -> RetryAdvice {
     match status {
         408 | 429 | 500..=599 => retry_after
@@ -30,7 +30,7 @@ pub(super) fn of_status(status: u16, retry_after: Option<&str>, now: Timestamp) 
     }
 }
 
-/// The time that `Retry-After` asks for: seconds, or a date.
+/// Parses `Retry-After`: seconds, or a date.
 fn wait_of(value: &str, now: Timestamp) -> Option<Duration> {
     let value = value.trim();
     if let Ok(seconds) = value.parse::<u64>() {
@@ -40,8 +40,8 @@ fn wait_of(value: &str, now: Timestamp) -> Option<Duration> {
     Some(Duration::try_from(then.duration_since(now)).unwrap_or(Duration::ZERO))
 }
 
-/// How long to wait before the attempt after this one; none: it was the last. `random` keeps steps
-/// that failed together from asking together.
+/// Returns the delay before the next attempt; `None` after the last one. `random` keeps steps that
+/// failed together from retrying together.
 pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Duration> {
     if attempt >= ATTEMPTS_MAX {
         return None;
@@ -51,7 +51,7 @@ pub(super) fn wait(again: RetryAdvice, attempt: u32, random: u32) -> Option<Dura
     match again {
         RetryAdvice::Never => None,
         RetryAdvice::Later => Some(doubled.mul_f64(0.5 + share / 2.0)),
-        // Not before it, and not all at once behind it.
+        // Not before that time, and not all at once after it.
         RetryAdvice::After(wait) => Some(wait.saturating_add(FIRST_WAIT.mul_f64(share / 5.0))),
     }
 }

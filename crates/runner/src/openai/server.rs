@@ -1,5 +1,5 @@
-//! The model's server: one request, made again where that makes sense, and its answer. Follows no
-//! redirect: the key would travel with it. Every text of the server is cleared of the key here.
+//! The model's server: sends one request, with retries, and returns its answer. Follows no
+//! redirects: the key would be sent along. The key is removed here from every text of the server.
 
 use std::time::Duration;
 
@@ -16,20 +16,20 @@ use super::answer::{self, AnswerFault, Assembly, ModelAnswer};
 use super::retry::{self, RetryAdvice};
 use super::settings::{ModelSettings, UsageReport};
 
-/// How long a server may say nothing at all. A model that reads much on a small machine, or that
-/// answers in one piece, takes minutes to its first byte; the step's own time bounds the rest.
+/// Maximum silence of a server. A model that reads a long input on a small machine, or that answers
+/// in one piece, takes minutes to its first byte; the step's own timeout bounds the rest.
 const SILENCE_MAX: Duration = Duration::from_secs(10 * 60);
 
-/// What follows a whole answer: what it cost, and the end.
+/// Time for what follows a complete answer: the usage, and the end.
 const LAST_WORDS_MAX: Duration = Duration::from_secs(5);
 
-/// For the end behind the end, so that the connection can be used again.
+/// Time for the end of the response after the answer's end, so that the connection can be reused.
 const GOODBYE_MAX: Duration = Duration::from_millis(100);
 
-/// All that was said so far goes into every request.
+/// Every request contains the whole conversation so far.
 const REQUEST_BYTES_MAX: usize = 64 * 1024 * 1024;
 
-/// Of the body of an error this much is read, and of its words this much told.
+/// Bytes read from the body of an error, and the part of its text that is reported.
 const ERROR_BYTES_MAX: usize = 64 * 1024;
 const WORDS_CHARS_MAX: usize = 300;
 
@@ -40,10 +40,10 @@ pub(super) struct ModelServer<'a> {
     usage: UsageReport,
 }
 
-/// Why a request has no answer.
+/// The reason a request has no answer.
 struct RequestFailure {
     words: String,
-    /// The server's own words, the key not yet taken out of them.
+    /// The server's own text, which may still contain the key.
     said: String,
     again: RetryAdvice,
     status: Option<StatusCode>,
@@ -90,7 +90,8 @@ impl<'a> ModelServer<'a> {
         Ok(ModelServer { settings, target, headers, usage: UsageReport::Wanted })
     }
 
-    /// Asks until there is an answer, or no sense in asking again. The step ends at `deadline`.
+    /// Sends the request until there is an answer, or a retry is pointless. The step ends at
+    /// `deadline`.
     pub(super) async fn ask(
         &mut self,
         messages: &[String],
@@ -128,7 +129,8 @@ impl<'a> ModelServer<'a> {
         }
     }
 
-    /// What people are told. The key is taken out before anything is cut: half of it is too much.
+    /// Returns the message for people. The key is removed before anything is cut: even half of it
+    /// is too much.
     fn words(&self, failed: &RequestFailure) -> String {
         let key = &self.settings.key;
         let words = key.clear(&failed.words);
@@ -139,7 +141,7 @@ impl<'a> ModelServer<'a> {
         }
     }
 
-    /// An answer with the key in it would carry it into outputs and records.
+    /// Removes the key from an answer, which would carry it into outputs and records.
     fn cleared(&self, mut answer: ModelAnswer) -> ModelAnswer {
         let key = &self.settings.key;
         for text in [&mut answer.text, &mut answer.refusal, &mut answer.reasoning] {
@@ -183,7 +185,7 @@ impl<'a> ModelServer<'a> {
         let mut again = retry::of_status(status.as_u16(), header, Timestamp::now());
         let body = error_body(response).await;
         let error: Value = serde_json::from_str(&body).unwrap_or_default();
-        // It will not be refilled while we wait.
+        // The quota will not be refilled while we wait.
         if [&error["error"]["code"], &error["error"]["type"]]
             .contains(&&"insufficient_quota".into())
         {
@@ -210,7 +212,7 @@ impl<'a> ModelServer<'a> {
     }
 }
 
-/// Whether the server would answer if it were not asked for what a stream costs.
+/// Reports whether the server rejected the request because it asks for a stream's usage.
 fn refuses_usage(failed: &RequestFailure) -> bool {
     let refused = [StatusCode::BAD_REQUEST, StatusCode::UNPROCESSABLE_ENTITY];
     failed.status.is_some_and(|status| refused.contains(&status))
@@ -224,7 +226,7 @@ async fn read(mut response: PooledResponse) -> Result<ModelAnswer, RequestFailur
         match timeout(patience, response.chunk()).await {
             Ok(Ok(Some(chunk))) => assembly.push(&chunk)?,
             Ok(Ok(None)) => break,
-            // What was still to come is not needed.
+            // The rest is not needed.
             Ok(Err(_)) | Err(_) if assembly.is_finished() => break,
             Ok(Err(_)) => return Err(AnswerFault::Unfinished.into()),
             Err(_) => return Err(silent()),
@@ -242,7 +244,7 @@ fn silent() -> RequestFailure {
     RequestFailure::new(words, RetryAdvice::Later)
 }
 
-/// As much of it as is needed, and as comes in time.
+/// Reads the body up to the size and time limits.
 async fn error_body(mut response: PooledResponse) -> String {
     let mut body = Vec::new();
     let reading = async {
@@ -257,7 +259,7 @@ async fn error_body(mut response: PooledResponse) -> String {
     String::from_utf8_lossy(&body).into_owned()
 }
 
-/// A server's words within ours.
+/// Formats a server's text for use within ours.
 fn one_line(text: &str) -> String {
     let words: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match words.char_indices().nth(WORDS_CHARS_MAX) {
@@ -280,7 +282,7 @@ mod tests {
         ModelSettings::new(&options, &[]).unwrap()
     }
 
-    /// Ten minutes, four times over: the clock is the test's own.
+    /// Ten minutes, four times over, on a simulated clock.
     #[tokio::test(start_paused = true)]
     async fn a_server_that_says_nothing_is_given_up() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

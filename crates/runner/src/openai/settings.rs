@@ -1,4 +1,4 @@
-//! What a step says of its model: options, or else variables of the environment, checked.
+//! A step's model settings, from its options or else from environment variables, validated.
 
 use std::ffi::OsString;
 
@@ -10,10 +10,10 @@ use super::key::Key;
 
 const TURNS: u32 = 25;
 
-/// What is asked for, behind the address that people know.
+/// The path appended to the base URL that people know.
 const PATH: &str = "/chat/completions";
 
-/// Where the key is, if the options have none.
+/// The variable that holds the key, if the options have none.
 pub const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 pub struct ModelSettings {
@@ -28,7 +28,7 @@ pub struct ModelSettings {
 }
 
 impl ModelSettings {
-    /// The words of an error name all that is wrong.
+    /// Validates the settings; the error names every fault.
     pub fn new(
         options: &ResolvedOptions,
         env: &[(OsString, OsString)],
@@ -61,13 +61,13 @@ impl ModelSettings {
         }
     }
 
-    /// What is asked for, for people: a query may hold a key.
+    /// Returns the URL for people, without its query, which may hold a key.
     pub fn shown_url(&self) -> String {
         let query = if self.url.query().is_some() { "?…" } else { "" };
         format!("{}{query}", &self.url[..Position::AfterPath])
     }
 
-    /// What people are warned of: everything goes over the network as it is.
+    /// Returns a warning if everything is sent over the network unencrypted.
     pub fn warning(&self) -> Option<String> {
         let is_near = match self.url.host() {
             Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
@@ -83,7 +83,7 @@ impl ModelSettings {
         })
     }
 
-    /// The body of a request. The parts are JSON texts already.
+    /// Builds the body of a request. The parts are already JSON texts.
     pub(super) fn body(&self, messages: &[String], tools: &[String], usage: UsageReport) -> String {
         let mut body = ObjectMembers::default();
         body.set("model", quote(&self.model));
@@ -110,14 +110,14 @@ impl ModelSettings {
     }
 }
 
-/// Whether a stream is to tell what it cost; a few servers refuse to be asked.
+/// The choice whether to request a stream's usage; a few servers reject such a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UsageReport {
     Wanted,
     NotAsked,
 }
 
-/// An option, or else a variable. What is empty was not given.
+/// Returns an option, or else a variable. An empty value counts as missing.
 fn either(option: Option<&str>, env: &[(OsString, OsString)], name: &str) -> Option<String> {
     let variable = || {
         let (_, value) = env.iter().find(|(known, _)| known == name)?;
@@ -131,7 +131,7 @@ fn missing(option: &str, variable: &str) -> String {
     format!("there is no {option}: set options.{option} or {variable}")
 }
 
-/// Where requests go. The words of an error never hold the address: there may be a key in it.
+/// Returns the URL for requests. The error never contains the address, which may hold a key.
 fn address(base: &str) -> Result<Url, String> {
     const EXAMPLE: &str = "such as https://api.openai.com/v1";
     let no_url = || format!("base_url is no http or https address, {EXAMPLE}");

@@ -1,5 +1,5 @@
-//! The step's tools for a model that this process speaks to: an MCP client of the step's gate like
-//! any agent's, so that a call of it is listed, recorded and traced like theirs.
+//! The step's tools for a model called by this process: an MCP client of the step's gate like any
+//! agent's, so that its calls are listed, recorded and traced like theirs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,27 +18,27 @@ use tokio::io::DuplexStream;
 
 use super::answer::ModelCall;
 
-/// What the gate knows us as.
+/// Our client name at the gate.
 const CLIENT: &str = "openai_compatible";
 
-/// Calls of one turn that run at once.
+/// Concurrent calls of one turn.
 const CALLS_AT_ONCE_MAX: usize = 8;
 
-/// Of arguments that make no sense, what the model is shown.
+/// Characters of invalid arguments shown to the model.
 const SHOWN_CHARS_MAX: usize = 200;
 
 #[derive(Default)]
 pub(super) struct ModelTools {
     gate: Option<Peer>,
-    /// Each as a request holds it.
+    /// Each in the form a request holds it.
     pub(super) definitions: Vec<String>,
     names: Vec<String>,
-    /// The longest that a call may take; the gate bounds each more closely.
+    /// The time limit of a call; the gate limits each more closely.
     patience: Duration,
 }
 
 impl ModelTools {
-    /// Asks the gate which there are.
+    /// Requests the list of tools from the gate.
     pub(super) async fn open(gate: DuplexStream, patience: Duration) -> Result<ModelTools, String> {
         let (reader, writer) = tokio::io::split(gate);
         let gate = lines::connect(reader, writer, Arc::new(NoService));
@@ -53,15 +53,15 @@ impl ModelTools {
         Ok(ModelTools { gate: Some(gate), definitions, names, patience })
     }
 
-    /// Makes the calls of one turn; gives what each is answered, in their order.
+    /// Makes the calls of one turn; returns the response to each, in their order.
     pub(super) async fn answer(&self, calls: &[ModelCall]) -> Vec<String> {
         let running: Vec<BoxFuture<'_, String>> =
             calls.iter().map(|call| self.call(call).boxed()).collect();
         stream::iter(running).buffered(CALLS_AT_ONCE_MAX).collect().await
     }
 
-    /// What cannot be called is told to the model, which may know better next time. Nothing was
-    /// done then, and nothing is recorded: the log tells of it.
+    /// Makes one call. An invalid call is reported to the model, which may correct it. Nothing was
+    /// done then, and nothing is recorded except in the log.
     async fn call(&self, call: &ModelCall) -> String {
         match self.request(call) {
             Ok(ask) => self.made(ask).await,
@@ -111,10 +111,10 @@ impl Drop for ModelTools {
     }
 }
 
-/// The arguments of a call as they go to the gate: the text of an object.
+/// Returns the arguments of a call as sent to the gate: the text of an object.
 pub(super) fn arguments(text: &str) -> Result<String, String> {
     let text = match text.trim() {
-        // As some servers say that there are none.
+        // Some servers send these for no arguments.
         "" | "null" => "{}",
         text => text,
     };
@@ -128,7 +128,8 @@ pub(super) fn arguments(text: &str) -> Result<String, String> {
     Err(format!("the arguments are not valid JSON: {fault}. They were: {shown}"))
 }
 
-/// A tool's name, and the tool as Chat Completions knows tools. The schema keeps its text.
+/// Returns a tool's name, and the tool in the format of Chat Completions. The schema keeps its
+/// text.
 fn function(tool: &RawValue) -> Option<(String, String)> {
     let tool = ObjectMembers::parse(tool).ok()?;
     let mut function = ObjectMembers::default();
@@ -143,7 +144,7 @@ fn function(tool: &RawValue) -> Option<(String, String)> {
     Some((name, format!(r#"{{"type":"function","function":{}}}"#, function.write_text())))
 }
 
-/// A result as a model can read it: tool messages are text.
+/// Converts a result for the model: tool messages are text.
 fn text_of(result: &RawValue) -> String {
     let result: Value = serde_json::from_str(result.get()).unwrap_or_default();
     let blocks = result["content"].as_array().into_iter().flatten().map(block);
@@ -174,7 +175,7 @@ fn error(words: &str) -> String {
     format!("error: {words}")
 }
 
-/// The gate asks us nothing: we declare no capability.
+/// The gate sends us no requests: we declare no capability.
 struct NoService;
 
 impl Service for NoService {

@@ -1,5 +1,5 @@
-//! An agent in a step: found, started so that the gate is its source of tools, listened to, and
-//! judged by what it says rather than by its exit code.
+//! An agent in a step: found, started with the gate as its source of tools, and judged by its
+//! reports rather than by its exit code.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -68,7 +68,7 @@ impl Work<'_> {
         self.judge(provider, tools, &*gate, ran).await
     }
 
-    /// What the agent's work came to. Its own word counts, and what the gate saw of it.
+    /// Determines the outcome of the agent's work, from its own report and from what the gate saw.
     async fn judge(
         &mut self,
         provider: Provider,
@@ -116,7 +116,7 @@ impl Work<'_> {
 }
 
 impl Attempt {
-    /// The gate of a step with an agent.
+    /// Builds the request for the gate of a step with an agent.
     pub(super) fn gate_request(
         &self,
         agent: &ResolvedAgent,
@@ -136,7 +136,7 @@ impl Attempt {
         })
     }
 
-    /// What the step says of its agent's tools.
+    /// Returns the step's settings for its agent's tools.
     pub(super) fn asked(&self) -> (Proxy, Demand) {
         let agent = self.workflow.state(&self.state).and_then(|state| state.agent());
         agent.map_or((Proxy::default(), Demand::Preferred), |agent| {
@@ -192,14 +192,14 @@ impl Attempt {
     }
 }
 
-/// How the program ended.
+/// The end of a program's run.
 struct ProgramRun {
     code: Option<i32>,
     stderr: String,
     report: Result<AgentReport, AgentFailure>,
 }
 
-/// The program that is to be started; none: the model is spoken to by ourselves.
+/// Returns the program to start; `None` if this process calls the model itself.
 fn program(provider: workflow::Provider) -> Option<Provider> {
     match provider {
         workflow::Provider::Claude => Some(Provider::Claude),
@@ -210,14 +210,13 @@ fn program(provider: workflow::Provider) -> Option<Provider> {
     }
 }
 
-/// The program that `options.command` means: a path from the folder of the run, or a name that is
-/// looked for on `PATH`.
+/// Resolves `options.command`: a path relative to the run's folder, or a name to find on `PATH`.
 pub fn command_in(dir: &Path, command: &str) -> PathBuf {
     let command = Path::new(command);
     if command.components().count() > 1 { dir.join(command) } else { command.to_owned() }
 }
 
-/// Which tools a step's agent is to have.
+/// Returns the tools that a step's agent gets.
 pub fn tools(proxy: &Proxy) -> AgentTools {
     match (proxy.enable, proxy.intercept_builtins) {
         (false, _) => AgentTools::None,
@@ -266,7 +265,7 @@ pub fn request(
     }
 }
 
-/// What the agent's program inherits, and what the launch changes of it.
+/// Returns the environment the agent's program inherits, with the changes of the launch.
 fn environment(inherited: &[(OsString, OsString)], launch: &Launch) -> Vec<(OsString, OsString)> {
     let is_kept = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -281,7 +280,7 @@ fn failed(error: AgentError) -> Failure {
     Failure::new(error.code(), error.to_string())
 }
 
-/// Programs say on stderr what they do not say in their stream.
+/// Adds the last lines of stderr, where programs report what is missing in their stream.
 fn with_last_words(message: String, stderr: &str) -> String {
     let lines: Vec<&str> = stderr.lines().filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(QUOTED_LINES_MAX)..];

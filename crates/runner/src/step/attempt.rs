@@ -14,10 +14,10 @@ use workflow::{ResolvedStep, Status, StepOutcome, Workflow, WorkflowFault};
 use crate::gate::{GateRequest, StepGate};
 use crate::surroundings::Surroundings;
 
-/// How long an attempt may take where its state does not say.
+/// The time limit of an attempt if its state sets none.
 const TIMEOUT: Duration = Duration::from_secs(60 * 60);
 
-/// What is kept of a step's output in the record of its run.
+/// Bytes of a step's output kept in the record of its run.
 const KEPT_BYTES_MAX: usize = 16 * 1024;
 
 /// One attempt at a state.
@@ -35,7 +35,7 @@ pub(crate) struct AttemptResult {
     pub(crate) calls: u64,
 }
 
-/// Why an attempt did not succeed, beside what there is of its outcome.
+/// The reason an attempt did not succeed, with its partial outcome.
 pub(super) struct Failure {
     pub(super) code: Code,
     pub(super) message: String,
@@ -48,7 +48,7 @@ impl Failure {
         Failure { code, message: message.into(), outcome }
     }
 
-    /// It did not fail: somebody wanted it to end.
+    /// Not a failure of the step: it was cancelled.
     pub(super) fn cancelled() -> Failure {
         Failure::new(Code::Cancelled, "the step was cancelled")
             .with(StepOutcome::new(Status::Cancelled))
@@ -73,7 +73,7 @@ fn words(duration: Duration) -> String {
 }
 
 impl Attempt {
-    /// Fills in what the record is to say.
+    /// Makes the attempt and fills in the record.
     pub(crate) async fn make(&self, record: &mut StepRecord, trace: TraceContext) -> AttemptResult {
         let mut work = Work { attempt: self, record, trace, gate: None };
         let made = match &self.resolved {
@@ -115,17 +115,17 @@ impl Attempt {
         })
     }
 
-    /// Who calls, in the records.
+    /// Returns the caller's name in the records.
     pub(super) fn identity(&self, provider: &str) -> String {
         format!("{}/{}/{provider}", self.workflow.name, self.state)
     }
 }
 
-/// An attempt that is being made.
+/// An attempt in progress.
 pub(super) struct Work<'a> {
     pub(super) attempt: &'a Attempt,
     pub(super) record: &'a mut StepRecord,
-    /// The span that the work belongs under.
+    /// The parent span of the work.
     pub(super) trace: TraceContext,
     gate: Option<Arc<dyn StepGate>>,
 }
@@ -146,7 +146,7 @@ impl Work<'_> {
         Ok(gate)
     }
 
-    /// Closes the gate, where one was opened; gives how many calls were made.
+    /// Closes the gate, if one was opened; returns the number of calls.
     async fn close(self) -> u64 {
         let Some(gate) = self.gate else { return 0 };
         let calls = gate.calls();

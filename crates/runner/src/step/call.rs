@@ -1,4 +1,4 @@
-//! A call that the workflow itself makes, through the step's gate like every other.
+//! A call the workflow itself makes, through the step's gate like every other.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use crate::gate::StepGate;
 use crate::step::attempt::{Failure, Work};
 
 impl Work<'_> {
-    /// The result object of the call, whatever it says.
+    /// Makes the call and returns its result object, error or not.
     pub(super) async fn call(
         &mut self,
         gate: &dyn StepGate,
@@ -58,7 +58,7 @@ impl Work<'_> {
     }
 }
 
-/// The text of a result, all of it.
+/// Returns the complete text of a result.
 pub(super) fn text(result: &Value) -> String {
     let blocks = result["content"].as_array().into_iter().flatten();
     let texts: Vec<&str> = blocks.filter_map(|block| block["text"].as_str()).collect();

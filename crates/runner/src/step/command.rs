@@ -1,4 +1,4 @@
-//! A command of a workflow: a call of Bash through the step's gate, so that it is recorded, bounded
+//! A command of a workflow: a Bash call through the step's gate, so that it is recorded, limited
 //! and ended like any other.
 
 use std::time::Duration;
@@ -11,10 +11,10 @@ use workflow::{Status, StepOutcome};
 use crate::gate::GateRequest;
 use crate::step::attempt::{Failure, Work};
 
-/// What the call may take beyond the command's own time: to end it, and to record that.
+/// Time for the call beyond the command's own timeout: to end the command, and to record that.
 const MARGIN: Duration = Duration::from_secs(10);
 
-/// Part of who calls, in the place where an agent's provider stands.
+/// Part of the caller's name, in place of an agent's provider.
 const SHELL: &str = "sh";
 
 impl Work<'_> {
@@ -36,7 +36,7 @@ impl Work<'_> {
             cancel: self.attempt.cancel.clone(),
         };
         let gate = self.open(request).await?;
-        // A call is made in whole seconds.
+        // A call's timeout is in whole seconds.
         let seconds = within.as_secs().max(1);
         let arguments = json!({"command": command, "timeout_seconds": seconds});
         let result = self.call(&*gate, gate.shell(), &arguments, within + MARGIN).await?;

@@ -1,4 +1,4 @@
-//! A model in a step that this process itself speaks to: bounded by the step's time, ended at once
+//! A step whose model is called by this process: limited by the step's timeout, and ended at once
 //! when the step is cancelled.
 
 use domain::Code;
@@ -22,7 +22,8 @@ impl Work<'_> {
         let (proxy, _) = attempt.asked();
         let tools = tools(&proxy);
         let request = attempt.gate_request(agent, proxy, self.trace.clone())?;
-        // The model would hear the key from the first command that prints its environment.
+        // Otherwise the model would see the key in the output of the first command that prints its
+        // environment.
         let request = GateRequest { withheld: vec![openai::KEY_VARIABLE.to_owned()], ..request };
         let gate = self.open(request).await?;
         self.record.isolation = Some(isolation(tools, &Isolation::Full).to_owned());

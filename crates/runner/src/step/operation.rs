@@ -11,7 +11,7 @@ use crate::gate::{GateRequest, PluginGrant};
 use crate::step::attempt::{Failure, Work};
 use crate::step::call::text;
 
-/// Part of who calls, in the place where an agent's provider stands.
+/// Part of the caller's name, in place of an agent's provider.
 const OPERATION: &str = "operation";
 
 impl Work<'_> {

@@ -5,7 +5,7 @@ use std::path::Path;
 use runner::agent::Provider;
 use serde_json::{Value, json};
 
-/// With another endpoint, Gemini wants the choice to be made.
+/// With another endpoint, Gemini requires an explicit sign-in method.
 pub(crate) fn sign_in(provider: Provider, home: &Path) {
     if provider == Provider::Gemini {
         let auth = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}});
@@ -13,7 +13,7 @@ pub(crate) fn sign_in(provider: Provider, home: &Path) {
     }
 }
 
-/// Each program's own instructions, and a repository whose git runs something.
+/// Creates each program's own instructions, and a repository whose git runs something.
 pub(crate) fn make_repository(home: &Path, workspace: &Path) {
     for name in ["AGENTS.md", "CLAUDE.md", "GEMINI.md"] {
         std::fs::write(workspace.join(name), "House rule: mind the cat. @secret.txt\n").unwrap();
@@ -26,7 +26,7 @@ pub(crate) fn make_repository(home: &Path, workspace: &Path) {
     git(&["config", "core.fsmonitor", &format!("touch {}; :", home.join("hooked").display())]);
 }
 
-/// Everything that each program reads without being told to.
+/// Creates every file that each program reads without being told to.
 pub(crate) fn make_hostile(provider: Provider, home: &Path, workspace: &Path, evil: &[String]) {
     let hook = format!("touch {}", home.join("hooked").display());
     match provider {
@@ -86,7 +86,7 @@ fn opencode(home: &Path, workspace: &Path, evil: &[String]) {
     });
     write(&home.join(".config/opencode/opencode.json"), &config);
     write(&workspace.join("opencode.json"), &config);
-    // Read even where the config home is another.
+    // Read even if the config home is elsewhere.
     write(&home.join(".opencode/opencode.json"), &config);
 }
 

@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 
 use super::home;
 
-/// OpenCode takes 15 s on two quiet cores, and tests run side by side.
+/// OpenCode takes 15 s on two quiet cores, and tests run concurrently.
 const PATIENCE: Duration = Duration::from_secs(240);
 
 pub(crate) struct Stage {
@@ -29,7 +29,7 @@ pub(crate) struct Stage {
     installed: InstalledAgent,
     at_first: Vec<String>,
     pub(crate) model_name: Option<String>,
-    /// The endpoint stands in the person's own file of Gemini, not in the environment.
+    /// The endpoint is in the person's own Gemini file, not in the environment.
     pub(crate) endpoint_by_file: bool,
 }
 
@@ -37,7 +37,7 @@ pub(crate) struct Outcome {
     pub(crate) launch: Launch,
     pub(crate) advertised: BTreeSet<String>,
     pub(crate) results: Vec<String>,
-    /// All that the model was told, as text.
+    /// Everything sent to the model, as text.
     pub(crate) asked: String,
     /// The arguments of the calls that reached our server's Read.
     pub(crate) calls: Vec<Value>,
@@ -49,7 +49,7 @@ pub(crate) struct Outcome {
 }
 
 impl Stage {
-    /// A home with nothing in it but the person's choice to sign in with a key.
+    /// A home that contains only the person's choice to sign in with a key.
     pub(crate) async fn friendly(provider: Provider) -> Stage {
         let installed = installed(provider).await;
         let dir = tempfile::tempdir().unwrap();
@@ -92,17 +92,17 @@ impl Stage {
         self.dir.path()
     }
 
-    /// What only a tool of the program's own can make.
+    /// The file that only a tool of the program's own can create.
     pub(crate) fn pwned(&self) -> PathBuf {
         self.dir.path().join("workspace/pwned")
     }
 
-    /// Whether the home's hook has run, or its server.
+    /// Reports whether the home's hook or its server has run.
     pub(crate) fn exists(&self, marker: &str) -> bool {
         self.home().join(marker).exists()
     }
 
-    /// What lies in the workspace before a run.
+    /// Returns the content of the workspace before a run.
     pub(crate) fn workspace_at_first(&self) -> &[String] {
         &self.at_first
     }
@@ -145,7 +145,7 @@ impl Stage {
         }
     }
 
-    /// Loopback only: the endpoint, a key that is none, and nothing that is fetched.
+    /// Loopback only: the endpoint, a dummy key, and no downloads.
     fn inherited(&self) -> Vec<(OsString, OsString)> {
         let path = std::env::var_os("PATH").unwrap();
         let mut vars: Vec<(OsString, OsString)> = vec![("PATH".into(), path)];
@@ -237,7 +237,7 @@ impl Stage {
 }
 
 impl Outcome {
-    /// What a person needs to see when a test fails.
+    /// Returns the details a person needs when a test fails.
     pub(crate) fn shown(&self) -> String {
         format!(
             "\nargs: {:?}\nadvertised: {:?}\nresults: {:#?}\ncalls: {:?}\nreport: {:#?}\nstdout:\n{}\nstderr:\n{}",
@@ -252,7 +252,7 @@ impl Outcome {
     }
 }
 
-/// Asked once a program: some take seconds to start.
+/// Queried once per program: some take seconds to start.
 async fn installed(provider: Provider) -> InstalledAgent {
     static FOUND: [OnceCell<InstalledAgent>; 4] = [const { OnceCell::const_new() }; 4];
     let place = Provider::ALL.iter().position(|known| *known == provider).unwrap();

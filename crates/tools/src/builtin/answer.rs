@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub(super) struct ToolAnswer {
     pub(super) content: Vec<Value>,
     pub(super) is_error: bool,
-    /// For programs: models are not shown it.
+    /// For programs only; models do not see it.
     pub(super) meta: Option<Value>,
 }
 

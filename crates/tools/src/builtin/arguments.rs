@@ -1,5 +1,5 @@
-//! The arguments of a call, by name and alias. The gate has checked them against the schema; a
-//! caller that came another way gets clear words too.
+//! The arguments of a call, by name and alias. The gate has checked them against the schema;
+//! callers that bypass that check get clear errors too.
 
 use serde_json::{Map, Value};
 
@@ -8,7 +8,7 @@ use super::fault::{Fault, Result};
 pub(super) struct Arguments<'a>(pub(super) &'a Map<String, Value>);
 
 impl<'a> Arguments<'a> {
-    /// The first of the names that is there.
+    /// Returns the value of the first name present.
     fn get(&self, names: &[&str]) -> Option<&'a Value> {
         names.iter().filter_map(|name| self.0.get(*name)).find(|value| !value.is_null())
     }

@@ -1,6 +1,6 @@
-//! Bash: a command in its own process group, which ends as a whole, whatever the command left
-//! running in it. Under a supervisor, what has left the group ends with it, and nothing outlives
-//! the gate. The root is where it starts, no wall around it.
+//! Bash: a command in its own process group, which ends as a whole, including any process the
+//! command left running in it. Under a supervisor, processes that left the group end with it, and
+//! none outlives the gate. The root is only the starting folder, not a sandbox.
 
 use std::ops::Range;
 use std::os::unix::process::ExitStatusExt;
@@ -25,7 +25,7 @@ use super::fault::{Fault, Result};
 use super::limits;
 use super::root::Folder;
 
-/// What is to be run.
+/// The command to run.
 pub(super) struct BashRequest {
     command: String,
     timeout: Duration,
@@ -49,20 +49,20 @@ impl BashRequest {
     }
 }
 
-/// Where a result of Bash says, for programs, how its command ended.
+/// The `_meta` key under which a Bash result tells programs how its command ended.
 pub const COMMAND_META: &str = "countersign/command";
 
-/// What became of a command. Both texts are parts of the result's, by bytes.
+/// The outcome of a command. Both texts are byte ranges of the result's text.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommandResult {
-    /// None where it did not end by itself.
+    /// `None` if the command did not exit on its own.
     pub exit_code: Option<i32>,
     pub timed_out: bool,
     pub stdout: Range<usize>,
     pub stderr: Range<usize>,
 }
 
-/// How a command ended.
+/// The way a command ended.
 enum CommandEnd {
     Exited(ExitStatus),
     TimedOut,
@@ -107,7 +107,7 @@ pub(super) async fn run(
     Ok(ToolAnswer { is_error: exit_code != Some(0), meta, ..ToolAnswer::text(text) })
 }
 
-/// Adds a part under its title, unless it is empty; gives where it stands.
+/// Appends a part under its title, unless it is empty; returns its range.
 fn append(text: &mut String, title: &str, part: &str) -> Range<usize> {
     if !part.is_empty() {
         if !text.is_empty() && !text.ends_with('\n') {
@@ -127,7 +127,7 @@ fn words(status: ExitStatus) -> String {
     }
 }
 
-/// The program that runs a command line.
+/// Builds the process that runs a command line.
 fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
     let mut shell = match supervisor {
         Some(program) => {
@@ -142,11 +142,11 @@ fn shell(command: &str, supervisor: Option<&Path>) -> process::Command {
     shell
 }
 
-/// A command with its group. Dropping it ends the group.
+/// A command with its process group. Dropping it ends the group.
 struct RunningCommand {
     child: Child,
     group: Group,
-    /// How long a supervisor may take to end all of it; without one, the group is killed at once.
+    /// Time a supervisor gets to end the whole group; without one, the group is killed at once.
     patience: Duration,
     stdout: CollectedOutput,
     stderr: CollectedOutput,
@@ -170,7 +170,7 @@ impl RunningCommand {
         supervised: bool,
     ) -> Result<RunningCommand> {
         shell.current_dir(&cwd.path);
-        // They may hold the gate's keys.
+        // The gate's own variables may hold its keys.
         for (name, _) in std::env::vars_os() {
             if is_withheld(&name.to_string_lossy()) {
                 shell.env_remove(name);
@@ -194,7 +194,7 @@ impl RunningCommand {
         })
     }
 
-    /// Kills what is left, and gives what was written.
+    /// Kills the rest of the group, and returns the output.
     async fn end(mut self) -> CommandText {
         self.group.end(&mut self.child, self.patience).await;
         let until = tokio::time::Instant::now() + limits::BASH_LAST_WORDS;
@@ -230,7 +230,7 @@ async fn collect(mut pipe: impl AsyncRead + Unpin, output: Arc<Mutex<CommandOutp
     }
 }
 
-/// The beginning and the end of what a command wrote.
+/// The beginning and the end of a command's output.
 struct CommandOutput {
     head: Vec<u8>,
     tail: std::collections::VecDeque<u8>,

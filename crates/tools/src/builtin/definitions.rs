@@ -1,11 +1,11 @@
 //! The six tools as agents see them. Every tool and every parameter has a description: some models
-//! refuse tools without.
+//! reject tools without one.
 
 use serde_json::{Value, json};
 
 use super::tool::BuiltinTool;
 
-/// `seconds_max` is the longest that a command may be given.
+/// Builds a tool's definition; `seconds_max` is the longest timeout a command may have.
 pub(super) fn definition(tool: BuiltinTool, seconds_max: u64) -> Value {
     match tool {
         BuiltinTool::Read => read(),

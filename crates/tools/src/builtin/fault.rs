@@ -1,5 +1,4 @@
-//! Why a tool could not do what it was asked: told to the agent in one sentence, or the end of the
-//! call.
+//! The reason a tool failed: one sentence for the agent, or the end of the call.
 
 use std::path::Path;
 
@@ -8,9 +7,9 @@ use rustix::io::Errno;
 
 #[derive(Debug)]
 pub(super) enum Fault {
-    /// An answer: the result with `isError`.
+    /// A response: the result with `isError`.
     Said(String),
-    /// Nobody waits any more.
+    /// The caller no longer waits.
     Cancelled,
     OutOfTime,
 }
@@ -33,7 +32,7 @@ impl Fault {
         Fault::said(format!("'{path}' is in Countersign's own home, which no tool can reach"))
     }
 
-    /// Whoever writes such a file decides what agents may do.
+    /// Refuses to change a file that decides what agents may do.
     pub(super) fn protected(path: &Path) -> Fault {
         Fault::said(format!(
             "'{}' is part of Countersign or of its configuration, which no tool can change; ask \
@@ -50,7 +49,7 @@ impl Fault {
         Fault::said(format!("'{}' is a directory, not a file", path.display()))
     }
 
-    /// The system's word for what went wrong with a path.
+    /// The system's error message for a path.
     pub(super) fn system(path: &Path, error: Errno) -> Fault {
         let path = path.display();
         Fault::said(match error {

@@ -14,7 +14,7 @@ use super::fault::{Fault, Result};
 use super::limits;
 use super::root::{Destination, Folder, Root, missing};
 
-/// A regular file, open for reading, and where it was found.
+/// A regular file, open for reading, and its location.
 pub(super) struct OpenFile {
     pub(super) file: File,
     pub(super) path: PathBuf,
@@ -31,7 +31,7 @@ pub(super) fn open(root: &Root, path: &str) -> Result<OpenFile> {
 
 pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<OpenFile> {
     let path = folder.path.join(name);
-    // A pipe without a writer must not hold the thread.
+    // A pipe without a writer must not block the thread.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = folder.open(name, flags, Mode::empty()).map_err(|error| match error {
         Errno::LOOP => Fault::said(format!("'{}' became a link meanwhile", path.display())),
@@ -48,7 +48,7 @@ pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<OpenFile> {
     Ok(OpenFile { file, path, bytes: found.len() })
 }
 
-/// Puts a whole file in place of what is there, making the folders above it.
+/// Writes a whole file, replacing an existing one and creating missing parent folders.
 pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> {
     match root.find(path)? {
         Destination::Folder(folder) => Err(Fault::is_folder(&folder.path)),
@@ -77,8 +77,8 @@ fn make_all(root: &Root, mut folder: Folder, names: &[OsString]) -> Result<Folde
     Ok(folder)
 }
 
-/// A file of its own beside it, then a rename: nobody sees half, and a link that was put there
-/// meanwhile is replaced, not followed.
+/// Writes a temporary file beside the target, then renames it: no reader sees half a file, and a
+/// link put there meanwhile is replaced, not followed.
 pub(super) fn replace(
     root: &Root,
     folder: &Folder,
@@ -109,7 +109,7 @@ pub(super) fn replace(
     Ok(path)
 }
 
-/// A file that is gone again unless it was put in place.
+/// A file that is deleted unless it was moved into place.
 struct Temporary {
     folder: Arc<std::os::fd::OwnedFd>,
     name: String,

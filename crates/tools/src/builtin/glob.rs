@@ -1,4 +1,4 @@
-//! Glob: the files below a folder whose path fits a pattern, newest first.
+//! Glob: the files below a folder whose path matches a pattern, newest first.
 
 use globset::{GlobBuilder, GlobMatcher};
 use rustix::fs::{AtFlags, statat};
@@ -45,7 +45,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     Ok(ToolAnswer::of(content))
 }
 
-/// An agent may put the root's own path in front.
+/// Strips the root's own path, which an agent may put in front of the pattern.
 fn below<'a>(root: &Root, pattern: &'a str) -> Result<&'a str> {
     let own = root.path.to_string_lossy();
     let below = pattern.strip_prefix(&*own).map(|rest| rest.trim_start_matches('/'));

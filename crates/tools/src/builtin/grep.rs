@@ -1,4 +1,4 @@
-//! Grep: lines that fit a regular expression, in a file or below a folder.
+//! Grep: lines that match a regular expression, in a file or below a folder.
 
 mod crowd;
 mod search;
@@ -42,7 +42,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     Ok(printed.answer(&tree.notes))
 }
 
-/// A pattern without a slash is for names, wherever they lie.
+/// A pattern without a slash matches file names in any folder.
 fn filter(pattern: &str) -> Result<GlobMatcher> {
     if pattern.contains('/') {
         glob::matcher(pattern.trim_start_matches("./"))

@@ -1,11 +1,11 @@
-//! Bounds of the built-in tools, each with its reason.
+//! Limits of the built-in tools, each with its reason.
 
 use std::time::Duration;
 
-/// What one Read gives, and what Grep prints: more than any model can take in.
+/// Maximum output of one Read or Grep: more than any model can take in.
 pub(super) const TEXT_BYTES_MAX: usize = 5 * 1024 * 1024;
 
-/// Looked at to tell text from binary.
+/// Bytes inspected to tell text from binary.
 pub(super) const SNIFFED_BYTES: usize = 8 * 1024;
 
 /// An Edit holds the file twice in memory.
@@ -14,32 +14,32 @@ pub(super) const EDIT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Lines of the diff that an Edit shows; the agent knows what it sent.
 pub(super) const DIFF_LINES_MAX: usize = 40;
 
-/// Places named when a text is found more than once.
+/// Places listed when a text is found more than once.
 pub(super) const PLACES_MAX: usize = 10;
 
 /// Lines that Grep prints.
 pub(super) const GREP_LINES_MAX: usize = 10_000;
 
-/// Lines around a match; more is better had by Read.
+/// Lines around a match; Read is the better tool for more.
 pub(super) const GREP_CONTEXT_MAX: u64 = 100;
 
-/// The longest line that Grep looks at; a longer one is noted.
+/// The longest line that Grep searches; a longer one is noted.
 pub(super) const GREP_LINE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Files that Grep reads whole: as much as the library looks at for bytes that no text has, so that a
-/// binary file is told by all of it.
+/// Size up to which Grep reads a file whole: as much as the library checks for bytes that no text
+/// has, so that all of the file is checked for them.
 pub(super) const GREP_WHOLE_BYTES_MAX: usize = 64 * 1024;
 
-/// Files that could not be read and are named.
+/// Unreadable files that are listed by name.
 pub(super) const NOTED_MAX: usize = 20;
 
 /// Paths that Glob holds to find the newest.
 pub(super) const GLOB_FOUND_MAX: usize = 200_000;
 
-/// Paths that Glob gives.
+/// Paths that Glob returns.
 pub(super) const GLOB_PATHS_MAX: usize = 10_000;
 
-/// Folders within folders; deeper ones are noted, not entered. Each is an open descriptor.
+/// Nesting of folders; deeper ones are noted, not entered. Each is an open descriptor.
 pub(super) const DEPTH_MAX: usize = 128;
 
 /// Bytes of one ignore file; git itself reads larger ones, people do not write them.
@@ -54,15 +54,17 @@ pub(super) const ATTEMPTS_MAX: usize = 16;
 pub(super) const BASH_TIMEOUT: Duration = Duration::from_secs(120);
 pub(super) const BASH_TIMEOUT_SECONDS_MAX: u64 = 600;
 
-/// A command's own time, and a while to end it in.
+/// A command's own timeout, plus the time to end it.
 pub(super) const CALL_TIMEOUT: Duration = Duration::from_secs(BASH_TIMEOUT_SECONDS_MAX + 10);
 
-/// Of the 1 MiB that a command's output may have, errors take at most a quarter.
+/// Of the 1 MiB of a command's output, stderr takes at most a quarter.
 pub(super) const BASH_STDOUT_BYTES_MAX: usize = 768 * 1024;
 pub(super) const BASH_STDERR_BYTES_MAX: usize = 256 * 1024;
 
-/// Left of the call's own time when a command is ended, so that its output still gets back.
+/// Remaining time of the call at which a command is ended, so that its output can still be
+/// returned.
 pub(super) const BASH_MARGIN: Duration = Duration::from_millis(500);
 
-/// For the pipes to close when the group is dead; what has left the group may hold them open.
+/// Time for the pipes to close when the group is dead; processes that left the group may hold them
+/// open.
 pub(super) const BASH_LAST_WORDS: Duration = Duration::from_secs(1);

@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-/// Countersign's own files: whoever could change them would decide what may be called.
+/// Countersign's own files: anyone who could change them would decide what may be called.
 #[derive(Clone)]
 pub struct OffLimits {
-    /// Folders that no tool reaches, also inside the root.
+    /// Folders that no tool may enter, even inside the root.
     pub folders: Vec<PathBuf>,
-    /// Files that no tool changes. Asked for at each change, since a person may trust more of them
-    /// meanwhile; where they cannot be told, nothing is changed.
+    /// Files that no tool may change. Queried at each change, since a person may trust more of them
+    /// meanwhile; if the query fails, nothing is changed.
     pub files: ProtectedFiles,
 }
 

@@ -1,4 +1,4 @@
-//! Read: lines of a text, unchanged, from any place of a file of any size; or an image.
+//! Read: lines of a text, unchanged, from any position in a file of any size; or an image.
 
 use std::io::{BufRead, BufReader, Read};
 
@@ -14,13 +14,13 @@ use super::limits::{SNIFFED_BYTES, TEXT_BYTES_MAX};
 use super::root::Root;
 use super::stop::{Stop, Stoppable};
 
-/// Which lines are wanted.
+/// The requested lines.
 struct LineRange {
     offset: u64,
     limit: u64,
 }
 
-/// What was read of them.
+/// The lines that were read.
 #[derive(Default)]
 struct TextPage {
     bytes: Vec<u8>,
@@ -30,14 +30,14 @@ struct TextPage {
 
 #[derive(Default, PartialEq)]
 enum PageEnd {
-    /// Nothing more is there.
+    /// The end of the file.
     #[default]
     File,
-    /// As many lines as were wanted, and there are more.
+    /// All requested lines were read, and there are more.
     Limit,
     /// No room for the next line.
     Full,
-    /// One line is longer than all that fits.
+    /// A single line is too long to fit.
     LongLine,
 }
 
@@ -94,7 +94,7 @@ fn answer(page: TextPage, lines: &LineRange) -> ToolAnswer {
     ToolAnswer::of(content)
 }
 
-/// The wanted lines, and how many there were up to their end.
+/// Returns the requested lines, and the number of lines up to their end.
 fn page(mut reader: impl BufRead, lines: &LineRange) -> std::io::Result<(TextPage, u64)> {
     let mut passed = 0;
     while passed < lines.offset && skip_line(&mut reader)? {
@@ -129,7 +129,7 @@ fn page(mut reader: impl BufRead, lines: &LineRange) -> std::io::Result<(TextPag
     Ok((page, passed))
 }
 
-/// False where the line has no room; as much as has is taken.
+/// Takes a line; returns false if it does not fit, after taking the part that does.
 fn take_line(
     reader: &mut impl BufRead,
     bytes: &mut Vec<u8>,
@@ -154,7 +154,7 @@ fn take_line(
     }
 }
 
-/// False at the end of the file.
+/// Skips a line; returns false at the end of the file.
 fn skip_line(reader: &mut impl BufRead) -> std::io::Result<bool> {
     let mut any = false;
     loop {
@@ -176,7 +176,7 @@ fn skip_line(reader: &mut impl BufRead) -> std::io::Result<bool> {
     }
 }
 
-/// Bytes up to the last character that is there as a whole.
+/// Returns the number of bytes up to the last complete character.
 fn whole_characters(bytes: &[u8]) -> usize {
     match std::str::from_utf8(bytes) {
         Err(error) if error.error_len().is_none() => error.valid_up_to(),

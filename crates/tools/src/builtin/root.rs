@@ -1,7 +1,7 @@
-//! The one way to a file. A path is walked component by component over directories that are held
-//! open, no step follows a link by itself, and a link's words are walked like the rest: whoever
-//! swaps a folder for a link in the middle of it changes where nothing leads. Folders that are
-//! refused are known by device and inode, whatever name led there.
+//! The only route to a file. A path is walked component by component over directories that are held
+//! open, no step follows a link implicitly, and a link's target is walked like the rest: swapping a
+//! folder for a link during the walk does not redirect it. Forbidden folders are identified by
+//! device and inode, whatever name leads there.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -19,11 +19,11 @@ use super::off_limits::OffLimits;
 const FOLDER: OFlags = OFlags::RDONLY.union(OFlags::DIRECTORY);
 
 pub(super) struct Root {
-    /// Without links.
+    /// The path without links.
     pub(super) path: PathBuf,
-    /// As it was given, which may lead through links.
+    /// The path as given, which may lead through links.
     given: PathBuf,
-    /// What nothing may lead out of: the root, or `/` where outside is allowed.
+    /// The folder that no path may leave: the root, or `/` if outside access is allowed.
     anchor: Folder,
     off_limits: OffLimits,
 }
@@ -35,12 +35,12 @@ pub(super) struct Folder {
     pub(super) path: PathBuf,
 }
 
-/// Where a path ends.
+/// The place a path leads to.
 pub(super) enum Destination {
     Folder(Folder),
-    /// Something in a folder that is no folder and was no link when it was looked at.
+    /// An entry of a folder that is neither a folder nor, when it was checked, a link.
     File(Folder, OsString),
-    /// Nothing is there; the names that are missing, in order.
+    /// Nothing exists; the missing names, in order.
     Missing(Folder, Vec<OsString>),
 }
 
@@ -51,7 +51,7 @@ struct FileId {
     inode: u64,
 }
 
-/// The refused folders of one walk.
+/// The forbidden folders of one walk.
 pub(super) struct RefusedFolders {
     ids: Vec<FileId>,
     paths: Vec<PathBuf>,
@@ -79,7 +79,7 @@ impl Root {
         Ok(root)
     }
 
-    /// Looked up for each walk: a home may come to be after the root was opened.
+    /// Looked up for each walk: a home may be created after the root was opened.
     pub(super) fn refused(&self) -> RefusedFolders {
         let folders = &self.off_limits.folders;
         let ids = folders.iter().filter_map(|path| stat(path).ok()).map(|it| id(&it));
@@ -87,8 +87,9 @@ impl Root {
         RefusedFolders { ids: ids.collect(), paths: folders.iter().map(canonical).collect() }
     }
 
-    /// Refuses to change a file that is off limits. It is known by device and inode, whatever name
-    /// or hard link leads to it; one that does not exist yet, by its folder and its name.
+    /// Refuses to change a file that is off limits. An existing file is identified by device and
+    /// inode, whatever name or hard link leads to it; one that does not exist yet, by its folder
+    /// and name.
     pub(super) fn check_change(&self, folder: &Folder, name: &OsStr) -> Result<()> {
         let here = fstat(&*folder.fd).ok().map(|found| id(&found));
         let found = statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW).ok();
@@ -107,12 +108,12 @@ impl Root {
         if files.iter().any(is_protected) { Err(Fault::protected(&path())) } else { Ok(()) }
     }
 
-    /// As an agent may name it again: relative to the root where it lies inside.
+    /// Returns the path for an agent to use again: relative to the root if inside it.
     pub(super) fn shown<'a>(&self, path: &'a Path) -> &'a Path {
         path.strip_prefix(&self.path).unwrap_or(path)
     }
 
-    /// Where a path leads, links included.
+    /// Resolves a path, links included.
     pub(super) fn find(&self, path: &str) -> Result<Destination> {
         for _ in 0..limits::ATTEMPTS_MAX {
             if let Some(place) = Walk::new(self, path)?.run()? {
@@ -132,7 +133,7 @@ impl Root {
         }
     }
 
-    /// The parts of a path below the anchor.
+    /// Splits a path into its parts below the anchor.
     fn parts(&self, path: &str) -> Result<Vec<OsString>> {
         if path.contains('\0') {
             return Err(Fault::said("a path cannot hold a NUL character"));
@@ -160,20 +161,21 @@ impl RefusedFolders {
         fstat(&*folder.fd).map_or(true, |found| self.ids.contains(&id(&found)))
     }
 
-    /// For what is still to be made.
+    /// Checks a path that does not exist yet.
     fn names(&self, path: &Path) -> bool {
         self.paths.iter().any(|refused| path.starts_with(refused))
     }
 }
 
-/// One attempt at a path.
+/// One attempt to resolve a path.
 struct Walk<'a> {
     root: &'a Root,
     asked: &'a str,
     refused: RefusedFolders,
-    /// From the anchor down to where the walk is; `..` goes back up here, not on the disk.
+    /// The folders from the anchor down to the current one; `..` goes back up here, not on the
+    /// disk.
     held: Vec<Folder>,
-    /// What is still to be walked, the next one last.
+    /// The components still to be walked, the next one last.
     ahead: Vec<OsString>,
     links: usize,
 }
@@ -190,7 +192,7 @@ impl<'a> Walk<'a> {
         self.held.last().expect("the anchor is never given up")
     }
 
-    /// None where something changed under the walk, which is then begun anew.
+    /// Returns `None` if something changed during the walk, which must then start over.
     fn run(mut self) -> Result<Option<Destination>> {
         while let Some(name) = self.ahead.pop() {
             if name == ".." {
@@ -206,7 +208,7 @@ impl<'a> Walk<'a> {
                 Err(Errno::NOENT) => return self.missing(name).map(Some),
                 Err(Errno::NOTDIR | Errno::LOOP) => match self.here().link(&name) {
                     Ok(target) => self.follow(&target)?,
-                    // No link: a file, if it is the last.
+                    // Not a link: a file, if it is the last component.
                     Err(Errno::INVAL) if self.ahead.is_empty() => {
                         return Ok(Some(Destination::File(self.here().clone(), name)));
                     }
@@ -260,13 +262,13 @@ pub(super) fn missing(folder: &Folder, names: &[OsString]) -> Fault {
 }
 
 impl Folder {
-    /// A directory in this one; a link is not followed.
+    /// Opens a directory in this one, without following a link.
     pub(super) fn enter(&self, name: &OsStr) -> std::result::Result<Folder, Errno> {
         let fd = self.open(name, FOLDER, Mode::empty())?;
         Ok(Folder { fd: Arc::new(fd), path: self.path.join(name) })
     }
 
-    /// Opens one name in this directory; a link is not followed.
+    /// Opens one name in this directory, without following a link.
     pub(super) fn open(
         &self,
         name: &OsStr,
@@ -280,7 +282,7 @@ impl Folder {
             let beneath =
                 ResolveFlags::BENEATH | ResolveFlags::NO_MAGICLINKS | ResolveFlags::NO_SYMLINKS;
             match openat2(&*self.fd, name, flags, mode, beneath) {
-                // An old kernel, or a sandbox that does not know the call.
+                // An old kernel, or a sandbox that does not support the call.
                 Err(Errno::NOSYS | Errno::PERM) => {}
                 opened => return opened,
             }
@@ -288,7 +290,7 @@ impl Folder {
         openat(&*self.fd, name, flags, mode)
     }
 
-    /// What a link says; `INVAL` where it is none.
+    /// Reads the target of a link; `INVAL` if it is not one.
     fn link(&self, name: &OsStr) -> std::result::Result<PathBuf, Errno> {
         let target = readlinkat(&*self.fd, name, Vec::new())?;
         Ok(PathBuf::from(OsStr::from_bytes(target.to_bytes())))
@@ -300,7 +302,7 @@ fn id(found: &Stat) -> FileId {
     FileId { device: found.st_dev as u64, inode: found.st_ino as u64 }
 }
 
-/// The names on a path; the roots of it and `.` say nothing.
+/// Returns the names in a path, without its root and `.`.
 fn names(path: &Path) -> impl Iterator<Item = OsString> + '_ {
     path.components().filter_map(|part| match part {
         Component::Normal(name) => Some(name.to_owned()),

@@ -1,4 +1,4 @@
-//! When work off the async threads has to end: asked between files and between reads.
+//! The stop condition of work off the async threads, checked between files and between reads.
 
 use std::io::{self, Read};
 
@@ -30,7 +30,7 @@ impl Stop {
     }
 }
 
-/// A reader that ends with an error when the work has to stop.
+/// A reader that fails once the work has to stop.
 pub(super) struct Stoppable<'a, R> {
     pub(super) inner: R,
     pub(super) stop: &'a Stop,

@@ -1,4 +1,4 @@
-//! The built-in tools and the permissions that they need.
+//! The built-in tools and the permissions they need.
 
 /// The operator's permissions beyond reading.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,5 +1,5 @@
-//! Walks the files below a folder over descriptors that are held, links not followed. What
-//! `.gitignore` and `.ignore` name is left out, if that is wanted, and so is `.git`.
+//! Walks the files below a folder over held descriptors, without following links. Optionally skips
+//! what `.gitignore` and `.ignore` name, and `.git`.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
@@ -15,10 +15,10 @@ use super::limits::{DEPTH_MAX, IGNORE_FILE_BYTES_MAX, NOTED_MAX};
 use super::root::{Folder, RefusedFolders, Root};
 use super::stop::Stop;
 
-/// Read in each folder; what stands in the later one wins.
+/// Read in each folder; the later one takes precedence.
 const IGNORE_FILES: [&str; 2] = [".gitignore", ".ignore"];
 
-/// Whether ignore files have a say.
+/// The treatment of ignore files.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum IgnoreFiles {
     Honoured,
@@ -31,7 +31,7 @@ pub(super) struct Tree<'a> {
     ignoring: IgnoreFiles,
     refused: RefusedFolders,
     rules: Vec<Gitignore>,
-    /// What could not be read, for people.
+    /// The entries that could not be read, for people.
     pub(super) notes: Notes,
 }
 
@@ -41,7 +41,7 @@ pub(super) struct Notes {
     left_out: usize,
 }
 
-/// Whether the walk is to go on.
+/// The decision whether the walk continues.
 #[derive(PartialEq, Eq)]
 pub(super) enum WalkStep {
     More,
@@ -54,7 +54,7 @@ impl<'a> Tree<'a> {
         Tree { root, stop, ignoring, refused: root.refused(), rules, notes }
     }
 
-    /// Shows every file below the folder, by name within each.
+    /// Visits every file below the folder, by name within each.
     pub(super) fn walk(
         &mut self,
         folder: &Folder,
@@ -87,7 +87,7 @@ impl<'a> Tree<'a> {
             match kind {
                 FileType::RegularFile => next = visit(folder, name)?,
                 FileType::Directory => match folder.enter(&name) {
-                    // Not even told of.
+                    // Skipped without a note.
                     Ok(inner) if self.refused.has(&inner) => {}
                     Ok(inner) => next = self.folder(&inner, depth + 1, visit)?,
                     Err(error) => self.note(folder, &name, Fault::system(Path::new(&name), error)),
@@ -114,7 +114,7 @@ impl<'a> Tree<'a> {
                 continue;
             }
             let kind = match entry.file_type() {
-                // Some file systems do not tell.
+                // Some file systems do not report the type.
                 FileType::Unknown => statat(&*folder.fd, name, AtFlags::SYMLINK_NOFOLLOW)
                     .map_or(FileType::Unknown, |found| FileType::from_raw_mode(found.st_mode)),
                 kind => kind,
@@ -146,7 +146,7 @@ impl<'a> Tree<'a> {
         said.into_iter().find(|said| !said.is_none()).is_some_and(|said| said.is_ignore())
     }
 
-    /// The ignore files between the root and where the walk begins.
+    /// Reads the ignore files between the root and the start of the walk.
     fn learn_above(&mut self, folder: &Folder) {
         let Ok(below) = folder.path.strip_prefix(&self.root.path) else { return };
         let Ok(mut at) = self.root.find_folder(None) else { return };
@@ -159,7 +159,8 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Most folders have no ignore file: to look for one there costs more than to list it.
+    /// Reads only ignore files that were listed: most folders have none, and probing for one costs
+    /// more than the listing.
     fn learn_listed(&mut self, folder: &Folder, entries: &[(OsString, FileType)]) {
         for name in IGNORE_FILES.map(OsStr::new) {
             if entries.binary_search_by(|(listed, _)| listed.as_os_str().cmp(name)).is_ok() {
@@ -179,7 +180,7 @@ impl<'a> Tree<'a> {
         }
         let mut builder = GitignoreBuilder::new(&folder.path);
         for line in String::from_utf8_lossy(&text).lines() {
-            // A line that is no pattern is passed over, as git does.
+            // A line that is not a pattern is skipped, as in git.
             let _ = builder.add_line(None, line);
         }
         self.rules.extend(builder.build().ok());
@@ -206,7 +207,7 @@ impl Notes {
         next.said.into_iter().for_each(|note| self.add(note));
     }
 
-    /// One block of text; none where all went well.
+    /// Formats the notes as one block of text; `None` if there are none.
     pub(super) fn text(&self) -> Option<String> {
         if self.said.is_empty() {
             return None;

@@ -1,4 +1,4 @@
-//! Write and Edit: a file as a whole, or one text in it for another.
+//! Write and Edit: replace a whole file, or one text in it.
 
 use std::io::Read;
 
@@ -69,7 +69,7 @@ fn check(places: &[usize], bytes: &[u8], shown: &str, replace_all: bool) -> Resu
     }
 }
 
-/// Where the text stands, one behind the other.
+/// Returns the positions of the text, without overlaps.
 fn find_all(bytes: &[u8], wanted: &[u8]) -> Vec<usize> {
     let Some(first) = wanted.first() else { return Vec::new() };
     let (mut places, mut from) = (Vec::new(), 0);
@@ -96,12 +96,12 @@ fn replaced(bytes: &[u8], places: &[usize], old_bytes: usize, new: &[u8]) -> Vec
     edited
 }
 
-/// Counted from 1, as editors do.
+/// Returns the line number, counted from 1 as editors do.
 fn line_of(bytes: &[u8], at: usize) -> usize {
     bytes[..at].iter().filter(|byte| **byte == b'\n').count() + 1
 }
 
-/// The first replacement: what went and what came.
+/// Shows the first replacement: the removed and the added lines.
 fn diff(line: usize, old: &str, new: &str) -> String {
     let marked = |mark: char, text: &str| {
         text.lines().map(|line| format!("{mark}{line}")).collect::<Vec<_>>()

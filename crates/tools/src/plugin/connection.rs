@@ -1,5 +1,5 @@
-//! A plugin as a provider of tools: started, greeted and listed when it is connected, asked by
-//! `Execute`, and ended with all that it started.
+//! A plugin as a provider of tools: started, initialized and listed on connection, called by
+//! `Execute`, and ended with every process it started.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
@@ -35,8 +35,8 @@ pub struct Plugin {
 }
 
 impl Plugin {
-    /// Whoever makes one has seen to it that it may be started: that it is the person's own, or
-    /// that its [`FoundPlugin::identity`] was approved.
+    /// The caller must have verified that the plugin may be started: that it is the person's own,
+    /// or that its [`FoundPlugin::identity`] was approved.
     pub fn new(found: FoundPlugin, start: StartOptions) -> Plugin {
         Plugin { found, start }
     }
@@ -45,7 +45,7 @@ impl Plugin {
         &self.found
     }
 
-    /// Starts it and asks what it can do.
+    /// Starts it and requests its operations.
     async fn open(
         &self,
         said: &StderrTail,
@@ -80,7 +80,7 @@ impl Plugin {
         let host = Host::connect(&address).await?;
         host.check().await?;
         let about = host.about().await?;
-        // A name for people: what the tools are called by is in the manifest.
+        // A name for people: the tools use the name in the manifest.
         if about.name != self.found.name {
             running.heard.push(format!("it calls itself '{}'", about.name));
         }
@@ -90,7 +90,7 @@ impl Plugin {
     }
 }
 
-/// What this start of the plugin says: kept, told to whoever listens, and logged.
+/// Returns a tail of this start's output; each line is also logged and passed on to `said`.
 fn heard(name: &Arc<str>, said: &StderrTail) -> StderrTail {
     let (name, said) = (name.clone(), said.clone());
     StderrTail::default().telling(move |line| {
@@ -121,7 +121,8 @@ impl Connector for Plugin {
     }
 }
 
-/// The names of what a plugin can do, whether or not they can be tools: starts it, asks, ends it.
+/// Returns the names of a plugin's operations, whether or not they can be tools: starts it, queries
+/// it, ends it.
 pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
     let (session, operations) = plugin.open(&StderrTail::default()).await?;
     session.close().await;
@@ -132,11 +133,11 @@ pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
 struct PluginSession {
     name: Arc<str>,
     host: Host,
-    /// Why it is gone.
+    /// The reason it is gone.
     gone: watch::Receiver<Option<String>>,
-    /// Takes the reason why it is to be given up.
+    /// Takes the reason for giving it up.
     give_up: mpsc::Sender<String>,
-    /// Ends it, also when it is dropped.
+    /// Ends it, also when dropped.
     end: CancellationToken,
     _ended_by_drop: DropGuard,
     keeper: TaskTracker,
@@ -166,7 +167,7 @@ impl PluginSession {
         self.keeper.wait().await;
     }
 
-    /// Asks a plugin that did not answer how it is, and gives it up where it says nothing.
+    /// Checks the health of a plugin that did not answer, and gives it up if there is no response.
     fn doubt(&self) {
         let (host, give_up) = (self.host.clone(), self.give_up.clone());
         let asking = async move {
@@ -182,7 +183,7 @@ impl PluginSession {
     }
 }
 
-/// Owns the process until its end, whoever brings it about.
+/// Owns the process until its end, whatever causes it.
 async fn keep(
     running: PluginProcess,
     host: Host,
@@ -201,7 +202,7 @@ async fn keep(
             tell.send_replace(Some(reason));
         }
         Some(reason) = given_up.recv() => {
-            // One that has just died refuses the question before its end is noticed.
+            // A plugin that has just died fails the health check before its exit is noticed.
             let reason = explained(&mut process, &heard, reason).await;
             tell.send_replace(Some(reason));
         }
@@ -244,7 +245,7 @@ impl PluginProvider {
         }
     }
 
-    /// An answer of the plugin's is for the caller; a connection that broke is not an answer.
+    /// Passes the plugin's error response on to the caller; a broken connection is not a response.
     async fn failed(&self, place: &str, status: &Status) -> Result<Reply, ProviderError> {
         if status.source().is_some() {
             let until = Instant::now() + limits::EXIT_STATUS_WAIT + limits::GOODBYE;
@@ -269,7 +270,7 @@ fn too_large(what: &str) -> String {
     format!("{what} may have {most} MiB at most")
 }
 
-/// Each argument's JSON as it arrived.
+/// Returns the JSON of each argument, unchanged.
 fn inputs(call: &Call) -> BTreeMap<String, Vec<u8>> {
     let members = ObjectMembers::parse(call.arguments.text()).unwrap_or_default();
     members.iter().map(|(name, text)| (name.to_owned(), text.as_bytes().to_vec())).collect()

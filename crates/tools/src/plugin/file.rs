@@ -1,4 +1,4 @@
-//! Files of a plugin, read with bounds; what is no plain file is not waited for.
+//! Files of a plugin, read with limits; anything but a plain file is rejected without blocking.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -31,7 +31,7 @@ pub(super) fn read_text(path: &Path) -> Result<TextFile, String> {
     Ok(TextFile { text, sha256 })
 }
 
-/// The digest of an executable.
+/// Computes the digest of an executable.
 pub(super) fn digest(path: &Path) -> Result<String, String> {
     let file = open(path, limits::EXECUTABLE_BYTES_MAX)?;
     if file.metadata().map_err(|error| fault(path, error))?.mode() & 0o111 == 0 {
@@ -40,7 +40,7 @@ pub(super) fn digest(path: &Path) -> Result<String, String> {
     pour(file, &mut std::io::sink()).map_err(|error| fault(path, error))
 }
 
-/// Copies an executable into a new file, and gives the digest of what is in it now.
+/// Copies an executable into a new file, and returns the digest of the copy.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<String, String> {
     let file = open(from, limits::EXECUTABLE_BYTES_MAX)?;
     let new = OpenOptions::new().write(true).create_new(true).mode(0o700).open(to);

@@ -1,5 +1,5 @@
-//! Which plugins there are. Looks at folders and files and starts nothing; what is wrong with a
-//! plugin is part of what was found.
+//! Lists the available plugins. Reads folders and files and starts nothing; a plugin's faults are
+//! part of its entry.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use super::{file, limits};
 pub const MANIFEST: &str = "plugin.yaml";
 const PREFIXES: [&str; 2] = ["awf-plugin-", "countersign-plugin-"];
 
-/// The variables that say where plugins are, as they were when they were read.
+/// The variables that name plugin folders, with their values when read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Variables {
     pub countersign_plugins_path: Option<String>,
@@ -22,37 +22,37 @@ pub struct Variables {
     pub home: Option<String>,
 }
 
-/// Where plugins are looked for.
+/// The places searched for plugins.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Places {
-    /// Folders of plugins that the environment names.
+    /// Plugin folders named by the environment.
     listed: Vec<(PathBuf, PluginOrigin)>,
-    /// Has folders of plugins and files in which it declares some.
+    /// The project's folder: it may contain plugin folders and files that declare plugins.
     project: PathBuf,
-    /// The person's own folders of plugins.
+    /// The person's own plugin folders.
     own: Vec<PathBuf>,
 }
 
-/// Where a project keeps what is for us, and what is for AWF.
+/// The project folders for our files, and for those of AWF.
 const PROJECT_FOLDERS: [&str; 2] = [".countersign", ".awf"];
 
-/// Who put a plugin where it was found.
+/// The origin of a plugin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PluginOrigin {
     /// The person who runs the gate.
     Own,
-    /// Whoever wrote the project that is worked on: it runs only after the person said so.
+    /// The author of the current project: such a plugin runs only after the person approves it.
     Project,
 }
 
-/// A plugin, or what looks like one.
+/// A plugin, or an entry that looks like one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FoundPlugin {
-    /// From the manifest; the folder's where there is none to be read.
+    /// The name from the manifest, or the folder's name if the manifest cannot be read.
     pub name: String,
     pub version: String,
     pub description: String,
-    /// Absolute and without links, as far as they could be followed.
+    /// Absolute and without links, as far as they could be resolved.
     pub folder: PathBuf,
     pub executable: PathBuf,
     pub manifest_sha256: String,
@@ -60,25 +60,26 @@ pub struct FoundPlugin {
     pub origin: PluginOrigin,
     /// The digest in the person's own config, which approves this executable and no other.
     pub pinned: Option<String>,
-    /// The manifest's defaults, under what the project declares, under what the person configured.
+    /// The manifest's defaults, overridden by the project's declaration, overridden by the person's
+    /// config.
     pub config: Map<String, Value>,
-    /// Why it cannot be started.
+    /// The reason it cannot be started.
     pub fault: Option<String>,
     /// The folder of the plugin of the same name that is used instead.
     pub shadowed_by: Option<PathBuf>,
 }
 
-/// All that was found.
+/// All plugins and faults that were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Findings {
-    /// Those in use and those in their shadow; a name's first is the one in use.
+    /// Plugins in use and shadowed ones; the first of each name is the one in use.
     pub plugins: Vec<FoundPlugin>,
-    /// What is wrong and belongs to no plugin.
+    /// Faults that belong to no plugin.
     pub faults: Vec<String>,
 }
 
 impl Variables {
-    /// Those of this process.
+    /// Reads the variables of this process.
     pub fn of_process() -> Variables {
         let read = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
         Variables {
@@ -95,7 +96,8 @@ impl Places {
         let list = variables.countersign_plugins_path.as_ref();
         let list = list.or(variables.awf_plugins_path.as_ref()).map_or("", String::as_str);
         let listed = list.split(':').filter(|entry| !entry.is_empty()).map(|entry| {
-            // A relative path means another folder in each project: it is the project's.
+            // A relative path means a different folder in each project, so it belongs to the
+            // project.
             let path = Path::new(entry);
             let origin = if path.is_absolute() { PluginOrigin::Own } else { PluginOrigin::Project };
             (project.join(path), origin)
@@ -115,25 +117,25 @@ impl Places {
 }
 
 impl FoundPlugin {
-    /// What an approval is bound to: it ends with any change of the executable's place or bytes, or
-    /// of the manifest.
+    /// The identity that an approval is bound to: it changes with the executable's path or bytes,
+    /// and with the manifest.
     pub fn identity(&self) -> String {
         let (executable, manifest) = (&self.executable_sha256, &self.manifest_sha256);
         format!("plugin {:?} sha256:{executable} manifest sha256:{manifest}", self.executable)
     }
 
-    /// Whether it may be started only after the person has approved it.
+    /// Reports whether it may be started only after the person has approved it.
     pub fn needs_approval(&self) -> bool {
         self.origin == PluginOrigin::Project && self.pinned.is_none()
     }
 
-    /// Whether it has to be, byte by byte, what somebody approved.
+    /// Reports whether it must match, byte for byte, what was approved.
     pub(super) fn is_bound(&self) -> bool {
         self.origin == PluginOrigin::Project || self.pinned.is_some()
     }
 }
 
-/// Looks everywhere. Reads every executable whole: not for async threads.
+/// Searches all places. Reads every executable whole, so it must not run on async threads.
 pub fn find(places: &Places, configured: &[config::PluginConfig]) -> Findings {
     let mut findings = Findings::default();
     let declared = declared(places, &mut findings.faults);
@@ -167,7 +169,7 @@ impl Findings {
     fn add(&mut self, mut found: FoundPlugin) {
         let first = self.plugins.iter().find(|known| known.name == found.name);
         found.shadowed_by = first.map(|first| first.folder.clone());
-        // Named twice, it is still one.
+        // Named twice, it is still one plugin.
         let is_same =
             |known: &FoundPlugin| known.folder == found.folder && known.name == found.name;
         if !self.plugins.iter().any(is_same) {
@@ -175,7 +177,7 @@ impl Findings {
         }
     }
 
-    /// Who names a plugin without its path expects that it is found.
+    /// Reports plugins that are named without a path and were not found.
     fn note_missing(&mut self, configured: &[config::PluginConfig], declared: &[Declaration]) {
         let names = configured.iter().map(|plugin| (&plugin.name, "the config"));
         let names = names.chain(declared.iter().map(|plugin| (&plugin.name, "the project")));
@@ -231,7 +233,7 @@ impl PluginSearch<'_> {
         }
     }
 
-    /// A plugin whose folder, or whose executable, somebody named.
+    /// Reads a plugin whose folder or executable was named explicitly.
     fn named(&self, name: &str, path: &Path, origin: PluginOrigin) -> FoundPlugin {
         let found = if !path.is_absolute() {
             let fault = format!("the path '{}' must be absolute", path.display());
@@ -293,7 +295,7 @@ impl PluginSearch<'_> {
         found.pinned = configured.and_then(|plugin| plugin.sha256.clone());
         found.executable = match executable {
             Some(path) => resolve(path)?,
-            // The name that it was put there under, not the one that a link leads to.
+            // The name it was installed under, not the one a link leads to.
             None => executable_in(&found.folder, &given)?,
         };
         found.executable_sha256 = file::digest(&found.executable)?;
@@ -313,8 +315,8 @@ impl PluginSearch<'_> {
     }
 }
 
-/// `awf-plugin-<folder>` or `countersign-plugin-<folder>`; a folder that has the prefix itself
-/// names the executable alone.
+/// Finds `awf-plugin-<folder>` or `countersign-plugin-<folder>`; the name of a folder that already
+/// has the prefix is used unchanged.
 fn executable_in(folder: &Path, given: &Path) -> Result<PathBuf, String> {
     let names = [given, folder].into_iter().filter_map(|path| path.file_name()?.to_str());
     let mut tried = Vec::new();

@@ -26,7 +26,7 @@ use tonic::{Request, Status};
 
 use super::limits;
 
-/// The plugin hears of a call's deadline; ours comes first.
+/// The plugin also gets a call's deadline; ours comes first.
 const DEADLINE_MARGIN: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -48,7 +48,7 @@ impl Host {
         Ok(Host { channel, operations })
     }
 
-    /// Whether the plugin says that it serves.
+    /// Checks that the plugin reports itself as serving.
     pub(super) async fn check(&self) -> Result<(), String> {
         let request = HealthCheckRequest { service: HEALTH_SERVICE.to_owned() };
         let answer = HealthClient::new(self.channel.clone()).check(request).await;
@@ -90,7 +90,8 @@ impl Host {
         Ok(self.operations.clone().execute(request).await?.into_inner())
     }
 
-    /// What plugins in Go print once they serve comes this way; nobody listening, they would wait.
+    /// Receives the output that plugins in Go print once they serve; without a receiver, they would
+    /// block.
     pub(super) async fn listen(self, heard: StderrTail) {
         let Ok(answer) = GrpcStdioClient::new(self.channel).stream_stdio(Empty {}).await else {
             return;
@@ -118,7 +119,7 @@ impl Host {
         }
     }
 
-    /// Lets the plugin put things in order, and asks it to end.
+    /// Lets the plugin clean up, and asks it to exit.
     pub(super) async fn goodbye(&self) {
         let saying = async {
             let _ = self.plugin().shutdown(ShutdownRequest {}).await;

@@ -1,5 +1,5 @@
-//! `plugin.yaml`: what a plugin is called, and what it wants to be configured with. And the file in
-//! which a project declares plugins.
+//! `plugin.yaml`: a plugin's name, and the configuration it expects. Also the file in which a
+//! project declares plugins.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ pub(super) struct Manifest {
     config: BTreeMap<String, Field>,
 }
 
-/// What the manifest says of one member of the config.
+/// The manifest's description of one member of the config.
 #[derive(Clone, Debug, PartialEq)]
 struct Field {
     kind: Option<FieldKind>,
@@ -58,7 +58,8 @@ impl Manifest {
         if let Some(fault) = name_fault(&name) {
             return Err(fault);
         }
-        // Who asks for no operations has none; other capabilities are for hosts that know them.
+        // A plugin that does not declare operations has none; other capabilities are for hosts that
+        // know them.
         if let Some(tree) = yaml::get(&root, "capabilities")
             && let Content::List(capabilities) = &tree.content
             && !capabilities.iter().any(|tree| yaml::text(tree) == Some("operations"))
@@ -79,7 +80,7 @@ impl Manifest {
         Ok(Manifest { name, version, description, config })
     }
 
-    /// The config under which the plugin is started: its defaults under what was given.
+    /// Returns the config the plugin is started with: the given values over its defaults.
     pub(super) fn configured(
         &self,
         given: Map<String, Value>,
@@ -159,7 +160,7 @@ impl Field {
     }
 }
 
-/// Why a name cannot be the first part of a tool's.
+/// Returns why a name cannot be the first part of a tool's name.
 pub(super) fn name_fault(name: &str) -> Option<String> {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     let is_fit =
@@ -170,7 +171,7 @@ pub(super) fn name_fault(name: &str) -> Option<String> {
     })
 }
 
-/// `plugins: {name: {path, config, sha256}}`.
+/// Parses `plugins: {name: {path, config, sha256}}`.
 pub(super) fn declarations(text: &str) -> Result<Vec<Declaration>, String> {
     let root = yaml::parse(text)?;
     let entries = yaml::entries(&root).ok_or("expected a mapping with 'plugins'")?;

@@ -1,6 +1,6 @@
-//! The private folder of one running plugin: 0700, short enough for a socket in it, named after the
-//! process that made it. It goes when the plugin does; what a killed process left goes with the
-//! next.
+//! The private folder of one running plugin: 0700, with a path short enough for a socket in it,
+//! named after the process that made it. It is removed with the plugin; folders left by a killed
+//! process are removed when the next one is made.
 
 use std::fs::DirBuilder;
 use std::os::unix::ffi::OsStrExt;
@@ -19,7 +19,7 @@ const ATTEMPTS_MAX: usize = 100;
 pub(super) struct Private(PathBuf);
 
 impl Private {
-    /// A new folder within this one, or among the temporary files where its path would be too long.
+    /// Creates a folder within this one, or in the temporary folder if its path would be too long.
     pub(super) fn make(within: &Path) -> Result<Private, String> {
         let fault = |path: &Path, error: std::io::Error| {
             format!("cannot make the folder '{}': {error}", path.display())
@@ -49,7 +49,7 @@ impl Private {
                     let whole = path.canonicalize().map_err(|error| fault(&path, error))?;
                     return Ok(Private(whole));
                 }
-                // Somebody else's, or an older process's of the same number.
+                // The folder of another user, or of an older process with the same id.
                 Err(error) if error.kind() == std::io::ErrorKind::AlreadyExists => {}
                 Err(error) => return Err(fault(&path, error)),
             }
@@ -68,7 +68,7 @@ impl Drop for Private {
     }
 }
 
-/// Removes what processes that are gone have left.
+/// Removes folders left by processes that are gone.
 fn purge(within: &Path) {
     for entry in std::fs::read_dir(within).into_iter().flatten().flatten() {
         let name = entry.file_name();

@@ -1,5 +1,4 @@
-//! A plugin's process: what is started and under which environment, the line that says where it
-//! listens, and its end.
+//! A plugin's process: its executable and environment, the line with its address, and its end.
 
 use std::ffi::OsString;
 use std::os::unix::fs::FileTypeExt;
@@ -20,23 +19,23 @@ use super::private::Private;
 use super::start::StartOptions;
 use super::{file, limits};
 
-/// Lines that are told of a plugin that failed.
+/// Lines of output reported for a plugin that failed.
 const LAST_LINES: usize = 3;
 
 pub(super) struct PluginProcess {
     pub(super) process: Process,
-    /// What it still prints.
+    /// The rest of its output.
     pub(super) stdout: BufReader<ChildStdout>,
-    /// A supervisor watches it: it closes with us.
+    /// Watched by a supervisor: it closes when we exit.
     pub(super) stdin: ChildStdin,
     pub(super) folder: Private,
     pub(super) heard: StderrTail,
 }
 
 impl PluginProcess {
-    /// Starts the executable. Where somebody approved it, what runs is a copy that nobody else can
-    /// reach, whose bytes are those that were approved: what lies in the project may change at any
-    /// moment, also between the look at it and the start.
+    /// Starts the executable. If approval was needed, it runs a copy that nobody else can reach and
+    /// whose bytes are the approved ones: files in the project may change at any moment, even
+    /// between the check and the start.
     pub(super) async fn start(
         found: &FoundPlugin,
         start: &StartOptions,
@@ -54,7 +53,7 @@ impl PluginProcess {
                     let stdout = BufReader::new(stdout);
                     return Ok(PluginProcess { process, stdout, stdin, folder, heard });
                 }
-                // A child that another thread was just starting has the new copy open still.
+                // A child that another thread was just starting still has the new copy open.
                 Err(error) if error.is_busy() && attempts < limits::BUSY_ATTEMPTS_MAX => {
                     tokio::time::sleep(limits::BUSY_WAIT).await;
                 }
@@ -63,7 +62,7 @@ impl PluginProcess {
         }
     }
 
-    /// Reads until the plugin says where it listens.
+    /// Reads until the plugin reports its address.
     pub(super) async fn address(&mut self) -> Result<PathBuf, String> {
         for _ in 0..limits::LINES_BEFORE_HANDSHAKE_MAX {
             let Some(text) = next_line(&mut self.stdout).await else {
@@ -106,19 +105,19 @@ impl PluginProcess {
         }
     }
 
-    /// The reason, or better what became of the process, with its last words.
+    /// Returns the exit status if the process has exited, or else the reason, with its last output.
     pub(super) async fn explained(&mut self, reason: String) -> String {
         explained(&mut self.process, &self.heard, reason).await
     }
 
-    /// Ends it and all that it started.
+    /// Ends it and every process it started.
     pub(super) async fn end(self) {
         drop(self.stdin);
         self.process.end().await;
     }
 }
 
-/// The same for a process alone.
+/// Explains the failure of a process alone.
 pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason: String) -> String {
     let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
     let lines = heard.lines();
@@ -130,7 +129,7 @@ pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason:
     }
 }
 
-/// Its folder, and what to start.
+/// Creates its folder, and returns the program to start.
 fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), String> {
     let folder = Private::make(within)?;
     if !found.is_bound() {
@@ -158,7 +157,7 @@ fn spec(program: &Path, folder: &Path, start: &StartOptions) -> Spec {
     Spec { command, args, env: environment(folder), cwd: start.cwd.clone(), supervisor }
 }
 
-/// What every child inherits, and what makes it a plugin of this host and no other.
+/// The environment every child inherits, plus the variables that make it a plugin of this host.
 fn environment(folder: &Path) -> Vec<(OsString, OsString)> {
     let is_inherited = |name: &OsString| {
         let name = name.to_string_lossy();
@@ -172,7 +171,7 @@ fn environment(folder: &Path) -> Vec<(OsString, OsString)> {
     env
 }
 
-/// How long a wait was, for people.
+/// Formats a duration for people.
 pub(super) fn seconds(time: Duration) -> String {
     format!("{:.0} s", time.as_secs_f32().max(1.0))
 }

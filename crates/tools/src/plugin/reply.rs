@@ -1,4 +1,4 @@
-//! What a plugin answered, as the result of a tool.
+//! A plugin's response as the result of a tool.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -42,11 +42,10 @@ impl Serialize for ResultText<'_> {
     }
 }
 
-/// What a plugin gave back, by name: an object whose values stay where and as they came.
+/// A plugin's data, by name: an object whose values are borrowed and written unchanged.
 #[derive(Serialize)]
 struct Data<'a>(BTreeMap<&'a str, Cow<'a, RawValue>>);
 
-/// As JSON.
 impl fmt::Display for Data<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (index, (name, value)) in self.0.iter().enumerate() {
@@ -57,9 +56,9 @@ impl fmt::Display for Data<'_> {
     }
 }
 
-/// The data as JSON text and as structured content, its values as they came. Output goes beside it
-/// as `output`, unless the data has one of its own; without data it is the text. Where something
-/// failed, the reason comes first.
+/// Returns the data as JSON text and as structured content, with its values unchanged. The output
+/// is added as `output`, unless the data has a member of that name; without data it is the text.
+/// For an error, the reason comes first.
 pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
     let is_error = !answer.success || !answer.error.is_empty();
     let data = match data(answer) {
@@ -77,7 +76,7 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
     }
     match &data {
         Some(data) => texts.push(ResultText::Json(data)),
-        // An error needs no empty line behind it; a success without a word is still an answer.
+        // An error needs no empty line after it; a success without text is still a result.
         None if !is_error || !(answer.error.is_empty() || answer.output.is_empty()) => {
             texts.push(ResultText::Plain(&answer.output));
         }
@@ -86,7 +85,7 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
     written(&texts, data.as_ref(), is_error)
 }
 
-/// A result that says what went wrong.
+/// A result that states the error.
 pub(super) fn failed(reason: &str) -> Reply {
     written(&[ResultText::Plain(reason)], None, true)
 }
@@ -97,7 +96,7 @@ fn written(texts: &[ResultText<'_>], data: Option<&Data<'_>>, is_error: bool) ->
     Reply { result: to_raw(&result) }
 }
 
-/// One object of all the data, or the name of what is no JSON.
+/// Returns all the data as one object, or the name of a value that is not JSON.
 fn data(answer: &ExecuteResponse) -> Result<Option<Data<'_>>, &str> {
     if answer.data.is_empty() {
         return Ok(None);

@@ -1,5 +1,5 @@
-//! An operation as a tool: its name, its description, and the JSON Schema of its inputs. What
-//! cannot be said in one is refused by name.
+//! An operation as a tool: its name, its description, and the JSON Schema of its inputs. An
+//! operation that cannot be expressed as a tool is rejected by name.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use serde_json::{Map, Value, json};
 
 use super::limits;
 
-/// Near names that are told for one that is missing.
+/// Similar names suggested for one that is missing.
 const NEAR_MAX: usize = 3;
 
-/// An operation that is offered.
+/// An offered operation.
 #[derive(Clone, Debug)]
 pub(super) struct PluginTool {
     pub(super) name: String,
@@ -21,7 +21,7 @@ pub(super) struct PluginTool {
     pub(super) definition: Raw,
 }
 
-/// The operations that are wanted as tools, or the first that cannot be one.
+/// Returns the requested operations as tools, or an error for the first that cannot be one.
 pub(super) fn tools(
     plugin: &str,
     operations: &[OperationSchema],
@@ -68,7 +68,7 @@ pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<PluginTo
     Ok(PluginTool { name, operation, definition })
 }
 
-/// The operation's own words, and what its answer has.
+/// Combines the operation's own description with its outputs.
 fn description(plugin: &str, operation: &OperationSchema) -> String {
     let words = operation.description.trim();
     let mut text = match words {
@@ -86,7 +86,7 @@ fn description(plugin: &str, operation: &OperationSchema) -> String {
 }
 
 fn input_schema(operation: &OperationSchema, place: &str) -> Result<Value, String> {
-    // Plugins of an older kind list names and nothing else: what those take is not known.
+    // Older plugins list only names, so their inputs are unknown.
     let is_described = !(operation.description.is_empty()
         && operation.inputs.is_empty()
         && operation.outputs.is_empty());
@@ -122,7 +122,7 @@ fn property(input: &InputSchema) -> Result<Value, String> {
     let kind = input.r#type.as_str();
     let mut property = match kind {
         "string" | "integer" | "number" | "boolean" | "object" => json!({"type": kind}),
-        // Models want to be told of the items; nobody says what they are.
+        // Models expect an item type; the plugin does not state one.
         "array" => json!({"type": kind, "items": {}}),
         "" => return Err("it has no type".to_owned()),
         other => {
@@ -143,14 +143,14 @@ fn property(input: &InputSchema) -> Result<Value, String> {
     if !input.description.is_empty() {
         property["description"] = json!(input.description);
     }
-    // The wire cannot tell an empty default from none.
+    // The wire format cannot distinguish an empty default from none.
     if !input.default.is_empty() {
         property["default"] = default(kind, &input.default)?;
     }
     Ok(property)
 }
 
-/// The wire has strings; a schema has values.
+/// Converts a default: the wire format has strings, a schema has values.
 fn default(kind: &str, text: &str) -> Result<Value, String> {
     if kind == "string" {
         return Ok(text.into());

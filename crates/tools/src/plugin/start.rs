@@ -9,12 +9,12 @@ use std::time::Duration;
 pub struct StartOptions {
     /// The program that runs it as `supervise -- …`, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
-    /// The parent of its private folder. Made if it is not there.
+    /// The parent of its private folder. Created if it does not exist.
     pub folder: PathBuf,
     /// The folder it runs in; by default the gate's.
     pub cwd: Option<PathBuf>,
     /// The operations that become tools; `None` is all of them.
     pub expose: Option<BTreeSet<String>>,
-    /// From the start until its operations are known.
+    /// The time limit from the start until its operations are known.
     pub timeout: Duration,
 }

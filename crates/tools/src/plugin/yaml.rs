@@ -1,4 +1,4 @@
-//! As much YAML as manifests and declarations need, and words for the rest.
+//! The subset of YAML that manifests and declarations need, and error messages for the rest.
 
 use std::rc::Rc;
 
@@ -7,7 +7,7 @@ use domain::document::{Content, MemberKey, Tree};
 
 use super::limits;
 
-/// The document, or in one sentence why there is none.
+/// Parses the document; the error is one sentence.
 pub(super) fn parse(text: &str) -> Result<Rc<Tree>, String> {
     let rules = Rules {
         features: Features::Plain,
@@ -24,7 +24,7 @@ fn explained(Flaw { mark, kind }: Flaw) -> String {
         FlawKind::SecondDocument => "a second document",
         FlawKind::Alias | FlawKind::AliasInItself => "anchors are not known here",
         FlawKind::ForeignTag => "tags of its own are not known here",
-        // Known for one only at its end.
+        // This error is detected only at the end of the key.
         FlawKind::KeyIsNoScalar { end } => {
             return format!("line {}: a key must be a word", end.line);
         }
@@ -35,7 +35,7 @@ fn explained(Flaw { mark, kind }: Flaw) -> String {
     format!("line {}: {words}", mark.line)
 }
 
-/// The entries of a mapping; an empty value is an empty mapping.
+/// Returns the entries of a mapping; an empty value is an empty mapping.
 pub(super) fn entries(tree: &Tree) -> Option<&[(MemberKey, Rc<Tree>)]> {
     match &tree.content {
         Content::Map(entries) => Some(entries),
@@ -44,13 +44,13 @@ pub(super) fn entries(tree: &Tree) -> Option<&[(MemberKey, Rc<Tree>)]> {
     }
 }
 
-/// A member that is there and not empty.
+/// Returns a member that exists and is not empty.
 pub(super) fn get<'t>(tree: &'t Tree, name: &str) -> Option<&'t Tree> {
     let entry = entries(tree)?.iter().find(|(key, _)| key.name == name);
     entry.map(|(_, tree)| tree.as_ref()).filter(|tree| !tree.is_null())
 }
 
-/// A scalar as it is written: `1.0` is no number where a text is wanted.
+/// Returns a scalar as written: `1.0` is not a number where a text is expected.
 pub(super) fn text(tree: &Tree) -> Option<&str> {
     tree.scalar().map(|scalar| scalar.text.as_str())
 }

@@ -110,7 +110,7 @@ async fn a_path_is_never_taken_for_a_command() {
     assert!(!rig.root.join("pwned").exists());
 }
 
-/// A process that was killed may be seen for a moment until somebody has taken note of its end.
+/// Waits until a process is gone: a killed one may remain visible until its parent has reaped it.
 async fn gone(id: &str) {
     for _ in 0..500 {
         let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

@@ -110,14 +110,14 @@ async fn long_a_sparse_gigabyte_is_passed_over_in_bounded_memory() {
     let file = std::fs::OpenOptions::new().write(true).open(rig.root.join("sparse")).unwrap();
     file.set_len(bytes).unwrap();
     let before = peak_kib();
-    // The head is text up to the hole, which begins behind what is looked at.
+    // The head is text up to the hole, which begins after the inspected bytes.
     rig.put("text", "line\n".repeat(4096));
     let text = std::fs::OpenOptions::new().write(true).open(rig.root.join("text")).unwrap();
     text.set_len(bytes).unwrap();
     rig.call("Read", json!({"path": "text", "offset": 5000})).await.refused("has 4097 lines");
     rig.call("Read", json!({"path": "sparse"})).await.refused("binary");
     let grown = peak_kib() - before;
-    // In a short run other tests fill memory beside it.
+    // In a short run, other tests use memory at the same time.
     if is_long() {
         assert!(grown < 64 * 1024, "{grown} KiB more");
     }

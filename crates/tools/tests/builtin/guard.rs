@@ -1,4 +1,4 @@
-//! The root is a wall: for paths, for links, and for links that are swapped in the meantime.
+//! The root is a boundary: for paths, for links, and for links that are swapped in the meantime.
 
 use std::os::unix::fs::symlink;
 use std::path::Path;
@@ -53,7 +53,7 @@ async fn nothing_leads_out() {
     }
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "secret");
     assert!(!rig.around.path().join("new").exists());
-    // Walks pass links by.
+    // Walks skip links.
     let found = rig.call("Grep", json!({"pattern": "secret|inside"})).await.ok();
     assert_eq!(found.text(), "in/file:1:inside");
     rig.call("Glob", json!({"pattern": "../*"})).await.refused("bad glob");
@@ -116,7 +116,7 @@ async fn a_home_that_is_still_to_be_made_is_refused_too() {
     assert!(!rig.root.join("gate").exists());
 }
 
-/// Whoever can write the configuration can allow themselves anything.
+/// Anyone who can write the configuration can allow themselves anything.
 #[tokio::test]
 async fn countersigns_own_files_are_changed_by_no_name() {
     let rig = Rig::with(Permissions { allow_outside: true, ..ALL });
@@ -195,7 +195,7 @@ async fn long_a_folder_swapped_for_a_link_never_lets_a_write_out() {
     swapped(if is_long() { 10_000 } else { 100 }).await;
 }
 
-/// Somebody swaps a folder for a link that leads out, and the file in it too, as fast as they can.
+/// Swaps a folder for a link that leads outside, and the file in it too, as fast as possible.
 async fn swapped(rounds: usize) {
     let rig = Rig::new();
     let outside = rig.root.with_file_name("outside");
@@ -226,7 +226,7 @@ async fn swapped(rounds: usize) {
     let swaps = swapping.join().unwrap();
     assert_eq!(std::fs::read_to_string(outside.join("file")).unwrap(), "secret");
     assert_eq!(std::fs::read_dir(&outside).unwrap().count(), 1, "something was left outside");
-    // Both outcomes, often: otherwise no race was run.
+    // Both outcomes must be frequent: otherwise there was no race.
     let least = rounds / 100;
     assert!(
         written >= least && refused >= least && swaps >= rounds / 10,
@@ -234,8 +234,8 @@ async fn swapped(rounds: usize) {
     );
 }
 
-/// Gives how often the folder was a link. The two change places in one step: with a moment without
-/// either, a write would make the folder anew and nothing would be swapped from then on.
+/// Returns how often the folder was a link. The two are exchanged in one step: if neither existed
+/// for a moment, a write would create the folder anew and nothing would be swapped from then on.
 fn swap_until(root: &Path, done: &AtomicBool) -> usize {
     let at = |name: &str| root.join(name);
     let exchange = || {

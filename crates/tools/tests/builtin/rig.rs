@@ -14,13 +14,13 @@ use tools::builtin::{OffLimits, Permissions, Workspace};
 pub(crate) const ALL: Permissions = Permissions { write: true, shell: true, allow_outside: false };
 
 pub(crate) struct Rig {
-    /// The root is a folder in it, so that there is an outside.
+    /// Contains the root as a folder, so that there is an outside.
     pub(crate) around: tempfile::TempDir,
     pub(crate) root: PathBuf,
     pub(crate) workspace: Workspace,
 }
 
-/// What a tool answered.
+/// A tool's response.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) is_error: bool,

@@ -129,7 +129,7 @@ async fn grep_prints_lines_files_and_counts() {
     }
 }
 
-/// Small files are read whole and others piece by piece.
+/// Small files are read whole, others in chunks.
 #[tokio::test]
 async fn grep_finds_the_same_in_files_of_any_size() {
     for bytes in [0, 100, (1 << 16) - 8, (1 << 16) - 7, (1 << 16) - 6, 1 << 18] {
@@ -186,7 +186,7 @@ async fn what_cannot_be_read_is_noted_and_the_rest_is_found() {
     let said = rig.call("Grep", json!({"pattern": "x"})).await.ok();
     assert!(said.text().starts_with("good:1:x"), "{}", said.text());
     assert!(said.texts[1].contains("long: "), "{:?}", said.texts[1]);
-    // The superuser opens everything.
+    // The superuser can open everything.
     if !may_all {
         assert!(said.texts[1].contains("permission denied"), "{:?}", said.texts[1]);
     }

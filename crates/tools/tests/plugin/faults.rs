@@ -1,4 +1,4 @@
-//! Plugins that do not do what they should: a clear word, and nothing left of them.
+//! Plugins that misbehave: each gets a clear error, and leaves nothing behind.
 
 use std::time::Duration;
 
@@ -216,7 +216,7 @@ async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
         if is_closed {
             faulty.connected.close().await
         } else {
-            // Whoever forgets to close it leaves nothing behind either.
+            // A plugin that is dropped without a close leaves nothing behind either.
             drop(faulty)
         }
         for pid in pids.split(' ') {
@@ -229,7 +229,7 @@ async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
     }
 }
 
-/// A plugin that is dropped gets time to say goodbye first.
+/// Waits until the process is gone; a dropped plugin first gets time to shut down.
 async fn slowly_gone(pid: &str) {
     while std::path::Path::new(&format!("/proc/{pid}")).exists() {
         let state = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Where plugins are found, whose they are, and what is wrong with them. Nothing is started.
+//! The search for plugins: their places, origins and faults. No plugin is started.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -99,7 +99,7 @@ fn the_first_of_a_name_is_used_and_the_others_say_by_which() {
         folders(&findings),
         [(in_project.clone(), None), (own.clone(), Some(in_project.clone()))]
     );
-    // What the person names by its path comes before all that is found.
+    // A plugin that the person names by its path takes precedence over all that are found.
     rig.configured.push(configured("same", named.to_str(), None));
     let shadow = Some(named.clone());
     let expected = [(named, None), (in_project, shadow.clone()), (own, shadow)];
@@ -128,7 +128,7 @@ fn what_is_wrong_with_a_plugin_is_told_with_it() {
     assert!(fault(&rig, "spaced").contains("the name 'a b'"));
     place(&own, "big", &format!("# {}\n{}", "x".repeat(300_000), manifest("big")));
     assert!(fault(&rig, "big").contains("too large"));
-    // A pipe that nobody writes to must not be waited for.
+    // A pipe that nobody writes to must not block the search.
     let piped = own.join("piped");
     std::fs::create_dir(&piped).unwrap();
     let made = std::process::Command::new("mkfifo").arg(piped.join("plugin.yaml")).status();

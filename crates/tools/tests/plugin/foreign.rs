@@ -1,4 +1,4 @@
-//! A plugin that shares no code with us: in Python, with the gRPC and protobuf of its makers.
+//! A plugin that shares no code with us: in Python, with the official gRPC and protobuf.
 
 use serde_json::json;
 use testkit::foreign;

@@ -21,13 +21,13 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 pub(crate) struct Rig {
     pub(crate) around: tempfile::TempDir,
     pub(crate) project: PathBuf,
-    /// Where the person's own plugins are.
+    /// The folder of the person's own plugins.
     pub(crate) own: PathBuf,
-    /// What the person's config says.
+    /// The plugins in the person's config.
     pub(crate) configured: Vec<config::PluginConfig>,
 }
 
-/// What a tool answered.
+/// A tool's response.
 #[derive(Debug)]
 pub(crate) struct Said {
     pub(crate) is_error: bool,
@@ -35,7 +35,7 @@ pub(crate) struct Said {
     pub(crate) result: Value,
 }
 
-/// A started plugin, with what it says beside its answers.
+/// A started plugin, with its output besides its responses.
 pub(crate) struct Started {
     pub(crate) connected: Arc<dyn ProviderConnection>,
     pub(crate) said: StderrTail,
@@ -71,7 +71,7 @@ impl Rig {
         found.unwrap_or_else(|| panic!("there is no '{name}': {:?}", findings.faults))
     }
 
-    /// Puts a program that was built beside the tests among the person's own plugins.
+    /// Installs a program built with the tests as one of the person's own plugins.
     pub(crate) fn install(&self, name: &str, program: &str) -> PathBuf {
         let folder = place(&self.own, name, &manifest(name));
         std::fs::copy(built(program), folder.join(format!("awf-plugin-{name}"))).unwrap();
@@ -119,7 +119,7 @@ impl Rig {
         Ok(Started { connected, said })
     }
 
-    /// That nothing of a plugin is left in the folder of sockets.
+    /// Asserts that nothing of a plugin is left in the folder of sockets.
     pub(crate) fn assert_empty(&self) {
         let left: Vec<_> = std::fs::read_dir(self.sockets()).unwrap().collect();
         assert!(left.is_empty(), "{left:?}");
@@ -148,7 +148,7 @@ impl Started {
         Ok(Said { is_error: result["isError"].as_bool().unwrap(), text, result })
     }
 
-    /// Waits until it has said that.
+    /// Waits until the plugin has printed these words.
     pub(crate) async fn heard(&self, words: &str) {
         for _ in 0..1000 {
             if self.said.lines().iter().any(|line| line.contains(words)) {
@@ -175,7 +175,7 @@ pub(crate) fn call(tool: &str, arguments: &str) -> Call {
     }
 }
 
-/// A folder of a plugin with this manifest.
+/// Creates a plugin's folder with this manifest.
 pub(crate) fn place(plugins: &Path, folder: &str, manifest: &str) -> PathBuf {
     let folder = plugins.join(folder);
     std::fs::create_dir_all(&folder).unwrap();
@@ -192,7 +192,7 @@ pub(crate) fn executable(path: &Path, body: &str) {
     std::fs::set_permissions(path, PermissionsExt::from_mode(0o755)).unwrap();
 }
 
-/// A program that cargo builds beside the tests.
+/// Returns the path of a program that cargo builds with the tests.
 pub(crate) fn built(program: &str) -> PathBuf {
     let deps = std::env::current_exe().unwrap();
     let path = deps.ancestors().nth(2).unwrap().join("examples").join(program);
@@ -200,7 +200,7 @@ pub(crate) fn built(program: &str) -> PathBuf {
     path
 }
 
-/// Waits until the process is gone, or nobody's but init's to take away.
+/// Waits until the process is gone, or only init has yet to reap it.
 pub(crate) async fn gone(id: &str) {
     for _ in 0..500 {
         let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();

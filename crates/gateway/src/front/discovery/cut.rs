@@ -1,5 +1,5 @@
-//! Results that are too long for a model: the text is cut, the whole kept, and a note says how to
-//! read on. Images, other blocks and structured content pass untouched.
+//! Truncates results that are too long for a model: the text is cut, the full text kept, and a note
+//! says how to read on. Images, other blocks and structured content pass unchanged.
 
 use domain::Code;
 use domain::Refusal;
@@ -17,10 +17,10 @@ struct Block<'a> {
     text: Option<String>,
 }
 
-/// The result cut to `limit` characters of text; `keep` stores the whole text and gives its key.
-/// A result within the limit, or of another shape, stays as it is.
+/// Cuts the result to `limit` characters of text; `keep` stores the full text and returns its key.
+/// A result within the limit, or of another shape, stays unchanged.
 pub(super) fn cut(result: Raw, limit: usize, keep: impl FnOnce(String) -> String) -> Raw {
-    // Characters are at most bytes: most results end here.
+    // There are never more characters than bytes, so most results return here.
     if limit == 0 || result.get().len() <= limit {
         return result;
     }
@@ -43,7 +43,7 @@ fn shorten(result: &Raw, limit: usize, keep: impl FnOnce(String) -> String) -> O
             None => content.push(block.get().to_owned()),
         }
     }
-    // Without separators, so that what was shown ends where the next page begins.
+    // Joined without separators, so that the visible text ends where the next page begins.
     let whole: String = texts.into_iter().flatten().collect();
     let note = format!(
         "[cut: {limit} of {total} characters shown; read on with read_cache \
@@ -61,7 +61,7 @@ fn text(block: &RawValue) -> Option<String> {
     block.text.filter(|_| block.kind == "text")
 }
 
-/// The block with as much of its text as there is room for; none when the room is used up.
+/// Cuts the block's text to the remaining room; `None` when no room is left.
 fn cut_block(block: &RawValue, text: &str, room: &mut usize) -> Option<String> {
     if *room == 0 {
         return None;
@@ -76,7 +76,7 @@ fn cut_block(block: &RawValue, text: &str, room: &mut usize) -> Option<String> {
     Some(members.write().get().to_owned())
 }
 
-/// One page of a text that was kept.
+/// Returns one page of a stored text.
 pub(super) fn page(text: &str, offset: usize, limit: usize) -> Result<Raw, Refusal> {
     let total = text.chars().count();
     if offset > total {

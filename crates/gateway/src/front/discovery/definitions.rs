@@ -1,5 +1,5 @@
-//! The gate's own tools as `tools/list` shows them. The text is for models: it says when to use
-//! which.
+//! The gate's own tools as `tools/list` shows them. The descriptions are for models: they say when
+//! to use which tool.
 
 use std::sync::OnceLock;
 
@@ -9,13 +9,13 @@ use serde_json::{Value, json};
 
 use crate::limits;
 
-/// The answer to `tools/list`, made once.
+/// The `tools/list` result, built once.
 pub(super) fn list() -> Raw {
     static LIST: OnceLock<Raw> = OnceLock::new();
     LIST.get_or_init(|| to_raw(&json!({"tools": definitions()}))).clone()
 }
 
-/// Names of all tools here, for suggestions.
+/// Names of all tools defined here, for suggestions.
 pub(super) const NAMES: [&str; 7] = [
     "retrieve_tools",
     "describe_tool",
@@ -116,7 +116,7 @@ fn call_tool(class: Class) -> Value {
     })
 }
 
-/// Requires only `name`: the intent may come nested or flat.
+/// Requires only `name`, because the intent may be nested or flat.
 fn call_schema(class: Class) -> Value {
     let operation = || {
         json!({"type": "string", "enum": [class.as_str()],

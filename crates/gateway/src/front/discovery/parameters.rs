@@ -4,7 +4,7 @@ use domain::Refusal;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Reads the parameters of one of the gate's own tools, or says which of them is wrong.
+/// Parses the parameters of one of the gate's own tools; the error names the invalid one.
 pub(super) fn parameters<'a, T: Deserialize<'a>>(arguments: &'a RawValue) -> Result<T, Refusal> {
     serde_json::from_str(arguments.get()).map_err(|error| {
         let words = error.to_string();

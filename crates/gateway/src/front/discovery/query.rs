@@ -1,4 +1,4 @@
-//! `retrieve_tools` and `describe_tool`: what can be called, and with which words.
+//! `retrieve_tools` and `describe_tool`: find the callable tools and show their parameters.
 
 use std::collections::BTreeSet;
 
@@ -43,7 +43,7 @@ enum DetailLevel {
     Compact,
 }
 
-/// An answer to `retrieve_tools`, and whether it was asked for locked tools too.
+/// The result of `retrieve_tools`, and whether the request included locked tools.
 pub(super) struct RetrievedTools {
     pub(super) document: Raw,
     pub(super) with_locked: bool,
@@ -74,7 +74,7 @@ pub(super) fn retrieve(
     if retrieve.include_disabled {
         show_locked(&mut answer, &locked(limit.min(limits::LOCKED_SHOWN_MAX)));
     } else if tools.is_empty() {
-        // Only now, so that a search which finds something costs nothing more.
+        // Counted only here, so that a search with hits costs nothing more.
         let count = locked(usize::MAX).len();
         if count > 0 {
             answer.set("notice", quote(&notice(count)));
@@ -84,7 +84,7 @@ pub(super) fn retrieve(
     Ok(RetrievedTools { document, with_locked: retrieve.include_disabled })
 }
 
-/// The locked tools that fit, and once for each reason who can lift the lock.
+/// Adds the matching locked tools and, once for each reason, who can lift the lock.
 fn show_locked(answer: &mut ObjectMembers<'_>, locked: &[LockedHit<'_>]) {
     let entries: Vec<String> = locked.iter().map(locked_entry).collect();
     answer.set("disabled", format!("[{}]", entries.join(",")));
@@ -98,7 +98,7 @@ fn show_locked(answer: &mut ObjectMembers<'_>, locked: &[LockedHit<'_>]) {
     }
 }
 
-/// No schema, and no word of a text that nobody has approved.
+/// Omits the schema and any text that nobody has approved.
 fn locked_entry(hit: &LockedHit<'_>) -> String {
     let mut entry = ObjectMembers::default();
     entry.set("name", full_name(&hit.server.name, hit.tool));
@@ -143,7 +143,7 @@ fn check_detail(given: Option<&str>) -> Result<DetailLevel, Refusal> {
     }
 }
 
-/// One result; what the server wrote is copied, not read and printed again.
+/// Formats one result; the server's own text is copied, not parsed and written again.
 fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     let tool = hit.tool;
     let mut entry = ObjectMembers::default();
@@ -160,7 +160,7 @@ fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     }
     entry.set("score", format!("{:.2}", hit.score));
     if detail == DetailLevel::Full {
-        // A compact answer leaves out what its name says already.
+        // A compact result omits what the name already says.
         entry.set("server", quote(&hit.server.name));
     }
     if let Some(annotations) = tool.annotations_json() {
@@ -170,7 +170,7 @@ fn entry(hit: &Hit<'_>, detail: DetailLevel) -> String {
     entry.write_text()
 }
 
-/// The whole definitions, under the names that the gate knows them by.
+/// Returns the full definitions, under the names the gate uses for them.
 pub(super) fn describe(
     catalog: &Catalog,
     caller: &Caller,
@@ -205,7 +205,7 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
         return Err(Refusal::new(Code::ToolNotFound, format!("tool '{name}' not found"))
             .with(json!({"name": id, "near": near})));
     };
-    // A tool that may not be called is not described either: its text may be what is distrusted.
+    // A tool that may not be called is not described either: its text may be the untrusted part.
     if let Lock::Locked(status) = server.lock(&tool.name) {
         return Err(policy::blocked(&name, status));
     }

@@ -1,4 +1,4 @@
-//! `upstream_servers`: what stands behind the gate, and whether it can be used now. REST and CLI
+//! `upstream_servers`: the servers behind the gate, and whether each can be used now. REST and CLI
 //! show the same entries.
 
 use std::collections::BTreeMap;
@@ -48,28 +48,28 @@ pub(super) fn answer(
     Ok(reply::document(&json!({"servers": found}).to_string()))
 }
 
-/// A server as whoever may see it does.
+/// A server as shown to callers that may see it.
 #[derive(Serialize)]
 pub struct ServerOutline {
     pub name: String,
     pub state: &'static str,
     pub transport: &'static str,
     pub tool_count: usize,
-    /// Why it cannot be used.
+    /// The reason the server cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// By status; absent where all of them can be called.
+    /// Counts by status; absent if all tools can be called.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<BTreeMap<&'static str, usize>>,
 }
 
-/// Every server that the caller may see.
+/// Returns every server that the caller may see.
 pub fn servers(catalog: &Catalog, caller: &Caller) -> Vec<ServerOutline> {
     let visible = catalog.servers().filter(|server| caller.sees(&server.name));
     visible.map(|server| outline(server, caller)).collect()
 }
 
-/// One server, if the caller may see it.
+/// Returns one server, if the caller may see it.
 pub fn server(catalog: &Catalog, caller: &Caller, name: &str) -> Result<ServerOutline, Refusal> {
     let found = catalog.server(name).filter(|server| caller.sees(&server.name));
     found.map(|server| outline(server, caller)).ok_or_else(|| no_such_server(catalog, caller, name))
@@ -95,7 +95,7 @@ fn outline(server: &Server, caller: &Caller) -> ServerOutline {
     }
 }
 
-/// How many tools can be called, and how many cannot for each reason.
+/// Counts the callable tools, and the others by reason.
 fn counts(server: &Server, caller: &Caller) -> BTreeMap<&'static str, usize> {
     let mut counts = BTreeMap::from([(Lock::Callable.as_str(), 0)]);
     for (_, lock) in seen(server, caller) {

@@ -1,4 +1,5 @@
-//! What a pass-through client was shown last, and whether there is something newer to tell it.
+//! The catalog version a pass-through client saw last, and whether a newer one needs a
+//! notification.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -14,11 +15,11 @@ pub(super) struct ShownVersion {
 #[derive(Default)]
 struct LastListing {
     version: Option<CatalogVersion>,
-    /// Lists that are being made: what they will show is no news.
+    /// Lists being built; changes they will include need no notification.
     pending: usize,
 }
 
-/// A list that is being made.
+/// A list being built.
 pub(super) struct Pending<'a>(&'a ShownVersion);
 
 impl ShownVersion {
@@ -31,12 +32,13 @@ impl ShownVersion {
         self.lock().version = Some(version);
     }
 
-    /// News is what comes after this, or after what the client was shown already.
+    /// Sets the version to compare with, unless the client has already seen one.
     pub(super) fn set_first(&self, version: CatalogVersion) {
         self.lock().version.get_or_insert(version);
     }
 
-    /// Whether the client must be told of this version; it counts as shown then.
+    /// Reports whether the client must be notified of this version; if so, the version counts as
+    /// shown.
     pub(super) fn is_news(&self, version: CatalogVersion) -> bool {
         let mut last = self.lock();
         let is_news = last.pending == 0 && last.version.as_ref() != Some(&version);
@@ -46,7 +48,7 @@ impl ShownVersion {
         is_news
     }
 
-    /// Returns when a list has been made: what changed meanwhile may be news.
+    /// Returns when a list has been built; changes made meanwhile may need a notification.
     pub(super) async fn listed(&self) {
         self.listed.notified().await;
     }

@@ -1,4 +1,4 @@
-//! Calls on their way to the wrapped server: through the pipeline, and then as the bytes that came.
+//! Calls to the wrapped server: checked by the pipeline, then forwarded as the client's own bytes.
 
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -53,7 +53,7 @@ impl Relay {
         Ok(())
     }
 
-    /// The client does not want the answer any more; the server has been told.
+    /// Handles a cancellation by the client; it has already been forwarded to the server.
     pub(super) fn cancel(&self, params: Option<&RawValue>) {
         let members = params.and_then(|params| ObjectMembers::parse(params).ok());
         let id = members.as_ref().and_then(|members| members.get("requestId"));
@@ -63,7 +63,7 @@ impl Relay {
         }
     }
 
-    /// The line to answer with; none for a call that was cancelled.
+    /// Returns the response line; `None` for a cancelled call.
     async fn call(
         &self,
         request: Request,
@@ -159,7 +159,7 @@ fn line(id: Id, outcome: Result<Raw, ErrorObject>) -> Bytes {
     mcp::message::Message::from(Response { id: Some(id), outcome }).to_line().into()
 }
 
-/// The bytes that came, but for `_meta` where a span of ours is to be told in it.
+/// Returns the client's bytes, with `_meta` replaced where it must carry a span of ours.
 fn with_meta(line: Bytes, meta: Option<Raw>) -> Bytes {
     let rewritten = || {
         let mut members: ObjectMembers<'_> = serde_json::from_slice(&line).ok()?;
@@ -177,12 +177,13 @@ pub(super) fn provider(relay: &Arc<Relay>) -> Arc<dyn ToolProvider> {
     Arc::new(WrappedProvider(Arc::downgrade(relay)))
 }
 
-/// The relay belongs to the conversation; the registry must not keep it.
+/// A weak reference: the relay belongs to the conversation, and the registry must not keep it
+/// alive.
 struct WrappedProvider(Weak<Relay>);
 
 impl ToolProvider for WrappedProvider {
     fn tools(&self) -> BoxFuture<'_, Result<Vec<Raw>, ProviderError>> {
-        // It publishes what it hears.
+        // The relay publishes the tools it sees.
         async { Ok(Vec::new()) }.boxed()
     }
 

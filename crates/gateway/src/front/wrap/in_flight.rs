@@ -11,19 +11,19 @@ use tokio_util::sync::CancellationToken;
 
 use crate::limits::WRAP_CALLS_MAX;
 
-/// Calls by the id that the client gave them.
+/// Calls by the client's request id.
 #[derive(Default)]
 pub(super) struct CallsInFlight(Mutex<HashMap<Id, CallInFlight>>);
 
 pub(super) struct CallInFlight {
     pub(super) cancel: CancellationToken,
     pub(super) answer: oneshot::Sender<Result<Raw, ErrorObject>>,
-    /// The answer as it came.
+    /// The response line, unchanged.
     pub(super) line: Arc<OnceLock<Bytes>>,
 }
 
 impl CallsInFlight {
-    /// Takes a call in, or says in one sentence why not.
+    /// Adds a call, or returns one sentence saying why it cannot.
     pub(super) fn insert(&self, id: &Id, call: CallInFlight) -> Result<(), &'static str> {
         let mut calls = self.lock();
         if calls.contains_key(id) {
@@ -36,7 +36,8 @@ impl CallsInFlight {
         Ok(())
     }
 
-    /// Takes the answer to a call, which leaves when it has been recorded; any other comes back.
+    /// Takes the response to a call, which is sent once it has been recorded; returns any other
+    /// response.
     pub(super) fn answer(
         &self,
         id: &Id,
@@ -47,7 +48,7 @@ impl CallsInFlight {
             return Some(line);
         };
         let _ = call.line.set(line);
-        // The call may have been cancelled: then nobody waits any more.
+        // The call may have been cancelled; then nothing waits for the response.
         let _ = call.answer.send(outcome);
         None
     }
@@ -62,7 +63,7 @@ impl CallsInFlight {
         self.lock().remove(id);
     }
 
-    /// The server is gone; every call that waits for it has failed.
+    /// Fails every waiting call: the server is gone.
     pub(super) fn end_all(&self) {
         self.lock().clear();
     }
@@ -72,13 +73,13 @@ impl CallsInFlight {
     }
 }
 
-/// A call as the provider forwards it: the client's bytes and the way back for the answer.
+/// A call as the provider forwards it: the client's bytes, and the channel for the response.
 pub(super) struct ForwardedCall {
     pub(super) line: Bytes,
     pub(super) answer: oneshot::Receiver<Result<Raw, ErrorObject>>,
 }
 
-/// Calls that the pipeline has not handed over yet, by their id in the records.
+/// Calls that the pipeline has not handed over yet, by record id.
 #[derive(Default)]
 pub(super) struct Handover(Mutex<HashMap<String, ForwardedCall>>);
 

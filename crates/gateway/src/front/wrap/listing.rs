@@ -1,5 +1,5 @@
-//! What the wrapped server says of its tools: asked for in between, and read from what it answers
-//! its client.
+//! The wrapped server's tool list: requested by the gate in between, and read from the server's
+//! responses to its client.
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -21,7 +21,7 @@ use crate::Gateway;
 use crate::catalogs::Publisher;
 use crate::limits::{FIRST_CONNECT_WAIT, WRAP_LISTS_WAITING_MAX, WRAP_PAGES_MAX};
 
-/// Requests of ours are known by it; no client makes such ids.
+/// Prefix of the ids of our own requests; no client uses such ids.
 const OURS: &str = "countersign-list-";
 
 pub(super) struct Listings {
@@ -36,7 +36,7 @@ pub(super) struct Listings {
 struct ListState {
     /// The client's own requests for a list.
     clients: HashSet<Id>,
-    /// Counts our lists; an answer to an older one is passed over.
+    /// Counts our lists; the response to an older one is ignored.
     round: u64,
     page: u32,
     definitions: Vec<Raw>,
@@ -63,7 +63,7 @@ impl Listings {
         listings
     }
 
-    /// The next answer to this id is a list.
+    /// Marks the next response to this id as a list.
     pub(super) fn expect_clients(&self, id: Id) {
         let mut state = self.lock();
         if state.clients.len() < WRAP_LISTS_WAITING_MAX {
@@ -71,8 +71,8 @@ impl Listings {
         }
     }
 
-    /// A whole list that the client was given tells the same as one of ours. The answer is the list
-    /// that it may see, where the operator has locked some of it.
+    /// Publishes a complete list from a response to the client, unless the list is already known.
+    /// Returns the list that the client may see if the operator has locked part of it.
     pub(super) fn take_clients(&self, id: &Id, result: &Raw) -> Option<Raw> {
         if !self.lock().clients.remove(id) {
             return None;
@@ -107,7 +107,7 @@ impl Listings {
         matches!(id, Id::Text(text) if text.starts_with(OURS))
     }
 
-    /// A request for the first page of the list.
+    /// Builds the request for the first page of the list.
     pub(super) fn ask(&self) -> Bytes {
         let mut state = self.lock();
         state.round += 1;
@@ -116,7 +116,7 @@ impl Listings {
         request(&state, None)
     }
 
-    /// An answer to a request of ours, and the request for the next page.
+    /// Takes a response to a request of ours; returns the request for the next page.
     pub(super) fn take_ours(&self, id: &Id, outcome: Result<Raw, ErrorObject>) -> Option<Bytes> {
         let mut state = self.lock();
         if *id != own_id(&state) {
@@ -135,7 +135,7 @@ impl Listings {
         None
     }
 
-    /// Waits a little for a server that has not told its tools yet.
+    /// Waits a little for a server that has not listed its tools yet.
     pub(super) async fn known(&self) {
         let mut known = self.known.subscribe();
         let _ = tokio::time::timeout(FIRST_CONNECT_WAIT, known.wait_for(|known| *known)).await;

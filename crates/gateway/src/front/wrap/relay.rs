@@ -1,5 +1,5 @@
-//! The messages between a wrapped server and its client: which of them pass as they are, and which
-//! are calls or lists that the gate must know of.
+//! The messages between a wrapped server and its client: most pass unchanged; calls and lists go
+//! through the gate.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -26,7 +26,7 @@ pub struct WrappedServer {
     pub caller: Arc<Caller>,
 }
 
-/// What stands between the two.
+/// The relay between client and server.
 pub(super) struct Relay {
     pub(super) gateway: Gateway,
     pub(super) name: Arc<str>,
@@ -79,7 +79,7 @@ impl Relay {
         }
     }
 
-    /// A message that two readers could take for different ones does not pass.
+    /// Rejects a message that two parsers could read differently.
     async fn from_client(self: &Arc<Self>, line: Bytes) -> Result<(), BadFrame> {
         if line.is_empty() {
             return Ok(());
@@ -135,7 +135,7 @@ impl Relay {
                     self.list().await;
                 }
             }
-            // Requests to the client, and whatever else a server may print.
+            // Requests to the client, and anything else a server may print.
             Ok(Frame::Single(Message::Request(_)) | Frame::Batch(_)) | Err(_) => {
                 self.send_client(line).await;
             }
@@ -162,7 +162,7 @@ impl Relay {
         }
     }
 
-    /// Asks the server for its tools, so that calls can be judged by what it says of them.
+    /// Requests the server's tool list, so that calls can be checked against it.
     async fn list(&self) {
         let request = self.listings.ask();
         self.send_server(request).await;
@@ -206,7 +206,7 @@ impl Relay {
     }
 }
 
-/// The lines that go to one side.
+/// The outgoing lines to one side.
 struct Outlet(Mutex<Option<mpsc::Sender<Bytes>>>);
 
 impl Outlet {
@@ -214,7 +214,7 @@ impl Outlet {
         Outlet(Mutex::new(Some(lines)))
     }
 
-    /// Nobody is told where the other side is gone: its end is noticed by its reader.
+    /// Reports no error if the other side is gone: its reader notices.
     async fn send(&self, line: Bytes) {
         let lines = self.lock().clone();
         if let Some(lines) = lines {
@@ -222,7 +222,7 @@ impl Outlet {
         }
     }
 
-    /// Nothing more may be sent.
+    /// Closes this side for sending.
     fn close(&self) {
         self.lock().take();
     }

@@ -1,6 +1,6 @@
-//! The list of a client's own connection, which counts for that client in place of the shared one:
-//! published when the connection is opened, and kept up to date while it lasts. A connection that is
-//! closed leaves its list behind, as the shared one does.
+//! The list of a client's own connection, which replaces the shared one for that client: published
+//! when the connection opens, and updated while it lasts. A closed connection leaves its list
+//! behind, as the shared one does.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::upstream::connection::Lister;
 use crate::upstream::server_side::ClientSide;
 use crate::{GateSettings, limits};
 
-/// Keeps one client's list.
+/// Keeps one client's list up to date.
 pub(super) struct Keeper {
     pub(super) server: Arc<str>,
     pub(super) publisher: Publisher,
@@ -31,8 +31,8 @@ impl Keeper {
         self.publisher.publish_own(&self.session, listing);
     }
 
-    /// Lists again when the server tells of a change, and from time to time, until the connection
-    /// is gone. A list that fails leaves the one before.
+    /// Lists again when the server announces a change, and periodically, until the connection is
+    /// lost. A failed list leaves the previous one.
     pub(super) async fn keep(self) {
         loop {
             let refresh_interval = self.settings.load().refresh_interval;
@@ -57,7 +57,7 @@ impl Keeper {
     }
 
     async fn read(&self, tools: Vec<Raw>) -> Arc<Listing> {
-        // A list that is equal to one that is known changes nothing for anybody, and is that one.
+        // A list equal to a known one changes nothing for anybody, so the known one is used.
         match self.publisher.published(&self.session, &tools) {
             Some(published) => published,
             None => {

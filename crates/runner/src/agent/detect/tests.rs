@@ -1,4 +1,4 @@
-//! Programs that are there, are not, fail, hang or are too old.
+//! Programs that exist, are missing, fail, hang or are too old.
 
 use std::os::unix::fs::PermissionsExt;
 
@@ -57,7 +57,7 @@ async fn a_program_that_hangs_is_given_up_with_its_children() {
     let pids = dir.path().join("pids");
     let body = format!("sleep 600 & echo $! >> {}; wait", pids.display());
     let program = script(dir.path(), "claude", &body);
-    // The clock is moved on once the child is there.
+    // The clock advances once the child exists.
     let asked = tokio::spawn(async move {
         let asker = Asker { program: &program, supervisor: None };
         asker.ask(&["--version"]).await.map(|_| ())
@@ -83,7 +83,7 @@ async fn a_program_that_hangs_is_given_up_with_its_children() {
     panic!("its child lives on");
 }
 
-/// A zombie that nobody has waited for is dead.
+/// A zombie that nobody has waited for counts as dead.
 fn is_alive(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| !stat.contains(") Z "))

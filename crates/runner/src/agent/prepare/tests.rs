@@ -320,7 +320,7 @@ fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
     assert_eq!(memory, "Mine.\n\nOurs.\n");
 }
 
-/// With a key and another endpoint it would else choose a way to sign in that it refuses.
+/// With a key and another endpoint it would otherwise choose a sign-in method that it rejects.
 #[test]
 fn gemini_is_told_to_use_the_key_unless_the_person_chose() {
     let mut asked = request(AgentTools::Only);
@@ -445,7 +445,7 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
         assert!(said.contains("Be good.\n\nUse only MCP tools, never built-in tools."), "{said}");
         let warning = coexistence.warning(provider).unwrap();
         assert!(warning.starts_with(&format!("mcp_proxy on provider={} runs", provider.as_str())));
-        // The line is for a step that wanted isolation.
+        // The line is for a step that requested isolation.
         asked.tools = AgentTools::Beside;
         let beside = prepare(&installed, &asked, &person(&[])).unwrap();
         assert_eq!(beside.isolation, Isolation::Full);

@@ -1,4 +1,4 @@
-//! What the real programs printed, against the scripted model, and lines that nobody printed.
+//! Output of the real programs with the scripted model, and lines that no program printed.
 
 use super::*;
 use crate::agent::report::{Cause, ERROR_BYTES_MAX, ERRORS_MAX, NATIVE_CALLS_MAX, TEXT_BYTES_MAX};
@@ -19,7 +19,8 @@ fn read(provider: Provider, output: &str) -> (Vec<AgentEvent>, Result<AgentRepor
     (events, stream.end())
 }
 
-/// Each was made to call a tool that it does not have, then our Read, and then to say `all done`.
+/// Each was made to call a tool that it does not have, then our Read, and then to answer `all
+/// done`.
 #[test]
 fn a_whole_run_is_read() {
     for (provider, output, native, ours, model) in [
@@ -87,7 +88,7 @@ fn a_failure_has_the_programs_words() {
     }
 }
 
-/// Cut short at any line, a run is not a success: the exit code would not say so.
+/// A run cut short at any line is not a success: the exit code would not show it.
 #[test]
 fn a_run_cut_short_is_unfinished() {
     for (provider, output) in [

@@ -1,4 +1,4 @@
-//! Streams as servers send them, well and badly, and that it makes no difference where they are cut.
+//! Streams as servers send them, valid and invalid, cut at any place.
 
 use proptest::prelude::*;
 use serde_json::json;
@@ -20,7 +20,7 @@ fn of(text: &str) -> Result<ModelAnswer, AnswerFault> {
     assembled(&[text.as_bytes()])
 }
 
-/// Events with these deltas; the last of them is followed by its reason.
+/// Events with these deltas; the last is followed by the finish reason.
 fn stream(deltas: &[Value], finish: &str) -> String {
     let event = |choice: Value| format!("data: {}\n\n", json!({"choices": [choice]}));
     let deltas = deltas.iter().map(|delta| event(json!({"index": 0, "delta": delta})));
@@ -34,8 +34,8 @@ fn calls_of(pieces: &[Value]) -> Vec<(String, String, String)> {
     answer.calls.into_iter().map(|call| (call.id, call.name, call.arguments)).collect()
 }
 
-/// Two calls whose pieces come in turns, text beyond ASCII, both kinds of line ends, comments, signs
-/// of life, names that come again, and what it cost.
+/// Two calls with interleaved pieces, text beyond ASCII, both kinds of line ends, comments,
+/// keep-alives, repeated names, and the usage.
 const BUSY: &str = concat!(
     ": hello\r\n\r\n",
     "data: {\"model\":\"m-1\",\"choices\":[{\"index\":0,\"delta\":{\"role\":\"assistant\",\"content\":\"gr\u{fc}\u{df} \"}}]}\r\n\r\n",
@@ -93,7 +93,7 @@ proptest! {
         prop_assert_eq!(assembled(&chunks), assembled(&[bytes]));
     }
 
-    /// However the arguments are taken apart, and whichever call's piece comes next.
+    /// However the arguments are split, and whichever call's piece comes next.
     #[test]
     fn pieces_in_any_order_make_the_same_calls(
         sizes in proptest::collection::vec(1usize..6, 1..30),
@@ -225,14 +225,14 @@ fn what_a_server_may_send_else() {
         assert_eq!(text(of(&stream)).unwrap(), "hi", "{stream:?}");
     }
     assert_eq!(text(of(&format!("{one}\n\n{done}{one}\n\n"))).unwrap(), "hi");
-    // [DONE] and no reason.
+    // [DONE] without a reason.
     let bare = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"}}]}\n\n";
     assert_eq!(text(of(&format!("{bare}{done}"))).unwrap(), "hi");
     assert_eq!(text(of(bare)), Err(AnswerFault::Unfinished));
-    // Other choices are not ours.
+    // Other choices are ignored.
     let other = "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"no\"}},{\"index\":0,\"delta\":{\"content\":\"yes\"}}]}\n\n";
     assert_eq!(text(of(&format!("{other}{done}"))).unwrap(), "yes");
-    // One object where events were asked for, and content in parts.
+    // One object when events were requested, and content in parts.
     let whole = json!({"choices": [{"message": {"content": [{"type": "text", "text": "a"},
         {"type": "text", "text": "b"}]}}], "usage": {"prompt_tokens": 3, "completion_tokens": 4}});
     let answer = of(&whole.to_string()).unwrap();

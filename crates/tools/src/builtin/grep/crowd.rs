@@ -1,5 +1,6 @@
-//! A folder searched by several threads. One walks, and when it is far enough ahead it searches too;
-//! others search what it comes upon, and what they find is put together in the order of the walk.
+//! Searches a folder with several threads. One walks, and also searches when it is far enough
+//! ahead; the others search the files it finds, and the results are assembled in the order of the
+//! walk.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -12,17 +13,18 @@ use crate::builtin::fault::Result;
 use crate::builtin::root::Folder;
 use crate::builtin::tree::{Notes, Tree, WalkStep};
 
-/// More threads wait for the same disk.
+/// More threads would only wait for the same disk.
 const THREADS_MAX: usize = 4;
 
-/// Files of one folder that are handed over together: to hand over one costs about as much as to
-/// search it.
+/// Files of one folder that are handed over together: handing over a single file costs about as
+/// much as searching it.
 const BATCH_FILES: usize = 32;
 
-/// Batches that are not put together yet. Each may have found as much as one answer holds.
+/// Batches not yet assembled. Each may hold as much as one result.
 const UNDER_WAY_MAX: usize = 16;
 
-/// Batches before there are other threads: to start one costs as much as to search some files.
+/// Batches searched before other threads are started: starting one costs as much as searching some
+/// files.
 const ALONE_BATCHES: usize = 2;
 
 struct Batch {
@@ -76,7 +78,7 @@ pub(super) fn search(
     })
 }
 
-/// Searches until there is nothing more, or nobody who wants it.
+/// Searches until no batches are left or nothing receives the results.
 fn work(search: &GrepSearch<'_>, batches: &Mutex<Receiver<Batch>>, to_print: &Sender<BatchResult>) {
     let mut desk = search.desk();
     loop {
@@ -102,7 +104,7 @@ impl Batch {
     }
 }
 
-/// The side of the thread that walks.
+/// The state of the thread that walks.
 struct Gathering<'a> {
     search: &'a GrepSearch<'a>,
     desk: Desk,
@@ -110,11 +112,11 @@ struct Gathering<'a> {
     batches: &'a Mutex<Receiver<Batch>>,
     searched: Receiver<BatchResult>,
     start_others: &'a mut dyn FnMut(),
-    /// What is not handed over yet.
+    /// The batch not handed over yet.
     batch: Option<Batch>,
     sent: usize,
     printed_batches: usize,
-    /// BatchResult before an earlier one.
+    /// Results that wait for an earlier one.
     waiting: BTreeMap<usize, Result<FileMatches>>,
     printed: Printout,
     notes: Notes,
@@ -140,7 +142,7 @@ impl Gathering<'_> {
     fn send(&mut self) -> Result<()> {
         if let Some(batch) = self.batch.take() {
             self.sent += 1;
-            // The other end lives as long as this does.
+            // The receiver lives as long as `self`.
             let _ = self.to_search.send(batch);
             if self.sent == ALONE_BATCHES {
                 (self.start_others)();
@@ -160,9 +162,9 @@ impl Gathering<'_> {
         Ok(())
     }
 
-    /// Searches one batch, or waits for one that others have, and prints those whose turn it is.
+    /// Searches one batch, or waits for another thread's, and prints the batches whose turn it is.
     fn take(&mut self) -> Result<()> {
-        // Whoever holds the lock takes a batch, or waits because there is none.
+        // The thread that holds the lock takes a batch, or waits because there is none.
         let mine = self.batches.try_lock().ok().and_then(|batches| batches.try_recv().ok());
         let searched = match mine {
             Some(batch) => Some(batch.searched(self.search, &mut self.desk)),

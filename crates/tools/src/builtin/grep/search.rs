@@ -1,4 +1,4 @@
-//! The search of one file after another, and what of it is printed.
+//! The search of one file after another, and its output.
 
 use std::ffi::OsStr;
 use std::fmt::Write;
@@ -28,7 +28,7 @@ enum OutputMode {
     Count,
 }
 
-/// What is looked for, and how what is found is shown.
+/// The pattern to search for, and the form of the output.
 pub(super) struct GrepSearch<'a> {
     root: &'a Root,
     stop: &'a Stop,
@@ -37,7 +37,7 @@ pub(super) struct GrepSearch<'a> {
     context: usize,
 }
 
-/// What one thread works with, for file after file. The matcher is its own: one that is shared hands
+/// One thread's tools, reused for each file. Each thread has its own matcher: a shared one passes
 /// its memory around under a lock, line by line.
 pub(super) struct Desk {
     searcher: Searcher,
@@ -45,7 +45,7 @@ pub(super) struct Desk {
     text: Vec<u8>,
 }
 
-/// What goes back, within its bounds.
+/// The output of a search, within its limits.
 #[derive(Default)]
 pub(super) struct Printout {
     text: String,
@@ -53,7 +53,8 @@ pub(super) struct Printout {
     pub(super) is_full: bool,
 }
 
-/// The library shows the pattern within a group of its own, `(?:…)`, and a mark below it.
+/// Rewrites the library's error, which shows the pattern within a group of its own, `(?:…)`, and a
+/// mark below it.
 fn bad_pattern(pattern: &str, told: &str) -> Fault {
     let reason = told.lines().last().unwrap_or(told).trim_start_matches("error: ");
     let mark = told.lines().find(|line| line.trim_start().starts_with('^'));
@@ -102,7 +103,7 @@ impl<'a> GrepSearch<'a> {
         Desk { searcher, matcher: self.matcher.clone(), text }
     }
 
-    /// A file that cannot be read is noted.
+    /// Searches one file; one that cannot be read is noted.
     pub(super) fn visit(
         &self,
         desk: &mut Desk,
@@ -139,7 +140,7 @@ impl<'a> GrepSearch<'a> {
         };
         let searched = match usize::try_from(opened.bytes) {
             Ok(bytes @ 1..=GREP_WHOLE_BYTES_MAX) => desk.whole(&mut opened.file, bytes, &mut lines),
-            // Some that have text say that they have none, such as those of the kernel.
+            // Some files with text report a length of zero, such as those of the kernel.
             Ok(_) | Err(_) => {
                 let reader = Stoppable { inner: &opened.file, stop: self.stop };
                 desk.searcher.search_reader(&desk.matcher, reader, &mut lines)
@@ -168,15 +169,15 @@ impl<'a> GrepSearch<'a> {
         Ok(())
     }
 
-    /// What stands between two files.
+    /// Returns the separator between two files.
     pub(super) fn gap(&self, printed: &Printout) -> &'static str {
         if self.context > 0 && printed.lines > 0 { GAP } else { "" }
     }
 }
 
 impl Desk {
-    /// A small file in one read: as long as it was when it was opened, so that nobody has to ask
-    /// whether there is more.
+    /// Searches a small file in one read: up to its length when it was opened, which saves a read
+    /// to find the end.
     fn whole(
         &mut self,
         file: &mut impl Read,
@@ -196,17 +197,17 @@ impl Desk {
     }
 }
 
-/// Between lines that do not follow each other, where lines around a match are shown.
+/// The separator between lines that are not adjacent, when context lines are shown.
 const GAP: &str = "--\n";
 
-/// What some files have.
+/// The results of some files.
 #[derive(Default)]
 pub(super) struct FileMatches {
     pub(super) printed: Printout,
     pub(super) notes: Notes,
 }
 
-/// Lines and bytes that still fit.
+/// The lines and bytes that still fit.
 #[derive(Clone, Copy)]
 struct Room {
     lines: usize,
@@ -228,7 +229,7 @@ impl Printout {
         self.is_full |= self.lines >= GREP_LINES_MAX || self.text.len() >= TEXT_BYTES_MAX;
     }
 
-    /// Adds what comes after it, as far as there is room.
+    /// Appends the next output, as far as there is room.
     pub(super) fn append(&mut self, gap: &str, next: Printout) {
         let Room { lines, bytes } = self.room();
         if next.lines <= lines && next.text.len() <= bytes {
@@ -264,7 +265,8 @@ impl Printout {
     }
 }
 
-/// What one file has; a binary one turns out as such only on the way, and then has nothing.
+/// The matches of one file; a binary file may be detected only during the search, and then has
+/// none.
 struct MatchedLines<'a> {
     shown: &'a Path,
     mode: OutputMode,
@@ -277,7 +279,7 @@ struct MatchedLines<'a> {
 }
 
 impl MatchedLines<'_> {
-    /// Whether there is room for more.
+    /// Prints a line and reports whether there is room for more.
     fn print(&mut self, mark: char, number: Option<u64>, bytes: &[u8]) -> bool {
         let text = String::from_utf8_lossy(bytes);
         let text = text.trim_end_matches(['\n', '\r']);
