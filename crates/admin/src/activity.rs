@@ -104,7 +104,7 @@ pub(crate) async fn show(
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct SummaryQuery {
-    /// The length of the period to summarize, ending now.
+    /// The period to summarize, ending now.
     #[param(inline, value_type = Option<form::PeriodOrDay>)]
     period: Option<String>,
 }
