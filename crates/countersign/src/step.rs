@@ -304,7 +304,7 @@ impl Open {
                     accepted = listener.accept() => accepted,
                     () = stop.cancelled() => return,
                 };
-                // One of the connections is this task.
+                // One of the tracked tasks is this one.
                 if let Ok((stream, _)) = accepted
                     && connections.len() <= CONNECTIONS_MAX
                 {

@@ -67,7 +67,7 @@ pub(crate) const RETENTION_CHUNK: usize = 500;
 /// Runs that are checked together for a dead process; each check opens a file.
 pub(crate) const LOST_RUNS_CHUNK: usize = 100;
 
-/// Steps of a run that are shown, newest first to be kept: more than a person reads.
+/// The number of steps of a run that are shown, the newest ones: more than a person reads.
 pub(crate) const STEPS_MAX: usize = 1_000;
 
 /// The size of the write-ahead log at which a separate thread copies it into the file.

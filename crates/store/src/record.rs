@@ -251,7 +251,7 @@ impl CallEnd {
     }
 }
 
-/// Whether a call leaves a receipt. One of an unknown tool leaves only its record.
+/// The receipt policy of a call: one of an unknown tool leaves a record but no receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiptChoice {
     Yes,

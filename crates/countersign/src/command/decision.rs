@@ -20,7 +20,7 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     Failure::system(format!("{}: {}", refusal.code, refusal.message))
 }
 
-/// Runs with an own gate that connects to nothing, next to a `serve` that may be running.
+/// Runs the work on a separate gate that connects to nothing; a `serve` may run at the same time.
 pub(super) async fn with_gate<T>(
     place: &Locations,
     config: &Config,

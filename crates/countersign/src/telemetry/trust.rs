@@ -31,7 +31,7 @@ pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, Str
     make().map(Arc::new).map_err(|error| format!("TLS: {error}"))
 }
 
-/// Returns the TLS configs for gRPC in the order to try them: it rejects a system without trusted
+/// Returns the TLS configs for gRPC in the order to try them: gRPC rejects a system without trusted
 /// certificates, even if the user's own certificate suffices.
 pub(super) fn grpc_configs(destination: &Destination) -> Result<Vec<ClientTlsConfig>, String> {
     // Without a timeout, a collector that never completes its handshake would block us even after

@@ -13,7 +13,7 @@ use crate::write::message::{Message, Submission};
 use crate::write::row::JournalRow;
 use crate::write::schedule::Precondition;
 
-/// Whether the tables are known to be writable.
+/// The known state of the tables.
 #[derive(Clone, Copy)]
 pub(super) enum Tables {
     Writable,
