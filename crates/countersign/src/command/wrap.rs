@@ -28,8 +28,8 @@ use crate::telemetry::Telemetry;
 /// The base of a shell's exit code for a command that a signal ended; the signal's number is added.
 const SIGNALLED: i32 = 128;
 
-/// The time to wait for the supervisor, which grants the server `CHILD_GRACE` twice and then kills the
-/// rest.
+/// The time to wait for the supervisor, which grants the server `CHILD_GRACE` twice and then kills
+/// the rest.
 const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
 
 pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
