@@ -108,7 +108,7 @@ fn clock_server() -> Server {
     server
 }
 
-/// The server that changes its description after the first look: it adds text aimed at the model
+/// Returns the server that changes its tool after the first look: it adds text aimed at the model
 /// and an invisible character.
 fn mail_server(was_asked: bool) -> Server {
     let mut server = Server::new(MAIL, env!("CARGO_PKG_VERSION"));

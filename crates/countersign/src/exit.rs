@@ -53,7 +53,7 @@ impl Failure {
         Failure::with_status(Exit::System as u8, message)
     }
 
-    /// The failure for a ledger that cannot be used.
+    /// Returns the failure for a ledger that cannot be used.
     pub(crate) fn store(error: store::StoreError) -> Failure {
         Failure::system(format!("{}: {error}", error.code()))
     }

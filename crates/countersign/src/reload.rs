@@ -106,7 +106,7 @@ impl Reload {
     }
 
     /// Returns the version of the folder's file that is trusted now. If the store cannot be read,
-    /// nothing has changed.
+    /// the last known version stays.
     async fn trusted_now(&self, now: &Version) -> Option<String> {
         now.folder.as_ref()?;
         let place = found::place(Path::new(found::SHOWN))?;

@@ -245,7 +245,7 @@ impl Store {
 }
 
 impl Drop for Inner {
-    /// Nothing can be appended any more: closes the chain, if the process lives long enough.
+    /// Closes the chain, if the process lives long enough: nothing can be appended any more.
     fn drop(&mut self) {
         let _ = self.inbox.send(Message::Close(oneshot::channel().0));
     }

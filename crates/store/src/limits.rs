@@ -52,7 +52,7 @@ pub(crate) const RETRY_EVERY: Duration = Duration::from_millis(250);
 /// means that the process hangs.
 pub(crate) const BUSY_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The same while the file is known to be unavailable, so that the next error comes soon.
+/// The lock timeout while the file is known to be unavailable, so that the next error comes soon.
 pub(crate) const BUSY_TIMEOUT_FAILING: Duration = Duration::from_millis(50);
 
 /// The time between two rounds of retention.

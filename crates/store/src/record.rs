@@ -228,7 +228,7 @@ pub struct CallEnd {
 }
 
 impl CallEnd {
-    /// The end of an action that took no time.
+    /// Returns the end of an action that took no time.
     pub fn at_once(id: String) -> CallEnd {
         CallEnd {
             id,
@@ -241,7 +241,7 @@ impl CallEnd {
         }
     }
 
-    /// The end of a call whose process died.
+    /// Returns the end of a call whose process died.
     pub(crate) fn interrupted(call: &CallStart) -> CallEnd {
         CallEnd {
             status: RecordStatus::Interrupted,

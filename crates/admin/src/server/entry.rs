@@ -11,7 +11,7 @@ use gateway::spec::{ServerEndpoint, ServerSpec};
 use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning};
 
-/// Returns the part of a server's entry that agents see, and the operator's part.
+/// Returns the whole entry of a server: the part that agents see, and the operator's part.
 pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutline) -> ServerEntry {
     let mut entry = outlined(outline);
     let Some(server) = catalog.server(&entry.name) else { return entry };

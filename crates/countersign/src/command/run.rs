@@ -221,7 +221,7 @@ async fn go(
     Ok(RunResult { id, finish, steps: steps_told })
 }
 
-/// The failure for a run that the user cancelled.
+/// Returns the failure for a run that the user cancelled.
 pub(crate) fn cancelled() -> Failure {
     Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }

@@ -108,7 +108,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Must be called within the runtime.
+    /// Creates the delivery. Must be called within the runtime.
     pub(super) fn new(
         exporter: OtlpExporter,
         queue: Arc<Queue>,

@@ -157,7 +157,7 @@ async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
     let (stop, count) = (CancellationToken::new(), Arc::<AtomicUsize>::default());
     let good = tokio::spawn(keep_calling(gate.http().await, stop.clone(), count.clone()));
 
-    // The servers fail in their calls, once the flood is over.
+    // Each server's effect on its own calls, once the flood is over.
     in_state(&client, "floods", "ready").await;
     for (tool, code) in [
         ("noisy:t", "ok"),

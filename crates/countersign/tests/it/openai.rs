@@ -339,7 +339,7 @@ async fn steps_that_run_at_once_keep_their_spans_apart() {
     }
 }
 
-/// Runs without a file; shows it in a dry run, and reports what is missing.
+/// A run without a file: the report of missing settings, a dry run, and the run itself.
 #[tokio::test]
 async fn the_environment_says_where_the_model_is() {
     let stage = Stage::new(PROVIDER, [ours("Read", json!({"path": "a.txt"})), say("done")]).await;

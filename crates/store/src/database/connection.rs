@@ -57,13 +57,13 @@ pub(crate) struct ReadOnlyFile {
 }
 
 impl ReadOnlyFile {
-    /// The file of a ledger that this process writes.
+    /// Returns the file of a ledger that this process writes.
     pub(crate) fn live(path: &Path) -> ReadOnlyFile {
         ReadOnlyFile { path: path.to_owned(), is_still: false }
     }
 
-    /// Any file. A writer keeps a write-ahead log next to its ledger; a file without one is still,
-    /// and a connection to it leaves no trace.
+    /// Examines any file. A writer keeps a write-ahead log next to its ledger; a file without one
+    /// is still, and a connection to it leaves no trace.
     pub(crate) fn at(path: &Path) -> Result<ReadOnlyFile, StoreError> {
         if let Err(error) = std::fs::File::open(path) {
             return Err(StoreError::Read(format!("'{}': {error}", path.display())));

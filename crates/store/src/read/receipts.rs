@@ -235,7 +235,7 @@ fn opened(db: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Returns the chains that have receipts, whoever wrote them, with one seek in the index for each.
+/// Returns the chains that have receipts, of any program, with one seek in the index for each.
 fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare_cached(
         "WITH RECURSIVE known (id) AS (

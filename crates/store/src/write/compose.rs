@@ -32,7 +32,7 @@ pub(crate) fn call(
     with_runtime(issuance, call, ended, issued_at, runtime)
 }
 
-/// Composes the receipt for a record whose promised hash it does not match.
+/// Composes a receipt for a record that no longer gives the promised hash, and names that hash.
 pub(crate) fn reissued(
     issuance: Issuance<'_>,
     call: &CallStart,

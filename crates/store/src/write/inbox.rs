@@ -116,8 +116,8 @@ impl Inbox {
     }
 }
 
-/// Reports whether a message may be rejected: calls that have not begun and events may, past events
-/// of calls may not.
+/// Reports whether a message may be rejected: a call that has not begun or an event may, the end of
+/// a call may not.
 fn is_optional(message: &Message) -> bool {
     match message {
         Message::Append(submission) => match &submission.entry {

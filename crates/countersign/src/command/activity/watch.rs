@@ -63,7 +63,7 @@ impl Screen<'_> {
             let last_id = self.last_id.clone();
             let resume = last_id.as_deref().map(|id| (LAST_EVENT_ID, id));
             let body = gate.stream("/api/v1/events", resume.as_slice()).await?;
-            // The head appears once the stream is open and misses no event.
+            // The head is printed once the stream is open: from then on no event is missed.
             head.take().map_or(Ok(()), |head| output::line(&head))?;
             if self.follow(body).await? == Audience::Gone {
                 return Ok(());

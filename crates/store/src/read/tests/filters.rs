@@ -66,7 +66,7 @@ fn class() -> impl Strategy<Value = Class> {
     select(vec![Class::Read, Class::Write, Class::Destructive])
 }
 
-/// Most filters have one or two conditions, some have all.
+/// Generates filters, most with one or two conditions and some with all.
 fn filter() -> impl Strategy<Value = RecordFilter> {
     let text = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();

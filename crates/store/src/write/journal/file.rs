@@ -221,7 +221,7 @@ impl Drop for Journal {
     }
 }
 
-/// Returns the last receipt that a chain's journal promises, whoever writes it.
+/// Returns the last receipt that a chain's journal promises, in any process.
 pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
     let text = fs::read(path(writers, chain_id)).ok()?;
     let lines: Vec<&[u8]> = whole_lines(&text).collect();
