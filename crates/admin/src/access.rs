@@ -1,11 +1,11 @@
-//! Who may use a route.
+//! The callers that may use a route.
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
-    /// Whoever reaches the listener: it tells no more than whether the gate works, and has the
-    /// files of the page, which hold nothing of anybody.
+    /// Anyone who reaches the listener. These routes report only whether the gate works and serve
+    /// the page's files, which hold no user data.
     Anyone,
-    /// Whoever holds the code of a link: it is what signs a browser in.
+    /// Anyone who holds the code of a link, which signs a browser in.
     Code,
     Admin,
 }

@@ -1,4 +1,4 @@
-//! `GET /activity`: what was done, newest first, one record, counted, or all of it.
+//! `GET /activity`: a list of records (newest first), one record, a summary, or an export.
 
 use axum::Json;
 use axum::extract::State;
@@ -17,37 +17,37 @@ use crate::ledger::{PageQuery, SpanQuery, one_of, piece, streamed};
 use crate::view::{ActivityPage, ActivityRecord, ActivitySummary, words};
 use crate::{Admin, csv};
 
-/// Everything that is given must hold.
+/// Filters on records; a record must match all that are given.
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct FilterQuery {
-    /// Of this type.
+    /// Records of this type.
     #[serde(rename = "type")]
     #[param(inline, value_type = Option<form::RecordKind>)]
     kind: Option<String>,
-    /// With this outcome.
+    /// Records with this outcome.
     #[param(inline, value_type = Option<form::RecordStatus>)]
     status: Option<String>,
-    /// Declared as such.
+    /// Records with this declared class.
     #[param(inline, value_type = Option<form::Class>)]
     intent_type: Option<String>,
-    /// Decided as such.
+    /// Records with this effective class.
     #[param(inline, value_type = Option<form::Class>)]
     effective_class: Option<String>,
-    /// Of this server.
+    /// Records of this server.
     server: Option<String>,
-    /// Of the tool of this name.
+    /// Records of the tool with this name.
     tool: Option<String>,
-    /// Of this agent: with its session, without, or by its token's name.
+    /// Records of this agent: its name with or without the session, or the name of its token.
     agent: Option<String>,
-    /// Of this session.
+    /// Records of this session.
     session_id: Option<String>,
-    /// Of this request.
+    /// Records of this request.
     request_id: Option<String>,
-    /// That touched this system.
+    /// Records that touched this system.
     target_system: Option<String>,
-    /// That touched this resource.
+    /// Records that touched this resource.
     target_resource: Option<String>,
-    /// With this text in tool, server, reason, error or target.
+    /// Records with this text in tool, server, reason, error or target.
     q: Option<String>,
 }
 
@@ -104,7 +104,7 @@ pub(crate) async fn show(
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct SummaryQuery {
-    /// How far back.
+    /// The period to summarize, ending now.
     #[param(inline, value_type = Option<form::PeriodOrDay>)]
     period: Option<String>,
 }
@@ -143,13 +143,13 @@ impl Format {
     }
 }
 
-/// The kinds of text that an export can be.
+/// The media types of an export.
 pub(crate) const EXPORT_KINDS: &[&str] =
     &[Format::Jsonl.content_type(), Format::Csv.content_type()];
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct FormatQuery {
-    /// JSON lines of whole records, or a table for spreadsheets.
+    /// The format: JSON lines of complete records, or a table for spreadsheets.
     #[param(inline, value_type = Option<ExportFormat>)]
     format: Option<String>,
 }

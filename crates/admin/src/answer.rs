@@ -1,4 +1,4 @@
-//! Answers and errors in their one shape: `{"error": {"code", "message", "details"}, "request_id"}`.
+//! Responses and errors in one shape: `{"error": {"code", "message", "details"}, "request_id"}`.
 
 use axum::body::Body;
 use axum::extract::FromRequestParts;
@@ -9,11 +9,11 @@ use domain::{Code, Refusal};
 use gateway::front::answer::body;
 use serde::de::DeserializeOwned;
 
-/// The id of the request at hand.
+/// The id of the current request.
 #[derive(Clone)]
 pub(crate) struct RequestId(pub(crate) String);
 
-/// A refusal on its way out; the middleware that knows the request's id writes the body.
+/// A refusal as a response. The middleware that knows the request id writes the body.
 #[derive(Debug)]
 pub(crate) struct Refused(Box<Refusal>);
 
@@ -45,7 +45,7 @@ pub(crate) fn write_refusal(mut response: Response, request_id: &str) -> Respons
     Response::from_parts(parts, body)
 }
 
-/// JSON text that is ready to send.
+/// Responds with text that is already JSON.
 pub(crate) fn json(text: impl Into<Body>) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text.into()).into_response()
 }
@@ -106,7 +106,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
     }
 }
 
-/// Query parameters; one that is unknown or malformed is told by name.
+/// Query parameters. A refusal names the parameter that is unknown or malformed.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Query<T> {

@@ -1,4 +1,4 @@
-//! Request bodies: bounded, and JSON objects without a member that nobody knows.
+//! Request bodies: size-limited JSON objects without unknown members.
 
 use std::time::Duration;
 
@@ -9,16 +9,17 @@ use domain::{Code, Refusal, json, near};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value, json};
 
-/// A body must arrive whole within this time, as on the MCP endpoints.
+/// The time within which a complete body must arrive, as on the MCP endpoints.
 const TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;
 
-/// What a person decides is said in a few lines; a server's entry may be a long command.
+/// The size limit for a decision. A decision takes a few lines, but a server's entry may hold a
+/// long command.
 const DECISION_BYTES_MAX: usize = 256 * 1024;
 
-/// Suggestions for a member that nobody knows.
+/// The number of suggestions for an unknown member.
 const NEAR_MAX: usize = 1;
 
-/// Reads a body that must be there.
+/// Reads a required body.
 pub(crate) async fn read(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
     check_kind(request.headers())?;
     whole(request, bytes_max).await
@@ -42,7 +43,7 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
         kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case("application/json")
     });
     let message = match is_json {
-        // An encoded body could grow without bound.
+        // A compressed body could expand without bound.
         true if !headers.contains_key(header::CONTENT_ENCODING) => return Ok(()),
         true => "the body must be sent as it is, without a Content-Encoding",
         false => "the body must be JSON: send 'Content-Type: application/json'",
@@ -50,10 +51,10 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     Err(Refusal::new(Code::UnsupportedMediaType, message))
 }
 
-/// The members of a body, taken out one by one.
+/// The members of a body, taken one by one.
 pub(crate) struct BodyMembers {
     left: Map<String, Value>,
-    /// Those that were asked for.
+    /// The members that the handler has asked for.
     known: Vec<&'static str>,
 }
 
@@ -62,7 +63,7 @@ impl BodyMembers {
         BodyMembers::parse(&read(request, DECISION_BYTES_MAX).await?)
     }
 
-    /// The same where a body may be left out: then it has no members.
+    /// Reads an optional body; an absent one has no members.
     pub(crate) async fn read_optional(request: Request) -> Result<BodyMembers, Refusal> {
         let kind = check_kind(request.headers());
         let body = whole(request, DECISION_BYTES_MAX).await?;
@@ -72,7 +73,7 @@ impl BodyMembers {
         kind.and_then(|()| BodyMembers::parse(&body))
     }
 
-    /// Nested objects are read the same way; `place` names them in messages.
+    /// Reads a nested object the same way; `place` names it in messages.
     pub(crate) fn nested(value: Value, place: &str) -> Result<BodyMembers, Refusal> {
         match value {
             Value::Object(members) => Ok(BodyMembers::of(members)),
@@ -93,7 +94,7 @@ impl BodyMembers {
         }
     }
 
-    /// A member of any type; null is as good as absent.
+    /// Takes a member of any type; null counts as absent.
     pub(crate) fn take(&mut self, name: &'static str) -> Option<Value> {
         self.known.push(name);
         self.left.remove(name).filter(|value| !value.is_null())
@@ -131,12 +132,12 @@ impl BodyMembers {
         }
     }
 
-    /// What is left without having been asked for.
+    /// Returns the members that were not taken.
     pub(crate) fn rest(self) -> Map<String, Value> {
         self.left
     }
 
-    /// Refuses what nobody asked for.
+    /// Refuses members that were not taken.
     pub(crate) fn finish(self) -> Result<(), Refusal> {
         let Some((name, _)) = self.left.iter().next() else { return Ok(()) };
         let near = near::names(name, self.known.iter().copied(), NEAR_MAX);

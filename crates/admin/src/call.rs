@@ -21,7 +21,7 @@ use crate::answer::{Refused, RequestId};
 use crate::view::CallAnswer;
 use crate::{Admin, SOURCE_HEADER, body};
 
-/// A request body; arguments larger than this belong in a file or a resource.
+/// The size limit of a request body. Larger arguments belong in a file or a resource.
 const BODY_BYTES_MAX: usize = mcp::limits::FRAME_BYTES_MAX;
 
 pub(crate) async fn make(
@@ -56,7 +56,7 @@ pub(crate) async fn make(
     let id = call.id.clone();
     let timeout = admin.gateway.call_timeout(&call.tool.server);
     let ctx = CallContext { trace: span.trace().clone(), ..CallContext::within(timeout) };
-    // The call goes on if the client hangs up: it may have taken effect, and is recorded.
+    // The call continues if the client disconnects: it may have taken effect, and is recorded.
     let gateway = admin.gateway.clone();
     let running = tokio::spawn(async move {
         let outcome = gateway.call(call, &ctx).await;
@@ -69,14 +69,15 @@ pub(crate) async fn make(
     answer(id, outcome)
 }
 
-/// The trace that the request belongs to; one that is not valid is none.
+/// Returns the trace that the request belongs to. An invalid trace header is ignored.
 fn trace(headers: &HeaderMap) -> TraceContext {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::to_owned);
     let trace = TraceContext { traceparent: text("traceparent"), tracestate: text("tracestate") };
     if trace.ids().is_some() { trace } else { TraceContext::default() }
 }
 
-/// Takes `tool_variant` out of the body; what is left are the parameters of a two-key call.
+/// Takes `tool_variant` out of the body. The remaining members are the parameters of a two-key
+/// call.
 fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     let invalid = |words: String| Refusal::new(Code::InvalidRequest, words);
     let text =

@@ -1,4 +1,4 @@
-//! `GET /contention`: agents that touched the same thing.
+//! `GET /contention`: agents that touched the same resource.
 
 use std::time::Duration;
 
@@ -18,16 +18,16 @@ use crate::form;
 use crate::ledger::{SpanQuery, one_of};
 use crate::view::ContentionGraph;
 
-/// How far back is looked where no time is given: who meets now matters, and a week holds both ends
-/// of what people still remember.
+/// The period to search where no time is given. Current contention matters most, and people still
+/// remember a week.
 const RECENT: SignedDuration = SignedDuration::from_hours(7 * 24);
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ContentionQuery {
-    /// How close in time.
+    /// The longest time between two touches.
     #[param(inline, value_type = Option<form::Duration>)]
     window: Option<String>,
-    /// In this system.
+    /// Resources in this system.
     system: Option<String>,
     /// Edges of this kind.
     #[param(inline, value_type = Option<form::ContentionKind>)]

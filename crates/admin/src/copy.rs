@@ -1,4 +1,4 @@
-//! `GET /copies`: exports that were brought back, and whether they are as they were signed.
+//! `GET /copies`: exports placed back in the home, and whether they are unchanged since signing.
 
 use axum::Json;
 use axum::extract::State;
@@ -36,7 +36,7 @@ fn check(store: &Store, name: &str) -> Result<Option<CopyReport>, StoreError> {
     for line in lines {
         let line = line?;
         if !line.is_empty() && audit.push(&line).is_none() {
-            // It does not even begin with a receipt.
+            // The file does not begin with a receipt.
             audit.push_to("", &line);
         }
     }

@@ -71,7 +71,7 @@ pub(crate) fn line(out: &mut String, record: &Record) {
     out.push_str("\r\n");
 }
 
-/// A cell that a spreadsheet would run as a formula is shown as text.
+/// Writes a cell. One that a spreadsheet would run as a formula is escaped as text.
 fn push_cell(out: &mut String, text: &str) {
     let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
     let plain = !runs && !text.contains(['"', ',', '\n', '\r']);

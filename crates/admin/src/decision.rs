@@ -1,4 +1,4 @@
-//! What a person decides through the API: who is recorded, and that it is carried out whole.
+//! Decisions that people make through the API: the recorded source, and completion once started.
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
@@ -8,7 +8,7 @@ use gateway::operator::DecisionSource;
 use crate::SOURCE_HEADER;
 use crate::answer::{Refused, RequestId};
 
-/// Whoever sent the request.
+/// The sender of the request, as recorded with the decision.
 pub(crate) struct Decider(pub(crate) DecisionSource);
 
 impl<S: Send + Sync> FromRequestParts<S> for Decider {
@@ -21,7 +21,8 @@ impl<S: Send + Sync> FromRequestParts<S> for Decider {
     }
 }
 
-/// Goes on if the client hangs up: what was recorded must also come into effect.
+/// Runs a decision to its end even if the client disconnects: a recorded decision must also take
+/// effect.
 pub(crate) async fn carry_out<T: Send + 'static>(
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refused> {

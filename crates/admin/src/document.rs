@@ -1,5 +1,5 @@
-//! The description of the API in OpenAPI. It is made from the table of routes, each of which brings
-//! what it takes and the types of its answers, so that it tells of them all.
+//! The OpenAPI description of the API. It is built from the table of routes, each of which supplies
+//! its parameters and response types, so it covers every route.
 
 use utoipa::openapi::header::HeaderBuilder;
 use utoipa::openapi::path::HttpMethod;
@@ -12,7 +12,6 @@ use crate::operation::{ADMIN_KEY, REQUEST_ID};
 use crate::routes;
 use crate::view::words;
 
-/// Writes the document.
 pub(crate) fn text() -> String {
     serde_json::to_string(&document()).unwrap_or_default()
 }
@@ -47,7 +46,7 @@ fn components() -> ComponentsBuilder {
         .header(REQUEST_ID, header.build())
 }
 
-/// The methods that routes have.
+/// Returns the HTTP method of a route.
 fn method(word: &str) -> HttpMethod {
     match word {
         "POST" => HttpMethod::Post,

@@ -1,6 +1,6 @@
-//! `GET /events`: what happens, as it happens. An event of the ledger carries the number of the
-//! change that it tells; a client that names the last one it saw gets all that came after, from any
-//! process. How servers and tools stand is told without a number: it is not kept.
+//! `GET /events`: a live stream of events. An event of the ledger carries its change number; a
+//! client that sends the last number it saw gets all later changes, from any process. Events about
+//! the state of servers and tools have no number, because they are not stored.
 
 mod standing;
 
@@ -29,13 +29,14 @@ use crate::ledger::off_thread;
 use crate::run;
 use crate::view::{ActivityEvent, ActivityRecord, LedgerState, RunEntry, RunEvent, StepEntry};
 
-/// Changes in one piece of the stream.
+/// The number of changes in one chunk of the stream.
 const PIECE_CHANGES: usize = 100;
 
-/// Other processes write to the ledger too, and tell nobody.
+/// The interval at which the ledger is polled. Other processes write to it without notifying this
+/// one.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
 
-/// So many looks without news, and a comment shows that the stream lives.
+/// The number of polls without an event after which a comment keeps the stream alive.
 const QUIET_LOOKS: u32 = 15;
 
 pub(crate) async fn stream(
@@ -51,7 +52,7 @@ pub(crate) async fn stream(
             off_thread(move || reader.latest_change()).await?
         }
     };
-    // Whoever is greeted hears of all that comes after.
+    // Subscribe before the greeting, so that the client misses nothing after it.
     let catalog_changes = admin.gateway.changes();
     let ledger = store.ledger();
     let feed = Feed {
@@ -71,7 +72,7 @@ pub(crate) async fn stream(
     Ok((headers, Body::from_stream(pieces)).into_response())
 }
 
-/// A client learns at once that it is heard, and from where on.
+/// Confirms the subscription at once, with the change number it starts from.
 fn greeting(last: i64, ledger: &store::LedgerHealth) -> Bytes {
     event("ledger", Some(last), &LedgerState::from(ledger)).into()
 }
@@ -86,13 +87,13 @@ fn after(id: &str) -> Result<i64, Refused> {
 
 struct Feed {
     gateway: Gateway,
-    /// The last change of the ledger that was told.
+    /// The last change of the ledger that was sent.
     last: i64,
     changes: watch::Receiver<i64>,
     catalog_changes: watch::Receiver<u64>,
-    /// How servers and tools stood when they were looked at last.
+    /// The state of servers and tools at the last look.
     standing: Standing,
-    /// Whether the ledger could not be written then.
+    /// The ledger could not be written at the last look.
     is_failing: bool,
     stop: CancellationToken,
     quiet_looks: u32,
@@ -100,7 +101,7 @@ struct Feed {
 }
 
 impl Feed {
-    /// The next piece; none when the gate stops.
+    /// Returns the next chunk, or none when the gate stops.
     async fn next(mut self) -> Result<Option<(Bytes, Feed)>, StoreError> {
         if let Some(greeting) = self.greeting.take() {
             return Ok(Some((greeting, self)));
@@ -112,7 +113,7 @@ impl Feed {
                 return Ok(Some((news.into(), self)));
             }
             tokio::select! {
-                // Closed where the store is: then the stop comes as well.
+                // The channel closes with the store; the stop signal follows.
                 Ok(()) = self.changes.changed() => {}
                 Ok(()) = self.catalog_changes.changed() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {
@@ -129,7 +130,7 @@ impl Feed {
         }
     }
 
-    /// What has changed in the ledger.
+    /// Returns events for new changes of the ledger.
     async fn changed(&mut self) -> Result<String, StoreError> {
         let (reader, last) = (self.gateway.store().read().clone(), self.last);
         let found = off_thread(move || reader.changes_after(last, PIECE_CHANGES)).await?;
@@ -137,7 +138,7 @@ impl Feed {
         Ok(found.iter().map(change_event).collect())
     }
 
-    /// What has changed beside it.
+    /// Returns events for changes outside the ledger.
     async fn others(&mut self) -> String {
         let mut news = String::new();
         let ledger = self.gateway.store().ledger();
@@ -160,7 +161,7 @@ impl Feed {
     }
 }
 
-/// Writes an event: its name, its number where it is kept, and what it tells.
+/// Writes an event: its name, its number if it is stored, and its data.
 fn event(name: &str, number: Option<i64>, data: &impl Serialize) -> String {
     let data = serde_json::to_string(data).unwrap_or_default();
     match number {

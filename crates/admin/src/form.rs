@@ -1,9 +1,9 @@
-//! Types that stand for the form of a parameter, where utoipa wants a type: a parameter whose form
-//! is given by a function would lose its description.
+//! Types that stand for the schema of a parameter, where utoipa requires a type: a parameter whose
+//! schema comes from a function would lose its description.
 
 use crate::view::words;
 
-/// Names a form.
+/// Defines a type for a schema.
 macro_rules! form {
     ($name:ident = $schema:expr) => {
         pub(crate) struct $name;

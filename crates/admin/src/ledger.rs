@@ -1,4 +1,4 @@
-//! Questions to the ledger: asked off the async threads, once all that was appended can be read.
+//! Queries of the ledger. They run off the async threads, once all appended entries can be read.
 
 use axum::body::{Body, Bytes};
 use domain::{Code, Refusal};
@@ -15,7 +15,7 @@ use crate::answer::Refused;
 use crate::form::{self, form};
 use crate::view::words;
 
-/// Rows of a page where none are asked for.
+/// The default number of rows of a page.
 const PAGE_DEFAULT: usize = 50;
 
 impl From<StoreError> for Refused {
@@ -40,7 +40,7 @@ pub(crate) async fn off_thread<T: Send + 'static>(work: impl FnOnce() -> T + Sen
     tokio::task::spawn_blocking(work).await.expect("questions do not panic")
 }
 
-/// A body that is made as it is read: `next` gives a piece, and nothing at the end.
+/// Streams a body as it is produced: `next` returns a chunk, or none at the end.
 pub(crate) fn streamed<S: Send + 'static>(
     state: S,
     next: impl Fn(&mut S) -> Result<Option<String>, StoreError> + Clone + Send + 'static,
@@ -54,12 +54,13 @@ pub(crate) fn streamed<S: Send + 'static>(
     }))
 }
 
-/// Joins what an iterator gives into pieces of some size.
+/// Joins the items of an iterator into chunks of bounded size.
 pub(crate) fn piece<T>(
     items: &mut impl Iterator<Item = Result<T, StoreError>>,
     write: impl Fn(&mut String, T),
 ) -> Result<Option<String>, StoreError> {
-    /// Large enough to be worth a turn of a thread, small enough to keep memory bounded.
+    /// The size of a chunk: large enough to be worth a turn of a thread, small enough to bound
+    /// memory.
     const PIECE_BYTES: usize = 64 * 1024;
     let mut piece = String::new();
     while piece.len() < PIECE_BYTES {
@@ -71,13 +72,13 @@ pub(crate) fn piece<T>(
     Ok((!piece.is_empty()).then_some(piece))
 }
 
-/// Which page of a list is wanted.
+/// The page of a list that a request asks for.
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct PageQuery {
-    /// So many at the most.
+    /// The maximum number of entries.
     #[param(inline, value_type = Option<PageLimit>)]
     limit: Option<usize>,
-    /// The `next_cursor` of the page before.
+    /// The `next_cursor` of the previous page.
     cursor: Option<String>,
 }
 
@@ -89,13 +90,13 @@ impl PageQuery {
     }
 }
 
-/// From one time to another.
+/// A span of time.
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct SpanQuery {
-    /// From this time on.
+    /// The start of the span, inclusive.
     #[param(inline, value_type = Option<form::Moment>)]
     start_time: Option<String>,
-    /// Before this time.
+    /// The end of the span, exclusive.
     #[param(inline, value_type = Option<form::Moment>)]
     end_time: Option<String>,
 }
@@ -110,7 +111,7 @@ impl SpanQuery {
     }
 }
 
-/// How many of a list are wanted.
+/// Returns the number of entries that a request asks for.
 pub(crate) fn limit(given: Option<usize>, default: usize, max: usize) -> Result<usize, Refused> {
     let limit = given.unwrap_or(default);
     if (1..=max).contains(&limit) {
@@ -121,7 +122,7 @@ pub(crate) fn limit(given: Option<usize>, default: usize, max: usize) -> Result<
     Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
 }
 
-/// A value out of a closed list, or what the list is.
+/// Parses a value from a closed list; the refusal lists the valid ones.
 pub(crate) fn one_of<T: Copy>(
     field: &str,
     given: Option<&str>,

@@ -1,5 +1,6 @@
-//! The operator's door: REST over HTTP and over `control.sock`. It shows what the gate knows and
-//! makes calls through the same pipeline; what people decide it passes on, and holds no rule itself.
+//! The operator's interface: REST over HTTP and over `control.sock`. It shows the state of the
+//! gate, makes calls through the same pipeline, and passes on people's decisions. It holds no rules
+//! of its own.
 
 mod access;
 mod activity;
@@ -47,7 +48,7 @@ use tokio::time::Instant;
 use crate::answer::{Refused, RequestId};
 use crate::page::{PageSessions, door};
 
-/// Set by `countersign call`, so that the record says where the call came from.
+/// Set by `countersign call`, so that the record shows the source of the call.
 pub const SOURCE_HEADER: HeaderName = HeaderName::from_static("x-countersign-source");
 
 #[derive(Clone)]
@@ -55,15 +56,15 @@ struct Admin {
     gateway: Gateway,
     started: Instant,
     started_at: Timestamp,
-    /// Who has signed in to the page.
+    /// The browsers signed in to the page.
     sessions: Arc<PageSessions>,
-    /// Written when it is first asked for.
+    /// The OpenAPI document, written on first use.
     document: &'static LazyLock<String>,
 }
 
 static DOCUMENT: LazyLock<String> = LazyLock::new(document::text);
 
-/// The API and the page, ready to be served.
+/// Returns the router for the API and the page.
 pub fn router(gateway: Gateway, sessions: Arc<PageSessions>) -> Router {
     let started_at = Timestamp::now();
     let started = Instant::now();
@@ -81,9 +82,8 @@ pub fn router(gateway: Gateway, sessions: Arc<PageSessions>) -> Router {
         .with_state(admin)
 }
 
-/// Only the admin key opens these routes, or a page that somebody has signed in to with a link of
-/// the key's holder, whatever an agent's token may do elsewhere; and they take only what they are
-/// described to take.
+/// Admits a request with the admin key, or from a page signed in through a link that the key's
+/// holder made; an agent's token never suffices. Refuses undocumented parameters.
 async fn admit(
     State(admin): State<Admin>,
     request: Request,
@@ -114,7 +114,7 @@ async fn admit(
     }
 }
 
-/// Gives each request an id, which errors repeat and the answer carries.
+/// Gives each request an id, which its response and errors carry.
 async fn with_request_id(mut request: Request, next: Next) -> Response {
     let id = request_id(request.headers().get(&REQUEST_ID));
     request.extensions_mut().insert(RequestId(id.clone()));

@@ -1,4 +1,4 @@
-//! `GET /metrics`: what the gate counts, as text that Prometheus reads (format 0.0.4).
+//! `GET /metrics`: the gate's counters as Prometheus text (format 0.0.4).
 
 use std::fmt::Display;
 
@@ -120,7 +120,7 @@ impl Page {
     }
 }
 
-/// What the format gives a meaning inside of quotes.
+/// Escapes the characters that have a meaning inside quotes.
 fn escaped(value: &str) -> String {
     value.replace('\\', r"\\").replace('"', "\\\"").replace('\n', r"\n")
 }

@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: what the API takes and answers, for programs.
+//! `GET /openapi.json`: the machine-readable description of the API.
 
 use axum::extract::State;
 use axum::response::Response;

@@ -1,4 +1,4 @@
-//! What one route takes, gives and refuses.
+//! The OpenAPI description of one route: its parameters, responses and refusals.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ use crate::access::Access;
 use crate::answer;
 use crate::view::{ErrorAnswer, words};
 
-/// The name of the one way to sign in.
+/// The name of the only security scheme.
 pub(crate) const ADMIN_KEY: &str = "admin_key";
 
 pub(crate) const REQUEST_ID: &str = "x-request-id";
@@ -43,11 +43,11 @@ impl Operation {
             refusals: BTreeMap::new(),
             schemas: Vec::new(),
         };
-        // Whoever asks under a foreign name, before anything else is looked at.
+        // A request under a foreign host name is refused before anything else is checked.
         operation.mentions::<ErrorAnswer>().refuses(&[Code::Forbidden])
     }
 
-    /// A part of the path.
+    /// Adds a path parameter.
     pub(crate) fn path(self, name: &str, description: &str) -> Operation {
         let parameter = ParameterBuilder::new()
             .parameter_in(ParameterIn::Path)
@@ -56,7 +56,7 @@ impl Operation {
         self.parameter(parameter.name(name).description(Some(description)).build())
     }
 
-    /// A header that may be left out.
+    /// Adds an optional header.
     pub(crate) fn header(
         self,
         name: &str,
@@ -68,7 +68,7 @@ impl Operation {
         self.parameter(parameter.name(name).description(Some(description)).build())
     }
 
-    /// The members of `T` as parameters of the query.
+    /// Adds the members of `T` as query parameters.
     pub(crate) fn queries<T: IntoParams>(self) -> Operation {
         T::into_params(|| Some(ParameterIn::Query)).into_iter().fold(
             self,
@@ -87,12 +87,12 @@ impl Operation {
         self.refuses(&[Code::InvalidRequest])
     }
 
-    /// A body that must be there.
+    /// Adds a required body.
     pub(crate) fn body<T: ToSchema>(self) -> Operation {
         self.with_body::<T>(Required::True)
     }
 
-    /// A body that may be left out.
+    /// Adds an optional body.
     pub(crate) fn optional_body<T: ToSchema>(self) -> Operation {
         self.with_body::<T>(Required::False)
     }
@@ -109,12 +109,12 @@ impl Operation {
         ])
     }
 
-    /// Answers 200 with JSON.
+    /// Responds with 200 and JSON.
     pub(crate) fn gives<T: ToSchema>(self, description: &str) -> Operation {
         self.answers::<T>(StatusCode::OK, description)
     }
 
-    /// Answers 201 with JSON.
+    /// Responds with 201 and JSON.
     pub(crate) fn makes<T: ToSchema>(self, description: &str) -> Operation {
         self.answers::<T>(StatusCode::CREATED, description)
     }
@@ -123,12 +123,12 @@ impl Operation {
         self.mentions::<T>().answers_with(status, description, &[JSON], reference::<T>())
     }
 
-    /// Answers 200 with text of one of these kinds.
+    /// Responds with 200 and text of one of these media types.
     pub(crate) fn gives_text(self, description: &str, kinds: &[&str]) -> Operation {
         self.answers_with(StatusCode::OK, description, kinds, words::text().into())
     }
 
-    /// Answers 200 with a stream of such events.
+    /// Responds with 200 and a stream of these events.
     pub(crate) fn streams<T: ToSchema>(self, description: &str) -> Operation {
         let kinds = ["text/event-stream"];
         self.mentions::<T>().answers_with(StatusCode::OK, description, &kinds, reference::<T>())
@@ -149,14 +149,14 @@ impl Operation {
         self
     }
 
-    /// Brings the schema of `T` into the document, and those that it refers to.
+    /// Adds the schema of `T` to the document, and those that it refers to.
     pub(crate) fn mentions<T: ToSchema>(mut self) -> Operation {
         self.schemas.push((T::name().into_owned(), T::schema()));
         T::schemas(&mut self.schemas);
         self
     }
 
-    /// Codes with which it may answer instead.
+    /// Adds the error codes that the route may respond with.
     pub(crate) fn refuses(mut self, codes: &[Code]) -> Operation {
         for code in codes {
             let known = self.refusals.entry(answer::status(*code)).or_default();
@@ -167,12 +167,12 @@ impl Operation {
         self
     }
 
-    /// The names of the parameters that its query may have.
+    /// Returns the names of the query parameters.
     pub(crate) fn into_queries(self) -> Vec<String> {
         self.queries
     }
 
-    /// The whole, for a route that such callers may use, and the schemas that it refers to.
+    /// Builds the operation for a route with this access, and the schemas that it refers to.
     pub(crate) fn build(
         self,
         id: &str,
@@ -201,7 +201,7 @@ fn reference<T: ToSchema>() -> RefOr<Schema> {
     Ref::from_schema_name(T::name()).into()
 }
 
-/// A parameter that is not given is absent: there is no null in a query.
+/// Removes null from a schema: a query has no null, only absent parameters.
 fn never_null(schema: RefOr<Schema>) -> RefOr<Schema> {
     match schema {
         RefOr::T(Schema::OneOf(choice)) => choice.items.into_iter().next().unwrap_or_default(),
@@ -216,7 +216,7 @@ fn never_null(schema: RefOr<Schema>) -> RefOr<Schema> {
     }
 }
 
-/// Every answer names its request.
+/// Describes a response; every response names its request.
 fn answer(description: &str) -> ResponseBuilder {
     let header = Ref::new(format!("#/components/headers/{REQUEST_ID}"));
     ResponseBuilder::new().description(description).header_ref(REQUEST_ID, header)

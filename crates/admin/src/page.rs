@@ -1,5 +1,5 @@
-//! The page for people, and how they sign in to it. What it shows and does it asks of this API,
-//! like any other program of the operator.
+//! The page for people, and its sign-in. The page uses this API like any other program of the
+//! operator.
 
 pub(crate) mod door;
 mod file;
@@ -44,7 +44,7 @@ fn found(name: &str, headers: &HeaderMap) -> Result<Response, Refused> {
     })
 }
 
-/// A link for somebody who may read the admin key.
+/// Makes a link for a caller who may read the admin key.
 pub(crate) async fn invite(
     State(admin): State<Admin>,
 ) -> Result<(StatusCode, Json<SignInLink>), Refused> {
@@ -53,7 +53,7 @@ pub(crate) async fn invite(
     Ok((StatusCode::CREATED, Json(answer)))
 }
 
-/// A code for a session: the cookie goes into the browser's jar, the token into the tab.
+/// Exchanges a code for a session: the cookie goes into the browser's jar, the token to the tab.
 pub(crate) async fn enter(
     State(admin): State<Admin>,
     request: Request,

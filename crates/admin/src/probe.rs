@@ -1,5 +1,5 @@
-//! `GET /healthz` and `/readyz`: for whatever starts the gate and sends it calls. They need no token
-//! and tell nothing that one would protect.
+//! `GET /healthz` and `/readyz`: probes for process supervisors and load balancers. They need no
+//! token and reveal nothing that one would protect.
 
 use axum::Json;
 use axum::extract::State;
@@ -9,12 +9,12 @@ use axum::response::{IntoResponse, Response};
 use crate::Admin;
 use crate::view::{Liveness, Readiness};
 
-/// The process lives, which to answer is to show.
+/// Responds, which shows that the process is alive.
 pub(crate) async fn lives() -> Json<Liveness> {
     Json(Liveness { status: "ok".to_owned() })
 }
 
-/// Whether calls are taken now. Servers that are not connected are no reason: the rest works.
+/// Reports whether calls are accepted now. Disconnected servers do not matter: the rest works.
 pub(crate) async fn is_ready(State(admin): State<Admin>) -> Response {
     let reason = if admin.gateway.draining().is_cancelled() {
         "the gate is shutting down and takes no new calls"

@@ -1,5 +1,4 @@
-//! Parameters of a query that the description of a route does not name are refused, on every route
-//! alike.
+//! Refuses query parameters that a route's description does not name, on every route alike.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -10,12 +9,12 @@ use serde_json::json;
 
 use crate::routes;
 
-/// Suggestions for a parameter that nobody knows.
+/// The number of suggestions for an unknown parameter.
 const NEAR_MAX: usize = 1;
 
 type RouteParameters = HashMap<(&'static str, &'static str), Vec<String>>;
 
-/// The parameters of each route, by its method and path.
+/// The parameters of each route, by method and path.
 static KNOWN: LazyLock<RouteParameters> = LazyLock::new(|| {
     routes::all()
         .map(|route| ((route.method, route.path), (route.described)().into_queries()))
@@ -26,7 +25,7 @@ pub(crate) fn check(request: &Request) -> Result<(), Refusal> {
     let path = request.extensions().get::<MatchedPath>().map(MatchedPath::as_str);
     let known = path.and_then(|path| KNOWN.get(&(request.method().as_str(), path)));
     let (Some(known), Some(_)) = (known, request.uri().query()) else { return Ok(()) };
-    // What cannot be read is told by who reads it.
+    // A query that cannot be parsed is reported by the handler's own extractor.
     let given = Query::<Vec<(String, String)>>::try_from_uri(request.uri());
     let given = given.map(|Query(given)| given).unwrap_or_default();
     match given.into_iter().find(|(name, _)| !known.contains(name)) {

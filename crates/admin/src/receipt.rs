@@ -1,4 +1,4 @@
-//! `GET /receipts`, `/chains` and `/keys`: what can be proved.
+//! `GET /receipts`, `/chains` and `/keys`: signed evidence.
 
 use axum::Json;
 use axum::extract::State;
@@ -23,11 +23,11 @@ use crate::view::{
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct FilterQuery {
-    /// Of this chain.
+    /// Receipts of this chain.
     chain: Option<String>,
-    /// Of this kind of action.
+    /// Receipts of this action type.
     action_type: Option<String>,
-    /// With this outcome.
+    /// Receipts with this outcome.
     #[param(inline, value_type = Option<form::ReceiptStatus>)]
     status: Option<String>,
 }
@@ -51,7 +51,7 @@ pub(crate) async fn list(
     Ok(Json(found.into()))
 }
 
-/// The receipt as it was signed, byte for byte.
+/// Returns the receipt as it was signed, byte for byte.
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(id): Path<String>,
@@ -65,11 +65,11 @@ pub(crate) async fn show(
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ExportQuery {
-    /// Of this chain alone.
+    /// The receipts of this chain only.
     chain: Option<String>,
 }
 
-/// One receipt a line, chain after chain.
+/// Exports one receipt a line, chain after chain.
 pub(crate) async fn export(
     State(admin): State<Admin>,
     Query(query): Query<ExportQuery>,
@@ -78,7 +78,7 @@ pub(crate) async fn export(
         Some(id) => vec![known(&admin, id).await?.id],
         None => {
             let chains = admin.ask(Reader::chains).await?;
-            // The oldest first, so that a reader meets a key's rotation before its successor.
+            // Oldest first, so that a reader meets a key's rotation before its successor.
             chains.into_iter().rev().map(|chain| chain.id).collect()
         }
     };
@@ -104,7 +104,7 @@ async fn known(admin: &Admin, id: String) -> Result<StoredChain, Refused> {
     found.ok_or_else(|| Refusal::new(Code::NotFound, format!("there is no chain '{id}'")).into())
 }
 
-/// Verifies one chain, receipt by receipt. A chain that another one names and that is gone is broken.
+/// Verifies one chain, receipt by receipt. A missing chain that another one names is broken.
 pub(crate) async fn verify(
     State(admin): State<Admin>,
     Path(id): Path<String>,
@@ -161,7 +161,7 @@ fn check(
     let mut audit = audit(store, only.clone(), detail)?;
     store.read().audit(&mut audit, Age::Settled, || ())?;
     if let Some(id) = only.filter(|id| audit.is_empty() && audit.is_named(id)) {
-        // It is gone. A receipt in any other chain may say that it expired.
+        // The chain is missing. A receipt in another chain may say that it expired.
         let mut outcome = check(store, None, AuditDetail::Chains)?;
         outcome.reports.retain(|report| report.chain_id == id);
         return Ok(outcome);
@@ -169,7 +169,7 @@ fn check(
     Ok(audit.finish(AuditScope::All, ChainExpectation::default()))
 }
 
-/// An audit that trusts the keys of the home.
+/// Starts an audit that trusts the keys of the home.
 pub(crate) fn audit(
     store: &Store,
     only: Option<String>,

@@ -1,5 +1,5 @@
-//! An item of a server as a reviewer sees it: what was approved against what is listed now, hidden
-//! characters visible, and what to look at twice.
+//! An item of a server as a reviewer sees it: the approved text against the listed one, hidden
+//! characters visible, with warnings.
 
 use domain::Catalog;
 use domain::trust::{
@@ -9,24 +9,24 @@ use store::state::{Definition, ServerItem};
 
 use crate::view::{DiffLine, ReviewItem, TextWarning};
 
-/// The names of every server's tools, for texts that borrow one.
+/// Returns the names of every server's tools, to find texts that borrow one.
 pub(crate) fn known_names(catalog: &Catalog) -> KnownNames {
     KnownNames::new(catalog.servers().flat_map(|server| {
         server.listing.tools().iter().map(|tool| (&*server.name, tool.name.as_str()))
     }))
 }
 
-/// One item: the text that waits, or else the one that is approved.
+/// One item: the pending text if there is one, otherwise the approved one.
 pub(crate) struct Review<'a> {
     pub(crate) text: &'a str,
     pub(crate) fingerprint: String,
     pub(crate) approved: Option<&'a Definition>,
-    /// Why it waits, where it does.
+    /// The reason the item is pending, if it is.
     pub(crate) change: Option<ReviewChange>,
 }
 
 impl<'a> Review<'a> {
-    /// Of an item that the store knows.
+    /// Reviews an item that the store knows.
     pub(crate) fn of(item: &'a ServerItem) -> Option<Review<'a>> {
         let approved = item.approved.as_ref();
         let shown = item.pending.as_ref().or(approved)?;
@@ -38,19 +38,19 @@ impl<'a> Review<'a> {
         Some(Review { text: &shown.text, fingerprint, approved, change })
     }
 
-    /// Of a tool that it does not know.
+    /// Reviews a tool that the store does not know.
     pub(crate) fn unknown(definition: &'a str) -> Review<'a> {
         let fingerprint = Fingerprint::of(definition).to_string();
         Review { text: definition, fingerprint, approved: None, change: None }
     }
 
-    /// All of it on lines, hidden characters visible.
+    /// Returns the whole text, laid out with hidden characters visible.
     pub(crate) fn visible(&self) -> String {
         let lines = difference(Some(self.text), self.text);
         lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
     }
 
-    /// From what was approved to what waits.
+    /// Returns the difference between the approved and the pending text.
     pub(crate) fn difference(&self) -> Option<Vec<DiffLine>> {
         self.change?;
         let old = self.approved.map(|approved| &*approved.text);
@@ -67,7 +67,7 @@ impl<'a> Review<'a> {
     }
 }
 
-/// An item by itself; its name is what a person must not be misled by either.
+/// Returns one item for review, with its name checked too, since a name can also mislead.
 pub(crate) fn entry(server: &str, item: &ServerItem, known: &KnownNames) -> Option<ReviewItem> {
     let review = Review::of(item)?;
     let is_plain = ItemKind::parse(&item.kind) == Some(ItemKind::Instructions);

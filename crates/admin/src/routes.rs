@@ -1,5 +1,5 @@
-//! Every route of the API in one list: who answers, what it takes, what it gives and how it may
-//! refuse. The router is made from it, and the document that describes the API.
+//! Every route of the API in one list: its handler, parameters, responses and refusals. Both the
+//! router and the OpenAPI document are built from it.
 
 use axum::Router;
 use axum::http::StatusCode;
@@ -18,10 +18,10 @@ use crate::{
 #[derive(Clone, Copy, Debug)]
 pub struct Route {
     pub method: &'static str,
-    /// Parts in braces stand for any text.
+    /// The path; parts in braces match any text.
     pub path: &'static str,
     pub access: Access,
-    /// Which function answers.
+    /// The name of the handler function.
     pub(crate) handler: &'static str,
     pub(crate) described: fn() -> Operation,
 }
@@ -46,23 +46,23 @@ macro_rules! routes {
     };
 }
 
-/// Where the ledger is asked.
+/// Refusals of a route that reads the ledger.
 const LEDGER: &[Code] = &[Code::LedgerUnavailable];
 
-/// Where something of a name is looked up.
+/// Refusals of a route that looks something up by name.
 const LOOKUP: &[Code] = &[Code::NotFound];
 
-/// Where something of the ledger is looked up.
+/// Refusals of a route that looks something up in the ledger.
 const LEDGER_LOOKUP: &[Code] = &[Code::NotFound, Code::LedgerUnavailable];
 
-/// Where something is added.
+/// Refusals of a route that adds something.
 const ADDITION: &[Code] = &[Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
 
-/// Where something is decided about what is there.
+/// Refusals of a route that decides about something that exists.
 const DECISION: &[Code] =
     &[Code::NotFound, Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
 
-/// Where a call may end otherwise.
+/// Refusals of a call.
 const CALL: &[Code] = &[
     Code::MissingIntent,
     Code::MissingOperationType,
@@ -83,12 +83,12 @@ const CALL: &[Code] = &[
     Code::Timeout,
 ];
 
-/// A route about one server.
+/// Describes a route about one server.
 fn of_server(summary: &str) -> Operation {
     Operation::new(summary).path("name", "Of the server.")
 }
 
-/// A route about one tool.
+/// Describes a route about one tool.
 fn of_tool(summary: &str) -> Operation {
     Operation::new(summary).path("server", "Its server.").path("tool", "Its name.")
 }
@@ -332,7 +332,7 @@ routes! {
     }
 }
 
-/// Every route.
+/// Returns every route.
 pub fn all() -> impl Iterator<Item = &'static Route> {
     OPEN.iter().chain(ENTRY).chain(CLOSED)
 }

@@ -1,4 +1,4 @@
-//! `GET /runs`: workflows that ran or run, newest first, and one with its steps and their calls.
+//! `GET /runs`: workflow runs, newest first, and one run with its steps and their calls.
 
 use axum::Json;
 use axum::extract::State;
@@ -16,21 +16,21 @@ use crate::form;
 use crate::ledger::{PageQuery, off_thread, one_of};
 use crate::view::{RunEntry, RunPage, StepEntry};
 
-/// Calls in one answer; a step has at most a page of them, and its calls are counted all the same.
+/// The number of calls in one response. A step lists at most a page of them, but all are counted.
 const CALLS_MAX: usize = 1_000;
 
-/// Fewer characters of an id stand for too many runs.
+/// The shortest prefix of an id that is looked up; a shorter one matches too many runs.
 const BEGINNING_MIN: usize = 4;
 
-/// Ids that are named where a beginning fits several.
+/// The number of ids that are listed when a prefix matches several.
 const NEAR_MAX: usize = 5;
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct FilterQuery {
-    /// With this outcome.
+    /// Runs with this outcome.
     #[param(inline, value_type = Option<form::RunStatus>)]
     status: Option<String>,
-    /// Of the workflow of this name.
+    /// Runs of the workflow with this name.
     workflow: Option<String>,
 }
 
@@ -46,7 +46,7 @@ pub(crate) async fn list(
     Ok(Json(found.into()))
 }
 
-/// By its id, or by as much of the beginning as no other run has.
+/// Returns a run by its id or an unambiguous prefix of it.
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path(id): Path<String>,
@@ -64,7 +64,7 @@ pub(crate) async fn show(
     }
 }
 
-/// The runs whose id begins with what was asked for.
+/// The runs whose id begins with the given prefix.
 enum Match {
     One(Box<RunEntry>),
     None,
@@ -89,7 +89,7 @@ fn find(reader: &Reader, id: &str) -> Result<Match, StoreError> {
     }
 }
 
-/// What is asked of runs is asked once those are ended whose process is gone.
+/// Marks runs of dead processes as ended before querying.
 async fn ask<T: Send + 'static>(
     admin: &Admin,
     question: impl FnOnce(&Reader) -> Result<T, StoreError> + Send + 'static,
@@ -99,12 +99,13 @@ async fn ask<T: Send + 'static>(
     admin.ask(question).await
 }
 
-/// That the file cannot be written is told elsewhere; what is in it can be looked at.
+/// Marks runs of dead processes as ended. A failed write is reported elsewhere; the file can still
+/// be read.
 pub(crate) fn end_lost(store: &Store) {
     let _ = store.state().end_lost_runs();
 }
 
-/// What the event of a run or step tells.
+/// Returns the phase that an event of a run or step reports.
 pub(crate) fn phase(run: &Run, step: Option<&StepRecord>) -> &'static str {
     let goes_on = match step {
         Some(step) => step.status == StepStatus::Running,
@@ -124,7 +125,7 @@ fn whole(reader: &Reader, run: &Run, steps: &[StepRecord]) -> Result<RunEntry, S
     Ok(RunEntry { steps: Some(entries), ..RunEntry::brief(run) })
 }
 
-/// The newest calls under these sessions, the newest last, and how many there are.
+/// Returns the newest calls of these sessions, newest last, and the number of all of them.
 fn calls(
     reader: &Reader,
     sessions: &[String],

@@ -1,5 +1,5 @@
-//! `GET /servers`: the entries that agents see in `upstream_servers`, and for the operator who
-//! brought a server in, how it is reached and what of it waits.
+//! `GET /servers`: the entries that agents see in `upstream_servers`, and for the operator also a
+//! server's origin, its transport and its pending items.
 
 pub(crate) mod change;
 mod entry;
@@ -36,7 +36,7 @@ pub(crate) async fn show(
     Ok(Json(entry(&admin, &name).await?))
 }
 
-/// One server, as the operator sees it.
+/// Returns one server, as the operator sees it.
 async fn entry(admin: &Admin, name: &str) -> Result<ServerEntry, Refusal> {
     let catalog = admin.gateway.catalog();
     let outline = discovery::server(&catalog, &Caller::admin(), name)?;
@@ -45,11 +45,11 @@ async fn entry(admin: &Admin, name: &str) -> Result<ServerEntry, Refusal> {
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ItemsQuery {
-    /// Only what waits, or only what does not.
+    /// Only pending items, or only others.
     pending: Option<bool>,
 }
 
-/// What a server lists, for a review.
+/// Lists a server's items for review.
 pub(crate) async fn items(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -73,19 +73,19 @@ async fn listed(
     Ok(listed.filter_map(|item| review::entry(server, item, &known)).collect())
 }
 
-/// Lines that a query gives unless it asks for fewer; no more are kept.
+/// The default and maximum number of lines; no more are kept.
 const LINES_MAX: usize = mcp::limits::STDERR_LINES_MAX;
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct LogsQuery {
-    /// So many at the most.
+    /// The maximum number of lines.
     #[param(inline, value_type = Option<LinesLimit>)]
     limit: Option<usize>,
 }
 
 form!(LinesLimit = { words::count_between(1, LINES_MAX).default(Some(LINES_MAX.into())) });
 
-/// The last lines of the server's stderr, oldest first.
+/// Returns the last lines of the server's stderr, oldest first.
 pub(crate) async fn logs(
     State(admin): State<Admin>,
     Path(name): Path<String>,

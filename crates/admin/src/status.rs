@@ -1,4 +1,4 @@
-//! `GET /status`: is all well?
+//! `GET /status`: the health of the gate.
 
 use std::collections::BTreeMap;
 

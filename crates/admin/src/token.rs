@@ -1,5 +1,5 @@
-//! `/tokens`: what agents may show at the door. A secret is in the answer that makes it, and in no
-//! other.
+//! `/tokens`: the credentials of agents. Only the response that creates a token contains its
+//! secret.
 
 use axum::Json;
 use axum::extract::{Request, State};

@@ -1,4 +1,4 @@
-//! `GET /tools`: every tool of every server, and why it cannot be called where it cannot.
+//! `GET /tools`: every tool of every server, and the reason one cannot be called.
 
 pub(crate) mod change;
 
@@ -23,22 +23,22 @@ use crate::review::{self, Review};
 use crate::server::change::kind;
 use crate::view::{SwitchedTool, ToolEntry, ToolList, ToolReview, Verbatim, words};
 
-/// Results of a search; a list without a query holds every tool.
+/// The maximum number of search results; a list without a query holds every tool.
 const SEARCH_RESULTS_MAX: usize = 100;
 
-/// What a search looks at before the filters.
+/// The maximum number of search matches before the filters apply.
 const MATCHES_MAX: usize = 10_000;
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ListQuery {
-    /// Searches: the callable ones first, and best first.
+    /// Text to search for; callable tools come first, the best match at the top.
     q: Option<String>,
-    /// Of this server.
+    /// Tools of this server.
     server: Option<String>,
-    /// In this status.
+    /// Tools with this status.
     #[param(inline, value_type = Option<form::Lock>)]
     status: Option<String>,
-    /// So many results of a search at the most.
+    /// The maximum number of search results.
     #[param(inline, value_type = Option<ResultsLimit>)]
     limit: Option<usize>,
 }
@@ -69,12 +69,12 @@ pub(crate) async fn list(
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ShowQuery {
-    /// What is meant by the name.
+    /// The kind of item that the name refers to.
     #[param(inline, value_type = Option<form::ItemKind>)]
     kind: Option<String>,
 }
 
-/// One tool, or with `kind` another thing that its server lists, as a reviewer sees it.
+/// Returns one tool, or with `kind` another item of its server, as a reviewer sees it.
 pub(crate) async fn show(
     State(admin): State<Admin>,
     Path((server, tool)): Path<(String, String)>,
@@ -139,7 +139,7 @@ fn not_found(kind: ItemKind, name: &ToolName, near: &[String]) -> Refusal {
         .with(json!({"near": near}))
 }
 
-/// A tool after somebody has switched it.
+/// Returns a tool after a person has switched it on or off.
 fn switched(admin: &Admin, name: ToolName) -> SwitchedTool {
     let catalog = admin.gateway.catalog();
     match catalog.tool(&name) {
@@ -150,15 +150,15 @@ fn switched(admin: &Admin, name: ToolName) -> SwitchedTool {
     }
 }
 
-/// A tool of the list; a search gives it a score.
+/// A tool of the list, with a score if it comes from a search.
 struct Match<'a> {
     server: &'a Server,
     tool: &'a Tool,
     score: Option<f32>,
 }
 
-/// A search gives what fits in its order, callable tools first; the filters and the limit come
-/// after it.
+/// Returns the tools that match, in search order with callable ones first. Filters and limit apply
+/// afterwards.
 fn matching<'a>(catalog: &'a Catalog, query: Option<&str>) -> Vec<Match<'a>> {
     let admin = Caller::admin();
     let Some(query) = query else {
@@ -181,7 +181,7 @@ impl Match<'_> {
         self.server.lock(&self.tool.name)
     }
 
-    /// Text that nobody has approved is shown with all that it hides.
+    /// Returns the description; unapproved text is shown with hidden characters visible.
     fn description(&self) -> String {
         let text = self.tool.description();
         match self.lock() {

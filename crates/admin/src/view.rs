@@ -1,8 +1,7 @@
-//! What goes over the wire: one type for each object of the API. Handlers answer with them, the
-//! OpenAPI document is derived from them, and the command line reads them.
+//! The wire format: one type for each object of the API. Handlers respond with them, the OpenAPI
+//! document is derived from them, and the command line parses them.
 //!
-//! A member that is an `Option` is left out where there is none, unless it says `required`: then it
-//! is null.
+//! An absent `Option` member is left out, unless it is marked `required`: then it is null.
 
 mod activity;
 mod call;

@@ -1,6 +1,6 @@
-//! What the gate adds to a server that is passed through: to a list of ten thousand tools, and to a
-//! small call, beside what a relay adds that reads a message and sends it on. All ways are taken in
-//! turn within one run, and each end of a way is a process of its own.
+//! The gate's overhead on a passed-through server, for a list of ten thousand tools and for a small
+//! call, compared with a relay that reads a message and forwards it. All paths are measured in turn
+//! within one run, and each end of a path is a separate process.
 
 mod rig {
     pub(crate) mod catalog;
@@ -69,7 +69,7 @@ fn main() {
     }
 }
 
-/// As the gate runs.
+/// Returns a runtime like the gate's.
 fn many_threads() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread().enable_all().build().expect("a runtime")
 }
@@ -97,7 +97,7 @@ async fn measure() {
     piped(&gate).await;
 }
 
-/// What one way took, a sample each time it was taken, and its median in each round.
+/// The samples of one path, and their median in each round.
 #[derive(Default)]
 struct Way {
     samples_us: Vec<f64>,
@@ -110,7 +110,7 @@ impl Way {
         self.samples_us.extend(samples_us);
     }
 
-    /// The median over the rounds of what this way took more than the other one.
+    /// Returns the median over the rounds of this path's extra time over the other's.
     fn beyond(&self, other: &Way) -> f64 {
         let pairs = self.rounds_us.iter().zip(&other.rounds_us);
         median(&pairs.map(|(ours, theirs)| ours - theirs).collect::<Vec<_>>())
@@ -146,7 +146,7 @@ async fn lists(address: &str, gate: &Gate) {
     through.print("tools/list, gate", &format!("**{ratio:.2} ×** (target 1.5)"));
 }
 
-/// `clients` at once, each with a connection and a session of its own on every way.
+/// Measures with `clients` at once, each with its own connection and session on every path.
 async fn calls(clients: usize, address: &str, others: &[Process; 3], gate: &Gate) {
     let through = "/mcp/s/echo";
     let mut ways = [
@@ -208,7 +208,7 @@ async fn timed(client: &mut Client, params: &str, clients: usize) -> Vec<f64> {
     samples
 }
 
-/// A server on pipes: asked by its own client, and by an HTTP client through the gate.
+/// Measures a server on pipes: called by its own client, and by an HTTP client through the gate.
 async fn piped(gate: &Gate) {
     let mut own = Pipes::greet();
     let mut client = Client::greet(&gate.address, "/mcp/s/piped", &gate.token).await;
@@ -277,8 +277,8 @@ impl Drop for Pipes {
     }
 }
 
-/// The least that can stand in the middle: reads a whole message, sends it on, reads the whole
-/// answer, sends it back. Each connection has one behind it, so it needs no pool.
+/// Runs the smallest possible intermediary: it reads a whole message, forwards it, reads the whole
+/// response and returns it. Each connection has one behind it, so it needs no pool.
 async fn relay(target: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
     upstream::announce(&listener);
@@ -320,7 +320,7 @@ async fn relay_message(
     Ok(Response::from_parts(parts, Full::from(body)))
 }
 
-/// The gate with a store that keeps nothing and without a log, in a process of its own.
+/// Runs the gate with a store that keeps nothing and without a log, in a process of its own.
 async fn forgetful_gate(target: &str) {
     let servers = json!({"mcpServers": {"echo": {"url": format!("http://{target}/echo")}}});
     let config = domain::config::parse(&servers.to_string()).expect("a sound config").config;
@@ -339,7 +339,7 @@ async fn forgetful_gate(target: &str) {
     }
 }
 
-/// A relay as most would write it: a router in front, a client with a pool behind.
+/// Runs a relay as most would write it: a router in front, a client with a pool behind.
 async fn pooled_relay(target: &str) {
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     let client = reqwest::Client::builder().no_proxy().tcp_nodelay(true).build().expect("a client");

@@ -1,4 +1,4 @@
-//! The program as its user meets it: how soon it is ready, and how much memory it holds when idle.
+//! The program from the user's side: the time until it is ready, and its memory when idle.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,5 +1,5 @@
-//! The gate with ten thousand tools, and what starting a server costs: `retrieve_tools` over both
-//! transports, the memory it holds, the size of compact answers, and the supervisor's share.
+//! The gate with ten thousand tools, and the cost of starting a server: `retrieve_tools` over both
+//! transports, memory use, the size of compact responses, and the supervisor's share.
 
 mod rig {
     pub(crate) mod catalog;
@@ -31,10 +31,10 @@ const COMPACT_SERVERS: usize = 10;
 const QUERIES: usize = 1_000;
 const STARTS: usize = 50;
 
-/// Long enough for freed memory to go back.
+/// Long enough for freed memory to be returned.
 const IDLE: Duration = Duration::from_secs(1);
 
-/// Seldom enough to leave the gate its time.
+/// The polling interval, long enough not to take time from the gate.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
 
 fn main() {
@@ -78,12 +78,12 @@ fn print(name: &str, unit: &str, samples: &[f64], target: &str) {
     println!("| {name} | {middle:.digits$} {unit} | {late:.digits$} {unit} | {target} |");
 }
 
-/// A gate in front of the set's tools, and the upstream that must live as long as it does.
+/// Starts a gate in front of the set's tools, and the upstream that must live as long as it does.
 fn gate(set: &str, tools: usize, servers: usize) -> (Gate, Process) {
     gate_with(set, tools, servers, |_, _| ())
 }
 
-/// The same, with more in the config entry of each server, by its number.
+/// Starts the same with additional members in the config entry of each server, by its number.
 fn gate_with(
     set: &str,
     tools: usize,
@@ -102,7 +102,7 @@ fn gate_with(
     (Gate::start(&Value::Object(entries)), upstream)
 }
 
-/// Waits until every server has told its tools, and says how long that took.
+/// Waits until every server has listed its tools, and returns the time taken.
 async fn listed(client: &mut Client, since: Instant, servers: usize) -> f64 {
     let ask = r#"{"name":"upstream_servers","arguments":{}}"#;
     loop {
@@ -118,7 +118,7 @@ async fn listed(client: &mut Client, since: Instant, servers: usize) -> f64 {
     }
 }
 
-/// The queries of both development sets, evenly drawn.
+/// Returns the queries of both development sets, evenly drawn.
 fn queries() -> Vec<String> {
     #[derive(Deserialize)]
     struct Queries {
@@ -170,7 +170,8 @@ async fn retrieve() {
     print(&name("RSS of the gate, after the queries"), "MB", &[memory_mb(pid, "Rss")], "60 MB");
 }
 
-/// Half of the servers are locked: some in quarantine, found by names alone, some by the config.
+/// Measures with half of the servers locked: some in quarantine, found by names alone, some by the
+/// config.
 async fn retrieve_locked() {
     let (gate, _upstream) = gate_with("scale", TOOLS, SERVERS, |number, entry| match number % 4 {
         0 => entry["quarantined"] = true.into(),
@@ -197,7 +198,7 @@ async fn timed_us<T>(answer: impl Future<Output = T>) -> f64 {
     started.elapsed().as_secs_f64() * 1e6
 }
 
-/// A line of the kernel's account of a process, such as `Rss` or `Pss`.
+/// Returns a value from the kernel's memory statistics of a process, such as `Rss` or `Pss`.
 fn memory_mb(pid: u32, line: &str) -> f64 {
     let account = std::fs::read_to_string(format!("/proc/{pid}/smaps_rollup")).expect("it runs");
     let value = account.lines().find_map(|text| text.strip_prefix(&format!("{line}:")));
@@ -205,7 +206,7 @@ fn memory_mb(pid: u32, line: &str) -> f64 {
     value.parse::<f64>().expect("a number") / 1024.0
 }
 
-/// The sizes of compact answers, as the text that the model reads.
+/// Measures the sizes of compact responses, as the text that the model reads.
 async fn compact(set: &str) {
     let (gate, _upstream) = gate(set, COMPACT_TOOLS, COMPACT_SERVERS);
     let mut client = Client::greet(&gate.address, "/mcp", &gate.token).await;
@@ -223,7 +224,7 @@ async fn compact(set: &str) {
     print(&name("words and marks"), "tokens", &by_words, "");
 }
 
-/// Counts runs of letters and digits, and every other character that is no blank.
+/// Counts runs of letters and digits, and every other character that is not a space.
 fn words_and_marks(text: &str) -> usize {
     let mut count = 0;
     let mut in_word = false;
@@ -235,7 +236,7 @@ fn words_and_marks(text: &str) -> usize {
     count
 }
 
-/// A server's start, from nothing to its answer to `initialize`, without and with the supervisor.
+/// Measures a server's start up to its response to `initialize`, without and with the supervisor.
 async fn supervisor() {
     let dir = tempfile::tempdir().expect("a temporary folder");
     let own = std::env::current_exe().expect("a program has a path");
@@ -271,7 +272,7 @@ struct Bridge {
 }
 
 impl Bridge {
-    /// A client of `countersign mcp`, which finds the running gate.
+    /// Connects a client through `countersign mcp`, which finds the running gate.
     async fn greet(gate: &Gate) -> Bridge {
         Bridge::start(Command::from(program(&gate.dir)).arg("mcp")).await
     }

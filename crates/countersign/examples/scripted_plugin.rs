@@ -1,5 +1,5 @@
-//! A plugin for tests. `SCRIPTED_PLUGIN` has its name and then its operations: `fail` fails, `die`
-//! ends the process, `hang` does not answer, every other one gives back what it was given.
+//! A plugin for tests. `SCRIPTED_PLUGIN` holds its name and then its operations: `fail` fails,
+//! `die` ends the process, `hang` never responds, and any other returns its input.
 
 use std::process::ExitCode;
 use std::time::Duration;

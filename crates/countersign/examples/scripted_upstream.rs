@@ -1,5 +1,5 @@
 //! A scripted MCP server on stdio, for the tests: `scripted_upstream TOOLS.json [live]`. A live one
-//! reads its file again with every request. More arguments mean nothing.
+//! reads its file again with every request. Further arguments are ignored.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The gate put together from a configuration.
+//! Assembles the gate from a configuration.
 
 use std::path::PathBuf;
 
@@ -22,24 +22,24 @@ use crate::workspace::{self, Keeper};
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
-    /// To be ended when the gate has been drained.
+    /// Must be ended after the gate has been drained.
     pub(crate) telemetry: Telemetry,
 }
 
-/// Which servers a configuration asks for.
+/// The servers that a configuration asks for.
 pub(crate) struct Servers {
     home: PathBuf,
-    /// Beside the configured ones; only `demo` has any.
+    /// Servers added to the configured ones; only `demo` has any.
     demo: Vec<ServerSpec>,
     workspace: Keeper,
     supervisor: Option<PathBuf>,
 }
 
-/// What a gate is for.
+/// The purpose of a gate.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Purpose {
     Work,
-    /// Has the demo servers, so that there is something to see.
+    /// Includes the demo servers, so that there is something to see.
     Demo,
 }
 
@@ -73,7 +73,7 @@ impl Servers {
     }
 }
 
-/// Builds the gate and starts to connect.
+/// Builds the gate and starts connecting.
 pub(crate) fn build(
     home: &Home,
     config: &Config,

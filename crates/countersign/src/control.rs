@@ -1,5 +1,5 @@
-//! How the command line reaches the gate: over `control.sock` when `serve` runs, else through a
-//! gate in this process. Either way it is the same REST API.
+//! The command line's connection to the gate: over `control.sock` if `serve` runs, otherwise to a
+//! gate in this process. Both offer the same REST API.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::output::plain_lines;
 use crate::source;
 use crate::telemetry::Telemetry;
 
-/// Where a connection on `control.sock` becomes a stream of MCP lines.
+/// The path at which a connection on `control.sock` becomes a stream of MCP lines.
 pub(crate) const LINES_PATH: &str = "/mcp/lines";
 pub(crate) const LINES_PROTOCOL: &str = "mcp-lines";
 
@@ -37,7 +37,7 @@ pub(crate) struct Control {
 
 enum Door {
     Socket(Home),
-    /// A gate of our own, which must be drained in the end.
+    /// A gate in this process, which must be drained at the end.
     Process {
         router: Router,
         gateway: Gateway,
@@ -45,14 +45,15 @@ enum Door {
     },
 }
 
-/// An answer of the API: JSON text and the status.
+/// A response of the API: JSON text and the status.
 pub(crate) struct Answer {
     pub(crate) status: StatusCode,
     pub(crate) text: String,
 }
 
 impl Control {
-    /// `reach` matters only for a gate of our own: it connects to no more than is needed.
+    /// Opens a connection. `reach` only matters for a gate in this process, which connects to no
+    /// more servers than needed.
     async fn open(place: &Locations, reach: Reach) -> Result<Control, Failure> {
         let home = Home::of(place)?;
         home.prepare()?;
@@ -64,14 +65,14 @@ impl Control {
         source.tell_notes();
         let app = app::build(&home, &source.config, reach, Purpose::Work)?;
         app.gateway.settled(source.config.connect_timeout).await;
-        // Nobody signs in to a gate that is gone with this command.
+        // A gate that ends with this command has no browser sessions.
         let sessions = Arc::new(PageSessions::new(String::new()));
         let router = admin::router(app.gateway.clone(), sessions);
         let door = Door::Process { router, gateway: app.gateway, telemetry: app.telemetry };
         Ok(Control { api_key, door })
     }
 
-    /// The gate that runs in this home, if one does. Nothing is made.
+    /// Connects to the gate that runs in this home, if there is one. Creates nothing.
     pub(crate) async fn running(home: Home) -> Result<Option<Control>, Failure> {
         if !is_served(&home).await {
             return Ok(None);
@@ -80,7 +81,7 @@ impl Control {
         Ok(Some(Control { api_key, door: Door::Socket(home) }))
     }
 
-    /// Opens, does what is asked, and closes again whatever came of it.
+    /// Opens a connection, runs the work, and closes it whatever the result.
     pub(crate) async fn with<T>(
         place: &Locations,
         reach: Reach,
@@ -95,22 +96,22 @@ impl Control {
         result
     }
 
-    /// Whether this is a gate that was running already.
+    /// Reports whether this gate was already running.
     pub(crate) fn is_running(&self) -> bool {
         matches!(self.door, Door::Socket(_))
     }
 
-    /// A GET that must succeed.
+    /// Sends a GET that must succeed.
     pub(crate) async fn get(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::GET, path, None).await
     }
 
-    /// A POST without a body that must succeed.
+    /// Sends a POST without a body that must succeed.
     pub(crate) async fn post(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::POST, path, None).await
     }
 
-    /// A POST that must succeed.
+    /// Sends a POST that must succeed.
     pub(crate) async fn send_json(
         &self,
         path: &str,
@@ -121,7 +122,7 @@ impl Control {
         self.ask(Method::POST, path, Some(body)).await
     }
 
-    /// A DELETE that must succeed.
+    /// Sends a DELETE that must succeed.
     pub(crate) async fn delete(&self, path: &str) -> Result<Value, Failure> {
         self.ask(Method::DELETE, path, None).await
     }
@@ -140,7 +141,7 @@ impl Control {
             .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
     }
 
-    /// A GET whose answer is taken as it is.
+    /// Sends a GET and returns the body unchanged.
     pub(crate) async fn text(&self, path: &str) -> Result<String, Failure> {
         let answer = self.request(Method::GET, path, None).await?;
         if answer.status.is_success() { Ok(answer.text) } else { Err(refused(&answer)) }
@@ -157,7 +158,7 @@ impl Control {
         whole(response).await
     }
 
-    /// A GET whose answer is read piece by piece, as far as it must succeed at all.
+    /// Sends a GET that must succeed, and returns the body as a stream.
     pub(crate) async fn stream(
         &self,
         path: &str,
@@ -197,7 +198,7 @@ impl Control {
     }
 }
 
-/// Reads an answer to its end.
+/// Reads a response to its end.
 pub(crate) async fn whole<B>(response: hyper::Response<B>) -> Result<Answer, Failure>
 where
     B: hyper::body::Body<Error: std::fmt::Display>,
@@ -207,18 +208,18 @@ where
     Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
 }
 
-/// What the gate cannot do is not the person's fault; anything else that it refuses is.
+/// Returns the failure for a refusal: a fault of the gate is not the user's, any other is.
 fn refused(answer: &Answer) -> Failure {
     let words = words(answer);
     if answer.status.is_server_error() { Failure::system(words) } else { Failure::input(words) }
 }
 
-/// One GET, for commands that need no more.
+/// Sends one GET, for commands that need no more.
 pub(crate) async fn get(place: &Locations, reach: Reach, path: &str) -> Result<Value, Failure> {
     Control::with(place, reach, async |control| control.get(path).await).await
 }
 
-/// One segment of a path, or a value of a query.
+/// Encodes one segment of a path, or a value of a query.
 pub(crate) fn encode(text: &str) -> String {
     let mut encoded = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -226,14 +227,14 @@ pub(crate) fn encode(text: &str) -> String {
             b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'~' => {
                 encoded.push(char::from(byte));
             }
-            // A dot alone would be read as a folder.
+            // A lone dot would be read as a folder.
             other => encoded.push_str(&format!("%{other:02X}")),
         }
     }
     encoded
 }
 
-/// A path with those values of a query that are given.
+/// Appends the query values that are present to a path.
 pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> String {
     let given = values.iter().filter_map(|(name, value)| Some((name, value.as_deref()?)));
     let pairs: Vec<String> =
@@ -241,7 +242,7 @@ pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> Strin
     if pairs.is_empty() { path.to_owned() } else { format!("{path}?{}", pairs.join("&")) }
 }
 
-/// `CODE: message` of an error answer. It may name what a server called its tools.
+/// Returns `CODE: message` of an error response. It may contain names that a server chose.
 pub(crate) fn words(answer: &Answer) -> String {
     match serde_json::from_str(&answer.text) {
         Ok(ErrorAnswer { error, .. }) => format!("{}: {}", error.code, plain_lines(&error.message)),

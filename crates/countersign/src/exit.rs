@@ -1,4 +1,4 @@
-//! How the program ends: the exit code, and one clear message on stderr.
+//! The end of the program: the exit code, and one clear message on stderr.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -24,15 +24,15 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// How `receipt verify` ends, as verifiers do: something is broken.
+/// The exit code of `receipt verify`, as of other verifiers, if something is broken.
 pub(crate) const BROKEN: u8 = 1;
-/// It could not be checked.
+/// The exit code of `receipt verify` if the receipts could not be checked.
 pub(crate) const NOT_CHECKED: u8 = 2;
 
 #[derive(Debug)]
 pub(crate) struct Failure {
     status: u8,
-    /// Empty where everything has been said already.
+    /// The message; empty if everything has been reported already.
     message: String,
 }
 
@@ -53,7 +53,7 @@ impl Failure {
         Failure::with_status(Exit::System as u8, message)
     }
 
-    /// The ledger cannot be used.
+    /// Returns the failure for a ledger that cannot be used.
     pub(crate) fn store(error: store::StoreError) -> Failure {
         Failure::system(format!("{}: {error}", error.code()))
     }
@@ -69,15 +69,16 @@ impl Failure {
 
     pub(crate) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
-            // stderr may be closed; there is nobody left to tell.
+            // stderr may be closed; then the message is lost.
             let _ = writeln!(std::io::stderr(), "countersign: {}", self.message);
         }
         ExitCode::from(self.status)
     }
 }
 
-/// Help and version are no errors; anything else that clap refuses is wrong input. Of a verifier
-/// the code 1 says that something is broken, so that wrong words must not end with it.
+/// Exits after clap's message. Help and version are not errors; any other refusal is wrong input.
+/// For a verifier the code 1 means that something is broken, so wrong arguments must not end with
+/// it.
 pub(crate) fn usage(mut error: clap::Error, mut words: impl Iterator<Item = String>) -> ExitCode {
     hide_supervise(&mut error);
     let _ = error.print();
@@ -88,7 +89,7 @@ pub(crate) fn usage(mut error: clap::Error, mut words: impl Iterator<Item = Stri
     if is_verifying { NOT_CHECKED.into() } else { Exit::Input.into() }
 }
 
-/// A list of commands names those that people use.
+/// Removes the hidden command from the list of commands in an error.
 fn hide_supervise(error: &mut clap::Error) {
     let Some(ContextValue::Strings(names)) = error.get(ContextKind::ValidSubcommand) else {
         return;

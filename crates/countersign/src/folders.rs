@@ -1,25 +1,25 @@
-//! Where files lie that belong to the person: the folders of the system, this program, and the
-//! configuration, whether it is there or not.
+//! The locations of the user's files: system folders, this program, and the configuration, whether
+//! it exists or not.
 
 use std::path::{Path, PathBuf};
 
 use crate::cli::Locations;
 
-/// Where the home is, unless another is named.
+/// Returns the default folder of the home.
 pub(crate) fn data() -> Option<PathBuf> {
     directory("XDG_DATA_HOME", ".local/share")
 }
 
-/// The person's own config files: the one that is named, and the one that is read where none is.
+/// Returns the user's own config files: the named one and the default one.
 pub(crate) fn config_files(place: &Locations) -> impl Iterator<Item = PathBuf> {
     let folder = directory("XDG_CONFIG_HOME", ".config");
     let usual = folder.map(|folder| folder.join("countersign/config.json"));
     place.config.clone().into_iter().chain(usual)
 }
 
-/// This program, to be started again as a supervisor.
+/// Returns the path of this program, to start it again as a supervisor.
 pub(crate) fn own_program() -> Option<PathBuf> {
-    // On Linux this names the running program even if its file was replaced by a newer one.
+    // On Linux this names the running program even if a newer one replaced its file.
     let own = Path::new("/proc/self/exe");
     if own.exists() { Some(own.to_owned()) } else { std::env::current_exe().ok() }
 }

@@ -1,4 +1,4 @@
-//! The home: a folder of the person's own that holds the two secrets, the sockets and the records.
+//! The home: the user's own folder with the two secrets, the sockets and the records.
 
 use std::fs::{self, DirBuilder, File, OpenOptions, Permissions};
 use std::io::{ErrorKind, Read, Write};
@@ -9,7 +9,7 @@ use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::folders;
 
-/// Bytes of randomness in a secret.
+/// The number of random bytes in a secret.
 const SECRET_BYTES: usize = 32;
 
 /// Overrides the admin key in the home.
@@ -20,7 +20,7 @@ pub(crate) struct Home {
     config_files: Vec<PathBuf>,
 }
 
-/// A secret in memory: it cannot be printed by accident.
+/// A secret in memory, which cannot be printed by accident.
 #[derive(Clone)]
 pub(crate) struct Secret(String);
 
@@ -47,7 +47,7 @@ impl Home {
         Ok(Home { path, config_files })
     }
 
-    /// Makes the folder where it is missing, and closes it to others where it is open.
+    /// Makes the folder if it is missing, and closes it to others if it is open.
     pub(crate) fn prepare(&self) -> Result<(), Failure> {
         let fail = |what: &str, error: std::io::Error| {
             Failure::system(format!("cannot {what} the home '{}': {error}", self.path.display()))
@@ -69,8 +69,8 @@ impl Home {
         &self.path
     }
 
-    /// Where the person's own configuration is read from, now or without `--config`; not all of
-    /// them need to exist.
+    /// Returns the user's own config files, in effect now or without `--config`; not all of them
+    /// need to exist.
     pub(crate) fn config_files(&self) -> &[PathBuf] {
         &self.config_files
     }
@@ -91,7 +91,8 @@ impl Home {
         self.path.join("agent-token")
     }
 
-    /// The admin key: from the environment, else the home; made at the first start.
+    /// Returns the admin key: from the environment, otherwise from the home. Created at the first
+    /// start.
     pub(crate) fn api_key(&self) -> Result<Secret, Failure> {
         match std::env::var(API_KEY_VARIABLE) {
             Ok(key) if !key.trim().is_empty() => Ok(Secret(key.trim().to_owned())),
@@ -103,7 +104,7 @@ impl Home {
         secret(&self.agent_token_file(), "cst")
     }
 
-    /// Taken by `serve` for its life; a second one is told who holds it.
+    /// Takes the lock that `serve` holds for its lifetime; the error names the current holder.
     pub(crate) fn lock(&self) -> Result<File, Failure> {
         let path = self.path.join("serve.lock");
         let fail = |error: std::io::Error| {
@@ -132,7 +133,8 @@ impl Home {
     }
 }
 
-/// Reads a secret, or makes it. A file that others can read is refused: it is no secret any more.
+/// Reads a secret, or creates it. Refuses a file that others can read, since its content is no
+/// longer secret.
 fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
     let fail = |error: std::io::Error| {
         Failure::system(format!("cannot use the key file '{}': {error}", path.display()))
@@ -176,7 +178,7 @@ fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
         .and_then(|mut file| writeln!(file, "{key}"));
     match written {
         Ok(()) => Ok(Secret(key)),
-        // Another process made it a moment ago.
+        // Another process created it a moment ago.
         Err(error) if error.kind() == ErrorKind::AlreadyExists => secret(path, prefix),
         Err(error) => Err(Failure::system(format!("cannot write '{}': {error}", path.display()))),
     }

@@ -1,5 +1,5 @@
-//! Accepts connections and serves HTTP on them, with bounds on what a client may send before it
-//! has said anything sensible. A connection may be upgraded to a plain stream of MCP lines.
+//! Accepts connections and serves HTTP on them, with limits on what a client may send before its
+//! request is complete. A connection may be upgraded to a plain stream of MCP lines.
 
 use std::io;
 use std::sync::Arc;
@@ -16,25 +16,25 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-/// Connections open at once on one listener; more wait in the system's queue.
+/// The maximum number of open connections on one listener; more wait in the system's queue.
 const CONNECTIONS_MAX: usize = 1024;
 
-/// The head of a request must arrive within this time.
+/// The time within which the head of a request must arrive.
 const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Headers of one request; more are answered with 431.
+/// The maximum number of headers of a request; more get a 431 response.
 const HEADERS_MAX: usize = 100;
 
-/// Bytes of a request's head.
+/// The maximum size of a request's head.
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Pause after a failed accept: out of file descriptors, most likely.
+/// The pause after a failed accept, most likely for lack of file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 pub(crate) trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
 
-/// Something that gives connections.
+/// A source of connections.
 pub(crate) trait Accept: Send + 'static {
     fn accept(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>>;
 }
@@ -43,7 +43,7 @@ impl Accept for TcpListener {
     fn accept(&self) -> BoxFuture<'_, io::Result<Box<dyn Stream>>> {
         async {
             let (stream, _) = TcpListener::accept(self).await?;
-            // Small answers must not wait for the acknowledgement of earlier ones.
+            // Small responses must not wait for the acknowledgement of earlier ones.
             stream.set_nodelay(true)?;
             Ok(Box::new(stream) as Box<dyn Stream>)
         }
@@ -61,7 +61,7 @@ impl Accept for UnixListener {
     }
 }
 
-/// Serves until `stop`; then lets open requests finish. The tracker counts the connections.
+/// Serves until `stop`, then lets open requests finish. The tracker counts the connections.
 pub(crate) async fn serve(
     listener: impl Accept,
     router: Router,

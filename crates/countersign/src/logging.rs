@@ -11,7 +11,7 @@ use crate::cli::{Cli, Command, LogFormat};
 use crate::logging::line::PlainLine;
 use crate::logging::writer::Writer;
 
-/// Lines are written while this is held; what was logged before it is dropped is written by then.
+/// Keeps the log running. Lines logged before it is dropped are written by then.
 pub(crate) struct Logging(Writer);
 
 impl Drop for Logging {
@@ -21,7 +21,7 @@ impl Drop for Logging {
 }
 
 pub(crate) fn start(cli: &Cli) -> Logging {
-    // On a terminal a run shows how it goes by itself.
+    // On a terminal, a run shows its own progress.
     let level = match cli.command {
         Command::Serve(_) => "info",
         Command::Run(_) if !std::io::stderr().is_terminal() => "info",

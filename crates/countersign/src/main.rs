@@ -1,4 +1,4 @@
-//! The program: words in, wiring, exit codes out.
+//! The program: arguments in, wiring, exit codes out.
 
 mod app;
 mod cli;
@@ -40,11 +40,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// Checking deep arguments against a nested schema calls itself often; only what is used is taken
-/// from memory.
+/// The stack size. Checking deep arguments against a nested schema recurses deeply; unused stack
+/// takes no memory.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Each thread that reads large lists keeps memory of its own; these few keep up with every server.
+/// The maximum number of blocking threads. Each one that reads large lists keeps its own memory;
+/// these few keep up with every server.
 const BLOCKING_THREADS_MAX: usize = 4;
 
 fn run(cli: Cli) -> Result<(), Failure> {
@@ -62,7 +63,7 @@ fn run(cli: Cli) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
     let result = runtime.block_on(dispatch(cli));
-    // A thread may be blocked reading stdin for ever; it must not keep the process.
+    // A thread may block on stdin forever; it must not keep the process alive.
     runtime.shutdown_background();
     result
 }

@@ -1,5 +1,5 @@
-//! Countersign's own files: whoever could change them would decide what agents may do, so that no
-//! built-in tool changes them, whatever the workspace's root holds.
+//! Countersign's own files. Changing them would change what agents may do, so no built-in tool may,
+//! whatever the workspace's root contains.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -10,8 +10,8 @@ use tools::builtin::OffLimits;
 use crate::folders;
 use crate::home::Home;
 
-/// Nothing reaches the home. Nothing changes the configuration, the files of folders that a person
-/// trusts, and this program.
+/// Denies all access to the home, and changes to the configuration, to the files of trusted folders
+/// and to this program.
 pub(crate) fn of(home: &Home, store: &Store) -> OffLimits {
     let mut known: Vec<PathBuf> = home.config_files().to_vec();
     known.extend(folders::own_program());

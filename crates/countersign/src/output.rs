@@ -1,5 +1,5 @@
-//! Answers as people and programs want them: tables, JSON, YAML. Text from servers is shown
-//! without its control characters, which a terminal would obey.
+//! Output for people and programs: tables, JSON, YAML. Text from servers is shown without control
+//! characters, which a terminal would obey.
 
 use std::io::Write;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cli::Format;
 use crate::exit::Failure;
 
-/// Prints something of our own as JSON or YAML, or as the table that `table` makes of it.
+/// Prints a value as JSON or YAML, or as the table that `table` makes of it.
 pub(crate) fn print<T: Serialize>(
     format: Format,
     value: &T,
@@ -28,8 +28,8 @@ pub(crate) fn print<T: Serialize>(
     }
 }
 
-/// Prints an answer of the gate: as it came, for programs, or as a table. Gives what the table was
-/// made of.
+/// Prints a response of the gate: unchanged for programs, or as a table. Returns the parsed
+/// response.
 pub(crate) fn answer<T: DeserializeOwned>(
     format: Format,
     answer: &Value,
@@ -43,23 +43,25 @@ pub(crate) fn answer<T: DeserializeOwned>(
     Ok(Some(typed))
 }
 
-/// Reads an answer of the gate as what it should be.
+/// Parses a response of the gate.
 pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
     T::deserialize(answer)
         .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
 }
 
-/// JSON for people and programs alike: what a terminal would obey is escaped, which means the same.
+/// Formats JSON for people and programs; characters that a terminal would obey are escaped, which
+/// keeps the meaning.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
     escaped(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// The same, in one line.
+/// Formats JSON the same way, in one line.
 pub(crate) fn compact(value: &Value) -> String {
     escaped(&value.to_string())
 }
 
-/// Such characters stand in JSON only within strings, where an escape means the same.
+/// Escapes control characters. In JSON they occur only within strings, where an escape means the
+/// same.
 fn escaped(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
@@ -72,19 +74,19 @@ fn escaped(json: &str) -> String {
     text
 }
 
-/// One line, or block of lines, on stdout. A reader that has gone away is no error.
+/// Prints one or more lines on stdout. A closed stdout is not an error.
 pub(crate) fn line(text: &str) -> Result<(), Failure> {
     write(format!("{text}\n").as_bytes()).map(|_| ())
 }
 
-/// Whether somebody still reads what is printed.
+/// The state of the reader of stdout.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Audience {
     There,
     Gone,
 }
 
-/// Bytes as they are, on stdout.
+/// Writes bytes unchanged to stdout.
 pub(crate) fn write(bytes: &[u8]) -> Result<Audience, Failure> {
     let mut stdout = std::io::stdout().lock();
     match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
@@ -94,12 +96,12 @@ pub(crate) fn write(bytes: &[u8]) -> Result<Audience, Failure> {
     }
 }
 
-/// A word beside the answer, on stderr.
+/// Prints a remark on stderr.
 pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
-/// Columns as wide as their widest cell; the last one is not padded.
+/// Formats a table with columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =
         std::iter::once(head.iter().map(|cell| cell.to_uppercase()).collect())
@@ -122,19 +124,19 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     lines.join("\n")
 }
 
-/// `name: value` lines.
+/// Formats `name: value` lines.
 pub(crate) fn fields(fields: &[(&str, String)]) -> String {
     let width = fields.iter().map(|(name, _)| name.len()).max().unwrap_or(0);
     let line = |(name, value): &(&str, String)| format!("{name:width$}  {}", plain(value));
     fields.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Several lines for a terminal, each as [`plain`] has it.
+/// Formats several lines for a terminal, each as in [`plain`].
 pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// Text for a terminal: control and bidirectional characters become visible.
+/// Formats text for a terminal: control and bidirectional characters become visible.
 pub(crate) fn plain(text: &str) -> String {
     text.chars()
         .map(|character| match character {
@@ -145,14 +147,14 @@ pub(crate) fn plain(text: &str) -> String {
         .collect()
 }
 
-/// A terminal would do something else than show it.
+/// Reports whether a terminal would act on the character instead of showing it.
 fn is_obeyed(character: char) -> bool {
     let is_hidden = matches!(character,
         '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
     character.is_control() || is_hidden
 }
 
-/// Short, in the time of where the person is: the day only where it is another one.
+/// Formats a time briefly, in the local time zone; the date appears only if it is not today.
 pub(crate) fn local_time(timestamp: &str, now: &Zoned) -> String {
     let Ok(time) = timestamp.parse::<Timestamp>() else { return timestamp.to_owned() };
     let time = time.to_zoned(now.time_zone().clone());
@@ -160,7 +162,7 @@ pub(crate) fn local_time(timestamp: &str, now: &Zoned) -> String {
     time.strftime(form).to_string()
 }
 
-/// Three digits and the unit that fits.
+/// Formats a duration with three digits and a suitable unit.
 pub(crate) fn milliseconds(duration: Option<f64>) -> String {
     match duration {
         None => "-".to_owned(),
@@ -172,7 +174,7 @@ pub(crate) fn milliseconds(duration: Option<f64>) -> String {
     }
 }
 
-/// Text, or a dash where there is none.
+/// Returns the text, or a dash if there is none.
 pub(crate) fn or_dash(text: Option<&str>) -> String {
     match text {
         None | Some("") => "-".to_owned(),
@@ -180,7 +182,7 @@ pub(crate) fn or_dash(text: Option<&str>) -> String {
     }
 }
 
-/// A cell that leaves room for others.
+/// Truncates a cell to the width.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     if text.chars().count() <= width {
         return text.to_owned();
@@ -188,7 +190,7 @@ pub(crate) fn cut(text: &str, width: usize) -> String {
     text.chars().take(width - 1).chain(['…']).collect()
 }
 
-/// How a list goes on after what was shown of it.
+/// The rest of a list after the part that was shown.
 pub(crate) struct Rest<'a> {
     pub(crate) shown: usize,
     pub(crate) total: u64,
@@ -197,7 +199,7 @@ pub(crate) struct Rest<'a> {
 }
 
 impl Rest<'_> {
-    /// Says so beside the list.
+    /// Reports the rest on stderr.
     pub(crate) fn tell(&self) {
         let Some(cursor) = self.next_cursor else { return };
         let at_least = if self.is_exact { "" } else { "at least " };

@@ -1,4 +1,4 @@
-//! Plugins as they are found here, and as the gate is to start them.
+//! The plugins found here, and their server specifications for the gate.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -17,14 +17,14 @@ use tools::plugin::{self, Findings, FoundPlugin, Places, Plugin, StartOptions, V
 
 use crate::folders;
 
-/// What was found, once. Nothing is started by looking.
+/// The plugins found in one search, which starts none of them.
 pub(crate) struct Plugins {
     found: Vec<FoundPlugin>,
     start: StartOptions,
 }
 
 impl Plugins {
-    /// Reads every program whole, and so blocks for a moment.
+    /// Finds plugins. It reads every program in full, and so blocks for a moment.
     pub(crate) fn find(home: &Path, config: &Config) -> Plugins {
         let here = std::env::current_dir().unwrap_or_else(|_| PathBuf::from("."));
         let places = Places::new(&Variables::of_process(), &here);
@@ -57,7 +57,7 @@ impl Plugins {
         self.found.iter().find(|found| found.name == name && found.shadowed_by.is_none())
     }
 
-    /// A plugin as a server of the gate, which runs in a folder of its own where one is named.
+    /// Returns a plugin as a server of the gate, which runs in the given folder, if any.
     pub(crate) fn spec(&self, name: &str, cwd: Option<&Path>) -> Result<ServerSpec, Refusal> {
         let unusable = |message: String| Refusal::new(Code::ProxyUnknownPlugin, message);
         let found = self.get(name).ok_or_else(|| unusable(missing(name)))?;
@@ -67,7 +67,7 @@ impl Plugins {
         }
     }
 
-    /// The plugins of the configuration. One that cannot be used is shown with the reason.
+    /// Returns the plugins of the configuration. An unusable one is shown with the reason.
     pub(crate) fn configured(home: &Path, config: &Config) -> Vec<ServerSpec> {
         if config.plugins.is_empty() {
             return Vec::new();
@@ -80,7 +80,8 @@ impl Plugins {
         specs.collect()
     }
 
-    /// Whether somebody wants it started: it is the person's own, or they approved it as it is.
+    /// Reports whether the plugin may be started: it is the user's own, or approved in its present
+    /// version.
     pub(crate) fn may_start(
         found: &FoundPlugin,
         decided: Option<&OperatorState>,
@@ -106,7 +107,7 @@ impl Plugins {
         ServerSpec::plugin(&found.name, endpoint, trust(found))
     }
 
-    /// What a plugin can do: starts it, asks, and ends it.
+    /// Returns a plugin's operations: starts it, queries it, and ends it.
     pub(crate) async fn operations(&self, found: &FoundPlugin) -> Result<BTreeSet<String>, String> {
         plugin::operations(&Plugin::new(found.clone(), self.start.clone())).await
     }
@@ -116,7 +117,8 @@ fn missing(name: &str) -> String {
     format!("no plugin '{name}' was found: see countersign plugin list")
 }
 
-/// A plugin of the project is the person's own once its files are trusted as they are.
+/// Returns the trust in a plugin. A project's plugin counts as the user's own once its files are
+/// trusted in their present version.
 fn trust(found: &FoundPlugin) -> Trust {
     let (origin, files) = if found.needs_approval() {
         (ServerOrigin::Found, files(found))
@@ -126,7 +128,7 @@ fn trust(found: &FoundPlugin) -> Trust {
     Trust { origin, identity: found.identity(), files, auto_approve: AutoApprove::None }
 }
 
-/// What an approval is bound to, as the store keeps it.
+/// Returns the file digests that an approval is bound to, in the form that the store keeps.
 pub(crate) fn files(found: &FoundPlugin) -> Vec<FileDigest> {
     let digest = |path: &Path, sha256: &str| FileDigest {
         path: path.to_string_lossy().into_owned(),
@@ -142,7 +144,7 @@ pub(crate) fn not_approved(plugin: &str) -> Refusal {
     Refusal::new(Code::ProxyPluginNotApproved, workflow::not_approved(plugin))
 }
 
-/// Stands for a plugin that cannot be used, and says why.
+/// A stand-in for an unusable plugin, with the reason.
 struct Broken(String);
 
 fn broken(name: &str, reason: String) -> ServerSpec {

@@ -1,6 +1,6 @@
-//! Notices that a config file has changed and puts it into effect. A bad file of the person's own
-//! changes nothing: the old configuration stays, and the fault is logged and shown in the status. Of
-//! a bad file in the folder nothing is in effect.
+//! Detects changed config files and applies them. A bad file of the user's own changes nothing: the
+//! old configuration stays, and the fault is logged and shown in the status. A bad file in the
+//! folder has no effect at all.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -18,16 +18,16 @@ use crate::app::Servers;
 use crate::cli::Locations;
 use crate::source::{self, OwnConfig, Source, found};
 
-/// How often the files are looked at; a change is in effect about a second later.
+/// The interval between checks of the files; a change takes effect about a second later.
 const INTERVAL: Duration = Duration::from_secs(1);
 
 pub(crate) struct Reload {
     pub(crate) place: Locations,
     /// The version in effect.
     pub(crate) seen: Version,
-    /// Which version of the folder's file was trusted then.
+    /// The version of the folder's file that was trusted at that time.
     pub(crate) trusted: Option<String>,
-    /// The last good one of the person's own.
+    /// The user's own last valid configuration.
     pub(crate) own: OwnConfig,
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
@@ -35,17 +35,17 @@ pub(crate) struct Reload {
     pub(crate) port: u16,
 }
 
-/// The files that lie there.
+/// The versions of the config files.
 pub(crate) struct Version {
     own: Option<Fingerprint>,
     folder: Option<Fingerprint>,
 }
 
-/// What tells one version of a file from another without reading it.
+/// Metadata that distinguishes versions of a file without reading it.
 #[derive(PartialEq, Eq)]
 struct Fingerprint {
     modified: (i64, i64),
-    /// Also tells when a file can be read that could not.
+    /// The change time, which also shows that a file became readable.
     changed: (i64, i64),
     size: u64,
     inode: u64,
@@ -70,10 +70,10 @@ impl Reload {
         }
     }
 
-    /// Whether the person's own file gave a configuration.
+    /// Reads the user's own file; reports whether it gave a configuration.
     fn take_own(&mut self, now: &Version) -> bool {
         if now.own.is_none() {
-            // Some programs save by deleting first; nobody means "no servers" by it.
+            // Some programs save by deleting first; a missing file does not mean "no servers".
             let path = source::path(&self.place).unwrap_or_default();
             self.reject(format!("config '{}' is gone", path.display()));
             return false;
@@ -105,7 +105,8 @@ impl Reload {
         self.gateway.set_config_fault(Some(message));
     }
 
-    /// Which version of the folder's file is trusted now. A store that cannot be read has no news.
+    /// Returns the version of the folder's file that is trusted now. If the store cannot be read,
+    /// the last known version stays.
     async fn trusted_now(&self, now: &Version) -> Option<String> {
         now.folder.as_ref()?;
         let place = found::place(Path::new(found::SHOWN))?;
@@ -119,7 +120,7 @@ impl Reload {
     }
 }
 
-/// Which version of the folder's file was trusted when the configuration was made.
+/// Returns the version of the folder's file that was trusted when the configuration was made.
 pub(crate) fn trusted(source: &Source) -> Option<String> {
     source.folder.as_ref()?.trusted.clone()
 }
@@ -128,8 +129,8 @@ pub(crate) fn guard(config: &Config, port: u16) -> Guard {
     Guard::new(config.hosts(port), config.origins(port))
 }
 
-/// The version of the config files that lie there now. Taken before the files are read: a change
-/// that comes in between is then seen as one.
+/// Returns the current version of the config files. Call it before reading the files, so that a
+/// change in between is detected.
 pub(crate) fn version(place: &Locations) -> Version {
     Version {
         own: source::path(place).and_then(|path| fingerprint(&path)),

@@ -41,14 +41,14 @@ use crate::home::Home;
 use crate::reload::{self, Reload};
 use crate::{listen, source, spool, workspace};
 
-/// Upgraded connections open at once; an agent needs one.
+/// The maximum number of upgraded connections; an agent needs one.
 const LINE_STREAMS_MAX: usize = 1024;
 
 pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
     run_with(place, args, Purpose::Work, |_| pending().boxed()).await
 }
 
-/// Serves while `companion` works beside it, until either is told to stop.
+/// Serves while `companion` runs alongside, until either gets a signal to stop.
 pub(crate) async fn run_with(
     place: &Locations,
     args: Serve,
@@ -95,7 +95,7 @@ pub(crate) async fn run_with(
         result = companion(app.gateway.clone()) => result,
     };
     tracing::info!("stopping");
-    // Hooks find no socket from here on and write to the spool.
+    // From here on hooks find no socket and write to the spool.
     let _ = std::fs::remove_file(home.events_socket());
     serving.hear.cancel();
     let _ = hearing.await;
@@ -117,7 +117,7 @@ async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
     })
 }
 
-/// The lock on the home is held, so a socket that lies there is a leftover.
+/// Binds a socket. The lock on the home is held, so an existing socket is a leftover.
 pub(crate) fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
     let fail = |error: std::io::Error| {
         Failure::system(format!("cannot listen on '{}': {error}", path.display()))
@@ -131,12 +131,12 @@ pub(crate) fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
     Ok(listener)
 }
 
-/// What runs while the gate serves.
+/// The parts that run while the gate serves.
 struct Serving {
     front: Front,
     connections: TaskTracker,
     stop: CancellationToken,
-    /// Ends the hearing of events, before the ledger is closed.
+    /// Stops receiving events, before the ledger is closed.
     hear: CancellationToken,
 }
 
@@ -165,7 +165,7 @@ impl Serving {
         Serving { front, connections, stop, hear: CancellationToken::new() }
     }
 
-    /// No new calls; running ones get their time; then the connections end.
+    /// Rejects new calls, gives running ones time to finish, then ends the connections.
     async fn drain(self, gateway: &Gateway) {
         let within = gateway.settings().shutdown_timeout;
         gateway.drain().await;
@@ -176,7 +176,7 @@ impl Serving {
     }
 }
 
-/// What an upgraded connection needs.
+/// The state that an upgraded connection needs.
 #[derive(Clone)]
 struct Lines {
     gateway: Gateway,
@@ -191,8 +191,8 @@ struct LinesQuery {
     profile: Option<String>,
 }
 
-/// Turns a connection on `control.sock` into a plain stream of MCP lines: what `countersign mcp`
-/// copies its stdin and stdout to.
+/// Turns a connection on `control.sock` into a plain stream of MCP lines, to which `countersign
+/// mcp` copies its stdin and stdout.
 async fn upgrade(
     State(lines): State<Lines>,
     Query(query): Query<LinesQuery>,
@@ -225,7 +225,7 @@ async fn upgrade(
     (StatusCode::SWITCHING_PROTOCOLS, headers).into_response()
 }
 
-/// Being told to stop, from the moment that this is made.
+/// A listener for stop signals, active from its creation.
 pub(crate) struct StopSignal {
     terminate: Signal,
     interrupt: Signal,
@@ -243,7 +243,8 @@ impl StopSignal {
         })
     }
 
-    /// Serves until it is done by itself; once told, `stop` is cancelled, and it ends in its own time.
+    /// Runs until the work is done. A signal cancels `stop`, and the work then ends in its own
+    /// time.
     pub(crate) async fn or_done(
         &mut self,
         serving: impl Future<Output = ()>,
@@ -267,7 +268,7 @@ impl StopSignal {
     }
 }
 
-/// What is told once the gate serves.
+/// The message printed once the gate serves.
 struct Ready<'a> {
     place: &'a Locations,
     home: &'a Home,
@@ -329,8 +330,8 @@ impl Ready<'_> {
     }
 }
 
-/// Where a browser finds the page: under one of the names that it may use, and under the address
-/// itself if it may use that.
+/// Returns the address of the page for a browser: one of the allowed names, or the address itself
+/// if that is allowed.
 fn page_origin(config: &Config, address: SocketAddr) -> String {
     let (hosts, origins) = (config.hosts(address.port()), config.origins(address.port()));
     let is_named = |origin: &&String| {
@@ -344,7 +345,7 @@ fn page_origin(config: &Config, address: SocketAddr) -> String {
     }
 }
 
-/// The servers, in words, and a command to try them with.
+/// Describes the servers, with a command to try them.
 fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
     let (own, found): (Vec<_>, Vec<_>) =
         config.servers.iter().partition(|server| server.origin == ServerOrigin::Own);

@@ -1,4 +1,4 @@
-//! Which configuration is in force: found, read, checked and laid over each other.
+//! The configuration in effect: found, read, checked and merged.
 
 use std::path::{Path, PathBuf};
 
@@ -13,37 +13,37 @@ use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
 
-/// The person's own configuration.
+/// The user's own configuration.
 #[derive(Clone)]
 pub(crate) struct OwnConfig {
     pub(crate) config: Config,
-    /// The file it was read from; none when there is none.
+    /// The file it was read from; none if there is none.
     pub(crate) file: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
 }
 
-/// The configuration in force.
+/// The configuration in effect.
 pub(crate) struct Source {
     pub(crate) config: Config,
-    /// The person's own file; none when there is none.
+    /// The user's own file; none if there is none.
     pub(crate) file: Option<PathBuf>,
     pub(crate) notes: Vec<String>,
-    /// What became of a file in the folder; none when there is none.
+    /// The state of a file in the folder; none if there is none.
     pub(crate) folder: Option<Folder>,
 }
 
 pub(crate) struct Folder {
     pub(crate) standing: Standing,
-    /// The hash that is trusted, of whichever text.
+    /// The trusted hash, whether or not it is the hash of this text.
     pub(crate) trusted: Option<String>,
 }
 
 pub(crate) enum Standing {
-    /// All of it is in effect.
+    /// All of the file is in effect.
     Trusted,
-    /// It may only narrow.
+    /// Only the file's restrictions are in effect.
     Untrusted,
-    /// Nothing of it is in effect, for these faults.
+    /// None of the file is in effect because of these faults.
     Wrong(String),
 }
 
@@ -58,7 +58,7 @@ impl Standing {
 }
 
 impl Source {
-    /// Puts the notes into the log.
+    /// Logs the notes.
     pub(crate) fn tell_notes(&self) {
         for note in &self.notes {
             tracing::warn!("{note}");
@@ -66,13 +66,13 @@ impl Source {
     }
 }
 
-/// The person's own config file, whether it is there or not.
+/// Returns the user's own config file, whether it exists or not.
 pub(crate) fn path(place: &Locations) -> Option<PathBuf> {
     folders::config_files(place).next()
 }
 
-/// The file in the folder, whether it is there or not; none where it has no say, being the
-/// person's own.
+/// Returns the file in the folder, whether it exists or not; none if it is the user's own, which
+/// has no effect as a folder's file.
 pub(crate) fn folder_path(place: &Locations) -> Option<PathBuf> {
     let file = PathBuf::from(SHOWN);
     let is_own = path(place).is_some_and(|own| found::is_same(&own, &file));
@@ -108,7 +108,7 @@ fn read(path: &Path) -> Result<OwnConfig, Failure> {
 }
 
 impl OwnConfig {
-    /// Lays the file of the folder over it: all of one that is trusted, of another what narrows.
+    /// Merges the folder's file: all of a trusted one, only the restrictions of another.
     pub(crate) fn with_folder(self, place: &Locations) -> Source {
         let found = match folder_path(place).map(|file| found::read(&file)) {
             None | Some(Ok(None)) => {
@@ -157,7 +157,7 @@ impl OwnConfig {
     }
 }
 
-/// One line for the log, which a stranger's file must not fill.
+/// Returns one line for the log, which a foreign file must not flood.
 fn first(faults: &Faults) -> String {
     let first = faults.list.first().map(ToString::to_string).unwrap_or_default();
     match faults.list.len() + faults.left_out {
@@ -166,10 +166,10 @@ fn first(faults: &Faults) -> String {
     }
 }
 
-/// The hash under which a file is trusted, if it is.
+/// Returns the hash under which a file is trusted, if it is.
 fn trusted(place: &Locations, file: &Path) -> Result<Option<String>, String> {
     let home = Home::of(place).map_err(|failure| failure.message().to_owned())?;
-    // What cannot be written down cannot have been trusted.
+    // A path that cannot be stored cannot have been trusted.
     let Some(file) = file.to_str() else { return Ok(None) };
     let state = OperatorState::of_home(home.path()).map_err(|error| error.to_string())?;
     match state {
@@ -178,7 +178,7 @@ fn trusted(place: &Locations, file: &Path) -> Result<Option<String>, String> {
     }
 }
 
-/// What is to be trusted, or no longer: the file that is named, or the one of this folder.
+/// Returns the file to trust, or to stop trusting: the named one, or the one in this folder.
 pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
     let file = file.unwrap_or_else(|| PathBuf::from(SHOWN));
     if file.file_name().is_some_and(|name| name == found::NAME) {
@@ -191,7 +191,7 @@ pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
     )))
 }
 
-/// Reads a file that a person means to trust.
+/// Reads a file that a user wants to trust.
 pub(crate) fn read_to_trust(file: &Path) -> Result<FolderConfig, Failure> {
     match found::read(file) {
         Ok(Some(found)) => Ok(found),

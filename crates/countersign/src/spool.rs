@@ -1,5 +1,5 @@
-//! Events that hooks wrote down while no gate was running, in `<home>/spool`: one frame a line.
-//! What no longer fitted is counted by the bytes of a second file.
+//! Events that hooks stored while no gate was running, in `<home>/spool`: one frame a line. The
+//! size of a second file counts the events that no longer fitted.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::{self, Write};
@@ -11,11 +11,11 @@ use gateway::events::{Arrival, Events};
 
 use crate::home::Home;
 
-/// Events that wait; at a few kilobytes each, thousands of them.
+/// The maximum size of the waiting events; at a few kilobytes each, thousands of them.
 const BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const EVENTS: &str = "events.jsonl";
-/// The same, while it is being taken in; left here by a gate that was killed meanwhile.
+/// The spool while it is being read; left here by a gate that was killed meanwhile.
 const TAKEN: &str = "events.taken.jsonl";
 const DROPPED: &str = "dropped";
 
@@ -23,7 +23,7 @@ fn folder(home: &Home) -> PathBuf {
     home.path().join("spool")
 }
 
-/// Writes an event down for the next gate, or counts it where the spool is full.
+/// Stores an event for the next gate, or counts it if the spool is full.
 pub(crate) fn append(home: &Home, frame: &str) -> io::Result<()> {
     let folder = folder(home);
     DirBuilder::new().recursive(true).mode(0o700).create(&folder)?;
@@ -31,7 +31,7 @@ pub(crate) fn append(home: &Home, frame: &str) -> io::Result<()> {
     if events.metadata()?.len() + frame.len() as u64 > BYTES_MAX {
         return open(&folder.join(DROPPED))?.write_all(b"x");
     }
-    // In one write, so that hooks that run at once do not mix their lines.
+    // One write, so that concurrent hooks do not mix their lines.
     events.write_all(format!("{frame}\n").as_bytes())
 }
 
@@ -39,7 +39,7 @@ fn open(path: &Path) -> io::Result<fs::File> {
     OpenOptions::new().create(true).append(true).mode(0o600).open(path)
 }
 
-/// Takes in what was written down. A frame is taken twice rather than not at all.
+/// Reads the stored events. A frame may be read twice, but is never lost.
 pub(crate) async fn take(home: &Home, events: &Events) {
     let folder = folder(home);
     let taken = folder.join(TAKEN);

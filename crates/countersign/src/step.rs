@@ -1,5 +1,5 @@
-//! The gates of a run's steps. Each has tools, a private folder and a socket of its own; the ledger
-//! is the same for all. The agent in a step reaches its gate through `countersign mcp-serve`.
+//! The gates of a run's steps. Each has its own tools, private folder and socket; all share the
+//! ledger. The agent in a step reaches its gate through `countersign mcp-serve`.
 
 mod folder;
 
@@ -41,20 +41,20 @@ use crate::plugins::{self, Plugins};
 use crate::serve::bind_socket;
 use crate::{app, folders, workspace};
 
-/// Connections of one agent at once; each of the known ones opens one.
+/// The maximum number of connections of one agent; the known agents open one each.
 const CONNECTIONS_MAX: usize = 16;
 
-/// What an agent in this process may have on its way to us, or we to it.
+/// The buffer size between this process and an agent in it, each way.
 const CONNECTION_BYTES: usize = 64 * 1024;
 
 /// The file in a step's folder that `mcp-serve` reads.
 const FILE: &str = "step.json";
 
-/// How an agent starts its end of the connection to the gate with this folder.
+/// Returns the command with which an agent connects to the gate with this folder.
 pub(crate) fn server_of(folder: &Path) -> (PathBuf, Vec<String>) {
-    // Of the agent's process `/proc/self` would be the agent.
+    // In the agent's process, `/proc/self` would be the agent.
     let program = std::env::current_exe().unwrap_or_else(|_| "countersign".into());
-    // What Linux adds to the path of a file that was replaced: the newer one is there.
+    // Linux adds this to the path of a replaced file; the newer program has the path without it.
     let program = match program.to_str().and_then(|text| text.strip_suffix(" (deleted)")) {
         Some(path) if !program.exists() => path.into(),
         Some(_) | None => program,
@@ -63,7 +63,7 @@ pub(crate) fn server_of(folder: &Path) -> (PathBuf, Vec<String>) {
     (program, vec!["mcp-serve".to_owned(), format!("--config={}", file.display())])
 }
 
-/// What `mcp-serve` is told. Agents pass hardly any environment on, so that all of it is here.
+/// The input of `mcp-serve`. Agents pass on hardly any environment, so all of it is here.
 #[derive(Debug, Default, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct StepFile {
@@ -76,15 +76,15 @@ pub(crate) struct StepFile {
     pub(crate) plugin_tools: Vec<PluginTools>,
     #[serde(default)]
     pub(crate) mcp_servers: Vec<String>,
-    /// Absent: the folder that `mcp-serve` is started in.
+    /// The root folder; if absent, the folder that `mcp-serve` is started in.
     #[serde(default)]
     pub(crate) root_dir: Option<PathBuf>,
-    /// Who calls, in the records.
+    /// The agent's name in the records.
     #[serde(default)]
     pub(crate) agent: Option<String>,
 }
 
-/// What a step may use of a plugin, as workflows have it.
+/// The parts of a plugin that a step may use, as a workflow states them.
 #[derive(Debug, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PluginTools {
@@ -137,12 +137,12 @@ impl Steps {
         &self.store
     }
 
-    /// Removes the files of steps that still run: this process is about to end.
+    /// Removes the files of steps that still run, as this process is about to end.
     pub(crate) fn abandon(&self) {
         folder::remove_own(&self.home);
     }
 
-    /// A gate with the tools that are wanted, which nobody can reach yet. Its plugins are there.
+    /// Builds a gate with the requested tools, not reachable yet. Its plugins are connected.
     pub(crate) async fn gateway(&self, wanted: &GateRequest) -> Result<Gateway, Refusal> {
         let (settings, store) = (GateSettings::from(&self.config), self.store.clone());
         let gateway = Gateway::with_tracer(settings, store, self.tracer.clone());
@@ -161,8 +161,8 @@ impl Steps {
 
     fn plan(&self, wanted: &GateRequest) -> Result<Plan, Refusal> {
         let mut reach = wanted.servers.clone();
-        // The built-in tools are the step's own: those over this process's folder stay out, and so
-        // do the plugins that are not asked for.
+        // The built-in tools are the step's own: those for this process's folder are left out, and
+        // so are plugins that were not requested.
         let mut plan = self.servers.plan(&self.config, Reach::Among(reach.clone()));
         plan.builtin = if wanted.builtins {
             Some(Arc::new(self.builtin(wanted).map_err(not_opened)?))
@@ -244,7 +244,7 @@ fn not_opened(message: String) -> Refusal {
     Refusal::new(Code::AgentFailed, message)
 }
 
-/// Waits for the plugins, and looks whether what is wanted of them can be called.
+/// Waits for the plugins, and checks that the requested operations can be called.
 async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), Refusal> {
     let settings = gateway.settings();
     let names: Vec<&str> = plugins.iter().map(|plugged| &*plugged.plugin).collect();
@@ -281,7 +281,7 @@ async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), R
     Ok(())
 }
 
-/// A gate that is open.
+/// An open gate.
 struct Open {
     gateway: Gateway,
     caller: Arc<Caller>,
@@ -304,7 +304,7 @@ impl Open {
                     accepted = listener.accept() => accepted,
                     () = stop.cancelled() => return,
                 };
-                // One of them is this task.
+                // One of the tracked tasks is this one.
                 if let Ok((stream, _)) = accepted
                     && connections.len() <= CONNECTIONS_MAX
                 {
@@ -374,7 +374,7 @@ impl StepGate for Open {
 
     fn close(&self) -> BoxFuture<'_, ()> {
         async {
-            // The agent is gone: nobody waits for what it still had under way.
+            // The agent is gone, so nothing waits for its pending calls.
             self.stop.cancel();
             self.connections.close();
             self.connections.wait().await;

@@ -1,9 +1,9 @@
-//! Stands between the gate and a child so that nothing outlives the gate, however it ends. The
-//! supervisor leads the process group, hands its own stdin, stdout and stderr to the command and
-//! watches stdin without reading it: when the gate's end of that pipe is closed, by the gate or by
-//! its death, the command gets time to end and then the whole group is killed. A command whose
-//! input has an end of its own is tied to the gate's process instead. What has left the group ends
-//! with it, where the system lets us find it.
+//! The supervisor between the gate and a child, which ensures that nothing outlives the gate,
+//! however it ends. It leads the process group, hands its own stdin, stdout and stderr to the
+//! command and watches stdin without reading it: when the gate's end of that pipe is closed, by the
+//! gate or by its death, the command gets time to end and then the whole group is killed. A command
+//! whose input has an end of its own is tied to the gate's process instead. Processes that left the
+//! group are ended too, where the system lets us find them.
 
 mod lifeline;
 mod orphans;
@@ -21,10 +21,10 @@ use crate::cli::Supervise;
 use crate::exit::Failure;
 use crate::supervise::lifeline::Lifeline;
 
-/// What a shell answers for a command that cannot be started.
+/// A shell's exit code for a command that cannot be started.
 const CANNOT_START: u8 = 127;
 
-/// A process that dies closes its pipes a moment before it is gone.
+/// The time that a dying process takes to exit after its pipes are closed.
 const GATE_EXIT: Duration = Duration::from_millis(20);
 
 pub(crate) fn run(order: &Supervise) -> Result<(), Failure> {
@@ -33,14 +33,14 @@ pub(crate) fn run(order: &Supervise) -> Result<(), Failure> {
         .build()
         .map_err(|error| Failure::system(format!("cannot start: {error}")))?;
     let result = runtime.block_on(supervise(order));
-    // The thread that watches must not keep the process.
+    // The watching thread must not keep the process alive.
     runtime.shutdown_background();
     result
 }
 
 async fn supervise(order: &Supervise) -> Result<(), Failure> {
     let _deaf = [SignalKind::interrupt(), SignalKind::hangup()].map(|kind| signal(kind).ok());
-    // The group gets SIGTERM when it is to end: the supervisor stays to see that it does.
+    // The group gets SIGTERM when it should end; the supervisor stays to ensure that it does.
     let mut terminate = heard(SignalKind::terminate())?;
     let mut child_ended = heard(SignalKind::child())?;
     orphans::adopt();
@@ -70,14 +70,16 @@ fn heard(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
     signal(kind).map_err(|error| Failure::system(format!("cannot hear signals: {error}")))
 }
 
-/// A command that closes its stdout and lives on must be noticed: ours would keep the pipe open.
+/// Closes our stdout, which would keep the pipe open: a command that closes its own and lives on
+/// must be noticed.
 fn let_go_of_stdout() {
     if let Ok(nowhere) = std::fs::File::create("/dev/null") {
         let _ = rustix::stdio::dup2_stdout(nowhere);
     }
 }
 
-/// A command that has seen the end of its stdin as well gets time first; then SIGTERM and time.
+/// Ends the command. If its stdin has been closed too, it first gets time; then SIGTERM, and time
+/// again.
 async fn end(child: &mut Child, lifeline: Lifeline, grace: Duration) -> Result<(), Failure> {
     if let Lifeline::Stdin(_) = lifeline
         && let Ok(status) = tokio::time::timeout(grace, child.wait()).await
@@ -88,7 +90,7 @@ async fn end(child: &mut Child, lifeline: Lifeline, grace: Duration) -> Result<(
     end_terminated(child, lifeline, grace).await
 }
 
-/// The last signal ends the group and the supervisor with it.
+/// Ends the group, and with the last signal the supervisor itself.
 async fn end_terminated(
     child: &mut Child,
     lifeline: Lifeline,
@@ -104,8 +106,8 @@ async fn end_terminated(
     }
 }
 
-/// The command has ended, and what it left behind ends with it. A gate that lives wants its status
-/// and ends what is left of the group; where there is no gate any more, nobody else would.
+/// Ends what the exited command left behind. A living gate needs its status and ends the rest of
+/// the group; without a gate, nothing else would.
 async fn leave(status: std::io::Result<ExitStatus>, lifeline: Lifeline) -> Result<(), Failure> {
     orphans::kill_all().await;
     if lifeline.is_cut() {
@@ -117,7 +119,7 @@ async fn leave(status: std::io::Result<ExitStatus>, lifeline: Lifeline) -> Resul
     ended(status)
 }
 
-/// The command's exit code becomes ours; a signal is told as shells do.
+/// Passes on the command's exit code; a signal is reported as shells do.
 fn ended(status: std::io::Result<ExitStatus>) -> Result<(), Failure> {
     let status = status.map_err(|error| Failure::system(format!("cannot wait: {error}")))?;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));

@@ -1,7 +1,6 @@
-//! Spans leave through here, by OTLP: where to is in [`destination`], whom to believe to be there in
-//! [`trust`], how they are kept from holding up a call in [`delivery`], what the rest of the program
-//! sees of it in [`tracer`]. No type of OpenTelemetry leaves this folder, and telemetry never stops
-//! the gate.
+//! Exports spans by OTLP: [`destination`] finds the address, [`trust`] the certificates,
+//! [`delivery`] keeps exports from delaying a call, and [`tracer`] is the interface for the rest of
+//! the program. No type of OpenTelemetry leaves this folder, and telemetry never stops the gate.
 
 mod client;
 mod delivery;
@@ -27,15 +26,15 @@ use crate::telemetry::delivery::{Delivery, Queue, Sluice};
 use crate::telemetry::destination::Destination;
 use crate::telemetry::tracer::OtelTracer;
 
-/// How long the program's end waits for spans to be delivered.
+/// The time that shutdown waits for spans to be delivered.
 const FLUSH_WAIT: Duration = Duration::from_secs(2);
 
-/// Spans are delivered while this is kept; [`Telemetry::end`] delivers the last ones.
+/// Delivers spans while it is kept; [`Telemetry::end`] delivers the last ones.
 pub(crate) struct Telemetry(Option<SdkTracerProvider>);
 
 impl Telemetry {
-    /// Must be called within the runtime that is to deliver the spans. What is wrong is told, and
-    /// the gate does without spans.
+    /// Starts telemetry. Must be called within the runtime that delivers the spans. A fault is
+    /// logged, and the gate runs without spans.
     pub(crate) fn start(wanted: &Wanted) -> Telemetry {
         let variable = |name: &str| std::env::var(name).ok();
         let started = match Destination::find(wanted, variable) {
@@ -52,7 +51,7 @@ impl Telemetry {
         }
     }
 
-    /// Makes the spans, where any are wanted.
+    /// Returns the tracer, if spans are wanted.
     pub(crate) fn tracer(&self) -> Option<Arc<dyn Tracer>> {
         let scope = InstrumentationScope::builder("countersign")
             .with_version(env!("CARGO_PKG_VERSION"))
@@ -61,7 +60,7 @@ impl Telemetry {
         Some(Arc::new(OtelTracer::new(tracer)))
     }
 
-    /// Delivers what waits, as far as the time allows.
+    /// Delivers the waiting spans, as far as time allows.
     pub(crate) async fn end(self) {
         let Some(provider) = self.0 else {
             return;
@@ -91,7 +90,7 @@ fn provider(
     Ok(provider.build())
 }
 
-/// Headers are read from the environment by the exporter itself.
+/// Builds the exporter, which reads headers from the environment itself.
 fn exporter(destination: &Destination, reason: Reason) -> Result<SpanExporter, String> {
     match destination.protocol {
         OtlpProtocol::Grpc => grpc_exporter(destination),

@@ -1,4 +1,4 @@
-//! The built-in tools as the configuration wants them, as server `workspace`.
+//! The built-in tools in their configured form, as server `workspace`.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,10 +10,10 @@ use tools::builtin::{OffLimits, Permissions, Workspace};
 
 pub(crate) const NAME: &str = "workspace";
 
-/// The root of a configuration that names none.
+/// The root if the configuration names none.
 const CURRENT: &str = ".";
 
-/// Keeps what was made last, so that a reload which changes nothing about it replaces nothing.
+/// Keeps the last instance, so that a reload without changes to it replaces nothing.
 pub(crate) struct Keeper {
     pub(crate) off_limits: OffLimits,
     supervisor: Option<PathBuf>,
@@ -25,7 +25,7 @@ impl Keeper {
         Keeper { off_limits, supervisor, last: Mutex::default() }
     }
 
-    /// None where they are not wanted or cannot be had; the log has why.
+    /// Returns the tools; none if they are not wanted or not available, for the reason in the log.
     pub(crate) fn builtin(&self, wanted: &config::WorkspaceConfig) -> Option<Arc<Builtin>> {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         if !wanted.enabled {
@@ -69,7 +69,7 @@ impl Keeper {
     }
 }
 
-/// Where the tools of a configuration work, or why there are none; for people.
+/// Returns the root of a configuration's tools, or the reason there are none; for people.
 pub(crate) fn words(wanted: &config::WorkspaceConfig) -> Result<String, String> {
     if let Some(words) = too_wide(&wanted.root) {
         return Err(words);
@@ -78,8 +78,8 @@ pub(crate) fn words(wanted: &config::WorkspaceConfig) -> Result<String, String> 
     root.map(|root| root.display().to_string()).map_err(|error| format!("{}: {error}", wanted.root))
 }
 
-/// Somebody who starts the gate at the top of the disk or in their own folder has not said that
-/// agents may read all of it.
+/// Returns a message if the default root is too broad. Starting the gate at the root of the disk or
+/// in one's home folder does not mean that agents may read all of it.
 fn too_wide(root: &str) -> Option<String> {
     if root != CURRENT {
         return None;
@@ -99,8 +99,8 @@ fn is_wide(folder: &Path) -> bool {
     folder == Path::new("/") || person.is_some_and(|person| folder == person)
 }
 
-/// The folder that a step's tools work in. Of those that are too much to open, only the one that
-/// the person's own config names.
+/// Returns the folder that a step's tools work in. A folder that is too broad is allowed only if
+/// the user's own config names it.
 pub(crate) fn step_root(
     folder: &Path,
     of_config: &config::WorkspaceConfig,

@@ -1,6 +1,6 @@
-//! What the record of a call costs: processor time of the whole process, and how long the caller
-//! waits for it. Records are of the usual size: 400 bytes of arguments, 1 KB of result. Words on the
-//! command line choose: `read 1` is one caller that reads; `parts` and `decisions` are the others.
+//! The cost of recording a call: processor time of the whole process, and the caller's wait.
+//! Records have the usual size: 400 bytes of arguments, 1 KB of result. Command-line words select:
+//! `read 1` is one caller that reads; `parts` and `decisions` are the others.
 
 #![expect(clippy::print_stdout, reason = "the figures are what it is for")]
 
@@ -49,7 +49,7 @@ fn main() {
 
 const TOOLS: usize = 10_000;
 
-/// Definitions of 700 bytes, in no order.
+/// Returns definitions of 700 bytes, in no order.
 fn tools(word: &str) -> Vec<(String, String, String)> {
     let tool = |number: usize| {
         let name = format!("{:04x}_tool", number * 40_503 % 65_536);
@@ -64,7 +64,7 @@ fn approved(tools: &[(String, String, String)]) -> Vec<ItemChange<'_>> {
     tools.iter().map(|(name, text, fingerprint)| change((name, text, fingerprint))).collect()
 }
 
-/// What people's decisions cost, on a file and where nothing else happens.
+/// Measures the cost of decisions, on a file without other activity.
 fn decisions() {
     let home = tempfile::tempdir().expect("a folder");
     let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
@@ -92,7 +92,7 @@ fn decisions() {
     timed("forget 10,000 tools", &|| drop(state.remove_server("files")));
 }
 
-/// How long decisions wait for calls, and calls for decisions.
+/// Measures how long decisions wait for calls, and calls for decisions.
 async fn decisions_under_load() {
     let home = tempfile::tempdir().expect("a folder");
     let store = Store::open(home.path(), &domain::config::Ledger::default()).expect("a ledger");
@@ -123,7 +123,7 @@ async fn decisions_under_load() {
     );
 }
 
-/// Whether each word on the command line is one of these.
+/// Reports whether each word on the command line is one of these.
 fn is_wanted(names: &[&str]) -> bool {
     let mut words = std::env::args().skip(1).filter(|word| !word.starts_with("--"));
     words.all(|word| names.contains(&&*word))
@@ -144,7 +144,7 @@ async fn measure(class: Class, callers: usize) {
     store.close().await.expect("closed");
 }
 
-/// What it costs to make up the records themselves, which is not the ledger's.
+/// Measures the cost of making the records themselves, which is not the ledger's.
 async fn records(class: Class, calls: usize) -> Duration {
     let before = processor();
     for _ in 0..calls {
@@ -178,7 +178,7 @@ async fn run(store: &Store, class: Class, callers: usize, calls: usize) -> Vec<D
     waits
 }
 
-/// User and system time of the process so far; Linux counts it in hundredths of a second.
+/// Returns user and system time of the process so far; Linux counts it in hundredths of a second.
 fn processor() -> Duration {
     let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux");
     let (_, after_name) = stat.rsplit_once(") ").expect("the name of the program");
@@ -189,7 +189,7 @@ fn processor() -> Duration {
 
 fn payload(bytes: usize) -> Payload {
     let text = format!("{{\"text\":\"{}\"}}", "lorem \\\"ipsum ".repeat(bytes / 14));
-    // The hash of the text is made where the call is made, not here.
+    // The caller hashes the text, not the ledger.
     let digest = Some(Digest::Canonical(receipt::Hash::of(b"text")));
     Payload { bytes: text.len(), digest, kept: Some(text), truncated: false }
 }
@@ -240,7 +240,7 @@ fn record(class: Class) -> (Box<CallStart>, Box<CallEnd>) {
     (Box::new(started), Box::new(ended))
 }
 
-/// The parts that can be measured alone.
+/// Measures the parts that can be measured alone.
 fn parts() {
     let text = sample();
     let body = Body::from_text(text.clone()).expect("a receipt of ours");
@@ -252,7 +252,7 @@ fn parts() {
     time("end as json", || serde_json::to_string(&*ended));
 }
 
-/// The best of several turns, which others on the machine disturbed least.
+/// Prints the best of several turns, the one least disturbed by other processes.
 fn time<T>(name: &str, mut work: impl FnMut() -> T) {
     const TURNS: u32 = 100;
     let best = (0..30).map(|_| {
@@ -264,7 +264,7 @@ fn time<T>(name: &str, mut work: impl FnMut() -> T) {
     println!("{name:<16} {:>8.1} us", best.as_secs_f64() * 1e6);
 }
 
-/// A receipt of the usual size, without its proof.
+/// Returns a receipt of the usual size, without its proof.
 fn sample() -> String {
     use receipt::Runtime;
     use receipt::content::{

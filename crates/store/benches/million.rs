@@ -1,6 +1,6 @@
-//! What questions cost in a ledger of a million records: `cargo bench -p store --bench million`.
-//! Medians of several runs, the file warm in the page cache. Beside the time on the clock stands
-//! the time on the processor, which other work on the machine does not lengthen much.
+//! The cost of queries in a ledger of a million records: `cargo bench -p store --bench million`.
+//! Medians of several runs, with the file warm in the page cache. Next to the elapsed time is the
+//! processor time, which other work on the machine hardly affects.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -23,7 +23,7 @@ const EVERY_US: i64 = 2_592_000;
 const NOW_US: i64 = 1_800_000_000_000_000;
 
 fn main() {
-    // `cargo test --benches` only wants to know that it builds.
+    // `cargo test --benches` only checks that it builds.
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
@@ -41,8 +41,8 @@ fn say(line: &str) {
     println!("{line}");
 }
 
-/// Asks several times; the answer says how much it found. Words on the command line choose among
-/// the questions.
+/// Runs a query several times; its result is the number of items found. Command-line words select
+/// among the queries.
 fn measure(name: &str, target_ms: Option<f64>, mut ask: impl FnMut() -> u64) {
     let mut wanted = std::env::args().skip(1).filter(|word| !word.starts_with("--")).peekable();
     if wanted.peek().is_some() && !wanted.any(|word| name.contains(&word)) {
@@ -66,7 +66,7 @@ fn median(mut times_ms: Vec<f64>) -> f64 {
     times_ms[times_ms.len() / 2]
 }
 
-/// What this thread has had of a processor so far, where Linux tells.
+/// Returns the processor time of this thread so far, where Linux reports it.
 fn worked_ms() -> f64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let worked_ns = text.split(' ').next().and_then(|word| word.parse().ok());
@@ -188,7 +188,7 @@ fn others(reader: &Reader) {
     });
 }
 
-/// A ledger as a month of hard use would leave it, written in one go.
+/// Fills a ledger as a month of hard use would, in one go.
 fn fill(home: &Path) {
     let begun = Instant::now();
     drop(Store::open(home, &domain::config::Ledger::default()).expect("a new ledger"));
@@ -217,8 +217,8 @@ WITH RECURSIVE n (i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i + 1 < ?1
 INSERT INTO targets (target, system, resource)
 SELECT i + 1, 'server' || (i % 50), '/project/' || (i % 50) || '/' || (i / 50) FROM n";
 
-/// Spread by multiplication, the same at every run: twenty tools of fifty servers, one call in
-/// five without a target, 5 % errors, 2 % refusals.
+/// Spread by multiplication, the same in every run: twenty tools of fifty servers, one call in five
+/// without a target, 5 % errors, 2 % refusals.
 const ACTIVITY_ROWS: &str = "
 WITH RECURSIVE
   n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1),

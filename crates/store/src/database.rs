@@ -1,5 +1,5 @@
-//! The file of the ledger: how it is opened, its tables, its transactions, and the locks beside it.
-//! Everything else works on a connection from here; what the rows mean is not known here.
+//! The ledger's file: opening it, its tables, its transactions, and its lock files. Everything else
+//! uses a connection from here; this module does not know what the rows mean.
 
 pub(crate) mod change;
 pub(crate) mod connection;
@@ -9,8 +9,8 @@ pub(crate) mod settings;
 pub(crate) mod timestamp;
 pub(crate) mod transaction;
 
-/// The file of the ledger in the home.
+/// The name of the ledger's file in the home.
 pub const FILE: &str = "ledger.db";
 
-/// The folder in the home where those who write hold their locks.
+/// The folder in the home that holds the locks of writers.
 pub(crate) const WRITERS: &str = "writers";

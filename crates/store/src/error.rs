@@ -1,4 +1,4 @@
-//! Why the ledger could not do what it was asked.
+//! Errors of the ledger.
 
 use domain::Code;
 
@@ -38,7 +38,7 @@ impl StoreError {
         }
     }
 
-    /// SQLite's errors do not say whether something was to be read or written.
+    /// Marks the error as a read error: SQLite's errors do not say which it was.
     pub(crate) fn of_reading(self) -> StoreError {
         match self {
             StoreError::Write(words) => StoreError::Read(words),

@@ -1,5 +1,5 @@
-//! The keys that sign, in files of the person's own. The ledger says which of them signs, so that a
-//! change of key and the receipt that announces it are one transaction.
+//! The signing keys, in the user's own files. The ledger names the key that signs, so that a
+//! rotation and the receipt that announces it are one transaction.
 
 use std::fs::{self, DirBuilder, File, OpenOptions};
 use std::io::{ErrorKind, Read, Write};
@@ -21,8 +21,8 @@ pub(crate) struct Keys {
 }
 
 impl Keys {
-    /// The key that the ledger names. A ledger that names none takes the newest key there is, or
-    /// has one made. The caller holds the maintenance lock.
+    /// Opens the key that the ledger names. If it names none, takes the newest key, or creates one.
+    /// The caller holds the maintenance lock.
     pub(crate) fn open(dir: &Path, db: &Connection) -> Result<Keys, StoreError> {
         DirBuilder::new()
             .recursive(true)
@@ -47,7 +47,7 @@ impl Keys {
         self.current.clone()
     }
 
-    /// The key that signs now: another process may have changed it since.
+    /// Returns the key that signs now, which another process may have changed.
     pub(crate) fn refreshed(&mut self, db: &Connection) -> Result<Arc<SigningKey>, StoreError> {
         if let Some(fingerprint) = settings::get(db, SETTING)? {
             self.current = self.of(&fingerprint)?;
@@ -64,7 +64,7 @@ impl Keys {
         make(&self.dir).map(Arc::new)
     }
 
-    /// Removes a pair of files that nothing was signed with.
+    /// Removes a pair of files with which nothing was signed.
     pub(crate) fn discard(&self, key: &SigningKey) {
         let fingerprint = key.public().fingerprint().to_string();
         for ending in [SECRET_ENDING, PUBLIC_ENDING] {
@@ -72,7 +72,7 @@ impl Keys {
         }
     }
 
-    /// The key that a chain was written with.
+    /// Returns the key that a chain was written with.
     pub(crate) fn of(&self, fingerprint: &str) -> Result<Arc<SigningKey>, StoreError> {
         if self.current.public().fingerprint().to_string() == fingerprint {
             return Ok(self.current());
@@ -81,7 +81,7 @@ impl Keys {
     }
 }
 
-/// Every public key that ever signed here, the present one first.
+/// Returns every public key that ever signed here, the current one first.
 pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, StoreError> {
     let mut keys = Vec::new();
     let current = settings::get(db, SETTING)?;
@@ -102,7 +102,7 @@ pub(crate) fn public(dir: &Path, db: &Connection) -> Result<Vec<PublicKey>, Stor
     Ok(keys)
 }
 
-/// Says which key signs from now on.
+/// Stores which key signs from now on.
 pub(crate) fn remember(db: &Connection, fingerprint: &str) -> Result<(), StoreError> {
     settings::set(db, SETTING, fingerprint)
 }
@@ -110,7 +110,7 @@ pub(crate) fn remember(db: &Connection, fingerprint: &str) -> Result<(), StoreEr
 const PUBLIC_ENDING: &str = ".public.pem";
 const SECRET_ENDING: &str = ".secret.pem";
 
-/// Hex digits of a fingerprint that name its files.
+/// The number of hex digits of a fingerprint in its files' names.
 const NAME_DIGITS: usize = 16;
 
 fn path(dir: &Path, fingerprint: &str, ending: &str) -> PathBuf {
@@ -131,7 +131,7 @@ fn load(dir: &Path, fingerprint: &str) -> Result<SigningKey, StoreError> {
     Ok(key)
 }
 
-/// A file that others can read holds no secret any more.
+/// Reads a key. Refuses a file that others can read, since it is no longer secret.
 fn read(path: &Path) -> Result<SigningKey, StoreError> {
     let mut file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => StoreError::Key(format!(
@@ -172,13 +172,13 @@ fn make(dir: &Path) -> Result<SigningKey, StoreError> {
         .map_err(|error| StoreError::Key(format!("no randomness for a signing key: {error}")))?;
     let key = SigningKey::from_seed(&seed);
     let fingerprint = key.public().fingerprint().to_string();
-    // In this order: a crash in between leaves no secret without its public half.
+    // In this order, so that a crash in between leaves no secret without its public half.
     write(&path(dir, &fingerprint, PUBLIC_ENDING), &key.public().to_pem(), 0o644)?;
     write(&path(dir, &fingerprint, SECRET_ENDING), key.to_pem().as_str(), 0o600)?;
     Ok(key)
 }
 
-/// Written beside and moved into place: a crash leaves a whole file or none.
+/// Writes a file under a temporary name and renames it: a crash leaves a complete file or none.
 fn write(path: &Path, text: &str, mode: u32) -> Result<(), StoreError> {
     let beside = path.with_extension("pem.new");
     let written = || {

@@ -1,8 +1,8 @@
-//! The ledger of Countersign: every call, and the signed receipt that it left. Entries are
-//! appended and read back through typed queries; that they lie in SQLite is nobody else's business.
+//! The ledger of Countersign: every call, and its signed receipt. Entries are appended and read
+//! back through typed queries; the storage in SQLite is an internal matter.
 //!
-//! An append is committed to a journal by one writer and answered; a thread signs; filing into the
-//! tables that people query comes after, many entries at a time. `README.md` describes each step.
+//! One writer commits an append to a journal and confirms it; a thread signs; rows are filed into
+//! the queryable tables afterwards, many at a time. `README.md` describes each step.
 
 mod database;
 mod error;
@@ -52,7 +52,7 @@ use crate::write::schedule::Schedule;
 use crate::write::signer::Signer;
 use crate::write::writer::{self, Writer};
 
-/// A handle to the ledger; clones are the same ledger.
+/// A handle to the ledger; clones share the same ledger.
 #[derive(Clone)]
 pub struct Store {
     inner: Arc<Inner>,
@@ -68,13 +68,13 @@ struct Inner {
     reader: Reader,
     state: OperatorState,
     key: Mutex<Arc<SigningKey>>,
-    /// For measurements: entries are taken and forgotten.
+    /// For measurements: entries are accepted and discarded.
     is_nowhere: bool,
 }
 
 impl Store {
-    /// Opens the ledger in a home that is there, makes it where it is missing, and puts in order
-    /// what a process that is gone has left.
+    /// Opens the ledger in an existing home, creates it if it is missing, and recovers what a dead
+    /// process left.
     pub fn open(home: &Path, rules: &domain::config::Ledger) -> Result<Store, StoreError> {
         let writers = home.join(WRITERS);
         DirBuilder::new().recursive(true).mode(0o700).create(&writers).map_err(|error| {
@@ -122,7 +122,7 @@ impl Store {
         Ok(Store { inner: Arc::new(inner) })
     }
 
-    /// A store that keeps nothing, to measure what keeping costs. Nothing else may use it.
+    /// Returns a store that keeps nothing, to measure the cost of storage. Nothing else may use it.
     #[doc(hidden)]
     pub fn nowhere() -> Store {
         let inner = Inner {
@@ -140,9 +140,9 @@ impl Store {
         Store { inner: Arc::new(inner) }
     }
 
-    /// Takes an entry. The future resolves once it will survive the process being killed; the
-    /// entry is taken whether or not anybody waits. The start of a call that only reads is not
-    /// waited for: it is written with its end, or soon.
+    /// Appends an entry. The future resolves once the entry will survive the process being killed;
+    /// the entry is kept even if the future is dropped. The start of a call that only reads
+    /// resolves at once: it is written with its end, or soon.
     pub fn append(&self, entry: Entry) -> Commit {
         if self.inner.is_nowhere {
             return Commit::known(Ok(Safety::Committed));
@@ -176,8 +176,7 @@ impl Store {
         self.inner.health.now()
     }
 
-    /// Waits until everything that was appended before can be read back, as far as it can be
-    /// written at all.
+    /// Waits until everything appended so far can be read back, or cannot be written at all.
     pub async fn settled(&self) {
         let (done, settled) = oneshot::channel();
         if !self.inner.is_nowhere && self.inner.inbox.send(Message::Settle(done)).is_ok() {
@@ -185,27 +184,27 @@ impl Store {
         }
     }
 
-    /// Tells the number of the newest change to any record of this process.
+    /// Watches the number of the newest change to any record of this process.
     pub fn changes(&self) -> watch::Receiver<i64> {
         self.inner.changes.clone()
     }
 
-    /// Reads what was recorded and filed so far; `settled` waits for the rest.
+    /// Returns the reader of everything filed so far; `settled` waits for the rest.
     pub fn read(&self) -> &Reader {
         &self.inner.reader
     }
 
-    /// The decisions that people made while the program ran.
+    /// Returns the decisions that people made while the program ran.
     pub fn state(&self) -> &OperatorState {
         &self.inner.state
     }
 
-    /// The copies of chains that were brought back, by name.
+    /// Lists the copies of chains in the home, by name.
     pub fn copies(&self) -> Vec<ChainCopy> {
         copies::list(&self.inner.home)
     }
 
-    /// The lines of a copy; none where there is no such file.
+    /// Returns the lines of a copy; none if there is no such file.
     pub fn copy_lines(
         &self,
         name: &str,
@@ -213,17 +212,17 @@ impl Store {
         copies::lines(&self.inner.home, name)
     }
 
-    /// Every public key that ever signed here, the present one first.
+    /// Returns every public key that ever signed here, the current one first.
     pub fn public_keys(&self) -> Result<Vec<PublicKey>, StoreError> {
         self.inner.reader.public_keys(&self.inner.home.join("keys"))
     }
 
-    /// The key that signs.
+    /// Returns the key that signs.
     pub fn key(&self) -> Arc<SigningKey> {
         self.inner.key.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
     }
 
-    /// Has another key sign from here on.
+    /// Replaces the signing key from here on.
     pub async fn rotate_key(&self) -> Result<Arc<SigningKey>, StoreError> {
         let (done, rotated) = oneshot::channel();
         if self.inner.inbox.send(Message::Rotate(done)).is_err() {
@@ -246,7 +245,7 @@ impl Store {
 }
 
 impl Drop for Inner {
-    /// Nobody can append any more: the chain is closed, if the process lives long enough.
+    /// Closes the chain, if the process lives long enough: nothing can be appended any more.
     fn drop(&mut self) {
         let _ = self.inbox.send(Message::Close(oneshot::channel().0));
     }
@@ -261,7 +260,8 @@ fn retention_rules(rules: &domain::config::Ledger) -> RetentionRules {
     }
 }
 
-/// The file, its tables, keys and what a dead process left; one process at a time.
+/// Prepares the file, its tables and keys, and recovers what a dead process left; one process at a
+/// time.
 fn prepare(
     home: &Path,
     writers: &Path,
@@ -278,7 +278,7 @@ fn prepare(
     match recovery::recover(&mut db, writers, &keys) {
         Ok(0) => {}
         Ok(closed) => tracing::info!(chains = closed, "closed what an earlier process left open"),
-        // It can be done later; until then it can be written neither.
+        // Recovery can run later; until then the ledger cannot be written either.
         Err(StoreError::Write(reason)) => tracing::error!("cannot recover the ledger: {reason}"),
         Err(error) => return Err(error),
     }

@@ -1,6 +1,5 @@
-//! Reading: questions about what was done. Each blocks the thread that asks; readers never hold up
-//! the writer. A question holds the file only for as long as one page takes, so that the
-//! write-ahead log can be copied back in between.
+//! Queries of the ledger. Each blocks its thread; readers never delay the writer. A query holds the
+//! file only for one page, so that the write-ahead log can be copied back in between.
 
 pub mod activity;
 mod audit;

@@ -1,5 +1,5 @@
-//! The record of a call: how it began and how it ended. The serialised form is the journal's
-//! own, read back only after a crash.
+//! The record of a call: its start and its end. The serialized form is the journal's own, read back
+//! only after a crash.
 
 mod redaction;
 pub mod run;
@@ -17,13 +17,13 @@ use receipt::RiskLevel;
 use receipt::canonical::Digest;
 use serde::{Deserialize, Serialize};
 
-/// A word of ours, or one that was read back.
+/// A constant word, or one that was read back.
 pub type Word = Cow<'static, str>;
 
 pub enum Entry {
     Started(Box<CallStart>),
     Ended(Box<CallEnd>),
-    /// Begun and ended in one: a refusal, an event from outside.
+    /// Start and end in one: a refusal, an event from outside.
     Whole(Box<CallStart>, Box<CallEnd>),
 }
 
@@ -35,9 +35,9 @@ pub enum RecordKind {
     System,
     /// A person added, removed, approved or switched a server.
     ServerChange,
-    /// A tool, or another thing that a server offers, was approved, switched, or has changed.
+    /// A server's tool or other item was approved, switched, or has changed.
     ToolChange,
-    /// A token was made or revoked.
+    /// A token was created or revoked.
     TokenChange,
 }
 
@@ -62,7 +62,7 @@ impl RecordKind {
         }
     }
 
-    /// A person's decision is none of the calls that are counted.
+    /// Reports whether this is a person's decision, which is not counted as a call.
     pub fn is_decision(self) -> bool {
         match self {
             RecordKind::ServerChange | RecordKind::ToolChange | RecordKind::TokenChange => true,
@@ -130,7 +130,7 @@ pub struct CallStart {
     pub session: Option<String>,
     pub request_id: Option<String>,
     pub at: Timestamp,
-    /// The gate's tool that was called, on surfaces with an intent.
+    /// The gate's tool that was called, on interfaces with an intent.
     pub variant: Option<Word>,
     /// The class that the agent declared there.
     pub declared: Option<Word>,
@@ -145,18 +145,18 @@ pub struct CallStart {
     pub trace_id: Option<String>,
     pub arguments: Payload,
     pub action: ReceiptAction,
-    /// The source of an event that came from outside.
+    /// The source of an event from outside.
     pub outside: Option<Box<OutsideSource>>,
 }
 
 impl CallStart {
-    /// Such a call waits until its start is safe before it is made.
+    /// Reports whether the call may change things; such a call waits until its start is safe.
     pub fn changes_things(&self) -> bool {
         self.effective.is_some_and(|class| class > Class::Read)
     }
 }
 
-/// The action as the receipt describes it, beyond what the record says.
+/// The action as the receipt describes it, beyond the members of the record.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct ReceiptAction {
     pub kind: Word,
@@ -165,20 +165,21 @@ pub struct ReceiptAction {
     pub correlation_id: Option<String>,
 }
 
-/// One side of a call: how large it was, what it hashes to, and what is kept of it.
+/// One side of a call: its size, its hash, and the part that is kept.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Payload {
     pub bytes: usize,
     #[serde(with = "stored::optional")]
     pub digest: Option<Digest>,
-    /// Lies apart in the journal as well: it is the longest part, and needs no escapes there.
+    /// The kept text. The journal stores it separately: it is the longest part, and needs no
+    /// escapes there.
     #[serde(skip)]
     pub kept: Option<String>,
-    /// More was there than is kept.
+    /// Only part of it is kept.
     pub truncated: bool,
 }
 
-/// The source of an event that the gate did not see itself.
+/// The source of an event that the gate did not observe itself.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct OutsideSource {
     pub pid: Option<i32>,
@@ -227,7 +228,7 @@ pub struct CallEnd {
 }
 
 impl CallEnd {
-    /// Of what was done in the moment in which it began.
+    /// Returns the end of an action that took no time.
     pub fn at_once(id: String) -> CallEnd {
         CallEnd {
             id,
@@ -240,7 +241,7 @@ impl CallEnd {
         }
     }
 
-    /// The end of a call whose process went away.
+    /// Returns the end of a call whose process died.
     pub(crate) fn interrupted(call: &CallStart) -> CallEnd {
         CallEnd {
             status: RecordStatus::Interrupted,
@@ -250,7 +251,7 @@ impl CallEnd {
     }
 }
 
-/// The choice whether a call leaves a receipt. One of an unknown tool leaves only its record.
+/// The receipt policy of a call: one of an unknown tool leaves a record but no receipt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ReceiptChoice {
     Yes,

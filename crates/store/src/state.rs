@@ -1,9 +1,9 @@
 //! Decisions that people made while the program ran: servers, approvals, switches, tokens, trusted
-//! files. They lie beside the records, in tables of their own; what a decision means is for
-//! others to know. Runs of workflows are written here as well.
+//! files. They have their own tables in the ledger's file; the store does not interpret them. Runs
+//! of workflows are written here as well.
 //!
-//! The writer of the ledger waits while a change is made here, so a change is one short transaction
-//! of values that come in ready.
+//! The writer of the ledger waits during a change here, so a change is one short transaction with
+//! precomputed values.
 
 mod files;
 mod items;
@@ -32,7 +32,7 @@ use domain::config::Durability;
 /// The decisions of a home. Each function blocks for a moment: call it off the async threads.
 pub struct OperatorState {
     place: Location,
-    /// Made by the first question, and then kept.
+    /// Opened by the first query, and then kept.
     db: Mutex<Option<Connection>>,
     /// The locks of the runs of this process, by id.
     running: Mutex<HashMap<String, Lock>>,
@@ -46,14 +46,13 @@ enum Location {
 }
 
 impl OperatorState {
-    /// The state in a ledger's file, which is there and has its tables.
+    /// Uses the state in a ledger's file, which exists and has its tables.
     pub(crate) fn of_file(file: &Path, durability: Durability) -> OperatorState {
         OperatorState::at(Location::File(file.to_owned(), durability))
     }
 
-    /// The state of a home as it lies there, to be read and not changed: nothing is opened for
-    /// writing or brought to another format. None where nobody has decided anything that this
-    /// program could read.
+    /// Opens the state of a home for reading only: nothing is opened for writing or migrated. None
+    /// if there are no decisions that this program can read.
     pub fn of_home(home: &Path) -> Result<Option<OperatorState>, StoreError> {
         let file = home.join(crate::database::FILE);
         if !file.exists() {
@@ -71,15 +70,15 @@ impl OperatorState {
         OperatorState { place, db: Mutex::default(), running: Mutex::default() }
     }
 
-    /// Grows with every decision, by whichever process, and not with what servers list; cheap to ask
-    /// once a second. Whoever finds another number than before asks for the rest again.
+    /// Returns a number that grows with every decision by any process, but not with changed server
+    /// lists; cheap enough to poll once a second. If it has changed, query the rest again.
     pub fn version(&self) -> Result<i64, StoreError> {
         self.ask(|db| {
             Ok(db.prepare_cached("SELECT version FROM state")?.query_row([], |row| row.get(0))?)
         })
     }
 
-    /// Lets go of the file, unless it is being asked right now. The next question opens it again.
+    /// Closes the file, unless a query is running. The next query opens it again.
     pub(crate) fn rest(&self) {
         match (&self.place, self.db.try_lock()) {
             (Location::File(..) | Location::Look(_), Ok(mut db)) => *db = None,
@@ -98,7 +97,7 @@ impl OperatorState {
         self.with(question).map_err(StoreError::of_reading)
     }
 
-    /// Does what somebody decided as a whole, and counts it if it changed anything.
+    /// Applies a decision in one transaction, and counts it if it changed anything.
     fn decide<T>(
         &self,
         work: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -132,7 +131,8 @@ impl OperatorState {
     }
 }
 
-/// Decisions are few: what the first lists of many servers leave in memory would only lie there.
+/// The cache size. Decisions are few; pages from the first lists of many servers would only take up
+/// memory.
 const CACHE_KIB: i64 = 256;
 
 impl Location {
@@ -153,7 +153,7 @@ impl Location {
     }
 }
 
-/// Bytes of the file that the state takes, as good as all of which are texts of items.
+/// Returns the bytes of the file that the state takes, nearly all of them texts of items.
 pub(crate) fn bytes(db: &Connection) -> Result<u64, StoreError> {
     let texts = "SELECT COALESCE(SUM(octet_length(approved_text)), 0)
                    + COALESCE(SUM(octet_length(pending_text)), 0) FROM items";

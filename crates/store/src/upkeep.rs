@@ -1,5 +1,5 @@
-//! Upkeep: what may be forgotten, and what leaves the ledger when it is old. The writer does it in
-//! between, a little at a time.
+//! Upkeep: retention, and the export of old chains. The writer does it between other work, in small
+//! steps.
 
 pub(crate) mod expiry;
 pub(crate) mod retention;

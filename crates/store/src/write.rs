@@ -1,6 +1,6 @@
-//! Writing: the path of an entry from `Store::append` to the disk. An entry lies in the inbox until
-//! the one writer commits it to the journal as a draft that has become a row; the signer signs the
-//! row's receipt, and the clerk files the row into the tables that people query.
+//! The path of an entry from `Store::append` to the disk. An entry waits in the inbox until the one
+//! writer turns it into a draft and commits that to the journal as a row; the signer signs the
+//! row's receipt, and the clerk files the row into the queryable tables.
 
 mod backlog;
 mod chain;

@@ -1,5 +1,5 @@
-//! The ledger through its door: what is appended is there, signed and chained, whatever happens to
-//! the process, the file and the keys.
+//! The ledger through its public API: appended entries are present, signed and chained, whatever
+//! happens to the process, the file and the keys.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "tests")]
 

@@ -1,5 +1,5 @@
-//! A plain MCP client over any transport: greets the server and calls its tools. It notes what the
-//! server says on its own, and answers what the server asks from a script.
+//! A plain MCP client over any transport: initializes the server and calls its tools. It records
+//! the server's notifications, and answers its requests from a script.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -12,18 +12,18 @@ use mcp::{ErrorObject, handshake};
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-/// No test waits longer for anything.
+/// The time limit for anything that a test waits for.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Client {
     pub peer: Peer,
-    /// What the server answered to `initialize`.
+    /// The server's response to `initialize`.
     pub welcome: Value,
-    /// Methods of notifications, as they come.
+    /// Methods of received notifications, in order.
     pub heard: tokio::sync::Mutex<mpsc::UnboundedReceiver<String>>,
 }
 
-/// What the client answers to the server's requests: `(method, result)`.
+/// The client's responses to the server's requests: `(method, result)`.
 pub type Answers = Vec<(&'static str, Value)>;
 
 pub struct ClientSide {
@@ -32,7 +32,7 @@ pub struct ClientSide {
 }
 
 impl Client {
-    /// `connect` is given the service to answer with, and makes the connection.
+    /// Initializes a connection, which `connect` makes with the given service.
     pub async fn greet(
         capabilities: Value,
         answers: Answers,
@@ -53,7 +53,7 @@ impl Client {
         Ok(serde_json::from_str(answer.get()).expect("the answer is JSON"))
     }
 
-    /// Params and answer as text, for tests that compare bytes.
+    /// Sends a request with params and response as text, for tests that compare bytes.
     pub async fn request_text(&self, method: &str, params: &str) -> Result<String, RequestError> {
         let ask = Ask::new(method, Some(raw(params.to_owned())), PATIENCE);
         Ok(self.peer.request(ask).await?.get().to_owned())
@@ -65,7 +65,7 @@ impl Client {
             .expect("tools/call is answered with a result")
     }
 
-    /// Makes a two-key call, its intent declared as the variant asks for.
+    /// Makes a two-key call with the intent that the variant requires.
     pub async fn two_key_call(&self, operation: &str, tool: &str, args: Value) -> Value {
         let params = two_keys(operation, tool, args);
         self.request("tools/call", params).await.expect("the call is answered with a result")
@@ -76,14 +76,14 @@ impl Client {
         code(&self.two_key_call(operation, tool, json!({})).await).to_owned()
     }
 
-    /// The JSON document in the first text block of a call's result.
+    /// Returns the JSON document in the first text block of a call's result.
     pub async fn document(&self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         serde_json::from_str(text(&result)).unwrap_or_else(|error| panic!("{error}: {result}"))
     }
 }
 
-/// Parameters of a two-key call.
+/// Returns the parameters of a two-key call.
 pub fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
     json!({
         "name": format!("call_tool_{operation}"),
@@ -91,12 +91,12 @@ pub fn two_keys(operation: &str, tool: &str, args: Value) -> Value {
     })
 }
 
-/// The code of a result that is a refusal or a failure of ours, or `ok`.
+/// Returns the code of a result that is one of our refusals or failures, or `ok`.
 pub fn code(result: &Value) -> &str {
     result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok")
 }
 
-/// The first text block of a result.
+/// Returns the first text block of a result.
 pub fn text(result: &Value) -> &str {
     result["content"][0]["text"].as_str().unwrap_or_else(|| panic!("no text in {result}"))
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use crate::run;
 
-/// The folder that they are installed in.
+/// Returns the folder that they are installed in.
 pub fn folder() -> PathBuf {
     let folder = |name: &str| std::env::var_os(name).map(PathBuf::from);
     let cache = || folder("XDG_CACHE_HOME").or_else(|| Some(folder("HOME")?.join(".cache")));
@@ -14,14 +14,14 @@ pub fn folder() -> PathBuf {
         .expect("HOME is set")
 }
 
-/// The path of a foreign program below that folder.
+/// Returns the path of a foreign program below that folder.
 pub fn program(path: &str) -> PathBuf {
     let program = folder().join(path);
     assert!(program.exists(), "{} is not there: run ./test --setup", program.display());
     program
 }
 
-/// Tells whether the test may use foreign programs; the quick run skips it.
+/// Reports whether the test may use foreign programs; the quick run skips it.
 pub fn are_here_or_skipped() -> bool {
     if run::is_quick() {
         run::skipped("needs foreign programs: only with ./test");

@@ -1,4 +1,4 @@
-//! A running `countersign serve` in a home of its own, and the ways in.
+//! A running `countersign serve` in a home of its own, and clients for it.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -22,7 +22,7 @@ pub struct Gate {
     serving: Serving,
 }
 
-/// A process of `serve` that has said that it is ready.
+/// A process of `serve` that has reported that it is ready.
 pub struct Serving {
     pub child: Child,
     /// The ready line.
@@ -60,7 +60,7 @@ impl Serving {
     }
 }
 
-/// Reads to the end: a full pipe would stop the program.
+/// Reads stderr to the end: a full pipe would block the program.
 async fn keep(errors: ChildStderr, log: Arc<Mutex<String>>) {
     let mut errors = BufReader::new(errors);
     let mut line = Vec::new();
@@ -80,12 +80,12 @@ impl Gate {
         Gate::open(dir).await
     }
 
-    /// Starts with the `config.json` that lies in the folder.
+    /// Starts with the `config.json` in the folder.
     pub async fn open(dir: TempDir) -> Gate {
         Gate::open_with(dir, |command| command).await
     }
 
-    /// The same, with the arguments and variables that `change` adds.
+    /// Starts the same way, with the arguments and variables that `change` adds.
     pub async fn open_with(
         dir: TempDir,
         change: impl FnOnce(&mut Command) -> &mut Command,
@@ -110,12 +110,12 @@ impl Gate {
         text.trim().to_owned()
     }
 
-    /// All that it has logged.
+    /// Returns everything logged so far.
     pub fn log(&self) -> String {
         self.serving.log.lock().unwrap().clone()
     }
 
-    /// The first line of the log with these words, as soon as it is there.
+    /// Waits for the first line of the log with these words.
     pub async fn log_line(&self, words: &str) -> String {
         eventually(|| async {
             self.log().lines().find(|line| line.contains(words)).map(str::to_owned)
@@ -123,7 +123,7 @@ impl Gate {
         .await
     }
 
-    /// A client over streamable HTTP.
+    /// Connects a client over streamable HTTP.
     pub async fn http(&self) -> Client {
         self.http_with(json!({}), vec![]).await
     }
@@ -132,7 +132,7 @@ impl Gate {
         self.http_at_with("/mcp", capabilities, answers).await
     }
 
-    /// A client of another view, such as `/mcp/all`.
+    /// Connects a client to another view, such as `/mcp/all`.
     pub async fn http_at(&self, path: &str) -> Client {
         self.http_at_with(path, json!({}), vec![]).await
     }
@@ -141,7 +141,7 @@ impl Gate {
         self.http_as(&self.secret("agent-token"), path, capabilities, answers).await
     }
 
-    /// A client that shows this token.
+    /// Connects a client that sends this token.
     pub async fn http_as(
         &self,
         token: &str,
@@ -159,7 +159,7 @@ impl Gate {
         .await
     }
 
-    /// A client of `countersign mcp`, which finds the running gate.
+    /// Connects a client through `countersign mcp`, which finds the running gate.
     pub async fn stdio(&self) -> Client {
         self.stdio_with(json!({}), vec![]).await
     }
@@ -168,7 +168,7 @@ impl Gate {
         stdio_client(self.dir.path(), &[], capabilities, answers).await
     }
 
-    /// A client of `countersign mcp --server`.
+    /// Connects a client through `countersign mcp --server`.
     pub async fn stdio_server(&self, server: &str) -> Client {
         stdio_client(self.dir.path(), &["--server", server], json!({}), vec![]).await
     }
@@ -177,7 +177,7 @@ impl Gate {
         self.dir.path().join("config.json")
     }
 
-    /// Rewrites the config file as an editor does: a new file takes the place of the old one.
+    /// Rewrites the config file as an editor does: a new file replaces the old one.
     pub fn rewrite(&self, change: impl FnOnce(&mut Value)) {
         let text = std::fs::read_to_string(self.config_file()).expect("the config can be read");
         let mut config = serde_json::from_str(&text).expect("the config is JSON");
@@ -191,7 +191,7 @@ impl Gate {
         std::fs::rename(new, self.config_file()).expect("the config can be replaced");
     }
 
-    /// A server's entry, as soon as it fits.
+    /// Waits until a server's entry matches, and returns it.
     pub async fn server_when(&self, name: &str, fits: impl Fn(&Value) -> bool) -> Value {
         let path = format!("/api/v1/servers/{name}");
         eventually(|| async {
@@ -224,7 +224,7 @@ impl Gate {
         Pid::from_raw(pid).expect("a pid")
     }
 
-    /// Ends the process as a crash does.
+    /// Kills the process, as in a crash.
     pub async fn kill(&mut self) {
         self.serving.child.kill().await.expect("it can be killed");
     }
@@ -235,20 +235,20 @@ impl Gate {
         self.address = self.serving.address();
     }
 
-    /// Asks the gate to stop, waits until it has, and returns its exit code.
+    /// Asks the gate to stop, waits for it, and returns its exit code.
     pub async fn end(&mut self) -> Option<i32> {
         rustix::process::kill_process(self.pid(), Signal::TERM).expect("it can be told");
         let ending = tokio::time::timeout(PATIENCE, self.serving.child.wait());
         ending.await.expect("it ends").expect("it has a status").code()
     }
 
-    /// The same, and removes its folder.
+    /// Stops the gate the same way, and removes its folder.
     pub async fn stop(mut self) -> Option<i32> {
         self.end().await
     }
 }
 
-/// The product with the `config.json` that lies in the folder.
+/// Returns the product's command with the `config.json` in the folder.
 fn configured(dir: &Path) -> Command {
     let mut command = program(dir);
     command.arg("--config").arg(dir.join("config.json"));
@@ -275,13 +275,13 @@ pub async fn rest(
 }
 
 pub fn http_client() -> reqwest::Client {
-    // reqwest is built without a TLS provider of its own. Nothing on loopback needs TLS, and to read
-    // the machine's certificates takes longer than a request.
+    // reqwest is built without a TLS provider. Nothing on loopback needs TLS, and reading the
+    // machine's certificates takes longer than a request.
     let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
     reqwest::Client::builder().no_proxy().tls_certs_only([]).build().expect("a client")
 }
 
-/// Both ways in, so that a behaviour is shown on each.
+/// Connects over both transports, so that a behaviour is shown on each.
 pub async fn both(gate: &Gate) -> [(&'static str, Arc<Client>); 2] {
     [("stdio", Arc::new(gate.stdio().await)), ("http", Arc::new(gate.http().await))]
 }

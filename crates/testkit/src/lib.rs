@@ -1,6 +1,5 @@
-//! What tests are made of: the running product and the ways into it, a scripted MCP server, a plain
-//! MCP client, a scripted model, a collector of spans, and how a test says that it was not run.
-//! Development only.
+//! Test support: the running product and its clients, a scripted MCP server, a plain MCP client, a
+//! scripted model, a collector of spans, and the report of skipped tests. Development only.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
 pub mod client;

@@ -1,5 +1,5 @@
-//! How a scripted server answers `tools/list`: with its tools, or as servers do that are broken,
-//! hostile or enormous.
+//! A scripted server's responses to `tools/list`: its tools, or the behaviour of broken, hostile or
+//! enormous servers.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -18,9 +18,9 @@ pub(crate) enum Listing {
     Loop,
     /// Every page names a new cursor.
     Endless(AtomicU64),
-    /// This, whatever it is.
+    /// This response, whatever it is.
     Answer(Value),
-    /// Answers so many times, then never again.
+    /// Responds this many times, then never again.
     Falter(AtomicU64),
 }
 
@@ -41,7 +41,7 @@ impl Listing {
         }
     }
 
-    /// Whether there are tools that nobody spelled out.
+    /// Reports whether the list contains generated tools.
     pub(crate) fn makes_tools(&self) -> bool {
         matches!(self, Listing::Made { .. })
     }
@@ -67,7 +67,7 @@ impl Listing {
     }
 }
 
-/// The cursor of a list that is made is the number of its first tool.
+/// Returns the start of a page: the cursor of a generated list is the number of its first tool.
 fn start(request: &Request) -> usize {
     let params: Value = request.params().unwrap_or_default();
     params["cursor"].as_str().and_then(|cursor| cursor.parse().ok()).unwrap_or(0)

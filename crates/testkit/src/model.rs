@@ -1,7 +1,7 @@
 //! A scripted model on loopback, for the agent programs: it speaks Anthropic Messages, Gemini's
-//! `generateContent`, OpenAI Responses and Chat Completions. What it says is a list of turns; what
-//! it was asked is kept. Requests beside the conversation (titles, routing, counts of tokens) get a
-//! plain answer and take no turn.
+//! `generateContent`, OpenAI Responses and Chat Completions. Its output is a list of turns; the
+//! requests are kept. Requests outside the conversation (titles, routing, counts of tokens) get a
+//! plain response and take no turn.
 
 mod anthropic;
 mod chat;
@@ -23,50 +23,50 @@ use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// Prompts of tests may be large; what is larger is a mistake.
+/// The size limit of a request. Prompts of tests may be large; a larger one is a mistake.
 const BODY_BYTES_MAX: usize = 256 * 1024 * 1024;
 
-/// How long what was sent may take to leave before a connection is lost.
+/// The time for sent data to leave before a connection is cut.
 const CUT_AFTER: Duration = Duration::from_millis(100);
 
-/// What the model does when it is asked.
+/// The model's reaction to a request.
 #[derive(Clone, Debug)]
 pub enum Turn {
     Say(String),
     Call(Vec<ModelCall>),
-    /// An answer that is none.
+    /// A malformed response.
     Rubbish,
-    /// No answer, ever.
+    /// No response, ever.
     Stall,
     /// An HTTP error.
     Fail(u16),
-    /// Anything else that a server may do.
+    /// Any other response that a server may give.
     Raw(ModelAnswer),
 }
 
-/// An answer to the letter.
+/// A literal response.
 #[derive(Clone, Debug)]
 pub struct ModelAnswer {
     pub status: u16,
     pub headers: Vec<(&'static str, String)>,
-    /// In it, `{authorization}` stands for what the request had in that header.
+    /// The body, in which `{authorization}` stands for that header of the request.
     pub body: String,
     pub then: Then,
 }
 
-/// What follows the body of an answer.
+/// The event that follows the body of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     End,
-    /// The connection is lost.
+    /// The connection is cut.
     Cut,
     Silence,
-    /// The body again and again, with this much time in between.
+    /// The body is repeated, with this much time in between.
     Again(Duration),
 }
 
 impl ModelAnswer {
-    /// Server-sent events, each with this data.
+    /// Returns server-sent events, each with this data.
     pub fn events<'a>(data: impl IntoIterator<Item = &'a Value>) -> ModelAnswer {
         let body = data.into_iter().map(event).collect();
         let headers = vec![("content-type", "text/event-stream".to_owned())];
@@ -98,7 +98,7 @@ impl ModelAnswer {
             match self.then {
                 Then::End => None,
                 Then::Cut => {
-                    // What is not on its way by now would be lost with the connection.
+                    // Data not sent by now would be lost with the connection.
                     tokio::time::sleep(CUT_AFTER).await;
                     Some((Err(std::io::Error::other("cut")), (false, body)))
                 }
@@ -127,19 +127,19 @@ pub struct ModelCall {
 
 #[derive(Clone, Debug)]
 enum Name {
-    /// The tool of ours that the program advertised, whatever it made of the name.
+    /// One of our tools that the program advertised, under whatever name.
     Ours(String),
-    /// As it stands, advertised or not.
+    /// A tool under exactly this name, advertised or not.
     Native(String),
 }
 
 impl ModelCall {
-    /// A tool of the server `awf-proxy`, by the name that the server gives it.
+    /// Calls a tool of the server `awf-proxy`, by the server's name for it.
     pub fn ours(name: &str, arguments: Value) -> ModelCall {
         ModelCall { name: Name::Ours(name.to_owned()), arguments }
     }
 
-    /// A tool of the program itself, also one that it hides.
+    /// Calls a tool of the program itself, even a hidden one.
     pub fn native(name: &str, arguments: Value) -> ModelCall {
         ModelCall { name: Name::Native(name.to_owned()), arguments }
     }
@@ -181,16 +181,16 @@ impl Tool {
     }
 }
 
-/// A request as it came.
+/// A request as received.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     pub path: String,
     pub body: Value,
-    /// What proves who asks, in whichever header.
+    /// The credential, from whichever header.
     pub authorization: Option<String>,
 }
 
-/// Which of the four APIs a path belongs to.
+/// The four APIs.
 #[derive(Clone, Copy)]
 enum Api {
     Anthropic,
@@ -232,7 +232,7 @@ impl Api {
         }
     }
 
-    /// What a request beside the conversation is answered with, if it is one.
+    /// Returns the response to a request outside the conversation, if it is one.
     fn aside(self, body: &Value) -> Option<&'static str> {
         if !self.tools(body).is_empty() {
             return None;
@@ -253,7 +253,7 @@ impl Api {
         self.answer(asked, &[Part::Text(text.to_owned())])
     }
 
-    /// The body of the answer, as events where those were asked for.
+    /// Returns the body of the response, as events if those were requested.
     fn answer(self, asked: &ModelRequest, parts: &[Part]) -> String {
         match self {
             Api::Anthropic => anthropic::answer(&asked.body, parts),
@@ -271,7 +271,7 @@ fn streams(api: Api, asked: &ModelRequest) -> bool {
     }
 }
 
-/// A piece of an answer, its tool already found.
+/// A part of a response, with its tool resolved.
 enum Part {
     Text(String),
     Call { id: String, tool: Tool, arguments: Value },
@@ -284,7 +284,7 @@ struct ModelState {
     calls: usize,
 }
 
-/// The running model. It ends when it is dropped.
+/// The running model, which ends when it is dropped.
 pub struct Model {
     address: SocketAddr,
     kept: Arc<Mutex<ModelState>>,
@@ -292,7 +292,7 @@ pub struct Model {
 }
 
 impl Model {
-    /// When the turns are used up, the model says `done`.
+    /// Starts a model. When the turns are used up, it says `done`.
     pub async fn start(turns: impl IntoIterator<Item = Turn>) -> Model {
         let turns = turns.into_iter().collect();
         let kept = Arc::new(Mutex::new(ModelState { turns, ..ModelState::default() }));
@@ -303,7 +303,7 @@ impl Model {
         Model { address, kept, serving }
     }
 
-    /// Without a path: `/v1` and the like are the program's matter.
+    /// Returns the URL without a path: the program adds `/v1` and the like.
     pub fn url(&self) -> String {
         format!("http://{}", self.address)
     }
@@ -312,7 +312,7 @@ impl Model {
         self.kept.lock().unwrap().asked.clone()
     }
 
-    /// The requests of the conversation itself.
+    /// Returns the requests of the conversation itself.
     pub fn turns(&self) -> Vec<ModelRequest> {
         let of_the_talk = |asked: &ModelRequest| {
             Api::of(&asked.path).is_some_and(|api| api.aside(&asked.body).is_none())
@@ -320,13 +320,13 @@ impl Model {
         self.requests().into_iter().filter(of_the_talk).collect()
     }
 
-    /// Every tool that was advertised in any request; one in a namespace as `namespace.name`.
+    /// Returns every tool advertised in any request; one in a namespace as `namespace.name`.
     pub fn advertised(&self) -> BTreeSet<String> {
         let of = |asked: &ModelRequest| Api::of(&asked.path).map(|api| api.tools(&asked.body));
         self.requests().iter().filter_map(of).flatten().map(|tool| tool.full()).collect()
     }
 
-    /// The tool results that the last request of the conversation held, as text.
+    /// Returns the tool results in the last request of the conversation, as text.
     pub fn results(&self) -> Vec<String> {
         let last = self.turns().pop();
         last.and_then(|asked| Some(Api::of(&asked.path)?.results(&asked.body))).unwrap_or_default()
@@ -398,7 +398,7 @@ fn reply(events: bool, body: String) -> Response {
     ([(header::CONTENT_TYPE, kind)], Body::from(body)).into_response()
 }
 
-/// One server-sent event. Where the API names its events, the name is the data's `type`.
+/// Formats one server-sent event. If the API names its events, the name is the data's `type`.
 fn event(data: &Value) -> String {
     match data["type"].as_str() {
         Some(name) => format!("event: {name}\ndata: {data}\n\n"),
@@ -406,7 +406,7 @@ fn event(data: &Value) -> String {
     }
 }
 
-/// All text in a value, however deep: results come as strings, or as lists of blocks.
+/// Returns all text in a value, at any depth: results are strings, or lists of blocks.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -426,7 +426,7 @@ fn items(value: &Value) -> impl Iterator<Item = &Value> {
 #[cfg(test)]
 mod tests;
 
-/// What makes Codex ask the model at this address, of its config.
+/// Returns the part of Codex's config that makes it use the model at this address.
 pub fn codex_config(url: &str) -> Value {
     let provider = json!({
         "name": "fake", "base_url": format!("{url}/v1"), "wire_api": "responses",
@@ -438,7 +438,7 @@ pub fn codex_config(url: &str) -> Value {
     })
 }
 
-/// The same for OpenCode.
+/// Returns the same for OpenCode.
 pub fn opencode_config(url: &str) -> Value {
     let models = json!({"m": {
         "name": "m", "tool_call": true, "limit": {"context": 100_000, "output": 4096},

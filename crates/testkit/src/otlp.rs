@@ -1,4 +1,4 @@
-//! A collector that tests can look into: takes spans by OTLP over gRPC or over HTTP, and keeps them.
+//! A collector for tests: takes spans by OTLP over gRPC or over HTTP, and keeps them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -27,22 +27,22 @@ use tonic::transport::server::TcpIncoming;
 
 use crate::client::PATIENCE;
 
-/// Listens on a port of its own until it is dropped.
+/// A collector that listens on its own port until it is dropped.
 pub struct Collector {
     pub url: String,
     taken: Arc<CollectorState>,
     serving: JoinHandle<()>,
-    /// What stands before it, where something does.
+    /// The TLS proxy before it, if any.
     front: Option<JoinHandle<()>>,
 }
 
-/// Who signed the certificate of a collector behind TLS, as PEM.
+/// The authority that signed the certificate of a collector behind TLS, as PEM.
 pub const AUTHORITY: &str = include_str!("../testdata/tls/ca.pem");
 
 #[derive(Default)]
 struct CollectorState {
     spans: Mutex<Vec<ExportedSpan>>,
-    /// Everything that came, as it came, for those who look for what must not be there.
+    /// Everything received, unchanged, to check that it holds no secrets.
     text: Mutex<String>,
     headers: Mutex<Vec<BTreeMap<String, String>>>,
 }
@@ -58,14 +58,14 @@ pub struct ExportedSpan {
     pub parent_id: String,
     pub trace_state: String,
     pub attributes: Value,
-    /// The message of a span that failed.
+    /// The message of a failed span.
     pub error: Option<String>,
-    /// The attributes of whoever sent it.
+    /// The attributes of the sender.
     pub resource: Value,
 }
 
 impl Collector {
-    /// Speaks gRPC.
+    /// Starts a collector for gRPC.
     pub async fn grpc() -> Collector {
         let (listener, url) = listen().await;
         let taken = Arc::<CollectorState>::default();
@@ -78,7 +78,7 @@ impl Collector {
         Collector { url, taken, serving, front: None }
     }
 
-    /// Takes POSTs of protobuf on `/v1/traces`.
+    /// Starts a collector for POSTs of protobuf on `/v1/traces`.
     pub async fn http() -> Collector {
         let (listener, url) = listen().await;
         let taken = Arc::<CollectorState>::default();
@@ -91,7 +91,7 @@ impl Collector {
         Collector { url, taken, serving, front: None }
     }
 
-    /// Accepts connections and says nothing on them.
+    /// Accepts connections and never responds.
     pub async fn silent() -> Collector {
         let (listener, url) = listen().await;
         let serving = tokio::spawn(async move {
@@ -103,8 +103,8 @@ impl Collector {
         Collector { url, taken: Arc::default(), serving, front: None }
     }
 
-    /// The same collector behind TLS, on a port of its own: its certificate is good for 127.0.0.1 by
-    /// the word of [`AUTHORITY`] alone.
+    /// Puts the collector behind TLS, on a port of its own. Only [`AUTHORITY`] vouches for its
+    /// certificate, which is valid for 127.0.0.1.
     pub async fn behind_tls(mut self) -> Collector {
         let inner = self.url.trim_start_matches("http://").to_owned();
         let (listener, url) = listen().await;
@@ -123,12 +123,12 @@ impl Collector {
         self
     }
 
-    /// An address where nobody listens.
+    /// Returns an address where nothing listens.
     pub async fn gone() -> String {
         listen().await.1
     }
 
-    /// The spans that have come so far, as soon as there are as many.
+    /// Waits for this many spans, and returns those received so far.
     pub async fn spans(&self, count: usize) -> Vec<ExportedSpan> {
         let coming = async {
             loop {
@@ -147,12 +147,12 @@ impl Collector {
         self.taken.spans.lock().unwrap().clone()
     }
 
-    /// All that was exported, as text.
+    /// Returns everything that was exported, as text.
     pub fn text(&self) -> String {
         self.taken.text.lock().unwrap().clone()
     }
 
-    /// What each request said beside its spans.
+    /// Returns the headers of each request.
     pub fn headers(&self) -> Vec<BTreeMap<String, String>> {
         self.taken.headers.lock().unwrap().clone()
     }
@@ -208,7 +208,7 @@ impl TraceService for Grpc {
     }
 }
 
-/// As much of HTTP as an exporter needs: POSTs with a length, one after the other.
+/// Serves as much of HTTP as an exporter needs: POSTs with a length, one after the other.
 async fn serve_http(stream: TcpStream, taken: Arc<CollectorState>) {
     let mut stream = BufReader::new(stream);
     while let Some((first, headers)) = read_head(&mut stream).await {
@@ -231,7 +231,7 @@ async fn serve_http(stream: TcpStream, taken: Arc<CollectorState>) {
     }
 }
 
-/// The first line and the headers; nothing at the end of the connection.
+/// Reads the first line and the headers; returns none at the end of the connection.
 async fn read_head(
     stream: &mut BufReader<TcpStream>,
 ) -> Option<(String, BTreeMap<String, String>)> {

@@ -11,19 +11,19 @@ use tokio::process::{Child, Command};
 
 use crate::client::{Answers, Client, PATIENCE};
 
-/// The product, in a home of its own.
+/// Returns a command for the product, in a home of its own.
 pub fn program(home: &Path) -> Command {
     command(&countersign(), home)
 }
 
-/// The product's binary, which cargo builds before the tests of its package.
+/// Returns the product's binary, which cargo builds before the tests of its package.
 pub fn countersign() -> PathBuf {
     let program = built().join("countersign");
     assert!(program.exists(), "{} is not there: run cargo test", program.display());
     program
 }
 
-/// A command that writes nothing into the person's own folders and inherits no setting.
+/// Returns a command that writes nothing into the user's own folders and inherits no setting.
 pub fn command(program: &Path, home: &Path) -> Command {
     let mut command = Command::new(program);
     let is_telemetry = |name: &OsString| name.to_string_lossy().starts_with("OTEL_");
@@ -55,7 +55,7 @@ pub fn stderr(output: &Output) -> String {
     String::from_utf8(output.stderr.clone()).expect("stderr is UTF-8")
 }
 
-/// The first lines that a child prints.
+/// Reads the first lines that a child prints.
 pub async fn first_lines(child: &mut Child, count: usize) -> String {
     let mut stdout = BufReader::new(child.stdout.take().expect("stdout is piped"));
     let mut lines = String::new();
@@ -66,7 +66,7 @@ pub async fn first_lines(child: &mut Child, count: usize) -> String {
     lines
 }
 
-/// A client of `countersign mcp` in this folder.
+/// Starts `countersign mcp` in this folder, and returns a client of it.
 pub async fn stdio_client(
     dir: &Path,
     args: &[&str],
@@ -84,7 +84,7 @@ pub async fn stdio_client(
     client_of(child, capabilities, answers).await
 }
 
-/// A client on a child's pipes; the child ends with it.
+/// Returns a client on a child's pipes; the child ends with it.
 pub async fn client_of(mut child: Child, capabilities: Value, answers: Answers) -> Client {
     let stdout = child.stdout.take().expect("stdout is piped");
     let stdin = child.stdin.take().expect("stdin is piped");
@@ -100,8 +100,8 @@ pub async fn client_of(mut child: Child, capabilities: Value, answers: Answers) 
     .await
 }
 
-/// The path of an example. Cargo builds examples with `cargo test`, but not with `--test it`: then
-/// they are built here.
+/// Returns the path of an example. Cargo builds examples with `cargo test`, but not with `--test
+/// it`: then they are built here.
 pub fn example(name: &str) -> PathBuf {
     let program = built().join("examples").join(name);
     if !program.exists() {
@@ -110,7 +110,7 @@ pub fn example(name: &str) -> PathBuf {
     program
 }
 
-/// The folder that cargo builds into; a test runs from its `deps`.
+/// Returns the folder that cargo builds into; a test runs from its `deps`.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("the test has a path");
     test.ancestors().nth(2).expect("target/<profile>/deps/<test>").to_owned()

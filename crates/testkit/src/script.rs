@@ -1,6 +1,6 @@
-//! A scripted MCP server. Its tools are given as definitions; a member `x-do` in one says what a
-//! call does, and like every unknown member it must survive the way through the gate. One with
-//! `x-needs` is there only for clients that declared that capability.
+//! A scripted MCP server. Its tools are given as definitions. A member `x-do` in one defines the
+//! effect of a call and, like every unknown member, must pass through the gate unchanged. A tool
+//! with `x-needs` is listed only for clients that declared that capability.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -23,19 +23,19 @@ use crate::listing::Listing;
 #[derive(Clone)]
 pub struct Script {
     tools: Arc<Mutex<Vec<Value>>>,
-    /// What the server tells models of itself.
+    /// The instructions that the server gives to models.
     instructions: Arc<Mutex<Option<String>>>,
-    /// Where the script is read again with every request.
+    /// The file from which the script is read again with every request.
     file: Option<PathBuf>,
     listing: Arc<Listing>,
     at_work: Arc<AtomicUsize>,
-    /// What the client declared.
+    /// The capabilities that the client declared.
     capabilities: Arc<Mutex<Value>>,
 }
 
 impl Script {
-    /// `script` is an array of tool definitions, or an object with `tools`, and perhaps `list`, a
-    /// way to list that is not the plain one, and `instructions`.
+    /// Reads `script`: an array of tool definitions, or an object with `tools` and optionally
+    /// `list`, which replaces the plain listing, and `instructions`.
     pub fn new(script: Value) -> Script {
         let listing = Arc::new(Listing::read(&script["list"]));
         let read = Script {
@@ -50,8 +50,8 @@ impl Script {
         read
     }
 
-    /// A script in a file that may be replaced while the server runs. Nobody is told of that,
-    /// unless a call with `x-do` `tell` is made.
+    /// Uses a script in a file that may be replaced while the server runs. The server sends no
+    /// notification of that, unless a call with `x-do` `tell` is made.
     pub fn live(file: &Path) -> Script {
         Script { file: Some(file.to_owned()), ..Script::new(read(file)) }
     }
@@ -66,7 +66,7 @@ impl Script {
         *self.tools.lock().unwrap() = tools.as_array().cloned().unwrap_or_default();
     }
 
-    /// The tools that this client gets.
+    /// Returns the tools that this client gets.
     fn tools(&self) -> Vec<Value> {
         let capabilities = self.capabilities.lock().unwrap();
         let fits = |tool: &&Value| match tool["x-needs"].as_str() {
@@ -107,7 +107,7 @@ impl Script {
     }
 
     /// Writes the arguments as a line to the file `log`, works for `ms` and until the file `until`
-    /// is there, and tells how many calls were at work together when this one began.
+    /// exists, and reports the number of concurrent calls when this one began.
     async fn work(&self, what: &Value, request: &Request) -> Raw {
         let together = self.at_work.fetch_add(1, Ordering::SeqCst) + 1;
         let _at_work = RunningCall(&self.at_work);
@@ -187,8 +187,8 @@ impl Script {
 }
 
 impl Script {
-    /// Changes its tools so many times, `every_ms` or without a pause, and tells of each change;
-    /// the last list stays.
+    /// Changes its tools this many times, `every_ms` or without a pause, with a notification of
+    /// each change; the last list stays.
     async fn storm(&self, what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
         let pause = what["every_ms"].as_u64().map(Duration::from_millis);
         for n in 1..=what["storm"].as_u64().unwrap_or(1) {
@@ -212,8 +212,8 @@ async fn tell(incoming: &RequestContext) -> Result<(), ErrorObject> {
     told.map_err(|error| ErrorObject::internal(error.to_string()))
 }
 
-/// Writes a line, which may be given in parts, on stdout `times` times, with `$id` for the id of
-/// the call, past the protocol; with `hang`, no answer of its own follows.
+/// Writes a line, which may be given in parts, to stdout `times` times, bypassing the protocol,
+/// with `$id` for the id of the call. With `hang`, no response of its own follows.
 async fn say(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let line: String = match what["say"].as_array() {
         Some(parts) => parts.iter().filter_map(Value::as_str).collect(),
@@ -231,7 +231,7 @@ async fn say(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject
     Ok(raw(r#"{"content":[{"type":"text","text":"said"}]}"#.to_owned()))
 }
 
-/// Writes `half` a line, closes stdout and lives on.
+/// Writes `half` a line, closes stdout and keeps running.
 async fn close(half: &str, incoming: &RequestContext) -> Result<Raw, ErrorObject> {
     let mut stdout = std::io::stdout();
     stdout.write_all(half.as_bytes()).expect("stdout is open");
@@ -251,7 +251,7 @@ impl Drop for RunningCall<'_> {
     }
 }
 
-/// The params that arrived, as text, so that a test can compare bytes.
+/// Returns the received params as text, so that a test can compare bytes.
 fn echo(params: &Raw) -> Raw {
     let mut result = ObjectMembers::default();
     let block = json!([{"type": "text", "text": params.get(), "x-block": 1}]);
@@ -285,7 +285,7 @@ async fn ask(what: &Value, incoming: &RequestContext) -> Result<Raw, ErrorObject
     }
 }
 
-/// Asks `method` once the file `after` is there, and writes what came of it to the file `write`.
+/// Requests `method` once the file `after` exists, and writes the result to the file `write`.
 async fn ask_later(what: Value, peer: Peer) {
     while what["after"].as_str().is_some_and(|path| !Path::new(path).exists()) {
         tokio::time::sleep(Duration::from_millis(5)).await;

@@ -7,25 +7,25 @@ use serde_json::{Value, json};
 use crate::program::example;
 use crate::wait::eventually;
 
-/// The scripted server's program.
+/// Returns the scripted server's program.
 pub fn scripted_upstream() -> PathBuf {
     example("scripted_upstream")
 }
 
-/// A config entry for a scripted server with these tools.
+/// Returns a config entry for a scripted server with these tools.
 pub fn scripted(dir: &Path, name: &str, tools: &Value) -> Value {
     let file = dir.join(format!("{name}.tools.json"));
     std::fs::write(&file, tools.to_string()).expect("the tools can be written");
     json!({"command": scripted_upstream(), "args": [file]})
 }
 
-/// The same server, whose new tools nobody has to approve: its list changes on purpose.
+/// Makes the server's new tools need no approval, for lists that change on purpose.
 pub fn accepting_new(mut entry: Value) -> Value {
     entry["auto_approve"] = "new".into();
     entry
 }
 
-/// The same server, which first adds its process id to the file `<name>.pids`.
+/// Returns an entry for the same server, which first adds its process id to the file `<name>.pids`.
 pub fn counted(dir: &Path, name: &str, tools: &Value) -> Value {
     let server = scripted(dir, name, tools);
     let note = r#"echo $$ >> "$0"; exec "$@""#;
@@ -33,7 +33,7 @@ pub fn counted(dir: &Path, name: &str, tools: &Value) -> Value {
     json!({"command": "sh", "args": ["-c", note, pids, server["command"], server["args"][0]]})
 }
 
-/// The processes of a counted server, oldest first.
+/// Returns the processes of a counted server, oldest first.
 pub fn pids(dir: &Path, name: &str) -> Vec<i32> {
     let text = std::fs::read_to_string(dir.join(format!("{name}.pids"))).unwrap_or_default();
     text.lines().map(|pid| pid.parse().expect("a pid")).collect()

@@ -1,10 +1,10 @@
-//! Waiting for things that happen soon, without a notification.
+//! Waits for events that come soon, without a notification.
 
 use std::time::Duration;
 
 use crate::client::PATIENCE;
 
-/// Looks again until there is something to return.
+/// Polls until there is something to return.
 pub async fn eventually<T, F: Future<Output = Option<T>>>(look: impl FnMut() -> F) -> T {
     eventually_within(PATIENCE, look).await
 }

@@ -1,5 +1,4 @@
-//! A conversation with a program on its stdin and stdout, as text: what is said and heard is exactly
-//! what stands in the test.
+//! A conversation with a program on its stdin and stdout, as text: exactly the lines in the test.
 
 use std::process::{ExitStatus, Stdio};
 
@@ -33,7 +32,7 @@ impl Wire {
         stdin.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
     }
 
-    /// The next line without its end; empty when the program has ended its stdout.
+    /// Returns the next line without its end; empty when the program has closed its stdout.
     pub async fn hear(&mut self) -> String {
         let mut line = String::new();
         let reading = self.stdout.read_line(&mut line);
@@ -41,7 +40,7 @@ impl Wire {
         line.trim_end_matches('\n').to_owned()
     }
 
-    /// The next line that fits; those before it are passed over.
+    /// Returns the next line that matches, skipping those before it.
     pub async fn hear_until(&mut self, fits: impl Fn(&Value) -> bool) -> String {
         loop {
             let line = self.hear().await;
@@ -57,7 +56,7 @@ impl Wire {
         self.hear_until(|message| message["id"] == id && message.get("method").is_none()).await
     }
 
-    /// Sends a request and returns the answer to it.
+    /// Sends a request and returns the response to it.
     pub async fn ask(&mut self, id: impl Into<Value>, method: &str, params: Value) -> Value {
         let id = id.into();
         let request = json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params});
@@ -65,12 +64,12 @@ impl Wire {
         serde_json::from_str(&self.answer(id).await).expect("an answer is JSON")
     }
 
-    /// Calls a tool and returns the answer.
+    /// Calls a tool and returns the response.
     pub async fn call(&mut self, id: impl Into<Value>, tool: &str, arguments: Value) -> Value {
         self.ask(id, "tools/call", json!({"name": tool, "arguments": arguments})).await
     }
 
-    /// Greets an MCP server and gives its answer.
+    /// Initializes an MCP server and returns its response.
     pub async fn greet(&mut self) -> String {
         self.say(GREETING).await;
         let welcome = self.answer("hello").await;

@@ -1,4 +1,4 @@
-//! The document against the table of routes, and against itself.
+//! Checks of the document against the table of routes, and for consistency.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ fn written() -> Value {
     serde_json::to_value(document()).unwrap()
 }
 
-/// Every value under this key, at any depth.
+/// Collects every value under this key, at any depth.
 fn every<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
     match value {
         Value::Object(members) => {
@@ -80,7 +80,7 @@ fn operations_have_ids_of_their_own() {
     assert_eq!(distinct.len(), routes::all().count());
 }
 
-/// The members of an entry of the config are those that may be posted.
+/// The members of a config entry are those that may be posted.
 #[test]
 fn every_key_of_a_server_is_described() {
     let document = written();

@@ -1,4 +1,4 @@
-//! How servers and tools stand, and what of it is news.
+//! The state of servers and tools, and its changes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::view::{ServerEvent, ToolEvent};
 
 #[derive(Default)]
 pub(super) struct Standing {
-    /// The snapshot that it was read from.
+    /// The catalog snapshot that the state was read from.
     catalog: Option<Arc<Catalog>>,
     servers: BTreeMap<Arc<str>, Stand>,
 }
@@ -23,7 +23,7 @@ struct Stand {
     tools: BTreeMap<String, Lock>,
 }
 
-/// Something that stands otherwise than before.
+/// A change of state.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum News {
     Server(ServerEvent),
@@ -40,7 +40,7 @@ impl Standing {
         self.catalog.as_ref().is_some_and(|known| Arc::ptr_eq(known, catalog))
     }
 
-    /// What has changed until then, server by server.
+    /// Returns the changes between this state and `now`, server by server.
     pub(super) fn news(&self, now: &Standing) -> Vec<News> {
         let mut news = Vec::new();
         for (name, stand) in &now.servers {
@@ -78,8 +78,8 @@ impl Stand {
     }
 }
 
-/// Tools that changed by themselves. Those of a server that is locked as a whole follow it, and a
-/// server's first list is no change.
+/// Returns the tools whose own status changed. Tools of a server that is locked as a whole follow
+/// the server, and a server's first list is not a change.
 fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
     let told = |tool: &str, was: Option<Lock>, now: Option<Lock>| {
         let is_news = was != now && !was.is_some_and(of_server) && !now.is_some_and(of_server);
@@ -101,7 +101,7 @@ fn tools(server: &str, was: &Stand, now: &Stand) -> Vec<News> {
         .collect()
 }
 
-/// Whether the server is locked as a whole.
+/// Reports whether the lock covers the whole server.
 fn of_server(lock: Lock) -> bool {
     match lock {
         Lock::Locked(LockStatus::ServerQuarantined | LockStatus::ServerDisabled) => true,

@@ -1,5 +1,5 @@
-//! How a request shows that it comes from a page that has signed in: the cookie of this port, the
-//! tab's token in a header, and for whatever may change something the page's own origin.
+//! Authentication of requests from a signed-in page: the cookie of this port, the tab's token in a
+//! header, and the page's own origin for any request that may change something.
 
 use axum::body::Body;
 use axum::extract::Request;
@@ -11,14 +11,14 @@ use jiff::Timestamp;
 
 use super::session::{OpenSession, PageSessions, SESSION_LIFETIME};
 
-/// Where the page sends its token.
+/// The header in which the page sends its token.
 pub(crate) const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-countersign-session");
 
-/// Only the API needs the cookie.
+/// The cookie's path: only the API needs it.
 const COOKIE_PATH: &str = "/api/v1";
 
-/// The session that a request belongs to. One that shows a key or an agent's token is not the
-/// page's, and stands for itself.
+/// Returns the session that a request belongs to. A request with a key or an agent's token is not
+/// the page's, and is judged by that credential.
 pub(crate) fn admit(
     sessions: &PageSessions,
     request: &Request,
@@ -36,13 +36,13 @@ pub(crate) fn admit(
     }
 }
 
-/// Whether the request says that it was made by a page of this very address.
+/// Reports whether the request comes from a page of this same address.
 pub(crate) fn is_own(headers: &HeaderMap) -> bool {
     let text = |name| headers.get(name).and_then(|value: &header::HeaderValue| value.to_str().ok());
     let (Some(host), Some(origin)) = (text(header::HOST), text(header::ORIGIN)) else {
         return false;
     };
-    // Which schemes may be is the guard's to say; a proxy may speak https for us.
+    // The guard checks the scheme; a proxy may serve https for this listener.
     origin.split_once("://").is_some_and(|(_, name)| name.eq_ignore_ascii_case(host))
 }
 
@@ -51,7 +51,7 @@ pub(crate) fn foreign() -> Refusal {
     Refusal::new(Code::Forbidden, message)
 }
 
-/// The cookie of this port: the browser keeps those of all ports in one place.
+/// Returns the cookie of this port: a browser keeps those of all ports in one place.
 pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
     let name = cookie_name(headers);
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
@@ -73,7 +73,7 @@ fn cookie_name(headers: &HeaderMap) -> String {
 }
 
 impl OpenSession {
-    /// A stream ends with the session that opened it.
+    /// Ends a streamed response with the session that opened it.
     pub(crate) fn bound(self, response: Response) -> Response {
         let kind = response.headers().get(header::CONTENT_TYPE);
         if kind.is_none_or(|kind| kind != "text/event-stream") {

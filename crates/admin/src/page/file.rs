@@ -1,4 +1,4 @@
-//! The files of the page, which are part of the program: nothing is installed, built or fetched.
+//! The page's files, embedded in the program: nothing is installed, built or fetched.
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-/// No script but ours, no request but to us, no frame, no form, nothing inline.
+/// The content security policy: only our scripts and requests, no frames, no forms, nothing inline.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     connect-src 'self'; img-src 'self'; frame-ancestors 'none'; base-uri 'none'; \
     form-action 'none'";
@@ -17,7 +17,7 @@ const CSS: &str = "text/css; charset=utf-8";
 pub(crate) const HTML: &str = "text/html; charset=utf-8";
 const SVG: &str = "image/svg+xml";
 
-/// The kinds of text that a file of the page can be.
+/// The media types of the page's files.
 pub(crate) const KINDS: &[&str] = &[JAVASCRIPT, CSS, SVG, HTML];
 
 pub(super) const INDEX: &str = "index.html";
@@ -65,7 +65,7 @@ const FILES: &[(&str, &[u8])] = files![
 struct File {
     bytes: &'static [u8],
     kind: &'static str,
-    /// By which a browser knows that it has this version already.
+    /// The entity tag, by which a browser recognizes a version that it has cached.
     tag: HeaderValue,
 }
 
@@ -89,7 +89,7 @@ fn kind(name: &str) -> &'static str {
     }
 }
 
-/// The file of this name, if there is one.
+/// Returns the file of this name, if there is one.
 pub(super) fn answer(name: &str, headers: &HeaderMap) -> Option<Response> {
     let file = BY_NAME.get(name)?;
     let is_known = headers.get(header::IF_NONE_MATCH).is_some_and(|known| known == file.tag);
@@ -103,7 +103,7 @@ pub(super) fn answer(name: &str, headers: &HeaderMap) -> Option<Response> {
         (header::REFERRER_POLICY, "no-referrer"),
         (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
         (header::CACHE_CONTROL, "no-cache"),
-        // Pages on other ports of this machine are of the same site, and strangers all the same.
+        // Pages on other ports of this machine are same-site, but not trusted.
         (header::HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
         (header::HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
     ];
@@ -123,7 +123,7 @@ mod tests {
 
     use super::*;
 
-    /// Uncompressed, so that it holds for any compression.
+    /// The limit for the uncompressed size, so that it holds for any compression.
     const BYTES_MAX: usize = 300 * 1024;
 
     fn below(folder: &Path, found: &mut BTreeSet<PathBuf>) {
@@ -165,7 +165,7 @@ mod tests {
         assert!(answer("../Cargo.toml", &headers).is_none());
     }
 
-    /// Text of others reaches the document as text nodes only.
+    /// Foreign text reaches the document as text nodes only.
     #[test]
     fn nothing_is_read_as_markup_or_code() {
         let ours = FILES.iter().filter(|(name, _)| !name.starts_with("vendor/"));
@@ -186,7 +186,7 @@ mod tests {
         }
     }
 
-    /// A module that imports what is not there would show a blank page.
+    /// A module that imports a missing file would show a blank page.
     #[test]
     fn every_import_is_there() {
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {

@@ -1,6 +1,6 @@
-//! Who has signed in to the page. A link carries a code that works once; it is exchanged for a
-//! cookie and a token, which open the gate only together. A browser sends the cookie to every port
-//! of this machine and shows it to no script; the token is known to one tab and sent by it alone.
+//! The sessions of the page. A link carries a code that works once. It is exchanged for a cookie
+//! and a token, which are valid only together. A browser sends the cookie to every port of this
+//! machine and shows it to no script; only one tab knows and sends the token.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -9,32 +9,32 @@ use gateway::auth::{digest, secret};
 use jiff::{SignedDuration, Timestamp};
 use tokio_util::sync::CancellationToken;
 
-/// Time enough to go from the terminal to the browser.
+/// The lifetime of a code: enough to go from the terminal to the browser.
 pub const CODE_LIFETIME: SignedDuration = SignedDuration::from_mins(10);
 
-/// A working day; whoever goes on after it asks for another link.
+/// The lifetime of a session: a working day. After that the user needs another link.
 pub const SESSION_LIFETIME: SignedDuration = SignedDuration::from_hours(12);
 
-/// Codes that wait to be used; one more, and the oldest is worth nothing.
+/// The number of unused codes; one more invalidates the oldest.
 pub const CODES_MAX: usize = 32;
 
-/// Tabs signed in at once; one more, and the oldest has to sign in again.
+/// The number of tabs signed in at once; one more signs the oldest out.
 pub const SESSIONS_MAX: usize = 64;
 
-/// A secret that is known by its hash alone.
+/// The hash of a secret; the secret itself is not kept.
 type SecretHash = [u8; 32];
 
-/// The codes and sessions of one listener. They live in memory: a new start, with which alone the
-/// admin key can change, ends them all.
+/// The codes and sessions of one listener. They live in memory: a restart, which a new admin key
+/// requires, ends them all.
 pub struct PageSessions {
-    /// Where the page is, as a browser names it: `http://127.0.0.1:7420`.
+    /// The origin of the page, as a browser names it: `http://127.0.0.1:7420`.
     origin: String,
     held: Mutex<Entrances>,
 }
 
 #[derive(Default)]
 struct Entrances {
-    /// Oldest first, as the sessions are.
+    /// Oldest first, like the sessions.
     codes: Vec<Code>,
     sessions: Vec<Session>,
 }
@@ -56,18 +56,18 @@ pub struct PageLink {
     pub expires_at: Timestamp,
 }
 
-/// What a browser was given for its code.
+/// The credentials that a browser gets for its code.
 pub(crate) struct BrowserPass {
     pub(crate) cookie: String,
     pub(crate) token: String,
     pub(crate) until: Timestamp,
 }
 
-/// A session that is good.
+/// A valid session.
 #[derive(Clone)]
 pub(crate) struct OpenSession {
     pub(crate) until: Timestamp,
-    /// Cancelled when it ends before its time.
+    /// Cancelled when the session is ended before it expires.
     pub(crate) ended: CancellationToken,
 }
 
@@ -76,7 +76,7 @@ impl PageSessions {
         PageSessions { origin, held: Mutex::default() }
     }
 
-    /// The code stands behind `#`, which browsers keep to themselves: it is in no request line.
+    /// Makes a link. The code follows `#`, which browsers do not send: it is in no request line.
     pub fn link(&self, now: Timestamp) -> Result<PageLink, Refusal> {
         let code = secret("csl")?;
         let until = now + CODE_LIFETIME;
@@ -85,8 +85,8 @@ impl PageSessions {
         Ok(PageLink { url: format!("{}/#code={code}", self.origin), expires_at: until })
     }
 
-    /// Takes the code, if it is good. A browser that shows the cookie of another tab of its own
-    /// keeps it, so that the other tab stays signed in.
+    /// Redeems a code, if it is valid. A browser that already has the cookie of another tab keeps
+    /// it, so that the other tab stays signed in.
     pub(crate) fn enter(
         &self,
         code: &str,
@@ -117,7 +117,7 @@ impl PageSessions {
         Ok(Some(BrowserPass { cookie, token, until }))
     }
 
-    /// The session of which a request shows both halves.
+    /// Returns the session for which a request has both halves.
     pub(crate) fn find(&self, cookie: &str, token: &str, now: Timestamp) -> Option<OpenSession> {
         let (cookie, token) = (digest(cookie), digest(token));
         let held = self.lock(now);
@@ -125,14 +125,14 @@ impl PageSessions {
         held.sessions.iter().find(fits).map(|session| session.opened.clone())
     }
 
-    /// Ends every session, and how many there were.
+    /// Ends every session and returns their number.
     pub(crate) fn end_all(&self, now: Timestamp) -> usize {
         let ended = std::mem::take(&mut self.lock(now).sessions);
         ended.iter().for_each(|session| session.opened.ended.cancel());
         ended.len()
     }
 
-    /// What is over by now is let go first.
+    /// Locks the state after removing all that has expired.
     fn lock(&self, now: Timestamp) -> MutexGuard<'_, Entrances> {
         let mut held = self.held.lock().unwrap_or_else(PoisonError::into_inner);
         held.codes.retain(|code| now < code.until);
@@ -141,7 +141,7 @@ impl PageSessions {
     }
 }
 
-/// Adds to a list that stays bounded; gives the oldest where it had to go.
+/// Adds to a bounded list; returns the oldest item if it had to be removed.
 fn push<T>(list: &mut Vec<T>, max: usize, item: T) -> Option<T> {
     let oldest = (list.len() >= max).then(|| list.remove(0));
     list.push(item);

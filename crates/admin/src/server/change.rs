@@ -1,4 +1,4 @@
-//! What people decide about servers. Adding one starts nothing.
+//! Decisions about servers. Adding one starts nothing.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -27,7 +27,7 @@ pub(crate) async fn add(
 ) -> Result<(StatusCode, Json<ServerEntry>), Refused> {
     let mut body = BodyMembers::read(request).await?;
     let name = body.text("name")?.ok_or_else(|| required("name"))?;
-    // What an entry of a config may hold, the configuration knows.
+    // The configuration knows the valid members of an entry.
     let definition = Value::Object(body.rest());
     let (gateway, owned) = (admin.gateway.clone(), name.clone());
     carry_out(async move { gateway.add_server(&by, &owned, &definition).await }).await?;
@@ -76,12 +76,12 @@ pub(crate) async fn quarantine(
 
 #[derive(Deserialize, IntoParams)]
 pub(crate) struct ApproveQuery {
-    /// Only starts it and tells what it lists.
+    /// Only starts the server and reports what it lists.
     inspect: Option<bool>,
 }
 
-/// Approves a server; with `inspect`, in the query or in the body, starts it and tells what it
-/// lists, and approves nothing.
+/// Approves a server. With `inspect`, in the query or in the body, starts it and reports what it
+/// lists, but approves nothing.
 pub(crate) async fn approve(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -111,7 +111,7 @@ async fn inspect(admin: &Admin, by: DecisionSource, name: String) -> Result<Serv
     Ok(ServerEntry { error: reason.or(entry.error), items, ..entry })
 }
 
-/// Approves the items that the body names, or everything of the server that waits.
+/// Approves the items that the body names, or all pending items of the server.
 pub(crate) async fn approve_items(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -146,7 +146,7 @@ fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
     let fingerprint = item.text("fingerprint")?;
     item.finish()?;
     let name = match kind {
-        // There is one text of them.
+        // A server has only one text of instructions.
         ItemKind::Instructions => name.unwrap_or_default(),
         ItemKind::Tool | ItemKind::Prompt | ItemKind::Template => {
             name.ok_or_else(|| required("name"))?
@@ -155,7 +155,7 @@ fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
     Ok(ReviewedItem { kind, name, fingerprint })
 }
 
-/// A kind of item; a tool unless it says otherwise.
+/// Parses a kind of item; the default is a tool.
 pub(crate) fn kind(word: Option<&str>) -> Result<ItemKind, Refusal> {
     Ok(one_of("kind", word, &ItemKind::ALL, ItemKind::as_str)?.unwrap_or(ItemKind::Tool))
 }

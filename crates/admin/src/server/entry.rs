@@ -1,5 +1,5 @@
-//! What only the operator sees of a server. Values of variables and headers may be secret: their
-//! names are all that is shown.
+//! The details of a server that only the operator sees. Values of variables and headers may be
+//! secret, so only their names are shown.
 
 use domain::Catalog;
 use domain::catalog::{Server, UnknownToolName};
@@ -11,7 +11,7 @@ use gateway::spec::{ServerEndpoint, ServerSpec};
 use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning};
 
-/// What agents see of a server, and what only the operator does.
+/// Returns the whole entry of a server: the part that agents see, and the operator's part.
 pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutline) -> ServerEntry {
     let mut entry = outlined(outline);
     let Some(server) = catalog.server(&entry.name) else { return entry };
@@ -75,7 +75,7 @@ fn names(values: &[(String, ConfigTemplate)]) -> Vec<String> {
     values.iter().map(|(name, _)| name.clone()).collect()
 }
 
-/// Without what people put keys into: a user's part and the query.
+/// Removes the parts of a URL that people put keys into: the user and the query.
 fn shown_url(url: &str) -> String {
     let (url, query) = match url.split_once('?') {
         Some((url, _)) => (url, "?…"),

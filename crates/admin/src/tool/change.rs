@@ -1,4 +1,4 @@
-//! What people decide about tools: approved as they were reviewed, switched on and off.
+//! Decisions about tools: approval of the reviewed text, switching on and off.
 
 use axum::Json;
 use axum::extract::{Request, State};
@@ -13,7 +13,7 @@ use crate::decision::{Decider, carry_out};
 use crate::server::change::kind;
 use crate::view::{ApprovedEntry, ApprovedTool, SwitchedTool};
 
-/// Approves what waits of one item, if it is what was reviewed.
+/// Approves the pending text of one item, if it is the reviewed one.
 pub(crate) async fn approve(
     State(admin): State<Admin>,
     Path((server, name)): Path<(String, String)>,

@@ -1,4 +1,4 @@
-//! Records of what was done.
+//! Activity records.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -11,11 +11,11 @@ use super::{milliseconds, moment, words};
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ActivityPage {
     pub activities: Vec<ActivityRecord>,
-    /// Null at the end.
+    /// The cursor of the next page; null at the end.
     #[schema(required)]
     pub next_cursor: Option<String>,
     pub total: u64,
-    /// Else there are at least so many.
+    /// The total is exact; otherwise it is a lower bound.
     pub total_is_exact: bool,
 }
 
@@ -46,7 +46,7 @@ pub struct ActivityRecord {
     pub error_code: Option<String>,
     #[schema(required)]
     pub error_message: Option<String>,
-    /// Null while a call runs.
+    /// The duration; null while a call runs.
     #[schema(required, minimum = 0)]
     pub duration_ms: Option<f64>,
     #[schema(schema_with = words::moment)]
@@ -61,11 +61,11 @@ pub struct ActivityRecord {
     #[schema(required)]
     pub receipt_id: Option<String>,
     pub metadata: CallMetadata,
-    /// Where one record is asked for: JSON, or text where it was cut.
+    /// The arguments, only in a single record: JSON, or text if they were truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::anything)]
     pub arguments: Option<Value>,
-    /// Where one record is asked for: JSON, or text where it was cut.
+    /// The response, only in a single record: JSON, or text if it was truncated.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::anything)]
     pub response: Option<Value>,
@@ -98,7 +98,7 @@ pub struct CallMetadata {
     pub trace_id: Option<String>,
     pub arguments_bytes: u64,
     pub response_bytes: u64,
-    /// What a person decided, where the record is of a decision.
+    /// A person's decision, if the record is of one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -156,7 +156,7 @@ impl ActivityRecord {
     }
 }
 
-/// Gives JSON where it is whole, else the text that is left of it.
+/// Returns the JSON if it is complete, otherwise the text that is left of it.
 fn payload(text: Option<&str>) -> Value {
     match text {
         Some(text) => serde_json::from_str(text).unwrap_or_else(|_| text.into()),

@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 
 use super::{Verbatim, words};
 
-/// The intent is needed in one of its spellings: nested, or flat.
+/// A call. The intent is required in one of its spellings, nested or flat.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CallRequest {
@@ -19,7 +19,7 @@ pub struct CallRequest {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::any_object_or_null)]
     pub args: Option<Verbatim>,
-    /// The same as JSON text, instead of `args`.
+    /// The arguments as JSON text, instead of `args`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args_json: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -37,7 +37,7 @@ pub struct CallRequest {
 
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 pub struct CallIntent {
-    /// What `tool_variant` says too.
+    /// The class of the call, the same as in `tool_variant`.
     #[schema(schema_with = words::class)]
     pub operation_type: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -46,21 +46,21 @@ pub struct CallIntent {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::reason_or_null)]
     pub reason: Option<String>,
-    /// Members that nobody asks for do no harm here.
+    /// Other members, which are ignored.
     #[serde(flatten)]
     pub others: BTreeMap<String, Value>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct CallAnswer {
-    /// Of the record.
+    /// The id of the record.
     pub id: String,
-    /// The server's, byte for byte.
+    /// The server's result, byte for byte.
     #[schema(schema_with = words::any_object)]
     pub result: Verbatim,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<String>,
-    /// Where the ledger cannot be written: the record waits in memory.
+    /// Present if the ledger cannot be written: the record is held in memory.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::queued)]
     pub ledger: Option<String>,

@@ -1,4 +1,4 @@
-//! Agents that touched the same thing.
+//! Agents that touched the same resource.
 
 use domain::ledger::contention::{AgentNode, Edge, Graph};
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ pub struct ContentionGraph {
     pub edges_total: usize,
 }
 
-/// An agent and what it did to resources that are known.
+/// An agent and its touches of known resources.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ContentionNode {
     pub agent: String,
@@ -25,16 +25,17 @@ pub struct ContentionNode {
     pub resources: u64,
 }
 
-/// Two agents that met.
+/// Two agents that touched the same resource.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ContentionEdge {
-    /// Came first at the first meeting; in a stale read, the agent whose content was old.
+    /// The agent that came first at the first meeting; in a stale read, the one whose content was
+    /// old.
     pub from: String,
     pub to: String,
     #[schema(schema_with = words::contention_kind)]
     pub kind: String,
     pub system: String,
-    /// The closest meetings first.
+    /// The resources, closest meetings first.
     pub resources: Vec<String>,
     pub resources_total: u64,
     pub meetings: u64,
@@ -44,7 +45,7 @@ pub struct ContentionEdge {
     pub last: String,
     #[schema(minimum = 0)]
     pub smallest_gap_ms: i64,
-    /// Of the closest meeting at each resource, the closest first.
+    /// The records of the closest meeting at each resource, closest first.
     pub records: Vec<String>,
 }
 
@@ -84,7 +85,7 @@ impl From<Edge<String>> for ContentionEdge {
     }
 }
 
-/// Writes a time with all its digits, which tell the order of two touches.
+/// Writes a time with all its digits, which show the order of two touches.
 fn exact(at_us: i64) -> String {
     Timestamp::from_microsecond(at_us).map(|at| at.to_string()).unwrap_or_default()
 }

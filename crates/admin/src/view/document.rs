@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use utoipa::ToSchema;
 
-/// An OpenAPI document, whose form is published elsewhere.
+/// An OpenAPI document, specified elsewhere.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct OpenApiDocument {
     pub openapi: String,

@@ -17,7 +17,7 @@ pub struct ErrorDetail {
     #[schema(schema_with = words::error_code)]
     pub code: String,
     pub message: String,
-    /// What is wrong, for programs.
+    /// Details of the error, for programs.
     #[schema(schema_with = words::any_object)]
     pub details: Value,
 }

@@ -1,4 +1,4 @@
-//! What happens, as it happens.
+//! Events of the live stream.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -11,7 +11,7 @@ use super::{ActivityRecord, LedgerState, RunEntry, StepEntry, words};
 pub struct StreamEvent {
     #[schema(schema_with = words::event_name)]
     pub event: String,
-    /// Of a change of the ledger.
+    /// The number of a change of the ledger.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::event_number)]
     pub id: Option<String>,
@@ -19,13 +19,13 @@ pub struct StreamEvent {
     pub data: String,
 }
 
-/// Says that the text is JSON, and of which form.
+/// Describes the text as JSON with its schema.
 fn event_data() -> ObjectBuilder {
     let form = Ref::from_schema_name(EventData::name());
     words::text().content_media_type("application/json").content_schema(Some(form))
 }
 
-/// What an event tells, by its name.
+/// The data of an event, by its name.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum EventData {
@@ -48,7 +48,7 @@ pub struct RunEvent {
     #[schema(schema_with = words::run_phase)]
     pub phase: String,
     pub run: RunEntry,
-    /// Where it is a step that began or ended.
+    /// The step that began or ended, if the event is about one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<StepEntry>,
 }

@@ -1,4 +1,4 @@
-//! How people sign in to the page.
+//! Sign-in to the page.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -7,7 +7,7 @@ use super::words;
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct SignInLink {
-    /// Works once.
+    /// A link that works once.
     pub url: String,
     #[schema(schema_with = words::moment)]
     pub expires_at: String,
@@ -21,7 +21,7 @@ pub struct SignInCode {
 
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct PageSession {
-    /// For `x-countersign-session`, beside the cookie.
+    /// The value for `x-countersign-session`, sent with the cookie.
     pub token: String,
     #[schema(schema_with = words::moment)]
     pub expires_at: String,

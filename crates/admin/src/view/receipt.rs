@@ -1,4 +1,4 @@
-//! Receipts, their chains and keys, and what a check of them found.
+//! Receipts, their chains and keys, and the result of verifying them.
 
 use std::collections::BTreeMap;
 
@@ -17,11 +17,11 @@ use super::{moment, words};
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ReceiptPage {
     pub receipts: Vec<ReceiptEntry>,
-    /// Null at the end.
+    /// The cursor of the next page; null at the end.
     #[schema(required)]
     pub next_cursor: Option<String>,
     pub total: u64,
-    /// Else there are at least so many.
+    /// The total is exact; otherwise it is a lower bound.
     pub total_is_exact: bool,
 }
 
@@ -44,8 +44,8 @@ pub struct ReceiptEntry {
     pub previous_hash: Option<String>,
 }
 
-/// A receipt as it was signed: a credential, whose form is published elsewhere. Only its outline is
-/// told here; it is answered byte for byte.
+/// A receipt as it was signed: a credential, specified elsewhere. Only its outline is described
+/// here; the response holds it byte for byte.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ReceiptDocument {
     pub id: String,
@@ -135,7 +135,7 @@ pub struct CopyList {
     pub copies: Vec<CopyEntry>,
 }
 
-/// An export that was brought back.
+/// An export that was placed back in the home.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct CopyEntry {
     pub name: String,
@@ -150,7 +150,7 @@ pub struct CopyReport {
     pub name: String,
     pub valid: bool,
     pub chains: Vec<ChainReport>,
-    /// What could not be checked.
+    /// The parts that could not be checked.
     pub notes: Vec<String>,
 }
 
@@ -166,7 +166,7 @@ pub struct KeyEntry {
     #[schema(schema_with = words::did)]
     pub did: String,
     pub pem: String,
-    /// It signs now.
+    /// This key signs now.
     pub current: bool,
 }
 
@@ -262,7 +262,7 @@ impl From<ChainCopy> for CopyEntry {
 }
 
 impl CopyReport {
-    /// A copy without a receipt is not valid.
+    /// Reports on a copy. One without a receipt is not valid.
     pub(crate) fn new(name: String, outcome: AuditOutcome) -> CopyReport {
         CopyReport {
             name,

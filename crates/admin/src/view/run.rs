@@ -11,7 +11,7 @@ use super::{TouchedResource, lasted, milliseconds, moment, words};
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct RunPage {
     pub runs: Vec<RunEntry>,
-    /// Null at the end.
+    /// The cursor of the next page; null at the end.
     #[schema(required)]
     pub next_cursor: Option<String>,
     pub total: u64,
@@ -46,7 +46,7 @@ pub struct RunEntry {
     pub tokens: Option<u64>,
     #[schema(required, minimum = 0)]
     pub cost_usd: Option<f64>,
-    /// Where one run is asked for.
+    /// The steps, only in a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Vec<StepEntry>>,
 }
@@ -82,18 +82,18 @@ pub struct StepEntry {
     #[schema(required)]
     pub error_message: Option<String>,
     pub sessions: Vec<String>,
-    /// Where one run is asked for: what the step said, or null.
+    /// The output of the step or null, only in a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::text_or_null)]
     pub output: Option<Option<String>>,
-    /// Where one run is asked for: the newest calls, the newest last.
+    /// The newest calls, newest last, only in a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls: Option<Vec<StepCall>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub calls_total: Option<u64>,
 }
 
-/// One call of a step, in short.
+/// A summary of one call of a step.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct StepCall {
     pub id: String,
@@ -147,7 +147,7 @@ impl RunEntry {
 }
 
 impl StepEntry {
-    /// Leaves out its output, which may be long, and its calls.
+    /// Leaves out the output, which may be long, and the calls.
     pub(crate) fn brief(step: &StepRecord) -> StepEntry {
         StepEntry {
             number: step.number,

@@ -1,4 +1,4 @@
-//! Servers, what they list, and what is decided about them.
+//! Servers, their items, and decisions about them.
 
 use std::collections::BTreeMap;
 
@@ -15,8 +15,8 @@ pub struct ServerList {
     pub servers: Vec<ServerEntry>,
 }
 
-/// A server as the operator sees it. Values of variables and headers may be secret: their names are
-/// all that is shown.
+/// A server as the operator sees it. Values of variables and headers may be secret, so only their
+/// names are shown.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 pub struct ServerEntry {
     pub name: String,
@@ -24,15 +24,15 @@ pub struct ServerEntry {
     pub state: String,
     pub transport: String,
     pub tool_count: usize,
-    /// Why it cannot be used.
+    /// The reason the server cannot be used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// By status, where some are locked.
+    /// Tools by status, if some are locked.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tools: Option<BTreeMap<String, usize>>,
     pub quarantined: bool,
     pub disabled: bool,
-    /// Items that wait; null while that is not known.
+    /// The number of pending items; null while unknown.
     #[schema(required)]
     pub pending: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -44,45 +44,45 @@ pub struct ServerEntry {
     pub command: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub args: Option<Vec<String>>,
-    /// Names only.
+    /// The names of the variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
-    /// Without user and query.
+    /// The URL without user and query.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub url: Option<String>,
-    /// Names only.
+    /// The names of the headers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub headers: Option<Vec<String>>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub warnings: Vec<ServerWarning>,
-    /// Where it was just approved.
+    /// The items just approved, after an approval.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub approved: Option<Vec<ApprovedEntry>>,
-    /// Where it was just inspected.
+    /// The server's items, after an inspection.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<ReviewItem>>,
 }
 
-/// A tool that the config names and the server does not list.
+/// A tool that the config names but the server does not list.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ServerWarning {
     #[schema(schema_with = words::server_warning)]
     pub kind: String,
     pub text: String,
     pub tool: String,
-    /// What may have been meant.
+    /// Similar names that may have been meant.
     pub near: Vec<String>,
 }
 
-/// An entry of `mcpServers`, and its name.
+/// An entry of `mcpServers`, with its name.
 #[derive(Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct NewServer {
     #[schema(schema_with = words::name)]
     pub name: String,
-    /// The program to start, or else `url`.
+    /// The program to start; `url` is the alternative.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::filled)]
     pub command: Option<String>,
@@ -95,7 +95,7 @@ pub struct NewServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::filled)]
     pub cwd: Option<String>,
-    /// `http` or `https`.
+    /// The endpoint, with `http` or `https`.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::filled)]
     pub url: Option<String>,
@@ -167,7 +167,7 @@ pub struct ServerLog {
     pub lines: Vec<String>,
 }
 
-/// What a server lists, for a review.
+/// A server's items, for review.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct ServerItems {
     pub name: String,
@@ -184,9 +184,9 @@ pub struct ReviewItem {
     pub status: String,
     #[schema(schema_with = words::digest)]
     pub fingerprint: String,
-    /// As the server sent it.
+    /// The text as the server sent it.
     pub text: String,
-    /// Laid out, with hidden characters visible.
+    /// The text laid out, with hidden characters visible.
     pub visible: String,
     pub warnings: Vec<TextWarning>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -199,7 +199,7 @@ pub struct ReviewItem {
     pub diff: Option<Vec<DiffLine>>,
 }
 
-/// What to look at twice in a text.
+/// A warning about a text.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct TextWarning {
     #[schema(schema_with = words::text_warning)]
@@ -207,13 +207,13 @@ pub struct TextWarning {
     pub text: String,
 }
 
-/// A line of what waits against what was approved.
+/// A line of the difference between the approved and the pending text.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct DiffLine {
     #[schema(schema_with = words::mark)]
     pub mark: String,
     pub text: String,
-    /// That were skipped.
+    /// The number of skipped lines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lines: Option<usize>,
 }
@@ -221,19 +221,19 @@ pub struct DiffLine {
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InspectRequest {
-    /// Only starts it and tells what it lists.
+    /// Only starts the server and reports what it lists.
     pub inspect: Option<bool>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
-    /// Else everything that waits.
+    /// The items to approve; all pending ones if absent.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub items: Option<Vec<ItemChoice>>,
 }
 
-/// An item that is to be approved.
+/// An item to approve.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum ItemChoice {
@@ -248,12 +248,12 @@ pub struct NamedItem {
     #[schema(schema_with = words::named_item_kind_or_null)]
     pub kind: Option<String>,
     pub name: String,
-    /// Only if exactly that waits.
+    /// Approves only if the pending text has this fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }
 
-/// The instructions of a server, of which there is one text.
+/// The instructions of a server, which are one text.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct InstructionsItem {
@@ -261,7 +261,7 @@ pub struct InstructionsItem {
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Only if exactly that waits.
+    /// Approves only if the pending text has this fingerprint.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub fingerprint: Option<String>,
 }

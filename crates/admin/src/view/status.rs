@@ -1,4 +1,4 @@
-//! How the gate is.
+//! The health of the gate.
 
 use std::collections::BTreeMap;
 
@@ -26,7 +26,7 @@ pub struct GateStatus {
 pub struct ConfigState {
     #[schema(schema_with = words::config_state)]
     pub state: String,
-    /// Why the newest file is not in effect.
+    /// The reason the newest config file is not in effect.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
 }
@@ -56,7 +56,7 @@ pub struct Liveness {
 pub struct Readiness {
     #[schema(schema_with = words::readiness)]
     pub status: String,
-    /// Why no calls are taken.
+    /// The reason no calls are accepted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

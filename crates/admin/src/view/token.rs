@@ -1,4 +1,4 @@
-//! Tokens of agents. A secret is in the answer that makes it, and in no other.
+//! Tokens of agents. Only the response that creates a token contains its secret.
 
 use domain::caller::Scope;
 use domain::caller::scope::Words;
@@ -15,8 +15,8 @@ pub struct TokenList {
     pub tokens: Vec<TokenEntry>,
 }
 
-/// A token as it is shown: its name, what it is good for, and whether it still is. A scope that
-/// cannot be read opens nothing, and has no members to show.
+/// A token as it is listed: its name, its scope and its validity. A scope that cannot be read
+/// grants nothing, and has no members to show.
 #[derive(Serialize, Deserialize, ToSchema)]
 pub struct TokenEntry {
     pub name: String,
@@ -28,7 +28,7 @@ pub struct TokenEntry {
     pub expires_at: Option<String>,
     #[schema(schema_with = words::moment_or_null, required)]
     pub revoked_at: Option<String>,
-    /// `*` for all.
+    /// The servers; `*` for all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub servers: Option<Vec<String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -43,7 +43,7 @@ pub struct TokenEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::unannotated)]
     pub unannotated_tools: Option<String>,
-    /// The secret, where it was just made: shown this once.
+    /// The secret, only in the response that creates it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub token: Option<String>,
 }
@@ -61,7 +61,7 @@ pub struct NewToken {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::some_surfaces_or_null)]
     pub surfaces: Option<Vec<String>>,
-    /// One of the config.
+    /// A profile of the config.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::name_or_null)]
     pub profile: Option<String>,

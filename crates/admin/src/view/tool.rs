@@ -1,4 +1,4 @@
-//! Tools, and what is decided about them.
+//! Tools, and decisions about them.
 
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
@@ -18,7 +18,7 @@ pub struct ToolEntry {
     pub server: String,
     pub source: String,
     pub description: String,
-    /// As the server sent them.
+    /// The annotations as the server sent them.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::anything)]
     pub annotations: Option<Verbatim>,
@@ -29,14 +29,14 @@ pub struct ToolEntry {
     pub call_with: String,
     #[schema(schema_with = words::lock)]
     pub status: String,
-    /// 0 to 1, of a search.
+    /// The search score, 0 to 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(minimum = 0)]
     pub score: Option<f64>,
-    /// Who can lift the lock, and how.
+    /// Steps to lift the lock, and the person who can take them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remediation: Option<String>,
-    /// Where one tool is asked for, as all that follows.
+    /// The fingerprint; like all members below, only in a single tool.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::digest)]
     pub fingerprint: Option<String>,
@@ -50,16 +50,16 @@ pub struct ToolEntry {
     pub diff: Option<Vec<DiffLine>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub warnings: Option<Vec<TextWarning>>,
-    /// As the server sent it.
+    /// The definition as the server sent it.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::any_object)]
     pub definition: Option<Verbatim>,
-    /// Laid out, with hidden characters visible.
+    /// The definition laid out, with hidden characters visible.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub visible: Option<String>,
 }
 
-/// One tool as a reviewer sees it, or another thing that its server lists.
+/// One tool as a reviewer sees it, or another item of its server.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum ToolReview {
@@ -67,12 +67,12 @@ pub enum ToolReview {
     Item(Box<ReviewItem>),
 }
 
-/// A tool after somebody has switched it.
+/// A tool after a person has switched it on or off.
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(untagged)]
 pub enum SwitchedTool {
     Listed(Box<ToolEntry>),
-    /// One that is no longer listed has only its name.
+    /// A tool that is no longer listed; only its name is left.
     Unlisted {
         name: String,
         server: String,
@@ -84,7 +84,7 @@ pub enum SwitchedTool {
 pub struct ToolApproval {
     #[schema(schema_with = words::item_kind_or_null)]
     pub kind: Option<String>,
-    /// Only if exactly that waits.
+    /// Approves only if the pending text has this fingerprint.
     pub fingerprint: Option<String>,
 }
 

@@ -1,17 +1,17 @@
-//! JSON that somebody else wrote, passed on byte for byte.
+//! Foreign JSON, passed on byte for byte.
 
 use mcp::Raw;
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;
 
-/// JSON exactly as it was written. Only its sender knows what the bytes mean, so that numbers are
-/// not printed again and members are not sorted.
+/// JSON exactly as it was written. Only its sender knows what the bytes mean, so numbers are not
+/// reformatted and members are not sorted.
 #[derive(Clone, Debug, Serialize)]
 #[serde(transparent)]
 pub struct Verbatim(Raw);
 
 impl Verbatim {
-    /// Takes text that is JSON, or quotes it as a string where it is not.
+    /// Takes JSON text, or quotes it as a string if it is not JSON.
     pub fn of(text: &str) -> Verbatim {
         match serde_json::value::RawValue::from_string(text.to_owned()) {
             Ok(raw) => Verbatim(raw),
@@ -23,7 +23,7 @@ impl Verbatim {
         self.0.get()
     }
 
-    /// Parses it, for whoever shows it.
+    /// Parses the text, for display.
     pub fn value(&self) -> Value {
         serde_json::from_str(self.text()).unwrap_or_default()
     }
@@ -35,7 +35,7 @@ impl From<Raw> for Verbatim {
     }
 }
 
-/// By way of a value, which can also be read where serde looks at an answer twice.
+/// Reads by way of a value, which also works where serde buffers a response.
 impl<'de> Deserialize<'de> for Verbatim {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Verbatim, D::Error> {
         let value = Value::deserialize(deserializer)?;

@@ -1,5 +1,5 @@
-//! Schemas of single values: the closed lists of words, which the domain keeps, and texts with a
-//! form of their own.
+//! Schemas of single values: closed lists of words, which the domain defines, and texts with a
+//! format of their own.
 
 use domain::caller::{TokenSurface, UnannotatedRule};
 use domain::catalog::Server;
@@ -22,20 +22,20 @@ use utoipa::openapi::{
 /// The word for all servers; no server can have it as its name.
 pub(crate) const EVERY_SERVER: &str = "*";
 
-/// The word for what is no longer there.
+/// The word for an item that no longer exists.
 pub(crate) const REMOVED: &str = "removed";
 
-/// The outcomes that a receipt can have.
+/// The possible outcomes of a receipt.
 pub(crate) const RECEIPT_STATUSES: [&str; 3] = ["success", "failure", "pending"];
 
-/// A duration as people write it. More digits may be too long for what it is asked of.
+/// A duration as people write it. More digits could exceed the limits of its uses.
 const DURATION: &str = "^[1-9][0-9]{0,5}(ms|s|m|h|d)$";
 
 /// A name of a server, a token or a profile: plain characters, and neither `.` nor `..`.
 const NAME: &str = r"^(\.{0,2}[A-Za-z0-9_-][A-Za-z0-9_.-]*|\.{3,})$";
 const NAME_CHARS_MAX: usize = 64;
 
-/// Calls that a server may be given at a time.
+/// The maximum number of concurrent calls to a server.
 const CONCURRENT_MAX: usize = 10_000;
 
 pub(crate) fn text() -> ObjectBuilder {
@@ -58,7 +58,7 @@ fn list_of(items: impl Into<RefOr<Schema>>) -> ArrayBuilder {
     ArrayBuilder::new().items(items.into())
 }
 
-/// The same, or null.
+/// Allows null as well.
 pub(crate) fn or_null(object: ObjectBuilder) -> Object {
     let mut object = object.build();
     if let SchemaType::Type(kind) = object.schema_type {
@@ -102,13 +102,13 @@ pub(crate) fn duration_or_null() -> Object {
     or_null(duration())
 }
 
-/// A duration as people write it, or a number of seconds.
+/// Describes a duration as people write it, or a number of seconds.
 pub(crate) fn duration_or_seconds() -> OneOfBuilder {
     let seconds = ObjectBuilder::new().schema_type(Type::Number).minimum(Some(0));
     OneOfBuilder::new().item(duration()).item(seconds.description(Some("In seconds.")))
 }
 
-/// `sha256:` and the digest.
+/// Describes `sha256:` and the digest.
 pub(crate) fn digest() -> ObjectBuilder {
     text().pattern(Some("^sha256:[0-9a-f]{64}$"))
 }
@@ -129,7 +129,7 @@ pub(crate) fn name_or_null() -> Object {
     or_null(name())
 }
 
-/// Text with at least one character.
+/// Describes text with at least one character.
 pub(crate) fn filled() -> ObjectBuilder {
     text().min_length(Some(1))
 }
@@ -166,7 +166,7 @@ pub(crate) fn record_status() -> ObjectBuilder {
     one_of(RecordStatus::ALL.map(RecordStatus::as_str))
 }
 
-/// A count for each outcome.
+/// Describes a count for each outcome.
 pub(crate) fn status_counts() -> ObjectBuilder {
     let count = || ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0));
     RecordStatus::ALL.iter().fold(ObjectBuilder::new(), |counts, status| {
@@ -230,7 +230,7 @@ pub(crate) fn item_kind_or_null() -> Object {
     or_null(item_kind())
 }
 
-/// The kinds of which a server can have several.
+/// Lists the kinds of which a server can have several.
 pub(crate) fn named_item_kind_or_null() -> Object {
     let kinds = [ItemKind::Tool, ItemKind::Prompt, ItemKind::Template].map(ItemKind::as_str);
     or_null(one_of(kinds).default(Some(ItemKind::Tool.as_str().into())))
@@ -292,7 +292,7 @@ pub(crate) fn some_surfaces_or_null() -> utoipa::openapi::Array {
     list_or_null(surfaces().min_items(Some(1)))
 }
 
-/// Names of servers, or the word for all of them alone.
+/// Describes names of servers, or only the word for all of them.
 pub(crate) fn some_servers_or_null() -> OneOfBuilder {
     let every = list_of(one_of([EVERY_SERVER])).min_items(Some(1)).max_items(Some(1));
     let every = every.description(Some("All of them, as if it were absent."));
@@ -368,7 +368,7 @@ pub(crate) fn event_name() -> ObjectBuilder {
     one_of(["activity", "ledger", "run", "server", "tool"])
 }
 
-/// The number of a change of the ledger.
+/// Describes the number of a change of the ledger.
 pub(crate) fn change_number() -> ObjectBuilder {
     let number = ObjectBuilder::new().schema_type(Type::Integer);
     number.minimum(Some(0)).maximum(Some(i64::MAX))

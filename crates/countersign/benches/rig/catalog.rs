@@ -1,4 +1,4 @@
-//! Tools and queries of the data sets in the repository, as many as are asked for.
+//! Tools and queries of the data sets in the repository, in any number.
 
 use mcp::message::{Raw, to_raw};
 use serde::Deserialize;
@@ -24,7 +24,7 @@ impl Set {
         }
     }
 
-    /// The tools of the set again and again, each copy under a name of its own.
+    /// Returns the tools of the set repeatedly, each copy under a name of its own.
     pub(crate) fn tools(self, count: usize) -> Vec<Raw> {
         let text = match self {
             Set::Scale => {
@@ -40,7 +40,7 @@ impl Set {
 
 fn copy(tool: &Map<String, Value>, number: usize) -> Raw {
     let mut tool = tool.clone();
-    // Some sets name the server as well, and two of their servers may have tools of one name.
+    // Some sets name the server as well, and two servers may have tools of the same name.
     let name = tool["name"].as_str().expect("a tool has a name").replace(':', "_");
     tool["name"] = if number == 0 { name } else { format!("{name}_{number}") }.into();
     to_raw(&tool)

@@ -1,5 +1,4 @@
-//! An MCP client that does as little as a client can: one HTTP connection that is kept, one session,
-//! answers as bytes.
+//! A minimal MCP client: one persistent HTTP connection, one session, responses as bytes.
 
 use axum::body::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -31,7 +30,7 @@ impl Client {
         client
     }
 
-    /// The whole answer, which must be a result.
+    /// Returns the whole response, which must be a result.
     pub(crate) async fn ask(&mut self, method: &str, params: &str) -> Bytes {
         self.id += 1;
         let id = self.id;

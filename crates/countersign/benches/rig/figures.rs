@@ -1,4 +1,4 @@
-//! What a measurement makes of its samples.
+//! Statistics of a measurement's samples.
 
 pub(crate) fn median(samples: &[f64]) -> f64 {
     quantile(samples, 0.5)

@@ -1,4 +1,4 @@
-//! Processes of a measurement: started, waited for until they speak, gone when dropped.
+//! Processes of a measurement: started, awaited until their first line, ended when dropped.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -27,7 +27,7 @@ impl Process {
         Process { child, line: line.trim().to_owned() }
     }
 
-    /// This program again, in another role.
+    /// Starts this program again, in another role.
     pub(crate) fn role(arguments: &[&str]) -> Process {
         let own = std::env::current_exe().expect("a program has a path");
         Process::start(Command::new(own).args(arguments))
@@ -66,7 +66,7 @@ impl Gate {
     }
 }
 
-/// The program, which keeps out of the person's own folders.
+/// Returns a command for the program that does not touch the user's own folders.
 pub(crate) fn program(dir: &TempDir) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_countersign"));
     command

@@ -1,6 +1,6 @@
 //! The upstream of a measurement, in a process of its own: an HTTP server whose path `/N` is an MCP
-//! server with its share of the tools, and `/echo` one that echoes. What it answers is kept ready,
-//! so that it costs as little as an upstream can.
+//! server with its share of the tools, and `/echo` one that echoes. Its responses are prepared, so
+//! that it costs as little as an upstream can.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ impl Upstream {
         Upstream { list: raw(format!(r#"{{"tools":[{}]}}"#, tools.join(","))) }
     }
 
-    /// Two tools that do the same and say different things of themselves.
+    /// Returns two tools that do the same under different annotations.
     pub(crate) fn echo() -> Upstream {
         let tool = |name: &str, reads: bool| {
             raw(format!(

@@ -59,7 +59,7 @@ pub(crate) async fn run(place: &Locations, verb: Activity) -> Result<(), Failure
     }
 }
 
-/// Icons are for people at a terminal.
+/// Returns the style of records; only a terminal gets icons.
 fn looks() -> RecordStyle {
     RecordStyle { has_icons: std::io::stdout().is_terminal(), now: Zoned::now() }
 }
@@ -82,7 +82,7 @@ impl Filters {
         ]
     }
 
-    /// The same question asked of one record, as the gate would answer it.
+    /// Applies the filter to one record, with the same result as the gate's.
     fn fits(&self, record: &ActivityRecord) -> bool {
         let is = |wanted: &Option<String>, found: Option<&str>| {
             wanted.as_deref().is_none_or(|wanted| found == Some(wanted))
@@ -102,7 +102,7 @@ impl Filters {
     }
 }
 
-/// An agent is named with its session, without it, or by its token.
+/// Reports whether the agent matches: by name with or without its session, or by its token.
 fn is_by(record: &ActivityRecord, wanted: &str) -> bool {
     let name = record.agent.name.as_str();
     let sessionless = name.split_once('#').map_or(name, |(name, _)| name);

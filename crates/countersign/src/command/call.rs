@@ -52,7 +52,7 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
         .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))
 }
 
-/// The text itself, or the content of `@file`.
+/// Returns the text itself, or the content of `@file`.
 fn arguments(text: &str) -> Result<String, Failure> {
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
@@ -79,8 +79,8 @@ fn show(format: Format, answer: &CallAnswer) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Text as it is, for a person or a pipe; other blocks by their kind. The result is a tool's own,
-/// and of any form.
+/// Returns text blocks unchanged, for a person or a pipe, and other blocks by their type. The
+/// result comes from a tool and may have any form.
 fn text_blocks(result: &Value) -> String {
     let block = |block: &Value| match block["text"].as_str() {
         Some(text) => text.to_owned(),

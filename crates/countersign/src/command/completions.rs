@@ -13,7 +13,7 @@ pub(crate) fn run(shell: Shell) -> Result<(), Failure> {
     output::line(String::from_utf8_lossy(&script).trim_end())
 }
 
-/// The commands for people: clap's scripts would offer hidden ones too.
+/// Returns the commands for people: clap's scripts would offer hidden ones too.
 fn shown() -> Command {
     let whole = Cli::command();
     let commands = whole.get_subcommands().filter(|command| !command.is_hide_set());

@@ -14,7 +14,7 @@ use crate::output;
 use crate::source::found::{self, FolderConfig, SHOWN};
 use crate::source::{self, OwnConfig, Source, Standing};
 
-/// Keys whose members have names of their own: what is under one is told as a whole.
+/// Keys whose members have user-chosen names; each member is reported as a whole.
 const NAMED: [&str; 3] = ["mcpServers", "profiles", "plugins"];
 
 pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> {
@@ -92,12 +92,12 @@ async fn forget_file(place: &Locations, file: Option<PathBuf>) -> Result<(), Fai
     output::line(&format!("{path} is no longer trusted: it may only narrow."))
 }
 
-/// What to trust the file changes, each as one line.
+/// Lists the changes that trusting the file makes, one per line.
 fn changes(own: &OwnConfig, found: &FolderConfig) -> Result<Vec<String>, Failure> {
     let mut after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
         Failure::config(format!("'{}' is wrong, and not trusted:\n{faults}", found.place.display()))
     })?;
-    // One that has no say until it is trusted leaves one's own as it is.
+    // An untrusted file that has no effect leaves the user's own configuration unchanged.
     let before = config::overlay(own.config.clone(), &found.text);
     let before = before.map_or_else(|_| own.config.clone(), |laid| laid.config);
     found::settle(&mut after.config, &own.config, &found.place);
@@ -118,7 +118,8 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     for (name, value) in new {
         let old = old.get(name).unwrap_or(&Value::Null);
         if NAMED.contains(&path) {
-            // Whoever trusts a server wants to see what it runs, whatever of it was known.
+            // A user who trusts a server wants to see what it runs, even the parts that were known
+            // before.
             if old != value {
                 lines.push(format!("{path}.{}: {}", trust::visible(name), shown(value)));
             }
@@ -129,12 +130,12 @@ fn compare(path: &str, before: &Value, after: &Value, lines: &mut Vec<String>) {
     }
 }
 
-/// A stranger's text, with nothing in it that a terminal obeys or a person does not see.
+/// Formats foreign text without characters that control a terminal or are invisible.
 fn shown(value: &Value) -> String {
     trust::visible(&output::compact(value)).into_owned()
 }
 
-/// As the store keeps it.
+/// Returns the path in the form that the store keeps.
 fn written(path: &Path) -> Result<&str, Failure> {
     path.to_str().ok_or_else(|| {
         Failure::input(format!("'{}' cannot be trusted: its path is not UTF-8", path.display()))

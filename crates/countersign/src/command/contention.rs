@@ -1,4 +1,4 @@
-//! `countersign contention`: agents that touched the same thing, the worst first.
+//! `countersign contention`: agents that touched the same resource, worst first.
 
 use admin::view::{ContentionEdge, ContentionGraph};
 use domain::ledger::contention::ContentionKind;
@@ -10,7 +10,7 @@ use crate::exit::Failure;
 use crate::output::{self, cut, local_time, milliseconds, read, table};
 use gateway::plan::Reach;
 
-/// Resources in one line; the JSON holds more.
+/// The number of resources in one line; the JSON holds more.
 const RESOURCES_SHOWN: usize = 3;
 const RESOURCE_WIDTH: usize = 60;
 
@@ -32,7 +32,7 @@ pub(crate) async fn run(place: &Locations, args: Contention) -> Result<(), Failu
     output::print(args.output, &graph, |graph| list(graph, &Zoned::now()))
 }
 
-/// The edges of both graphs; their agents are the same.
+/// Joins the edges of two graphs of the same agents.
 fn join(graph: &mut ContentionGraph, other: ContentionGraph) {
     graph.edges_total += other.edges_total;
     graph.edges.extend(other.edges);

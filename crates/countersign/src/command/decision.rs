@@ -1,5 +1,5 @@
-//! Decisions about files that are made here and not by way of a `serve` that may run: it looks for
-//! what others decided.
+//! Decisions about files, made in this process rather than through a running `serve`, which notices
+//! decisions made by others.
 
 use domain::Refusal;
 use domain::config::Config;
@@ -20,7 +20,7 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
     Failure::system(format!("{}: {}", refusal.code, refusal.message))
 }
 
-/// A gate of our own that connects to nothing, beside a `serve` that may run.
+/// Runs the work on a separate gate that connects to nothing; a `serve` may run at the same time.
 pub(super) async fn with_gate<T>(
     place: &Locations,
     config: &Config,

@@ -1,5 +1,5 @@
 //! `countersign demo`: the gate with demo servers in a temporary home, and two scripted agents that
-//! find tools, call them, are refused and meet each other, for as long as it runs.
+//! find tools, call them, get refused and touch the same resources, for as long as it runs.
 
 mod scene;
 mod script;
@@ -28,19 +28,19 @@ use crate::command::demo::script::{PLANNER, REVIEWER, Step};
 use crate::exit::Failure;
 use crate::{demo, output, serve};
 
-/// Between two steps of the agents: slow enough to read along.
+/// The pause between two steps of the agents: long enough to read along.
 const PAUSE: Duration = Duration::from_millis(1500);
 
-/// No step takes longer.
+/// The time limit of a step.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Bytes in flight between an agent and the gate.
+/// The size of the pipe between an agent and the gate.
 const PIPE_BYTES: usize = 64 * 1024;
 
 pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     let folder = Folder::make()?;
-    // A config of its own: the servers of the person and the folder have no part in a demo, nor
-    // have the files of the folder it runs in.
+    // The demo has its own config: neither the servers of the user and the folder nor the folder's
+    // files take part.
     let config = folder.0.join("config.json");
     std::fs::write(&config, r#"{"workspace": {"enabled": false}}"#).map_err(|error| {
         Failure::system(format!("cannot write '{}': {error}", config.display()))
@@ -53,12 +53,12 @@ pub(crate) async fn run(args: Demo) -> Result<(), Failure> {
     serve::run_with(&place, serve, Purpose::Demo, show).await
 }
 
-/// A folder that is gone when the demo ends.
+/// A folder that is removed when the demo ends.
 struct Folder(PathBuf);
 
 impl Folder {
-    /// The name cannot be guessed and the folder must be new: in a place that all users share,
-    /// another one could have made it first.
+    /// Makes the folder. It must be new and its name unpredictable: in a directory that all users
+    /// share, another user could have made it first.
     fn make() -> Result<Folder, Failure> {
         let random = getrandom::u64()
             .map_err(|error| Failure::system(format!("no randomness for a folder: {error}")))?;
@@ -76,16 +76,16 @@ impl Drop for Folder {
     }
 }
 
-/// First what is there before anybody looks, then what can be watched.
+/// Plays the opening, then the rounds that can be watched.
 async fn show(gateway: Gateway, home: PathBuf, once: bool) -> Result<(), Failure> {
     Agents::at_work(&gateway, async |agents| open(&gateway, agents).await).await?;
-    // From here on its tool says something else.
+    // From here on the server describes its tool differently.
     gateway.restart(demo::MAIL).await;
     scene::copies(&gateway, &home).await?;
     Agents::at_work(&gateway, async |agents| rounds(agents, once).await).await
 }
 
-/// A run of two steps at a time, each with a connection of its own.
+/// Plays a run with two steps at a time, each on its own connection.
 async fn open(gateway: &Gateway, agents: &Agents) -> Result<(), Failure> {
     let mut run = scene::Run::begin(gateway).await?;
     let plan = run.begin_step("plan", PLANNER).await?;
@@ -119,7 +119,7 @@ struct Agents {
 }
 
 impl Agents {
-    /// Connects them for as long as the work lasts.
+    /// Connects the agents for the duration of the work.
     async fn at_work(
         gateway: &Gateway,
         work: impl AsyncFnOnce(&Agents) -> Result<(), Failure>,
@@ -158,7 +158,7 @@ impl Agents {
     }
 }
 
-/// A client of the gate, and the gate's side of its connection.
+/// Connects a client, and returns it with the gate's side of the connection.
 fn connect(gateway: &Gateway, name: &str) -> (Peer, impl Future<Output = ()> + use<>) {
     let (ours, theirs) = tokio::io::duplex(PIPE_BYTES);
     let service = View::Discovery.open(gateway, &Arc::new(Caller::agent(name)));
@@ -168,7 +168,7 @@ fn connect(gateway: &Gateway, name: &str) -> (Peer, impl Future<Output = ()> + u
     (lines::connect(reader, writer, Arc::new(Mute)), gate)
 }
 
-/// The agents answer no questions.
+/// A service of agents that answer no requests.
 struct Mute;
 
 impl Service for Mute {

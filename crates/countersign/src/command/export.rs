@@ -1,5 +1,5 @@
-//! An answer of any length, piece by piece, to stdout or into a file. The file is written beside
-//! its place and moved there in the end: what bears its name is whole.
+//! Streams a response of any length to stdout or into a file. The file is written under a temporary
+//! name and renamed at the end, so a file with the final name is complete.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -39,11 +39,11 @@ async fn pour(
     Ok(())
 }
 
-/// A file that is being written. Dropped before its end, nothing of it stays.
+/// A file that is being written. If dropped before its end, it is removed.
 pub(super) struct Output {
     file: File,
     place: PathBuf,
-    /// None for a pipe or a device, which nothing can take the place of.
+    /// The temporary file; none for a pipe or a device, which cannot be replaced.
     beside: Option<PathBuf>,
 }
 
@@ -55,7 +55,7 @@ impl Output {
         let file = match &beside {
             None => options.open(place),
             Some(path) => {
-                // What an earlier try left, or somebody else put in the way.
+                // An earlier attempt or another program may have left a file there.
                 let _ = std::fs::remove_file(path);
                 options.create_new(true).open(path)
             }
@@ -87,12 +87,12 @@ impl Drop for Output {
     }
 }
 
-/// A pipe or a device, which stays what it is and has nothing beside it.
+/// Reports whether the path is a pipe or a device, which is written to directly.
 pub(super) fn is_special(place: &Path) -> bool {
     place.metadata().is_ok_and(|found| !found.is_file() && !found.is_dir())
 }
 
-/// `a.jsonl` and `.pub.pem` make `a.jsonl.pub.pem`.
+/// Appends an ending: `a.jsonl` and `.pub.pem` make `a.jsonl.pub.pem`.
 pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(ending);

@@ -1,5 +1,5 @@
-//! `countersign hook`: a hook event of Claude Code on stdin becomes an event for the gate. The agent
-//! waits for this process, so it does little and waits for nobody.
+//! `countersign hook`: turns a hook event of Claude Code on stdin into an event for the gate. The
+//! agent waits for this process, so it does little and waits for nothing.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -13,13 +13,13 @@ use crate::exit::Failure;
 use crate::home::Home;
 use crate::spool;
 
-/// A gate that does not take the event in this time is as good as none.
+/// The time a gate has to take the event; after that it counts as absent.
 const SEND_MAX: Duration = Duration::from_millis(5);
 
-/// Larger events come from no agent.
+/// The maximum size of an event; no agent sends larger ones.
 const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Without a runtime: starting one would take longer than all the rest.
+/// Runs without an async runtime: starting one would take longer than everything else.
 pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     let mut event = String::new();
     std::io::stdin()

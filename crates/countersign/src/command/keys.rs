@@ -13,7 +13,7 @@ use crate::home::Home;
 use crate::output::{self, fields, read};
 use gateway::plan::Reach;
 
-/// How the files of public keys end.
+/// The suffix of public key files.
 const PUBLIC_ENDING: &str = ".public.pem";
 const PEM_END: &str = "-----END PUBLIC KEY-----";
 
@@ -43,7 +43,7 @@ struct HomeKeys {
     keys: Vec<HomeKey>,
 }
 
-/// A key, and the file of this home that it is in.
+/// A key, and its file in this home.
 #[derive(Serialize)]
 struct HomeKey {
     #[serde(flatten)]
@@ -72,7 +72,7 @@ fn one(HomeKey { key, file }: &HomeKey) -> String {
     ])
 }
 
-/// The public keys of a home with their files; none where there is no home yet.
+/// Returns the public keys of a home with their files; none if there is no home yet.
 pub(crate) fn in_home(home: &Home) -> Result<Vec<(PathBuf, PublicKey)>, Failure> {
     let folder = home.path().join("keys");
     let files = match std::fs::read_dir(&folder) {
@@ -90,7 +90,7 @@ pub(crate) fn in_home(home: &Home) -> Result<Vec<(PathBuf, PublicKey)>, Failure>
     Ok(keys)
 }
 
-/// The public keys in a file, one after the other; at least one.
+/// Reads the public keys in a file, at least one.
 pub(crate) fn in_file(path: &Path) -> Result<Vec<PublicKey>, Failure> {
     let text = std::fs::read_to_string(path).map_err(|error| unread(path, &error))?;
     let keys: Result<Vec<PublicKey>, _> = text

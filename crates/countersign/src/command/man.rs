@@ -1,4 +1,4 @@
-//! `countersign man [COMMAND]…`: a page for `man`, made from the words of the command line.
+//! `countersign man [COMMAND]…`: a man page, generated from the command line's own help.
 
 use clap::CommandFactory;
 
@@ -8,7 +8,7 @@ use crate::output;
 
 pub(crate) fn run(words: &[String]) -> Result<(), Failure> {
     let mut whole = Cli::command();
-    // Gives every command its full name and the options that all have.
+    // Gives every command its full name and the global options.
     whole.build();
     let mut command = &whole;
     for word in words {

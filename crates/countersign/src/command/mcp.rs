@@ -1,5 +1,5 @@
-//! `countersign mcp`: MCP on stdin and stdout. A running `serve` does the work and this process
-//! only copies bytes; without one, it is a gate of its own.
+//! `countersign mcp`: MCP on stdin and stdout. If `serve` is running, this process only copies
+//! bytes to and from it; otherwise it is a gate of its own.
 
 use std::sync::Arc;
 
@@ -72,8 +72,8 @@ pub(crate) async fn copy(
     let mut stdout = tokio::io::stdout();
     let answering = tokio::io::copy(&mut from_gate, &mut stdout);
     tokio::pin!(answering);
-    // A client that has ended still gets its answers; a gate that has ended will never answer, and
-    // the client must see that.
+    // A client that has closed its side still gets its responses. A gate that has ended will never
+    // respond, and the client must see that.
     let asked = tokio::select! {
         _ = &mut answering => Err(std::io::ErrorKind::BrokenPipe.into()),
         asked = asking => {
@@ -106,7 +106,7 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     Ok(())
 }
 
-/// Which server or profile is meant, for a message.
+/// Returns the name of the server or profile, for a message.
 fn name(args: &Mcp) -> String {
     let name = args.server.as_ref().or(args.profile.as_ref());
     name.map(|name| format!(": '{name}'")).unwrap_or_default()

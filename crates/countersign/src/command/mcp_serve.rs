@@ -1,5 +1,5 @@
-//! `countersign mcp-serve --config=<file>`: what the agent in a step starts as its MCP server. It
-//! copies bytes to the step's gate; a file that names no gate makes it one itself.
+//! `countersign mcp-serve --config=<file>`: the MCP server that the agent in a step starts. It
+//! copies bytes to the step's gate; if the file names no gate, it is the gate itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::source;
 use crate::step::{StepFile, Steps};
 use crate::telemetry::Telemetry;
 
-/// A step's file holds names and paths.
+/// The size limit of a step's file, which holds names and paths.
 const FILE_BYTES_MAX: u64 = 1024 * 1024;
 
-/// Who calls where the file does not say.
+/// The agent's name if the file does not give one.
 const AGENT: &str = "mcp-serve";
 
-/// The step's file takes the place of the program's own.
+/// Uses the step's file instead of the program's own config.
 pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
     let file = place.config.take();
     let file = file.ok_or_else(|| Failure::input("name the step's file with --config=<file>"))?;
@@ -41,7 +41,7 @@ pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
                 Failure::system(format!("cannot reach the step's gate at '{socket}': {error}"))
             })?;
             let (reader, writer) = stream.into_split();
-            // Not by default: whoever started the agent may have had SIGINT ignored.
+            // Set explicitly: the parent process may have left SIGINT ignored.
             let mut told = StopSignal::new()?;
             tokio::select! {
                 copied = copy(reader, writer) => copied,

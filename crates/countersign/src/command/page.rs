@@ -1,4 +1,4 @@
-//! `countersign page`: a link that signs a browser in to the gate that runs.
+//! `countersign page`: a link that signs a browser in to the running gate.
 
 use admin::view::SignInLink;
 

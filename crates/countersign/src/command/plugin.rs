@@ -1,4 +1,4 @@
-//! `countersign plugin list|show|approve|revoke`. Nothing that nobody has approved is started.
+//! `countersign plugin list|show|approve|revoke`. Unapproved plugins are never started.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -71,12 +71,12 @@ struct PluginEntry {
     program: PathBuf,
     sha256: String,
     manifest_sha256: String,
-    /// Where it may be started.
+    /// The plugin's operations, if it may be started.
     #[serde(skip_serializing_if = "Option::is_none")]
     operations: Option<BTreeSet<String>>,
 }
 
-/// What was decided about plugins.
+/// The recorded decisions about plugins.
 struct Approvals(Option<OperatorState>);
 
 impl Approvals {
@@ -116,7 +116,7 @@ impl Approvals {
     }
 }
 
-/// What the plugin says of itself once it runs.
+/// Fills in what the plugin reports about itself once it runs.
 async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin) {
     match plugins.operations(found).await {
         Ok(operations) => entry.operations = Some(operations),

@@ -15,7 +15,7 @@ use crate::exit::Failure;
 use crate::output::{self, Rest, local_time, or_dash, table};
 use gateway::plan::Reach;
 
-/// The public keys of an export lie beside it, under its name and this.
+/// The suffix of the file next to an export that holds its public keys.
 const KEYS_ENDING: &str = ".pub.pem";
 
 pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure> {
@@ -48,7 +48,7 @@ pub(crate) async fn run(place: &Locations, verb: Receipt) -> Result<(), Failure>
             let file = output.map(|output| file_of(&output, chain.as_deref()));
             Control::with(place, Reach::Nothing, async |control| {
                 export::to(control, &path, file.as_deref()).await?;
-                // Last, so that a key that came meanwhile is among them.
+                // Written last, so that a key created meanwhile is included.
                 match file.as_deref().filter(|file| !export::is_special(file)) {
                     Some(file) => write_keys(control, file).await,
                     None => Ok(()),
@@ -98,7 +98,7 @@ fn show(receipt: &str, raw: bool) -> Result<(), Failure> {
     output::line(&output::pretty(&value))
 }
 
-/// A folder gets a file that is named after what it holds.
+/// Returns the file to write; in a folder, it is named after its content.
 fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
     match chain {
         _ if !output.is_dir() => output.to_owned(),
@@ -107,7 +107,7 @@ fn file_of(output: &Path, chain: Option<&str>) -> PathBuf {
     }
 }
 
-/// Every key that ever signed here: an old receipt needs an old key.
+/// Writes every key that ever signed here: an old receipt needs an old key.
 async fn write_keys(control: &Control, file: &Path) -> Result<(), Failure> {
     let answer: KeyList = output::read(&control.get("/api/v1/keys").await?)?;
     let pems: String = answer.keys.into_iter().map(|key| key.pem).collect();

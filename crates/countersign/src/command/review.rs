@@ -1,5 +1,5 @@
-//! What a reviewer reads: warnings first, then what changed. The gate has made hidden characters
-//! visible; colours are for a terminal.
+//! Review output: warnings first, then the changes. The gate has made hidden characters visible; a
+//! terminal also gets colours.
 
 use std::io::IsTerminal;
 
@@ -13,8 +13,8 @@ const GREEN: &str = "\u{1b}[32m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// One line each, and a blank line after the last; nothing where there are none. A warning is its
-/// kind and its text.
+/// Formats warnings, given as kind and text, one line each with a blank line after the last; empty
+/// if there are none.
 pub(super) fn warnings<'a>(warnings: impl Iterator<Item = (&'a str, &'a str)>) -> String {
     let line = |(kind, text)| format!("warning: {}: {}\n", plain(kind), plain(text));
     match warnings.map(line).collect::<String>() {
@@ -27,7 +27,7 @@ pub(super) fn text_warnings(found: &[TextWarning]) -> String {
     warnings(found.iter().map(|warning| (&*warning.kind, &*warning.text)))
 }
 
-/// What of a tool waits, against what was approved.
+/// The pending text of a tool against the approved one.
 #[derive(Serialize)]
 pub(super) struct ToolChange<'a> {
     name: &'a str,
@@ -75,7 +75,7 @@ fn difference(lines: &[DiffLine], is_coloured: bool) -> String {
     lines.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// A line for each item that was approved.
+/// Formats a line for each approved item.
 pub(super) fn approved(server: &str, items: &[ApprovedEntry]) -> String {
     let line = |item: &ApprovedEntry| {
         let what = match item.kind.as_str() {

@@ -1,4 +1,4 @@
-//! `countersign run`: a workflow, or one agent, from its text to its end.
+//! `countersign run`: runs a workflow, or a single agent, from its text to its end.
 
 mod dry;
 mod known;
@@ -33,7 +33,7 @@ use crate::{folders, output, source};
 
 pub(crate) use known::checked;
 
-/// The state of a run without a file.
+/// The name of the only state in a run without a file.
 const ONLY_STATE: &str = "agent";
 
 pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
@@ -44,7 +44,7 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     let RunRequest { text, inputs, file } = asked(&args)?;
     let home = Home::of(place)?;
     let plugins = Plugins::find(home.path(), &config);
-    // The agents' programs and the plugins are asked, which may take its time.
+    // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {
         read = checked(&text, &config, home.path(), &plugins) => read,
         () = stop.received() => return Err(cancelled()),
@@ -80,18 +80,18 @@ pub(crate) async fn run(place: &Locations, args: Run) -> Result<(), Failure> {
     }
 }
 
-/// What a run came to.
+/// The result of a run.
 struct RunResult {
     id: String,
     finish: Finish,
     steps: Vec<EndedStep>,
 }
 
-/// A workflow's text, with what was given to it.
+/// A workflow's text and its inputs.
 struct RunRequest {
     text: String,
     inputs: Vec<(String, String)>,
-    /// Where the text is from.
+    /// The file that the text was read from.
     file: Option<String>,
 }
 
@@ -105,14 +105,14 @@ fn asked(args: &Run) -> Result<RunRequest, Failure> {
     Ok(RunRequest { text, inputs: args.inputs.clone(), file })
 }
 
-/// The text of a workflow's file.
+/// Reads the text of a workflow's file.
 pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
     text_within(file, known::FILE_BYTES_MAX).map_err(|error| {
         Failure::input(format!("cannot read the workflow '{}': {error}", file.display()))
     })
 }
 
-/// The text of a file that may be anything, also without an end.
+/// Reads the text of a file of any kind, even an endless one.
 pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     let opened = File::open(file).map_err(|error| error.to_string())?;
@@ -123,7 +123,7 @@ pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String>
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
 
-/// One agent, as a workflow. What it is to do comes in as an input: it is no template.
+/// Makes a workflow of one agent. The prompt is passed as an input, since it is not a template.
 fn alone(args: &Run) -> Result<RunRequest, Failure> {
     if !args.inputs.is_empty() {
         return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
@@ -164,7 +164,7 @@ fn alone(args: &Run) -> Result<RunRequest, Failure> {
     Ok(RunRequest { text: text.to_string(), inputs: given, file: None })
 }
 
-/// Who started this may say what the run belongs under.
+/// Returns the trace that the caller wants the run to belong to.
 fn parent() -> TraceContext {
     let variable = |name: &str| std::env::var(name).ok();
     TraceContext { traceparent: variable("TRACEPARENT"), tracestate: variable("TRACESTATE") }
@@ -205,7 +205,8 @@ async fn go(
             finish = &mut running => break finish,
             () = stop.received() => {
                 if cancel.is_cancelled() {
-                    // Whoever asks twice does not want to wait; the supervisors see to the rest.
+                    // A second signal means that the user does not want to wait; the supervisors
+                    // clean up.
                     steps.abandon();
                     return Err(cancelled());
                 }
@@ -220,12 +221,12 @@ async fn go(
     Ok(RunResult { id, finish, steps: steps_told })
 }
 
-/// The person did not want to wait.
+/// Returns the failure for a run that the user cancelled.
 pub(crate) fn cancelled() -> Failure {
     Failure::with_status(workflow::EXIT_CANCELLED, "cancelled")
 }
 
-/// A run as programs are told of it.
+/// An ended run in the output for programs.
 #[derive(Serialize)]
 struct EndedRun<'a> {
     id: &'a str,
@@ -238,7 +239,7 @@ struct EndedRun<'a> {
     steps: &'a [EndedStep],
 }
 
-/// What the run came to, on stdout.
+/// Prints the result of the run on stdout.
 fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), Failure> {
     match format {
         RunFormat::Quiet => Ok(()),
@@ -263,7 +264,7 @@ fn tell(format: RunFormat, workflow: &Workflow, ran: &RunResult) -> Result<(), F
     }
 }
 
-/// For stderr; a program that reads JSON has it all already.
+/// Returns the message for stderr; a program that reads JSON already has all of it.
 fn words(finish: &Finish, format: RunFormat) -> String {
     match format {
         RunFormat::Json | RunFormat::Quiet => String::new(),

@@ -12,10 +12,11 @@ use crate::output::{self, Rest, cut, fields, local_time, milliseconds, or_dash, 
 
 const PATH: &str = "/api/v1/runs";
 
-/// An id begins with the time in milliseconds, which two runs seldom share.
+/// The length of a shortened id. An id begins with the time in milliseconds, which two runs seldom
+/// share.
 const SHORT_ID: usize = "01a1de05-f636".len();
 
-/// Names and messages can be as long as they like; JSON has all of them.
+/// The width of names and messages, which can be of any length; the JSON has them in full.
 const NAME_WIDTH: usize = 40;
 const ERROR_WIDTH: usize = 80;
 

@@ -43,7 +43,7 @@ fn body(args: &Create) -> NewToken {
     }
 }
 
-/// The secret stands alone on stdout, so that a script can take it.
+/// Prints only the secret on stdout, so that a script can capture it.
 fn show(format: SecretFormat, made: &Value) -> Result<(), Failure> {
     match format {
         SecretFormat::Text => {

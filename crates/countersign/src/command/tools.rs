@@ -25,7 +25,7 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
             let path = with_query(PATH, &[("server", server.clone()), ("status", status)]);
             let answer = Control::with(place, wanted, async |control| {
                 if let Some(name) = &server {
-                    // A server that is not there is an error, not an empty list.
+                    // A missing server is an error, not an empty list.
                     control.get(&format!("/api/v1/servers/{}", encode(name))).await?;
                 }
                 control.get(&path).await
@@ -71,7 +71,7 @@ async fn approve_named(place: &Locations, names: &[String]) -> Result<(), Failur
     Ok(())
 }
 
-/// Approves some items of a server, or all that wait, and says which.
+/// Approves some items of a server, or all pending ones, and lists them.
 async fn approve(
     place: &Locations,
     server: &str,

@@ -13,7 +13,7 @@ use crate::output::{self, fields, plain, table};
 
 const PATH: &str = "/api/v1/servers";
 
-/// Lines of a server's stderr that the gate keeps.
+/// The number of lines of a server's stderr that the gate keeps.
 const LINES_KEPT: u32 = mcp::limits::STDERR_LINES_MAX as u32;
 
 pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure> {
@@ -36,7 +36,7 @@ pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure
         Upstream::Approve { name, inspect: false, output } => approve(place, name, output).await,
         Upstream::Restart { name } => restart(place, name).await,
         Upstream::Logs { name, lines, output } => {
-            // Whoever wants more gets all that is kept.
+            // A larger number gets all lines that are kept.
             let lines = lines.min(LINES_KEPT);
             let path = format!("{PATH}/{}/logs?limit={lines}", encode(&name));
             let answer = get(place, Reach::Only(name), &path).await?;
@@ -187,7 +187,7 @@ fn waiting(server: &ServerEntry) -> String {
     }
 }
 
-/// Each thing that the server lists, as a person should see it before it is approved.
+/// Formats each item of the server, as a person should see it before approval.
 fn inspected(server: &ServerEntry) -> String {
     let item = |item: &ReviewItem| {
         let waits = item.change.as_deref().unwrap_or("approved");
@@ -208,7 +208,7 @@ fn logs(answer: &ServerLog) -> String {
     answer.lines.iter().map(|line| plain(line)).collect::<Vec<_>>().join("\n")
 }
 
-/// `12`, or `12 (9 callable, 3 disabled_by_config)` where some are locked.
+/// Formats `12`, or `12 (9 callable, 3 disabled_by_config)` if some are locked.
 fn counts(server: &ServerEntry) -> String {
     let total = server.tool_count;
     match &server.tools {

@@ -1,4 +1,4 @@
-//! `countersign validate`: every fault of a workflow at once. Nothing of it is run.
+//! `countersign validate`: reports every fault of a workflow at once, without running any of it.
 
 use crate::cli::{Locations, Validate, ValidateFormat};
 use crate::command::run::{cancelled, checked, text_of};
@@ -14,7 +14,7 @@ pub(crate) async fn run(place: &Locations, args: &Validate) -> Result<(), Failur
     let text = text_of(&args.file)?;
     let home = Home::of(place)?;
     let plugins = Plugins::find(home.path(), &source.config);
-    // The agents' programs and the plugins are asked, which may take its time.
+    // This queries the agents' programs and the plugins, which may take a while.
     let read = tokio::select! {
         read = checked(&text, &source.config, home.path(), &plugins) => read,
         () = told.received() => return Err(cancelled()),

@@ -1,5 +1,5 @@
 //! `countersign wrap --name N -- command…`: stands in for a server in a client's configuration.
-//! The client and the server speak as if nothing were between them; every call is recorded.
+//! Client and server communicate as if directly connected; every call is recorded.
 
 use std::ffi::OsString;
 use std::process::{ExitStatus, Stdio};
@@ -25,10 +25,11 @@ use crate::serve::StopSignal;
 use crate::source;
 use crate::telemetry::Telemetry;
 
-/// What a shell answers for a command that was ended by a signal, less the signal's number.
+/// The base of a shell's exit code for a command that a signal ended; the signal's number is added.
 const SIGNALLED: i32 = 128;
 
-/// The supervisor gives the server this long itself, twice, before it kills what is left.
+/// The time to wait for the supervisor, which grants the server `CHILD_GRACE` twice and then kills
+/// the rest.
 const EXIT_WAIT: Duration = CHILD_GRACE.saturating_mul(3);
 
 pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
@@ -61,12 +62,12 @@ pub(crate) async fn run(place: &Locations, args: Wrap) -> Result<(), Failure> {
     leave(&mut child).await
 }
 
-/// The rules of a configured server of that name hold here as well.
+/// Returns the rules of the configured server of this name, which apply here as well.
 fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>, Failure> {
     let configured = config.servers.iter().find(|server| server.name == name);
     let rules = configured.map(|server| ServerSpec::configured(server, None).rules);
     let mut rules = rules.unwrap_or_default();
-    // What a file in the folder would start is another server: of that one only the lists count.
+    // A server from a file in the folder is a different one: only its lists count.
     if configured.is_some_and(|server| server.origin == ServerOrigin::Found) {
         (rules.quarantined, rules.disabled) = (false, false);
     }
@@ -78,7 +79,7 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
     Ok(Arc::new(rules))
 }
 
-/// A supervisor stands in between, so that the server ends with this process however it ends.
+/// Starts the server under a supervisor, so that it ends with this process however that ends.
 fn spawn(command: &[OsString]) -> Result<Child, Failure> {
     let own = folders::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
     let inherited = std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy()));
@@ -97,7 +98,7 @@ fn spawn(command: &[OsString]) -> Result<Child, Failure> {
         .map_err(|error| Failure::system(format!("cannot start the server: {error}")))
 }
 
-/// Ends as the server ended.
+/// Exits as the server did.
 async fn leave(child: &mut Child) -> Result<(), Failure> {
     let Ok(Ok(status)) = tokio::time::timeout(EXIT_WAIT, child.wait()).await else {
         return Err(Failure::system("the server did not end"));

@@ -1,5 +1,5 @@
-//! A log line without colours: time, level, message, members. It reads like the lines that
-//! terminals get, and costs a fraction of them, because every call writes one.
+//! The format of a log line without colours: time, level, message, members. It looks like the lines
+//! on a terminal but costs a fraction of them, because every call writes one.
 
 use std::fmt::{self, Debug, Write};
 use std::sync::Mutex;
@@ -13,7 +13,7 @@ use tracing_subscriber::registry::LookupSpan;
 
 #[derive(Default)]
 pub(super) struct PlainLine {
-    /// The last second that was written, which is mostly the one to be written next.
+    /// The last formatted second, which the next line usually shares.
     second: Mutex<(i64, String)>,
 }
 
@@ -64,7 +64,7 @@ impl PlainLine {
     }
 }
 
-/// Writes each member behind a blank: the message as it is, others as `name=value`.
+/// Writes each member after a space: the message as it is, others as `name=value`.
 struct MemberWriter<'a, 'b> {
     writer: &'a mut Writer<'b>,
     result: fmt::Result,
@@ -101,7 +101,7 @@ impl Visit for MemberWriter<'_, '_> {
     }
 }
 
-/// Text may come from clients and servers: nothing in it may act on a terminal.
+/// Escapes text that may come from clients and servers, so that none of it controls a terminal.
 struct Harmless<'a, 'b>(&'a mut Writer<'b>);
 
 impl Write for Harmless<'_, '_> {
@@ -142,7 +142,7 @@ mod tests {
         }
     }
 
-    /// The same events through a formatter, without the digits of their times.
+    /// Formats the same events, without the digits of their times.
     fn written(subscriber: impl FnOnce(Text) -> tracing::Dispatch) -> String {
         let text = Text::default();
         tracing::dispatcher::with_default(&subscriber(text.clone()), || {
@@ -174,7 +174,7 @@ mod tests {
             plain.starts_with("0000-00-00T00:00:00.000000Z  INFO tool call tool=a:b"),
             "{plain}"
         );
-        // Control characters are escaped in either, in spellings of their own.
+        // Both escape control characters, each in its own way.
         let first_two = |text: &str| text.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(first_two(&plain), first_two(&usual));
         assert!(!plain.contains(['\u{1b}', '\u{7}']), "{plain}");

@@ -1,5 +1,5 @@
-//! Log lines leave through a thread of their own, so that no call waits for whoever reads them. A
-//! reader that does not keep up loses lines, and is told how many.
+//! Writes log lines from a separate thread, so that no call waits for the reader of the log. A
+//! reader that does not keep up loses lines, and the log states how many.
 
 use std::io::{self, Write};
 use std::mem::take;
@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use tracing_subscriber::fmt::MakeWriter;
 
-/// Lines that wait to be written, together; at a kilobyte a line, a thousand calls.
+/// The maximum size of all waiting lines; at a kilobyte a line, a thousand calls.
 const WAITING_BYTES_MAX: usize = 1024 * 1024;
 
-/// The first line after a quiet time is written at once; those that follow are gathered this long,
-/// so that a busy gate wakes the thread a hundred times a second and not with every call.
+/// The time for which lines are gathered. The first line after a quiet time is written at once;
+/// gathering the next ones wakes the thread of a busy gate a hundred times a second instead of with
+/// every call.
 const GATHERING: Duration = Duration::from_millis(10);
 
-/// How long an end waits for lines to be written to somebody who may have stopped reading.
+/// The time that shutdown waits for lines to be written to a reader that may have stopped.
 const FLUSH_WAIT: Duration = Duration::from_secs(1);
 
 #[derive(Clone)]
@@ -24,9 +25,9 @@ pub(super) struct Writer(Arc<Shared>);
 #[derive(Default)]
 struct Shared {
     queue: Mutex<Queue>,
-    /// There is work for the thread.
+    /// Signals work for the thread.
     wake: Condvar,
-    /// Everything has been written.
+    /// Signals that everything has been written.
     written: Condvar,
 }
 
@@ -44,7 +45,7 @@ enum Thread {
     /// Waits for the next line, which must wake it.
     #[default]
     Asleep,
-    /// Writes, or gathers and looks again by itself.
+    /// Writes, or gathers lines and then checks without being woken.
     Awake,
 }
 
@@ -56,13 +57,13 @@ impl Writer {
             .name("log".to_owned())
             .spawn(move || writing.write_lines(out));
         if started.is_err() {
-            // Without a thread each line is written where it is made.
+            // Without a thread, each line is written by its caller.
             shared.lock().has_ended = true;
         }
         Writer(shared)
     }
 
-    /// Waits until everything has been written, as long as that makes sense.
+    /// Waits until everything has been written, within a time limit.
     pub(super) fn flush(&self) {
         let mut queue = self.0.lock();
         if queue.has_ended {
@@ -74,7 +75,7 @@ impl Writer {
         drop(self.0.written.wait_timeout_while(queue, FLUSH_WAIT, waiting));
     }
 
-    /// The same, for the last time. Lines that still come are written where they are made.
+    /// Flushes for the last time. Later lines are written by their callers.
     pub(super) fn end(&self) {
         self.flush();
         self.0.lock().has_ended = true;
@@ -107,7 +108,7 @@ impl Shared {
     fn write_lines(&self, mut out: impl Write) {
         let mut written = Vec::new();
         while let Some(lost) = self.take(&mut written) {
-            // stderr may be closed; there is nobody left to tell.
+            // stderr may be closed; then the lines are lost.
             let _ = out.write_all(&written);
             if lost > 0 {
                 let _ = writeln!(out, "countersign: {lost} log lines were lost: nobody read them");
@@ -117,7 +118,7 @@ impl Shared {
         }
     }
 
-    /// Waits for lines and takes them all; nothing at the end. The empty buffer that is given is
+    /// Waits for lines and takes them all; returns none at the end. The given empty buffer is
     /// filled next.
     fn take(&self, written: &mut Vec<u8>) -> Option<u64> {
         let mut queue = self.lock();
@@ -144,7 +145,7 @@ impl Shared {
     }
 }
 
-/// One line, which comes in one piece.
+/// One line, written in one piece.
 pub(super) struct Line<'a>(&'a Shared);
 
 impl Write for Line<'_> {
@@ -172,7 +173,7 @@ mod tests {
 
     use super::*;
 
-    /// Passes on what is written, each time once it is let.
+    /// Passes on each write once it is permitted.
     struct Pipe {
         let_through: mpsc::Receiver<()>,
         written: mpsc::Sender<Vec<u8>>,
@@ -214,7 +215,7 @@ mod tests {
     fn a_reader_that_does_not_keep_up_is_told_what_it_lost() {
         let (writer, open, received) = pipe();
         let long = vec![b'x'; WAITING_BYTES_MAX];
-        // The thread takes the first and is held; the second fills the queue.
+        // The thread takes the first line and is held; the second fills the queue.
         writer.make_writer().write_all(b"first").unwrap();
         while !writer.0.lock().lines.is_empty() {
             std::thread::yield_now();

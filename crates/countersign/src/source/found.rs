@@ -1,5 +1,5 @@
-//! A `countersign.json` in the folder where the program runs. Whoever made the folder made the
-//! file: reading it must neither hang nor exhaust the program, whatever lies there.
+//! A `countersign.json` in the working directory. Its author may be anyone who made the folder:
+//! reading it must neither hang nor exhaust the program, whatever it is.
 
 use std::fs::{File, OpenOptions};
 use std::io::{ErrorKind, Read};
@@ -10,24 +10,24 @@ use domain::config::{Config, Transport};
 use receipt::Hash;
 use rustix::fs::OFlags;
 
-/// Found in the folder where the program runs.
+/// The file's name in the working directory.
 pub(crate) const NAME: &str = "countersign.json";
 
-/// The same, as people are told of it.
+/// The file's name in messages.
 pub(crate) const SHOWN: &str = "./countersign.json";
 
-/// Far more than a config for one folder takes.
+/// The size limit: far more than a config for one folder takes.
 const BYTES_MAX: u64 = 1024 * 1024;
 
-/// The file as it was read: its hash is the one of this text.
+/// The file as it was read; its hash is the one of this text.
 pub(crate) struct FolderConfig {
-    /// What trust in it is bound to, beside the hash.
+    /// The location that trust is bound to, together with the hash.
     pub(crate) place: PathBuf,
     pub(crate) text: String,
     pub(crate) sha256: String,
 }
 
-/// Whether two paths lead to one file that is there.
+/// Reports whether two paths lead to the same existing file.
 pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,
@@ -35,8 +35,9 @@ pub(crate) fn is_same(one: &Path, other: &Path) -> bool {
     }
 }
 
-/// Where a file stands. Links to its folder are followed and a link that it is itself is not: what
-/// is trusted in one folder must not be brought into another, where its commands are other ones.
+/// Returns the location of a file. Links to its folder are followed, but not a link that is the
+/// file itself: a file trusted in one folder must not be linked into another, where its commands
+/// are different programs.
 pub(crate) fn place(file: &Path) -> Option<PathBuf> {
     let file = std::path::absolute(file).ok()?;
     let folder = file.parent()?;
@@ -44,7 +45,7 @@ pub(crate) fn place(file: &Path) -> Option<PathBuf> {
     Some(folder.join(file.file_name()?))
 }
 
-/// Reads a file; none where there is none. What cannot be used is told in one sentence.
+/// Reads a file; none if it does not exist. An error is one sentence.
 pub(crate) fn read(file: &Path) -> Result<Option<FolderConfig>, String> {
     let opened = match open(file) {
         Ok(opened) => opened,
@@ -66,9 +67,9 @@ pub(crate) fn read(file: &Path) -> Result<Option<FolderConfig>, String> {
     Ok(Some(FolderConfig { place, text, sha256 }))
 }
 
-/// Has the servers of a folder's file start in that folder. It is where they start anyway; said like
-/// this, an approval of one is bound to the folder, and does not hold for another folder's program
-/// of the same relative name.
+/// Sets the working directory of the file's servers to its folder. They start there anyway, but an
+/// explicit directory binds an approval to the folder, so it does not hold for another folder's
+/// program with the same relative name.
 pub(crate) fn settle(config: &mut Config, own: &Config, file: &Path) {
     let Some(folder) = file.parent() else { return };
     for server in &mut config.servers {
@@ -83,8 +84,8 @@ pub(crate) fn settle(config: &mut Config, own: &Config, file: &Path) {
     }
 }
 
-/// Opens regular files only. To open a device can set it to work and to open a pipe can wait, so
-/// it is looked at first; and again when it is open, should it have been replaced meanwhile.
+/// Opens regular files only. Opening a device can activate it and opening a pipe can block, so the
+/// type is checked first, and again once open, in case the file was replaced.
 fn open(file: &Path) -> std::io::Result<Option<File>> {
     if !file.metadata()?.is_file() {
         return Ok(None);

@@ -1,5 +1,5 @@
 //! The private folder of a step: 0700, in the home, named after the process that made it, so that
-//! what a killed process left can be told from what is in use.
+//! leftovers of a killed process can be told from folders in use.
 
 use std::fs::{self, DirBuilder, OpenOptions};
 use std::io::Write;
@@ -12,7 +12,7 @@ const STEPS: &str = "steps";
 
 pub(super) struct Folder(PathBuf);
 
-/// Where this process's step of that number has its folder.
+/// Returns the folder of this process's step with that number.
 pub(crate) fn path_of(home: &Path, number: usize) -> PathBuf {
     home.join(STEPS).join(format!("{}-{number}", std::process::id()))
 }
@@ -29,7 +29,7 @@ impl Folder {
         &self.0
     }
 
-    /// Writes a file that only the person can read.
+    /// Writes a file that only the user can read.
     pub(super) fn write(&self, name: &str, bytes: &[u8]) -> Result<PathBuf, String> {
         let path = self.0.join(name);
         let open = OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path);
@@ -53,18 +53,18 @@ impl Drop for Folder {
     }
 }
 
-/// Removes what processes that are gone have left.
+/// Removes the folders of dead processes.
 pub(super) fn purge(home: &Path) {
     remove(home, |pid| pid.is_none_or(|pid| test_kill_process(pid).is_err()));
 }
 
-/// Removes what this process has made.
+/// Removes the folders of this process.
 pub(super) fn remove_own(home: &Path) {
     let own = rustix::process::getpid();
     remove(home, |pid| pid == Some(own));
 }
 
-/// Removes the folders of which that holds, by the process that their name tells.
+/// Removes the folders that match, by the process in their name.
 fn remove(home: &Path, is_wanted: impl Fn(Option<Pid>) -> bool) {
     for entry in fs::read_dir(home.join(STEPS)).into_iter().flatten().flatten() {
         let name = entry.file_name();

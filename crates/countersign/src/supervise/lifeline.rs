@@ -1,4 +1,4 @@
-//! How a supervisor knows that the gate is gone, or wants its command to end.
+//! Detects that the gate is gone, or wants its command to end.
 
 use std::time::Duration;
 
@@ -6,13 +6,12 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Pid, getppid};
 use tokio::sync::oneshot;
 
-/// A parent that is gone is noticed within this time.
+/// The interval at which a vanished parent is noticed.
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy)]
 pub(super) enum Lifeline {
-    /// Our stdin, whose other end the gate holds. With it comes the process that was our parent
-    /// when we began.
+    /// Our stdin, whose other end the gate holds, and the process that was our parent at the start.
     Stdin(Option<Pid>),
     /// The gate's process, which must be our parent.
     Process(Pid),
@@ -30,13 +29,13 @@ impl Lifeline {
             let _ = sender.send(());
         });
         let _ = receiver.await;
-        // Where a process cannot be waited for, we look from time to time.
+        // If the process cannot be waited for, poll.
         while matches!(self, Lifeline::Process(_)) && self.gate_lives() {
             tokio::time::sleep(LOOK_INTERVAL).await;
         }
     }
 
-    /// Whether it is cut now.
+    /// Reports whether the line is cut now.
     pub(super) fn is_cut(self) -> bool {
         match self {
             Lifeline::Stdin(_) => input_is_over(Some(&Timespec { tv_sec: 0, tv_nsec: 0 })),
@@ -52,8 +51,8 @@ impl Lifeline {
     }
 }
 
-/// Whether nobody can write to our stdin any more. No event is asked for: a hang-up is always told,
-/// and input stays for the command.
+/// Reports whether our stdin has no writer left. No event is requested: a hang-up is always
+/// reported, and input is left for the command.
 fn input_is_over(within: Option<&Timespec>) -> bool {
     let stdin = std::io::stdin();
     let mut watched = [PollFd::new(&stdin, PollFlags::empty())];
@@ -65,11 +64,11 @@ mod watched {
     use rustix::event::{PollFd, PollFlags, poll};
     use rustix::process::{Pid, PidfdFlags, getppid, pidfd_open};
 
-    /// Blocks until the process, our parent, is gone; not at all where it cannot be waited for.
+    /// Blocks until the process, our parent, is gone; returns at once if it cannot be waited for.
     pub(super) fn until_gone(parent: Pid) {
         let Ok(process) = pidfd_open(parent, PidfdFlags::empty()) else { return };
         let mut watched = [PollFd::new(&process, PollFlags::IN)];
-        // Asked when we have it: by now its number may belong to another process.
+        // Checked after opening it: its number may by now belong to another process.
         while getppid() == Some(parent) && !matches!(poll(&mut watched, None), Ok(1..)) {}
     }
 }

@@ -1,6 +1,6 @@
 //! Processes that left the command's group, with `setsid` or as daemons do. On Linux they become
-//! children of the supervisor when their parents end, and are killed with the rest; elsewhere a
-//! process that leaves the group is lost sight of.
+//! children of the supervisor when their parents end, and are killed with the rest; elsewhere they
+//! cannot be tracked.
 
 #[cfg(target_os = "linux")]
 pub(super) use linux::{adopt, kill_all, reap};
@@ -17,15 +17,15 @@ mod linux {
         Pid, Signal, WaitOptions, getpid, kill_process, set_child_subreaper, waitpid,
     };
 
-    /// Between two looks at what is left: each kill may bring up the children of the killed.
+    /// The pause between two searches: each kill may bring up the children of the killed process.
     const PAUSE: Duration = Duration::from_millis(2);
 
-    /// From now on orphans among the descendants become our children.
+    /// Makes orphans among the descendants our children from now on.
     pub(crate) fn adopt() {
         let _ = set_child_subreaper(Some(getpid()));
     }
 
-    /// Takes note of adopted children that have ended; `own` is waited for elsewhere.
+    /// Reaps adopted children that have ended; `own` is waited for elsewhere.
     pub(crate) fn reap(own: Option<u32>) {
         let own = own.and_then(|id| Pid::from_raw(id.cast_signed()));
         for pid in children().into_iter().filter(|pid| Some(*pid) != own) {
@@ -33,7 +33,7 @@ mod linux {
         }
     }
 
-    /// Kills every descendant, until none is left or the gate would lose its patience.
+    /// Kills every descendant, until none is left or the gate's time limit approaches.
     pub(crate) async fn kill_all() {
         let killing = async {
             loop {
@@ -51,7 +51,7 @@ mod linux {
         let _ = tokio::time::timeout(CHILD_LAST_STEP / 2, killing).await;
     }
 
-    /// Our children, those that ended and were not waited for included.
+    /// Returns our children, including those that ended but were not waited for.
     fn children() -> Vec<Pid> {
         let tasks = std::fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
         let lists = tasks.filter_map(|task| {

@@ -1,5 +1,5 @@
-//! The HTTP client of OTLP over HTTP: one connection, kept between deliveries, with TLS where the
-//! address says so. Every delivery has its time, and no redirect is followed.
+//! The HTTP client of OTLP over HTTP: one connection, kept between deliveries, with TLS if the
+//! address asks for it. Every delivery has a time limit, and no redirect is followed.
 
 use std::error::Error;
 use std::pin::Pin;
@@ -24,7 +24,7 @@ use tower::ServiceExt;
 use crate::telemetry::destination::Destination;
 use crate::telemetry::trust;
 
-/// An answer says at most how many spans were not taken.
+/// The maximum size of a response, which states at most the number of rejected spans.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
 trait Stream: AsyncRead + AsyncWrite + Unpin + Send + 'static {}
@@ -32,7 +32,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Stream for T {}
 
 type Sender = SendRequest<Full<Bytes>>;
 
-/// Why the last delivery failed: the exporter says only that the network did.
+/// The reason the last delivery failed: the exporter reports only a network error.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reason(Arc<Mutex<Option<String>>>);
 
@@ -84,7 +84,8 @@ impl Client {
         })
     }
 
-    /// A kept connection that turns out dead before it has taken the request is replaced.
+    /// Delivers a request. A kept connection that proves dead before it has taken the request is
+    /// replaced.
     async fn deliver(
         &self,
         mut request: Request<Full<Bytes>>,
@@ -118,7 +119,7 @@ impl Client {
             None => Box::new(stream),
         };
         let (sender, connection) = handshake(TokioIo::new(stream)).await?;
-        // Ends with its sender; what it fails with is told to whoever waits for an answer.
+        // Ends with its sender; its errors reach the caller that waits for a response.
         tokio::spawn(connection);
         Ok(sender)
     }
@@ -140,7 +141,7 @@ impl Client {
         Ok(Response::from_parts(head, body))
     }
 
-    /// The request as it goes over a connection to its server.
+    /// Returns the request as it is sent over a connection to its server.
     fn message(&self, request: Request<Bytes>) -> Request<Full<Bytes>> {
         let (mut head, body) = request.into_parts();
         let path = head.uri.path_and_query().cloned();
@@ -151,7 +152,7 @@ impl Client {
 }
 
 impl HttpClient for Client {
-    // As `async_trait` would write it.
+    // Written as `async_trait` would.
     fn send_bytes<'a, 'b>(
         &'a self,
         request: Request<Bytes>,
@@ -169,7 +170,7 @@ impl HttpClient for Client {
     }
 }
 
-/// An error with what caused it, without saying anything twice.
+/// Formats an error and its causes, without repetition.
 fn in_words(error: &(dyn Error + 'static)) -> String {
     let mut words = error.to_string();
     let mut source = error.source();

@@ -1,5 +1,5 @@
-//! Spans on their way out, behind a queue of bounded length: no call waits for a collector. What
-//! cannot be delivered is dropped, and that is told once and not with every batch.
+//! Delivers spans through a bounded queue: no call waits for a collector. Spans that cannot be
+//! delivered are dropped, which is logged once and not with every batch.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -17,13 +17,13 @@ use tokio::runtime::Handle;
 use crate::telemetry::client::Reason;
 use crate::telemetry::destination::Destination;
 
-/// Spans that wait where `OTEL_BSP_MAX_QUEUE_SIZE` says nothing: about a megabyte.
+/// The default of `OTEL_BSP_MAX_QUEUE_SIZE`: about a megabyte of spans.
 const WAITING_MAX: usize = 2048;
 
-/// As many as the variable may ask for: the room for them is taken at the start.
+/// The maximum that the variable may set: memory for the queue is allocated at the start.
 const WAITING_LIMIT: usize = 64 * 1024;
 
-/// Counts the spans that wait to be delivered.
+/// Counts the spans that wait for delivery.
 #[derive(Debug)]
 pub(super) struct Queue {
     waiting: AtomicUsize,
@@ -47,7 +47,7 @@ impl Queue {
     }
 }
 
-/// Lets spans through to the batches as long as there is room for them.
+/// Passes spans on to the batches while there is room for them.
 #[derive(Debug)]
 pub(super) struct Sluice {
     batches: BatchSpanProcessor,
@@ -56,7 +56,7 @@ pub(super) struct Sluice {
 }
 
 impl Sluice {
-    /// The other `OTEL_BSP_*` variables are read by the batches themselves.
+    /// Creates the sluice. The batches read the other `OTEL_BSP_*` variables themselves.
     pub(super) fn new(delivery: Delivery, queue: Arc<Queue>) -> Sluice {
         let config = BatchConfigBuilder::default().with_max_queue_size(queue.max).build();
         let batches = BatchSpanProcessor::builder(delivery).with_batch_config(config).build();
@@ -100,7 +100,7 @@ pub(super) struct Delivery {
     queue: Arc<Queue>,
     runtime: Handle,
     host: String,
-    /// Over gRPC the way to the collector has no time of its own.
+    /// The time limit of a delivery, since connecting over gRPC has none.
     time: Duration,
     reason: Reason,
     is_failing: AtomicBool,
@@ -108,7 +108,7 @@ pub(super) struct Delivery {
 }
 
 impl Delivery {
-    /// Must be called within the runtime.
+    /// Creates the delivery. Must be called within the runtime.
     pub(super) fn new(
         exporter: OtlpExporter,
         queue: Arc<Queue>,
@@ -120,7 +120,7 @@ impl Delivery {
             queue,
             runtime: Handle::current(),
             host: destination.host(),
-            // A last try may begin when the time of the first is over.
+            // A retry may begin when the first attempt has used up its time.
             time: destination.timeout.saturating_mul(2),
             reason,
             is_failing: AtomicBool::new(false),
@@ -167,7 +167,7 @@ impl SpanExporter for Delivery {
     }
 
     fn set_resource(&mut self, resource: &Resource) {
-        // Nothing is exported before the resource is known, so that nobody else holds it.
+        // Nothing is exported before the resource is known, so nothing else holds it.
         if let Some(exporter) = Arc::get_mut(&mut self.exporter) {
             exporter.set_resource(resource);
         }

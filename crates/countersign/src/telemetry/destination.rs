@@ -1,15 +1,15 @@
-//! Where spans go. The endpoint and its protocol come from one place: the config where it names an
-//! endpoint, which is the operator's word, else the environment. Reads nothing itself.
+//! The destination of spans. Endpoint and protocol come from one source: the config if it names an
+//! endpoint, since that is the operator's choice, otherwise the environment. Reads nothing itself.
 
 use std::time::Duration;
 
 use axum::http::Uri;
 use domain::config::{OtlpProtocol, Telemetry};
 
-/// Behind the address of a collector, where OTLP over HTTP takes spans.
+/// The path at which a collector accepts spans by OTLP over HTTP.
 const TRACES_PATH: &str = "/v1/traces";
 
-/// How long a delivery may take where no variable says so, as OpenTelemetry has it.
+/// The default time limit of a delivery, the same as OpenTelemetry's.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 #[derive(Debug, PartialEq, Eq)]
@@ -18,19 +18,19 @@ pub(super) struct Destination {
     pub(super) protocol: OtlpProtocol,
     pub(super) service_name: String,
     pub(super) timeout: Duration,
-    /// Whom to trust beside those whom the system trusts.
+    /// Certificates to trust in addition to the system's.
     pub(super) certificate: Option<CertificateFile>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct CertificateFile {
-    /// Where it was named, for messages.
+    /// The variable that named the file, for messages.
     pub(super) variable: &'static str,
     pub(super) path: String,
 }
 
 impl Destination {
-    /// Nothing where no spans are wanted; in words what is wrong where they are and cannot be sent.
+    /// Returns none if no spans are wanted, or an error in words if they are but cannot be sent.
     pub(super) fn find(
         config: &Telemetry,
         variable: impl Fn(&str) -> Option<String>,
@@ -58,7 +58,7 @@ impl Destination {
         }))
     }
 
-    /// Without what may be secret in an address.
+    /// Returns the address without parts that may be secret.
     pub(super) fn host(&self) -> String {
         let uri = self.endpoint.parse::<Uri>().ok();
         let authority = uri.as_ref().and_then(Uri::authority).map(|authority| authority.as_str());
@@ -87,7 +87,7 @@ fn endpoint(
             }
         }
     };
-    // What is meant for spans alone is taken as it is.
+    // An endpoint for spans alone is used unchanged.
     if let Some(endpoint) = variable("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") {
         return Ok(Some((endpoint.trim().to_owned(), protocol()?)));
     }
@@ -100,7 +100,7 @@ fn endpoint(
     }
 }
 
-/// The address of a collector as that of what takes its spans.
+/// Returns a collector's address for spans.
 fn of_signal(base: &str, protocol: OtlpProtocol) -> String {
     match protocol {
         OtlpProtocol::Grpc => base.to_owned(),
@@ -116,7 +116,7 @@ fn timeout(variable: &impl Fn(&str) -> Option<String>) -> Duration {
     milliseconds.map_or(TIMEOUT, Duration::from_millis)
 }
 
-/// A name that the config leaves as it is by default may be another by the environment.
+/// Returns the service name; the environment may replace the config's default.
 fn service_name(config: &Telemetry, variable: &impl Fn(&str) -> Option<String>) -> String {
     if config.service_name != Telemetry::default().service_name {
         return config.service_name.clone();

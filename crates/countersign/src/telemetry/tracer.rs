@@ -1,4 +1,4 @@
-//! Spans of the program's own seam, made by OpenTelemetry.
+//! Implements the program's own tracing interface with OpenTelemetry.
 
 use std::borrow::Cow;
 
@@ -35,16 +35,16 @@ impl Tracer for OtelTracer {
             SpanKind::Client => OtelKind::Client,
         });
         let span = self.0.build_with_context(builder, &context);
-        // The very last calls come when no spans are made any more.
+        // The very last calls come after the provider has stopped making spans.
         let otherwise = (!span.span_context().is_valid()).then(|| parent.clone());
         Box::new(OtelSpan { span, otherwise })
     }
 }
 
-/// Ends when it is dropped, as OpenTelemetry's own does.
+/// A span that ends when it is dropped, as OpenTelemetry's own does.
 struct OtelSpan {
     span: SdkSpan,
-    /// The context to tell where the span has none.
+    /// The context to pass on if the span has none.
     otherwise: Option<TraceContext>,
 }
 

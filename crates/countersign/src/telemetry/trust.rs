@@ -1,4 +1,4 @@
-//! Whom to believe to be the collector: the certificates that the system trusts, and those of
+//! The certificates that authenticate a collector: those that the system trusts, and those of
 //! `OTEL_EXPORTER_OTLP_CERTIFICATE`.
 
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use rustls::pki_types::pem::PemObject;
 
 use crate::telemetry::destination::{CertificateFile, Destination};
 
-/// For OTLP over HTTP.
+/// Returns the TLS config for OTLP over HTTP.
 pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, String> {
     let extra = match &destination.certificate {
         Some(file) => parse(file, &read(file)?)?,
@@ -31,10 +31,11 @@ pub(super) fn config(destination: &Destination) -> Result<Arc<ClientConfig>, Str
     make().map(Arc::new).map_err(|error| format!("TLS: {error}"))
 }
 
-/// For gRPC, in the order in which to try them: it refuses a system that trusts nobody, though a
-/// certificate of one's own would do.
+/// Returns the TLS configs for gRPC in the order to try them: gRPC rejects a system without trusted
+/// certificates, even if the user's own certificate suffices.
 pub(super) fn grpc_configs(destination: &Destination) -> Result<Vec<ClientTlsConfig>, String> {
-    // A collector that never ends its greeting would be waited for even after it has come back.
+    // Without a timeout, a collector that never completes its handshake would block us even after
+    // it recovered.
     let plain = ClientTlsConfig::new().timeout(destination.timeout);
     let system = plain.clone().with_native_roots();
     let Some(file) = &destination.certificate else {

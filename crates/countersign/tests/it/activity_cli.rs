@@ -1,4 +1,4 @@
-//! What was done, as a person at the command line sees it.
+//! Activity as a person at the command line sees it.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -26,7 +26,7 @@ async fn json_of(dir: &Path, args: &[&str]) -> Value {
     serde_json::from_str(&text).unwrap()
 }
 
-/// One call that is made, then one that is refused.
+/// Makes one call that succeeds, then one that is refused.
 async fn two_calls(dir: &Path) {
     let args = r#"{"word":"\u009b31m","path":"/tmp/x"}"#;
     let read =
@@ -223,7 +223,7 @@ async fn calls_are_watched_as_they_happen_and_across_a_restart() {
     assert_eq!(lines.next_line().await.unwrap(), None, "nothing is shown twice");
 }
 
-/// What an agent did past the gate is recorded by the process that ran it.
+/// The process that ran an agent records the agent's actions that bypassed the gate.
 #[tokio::test]
 async fn what_went_past_the_gate_is_watched_too() {
     let gate = Gate::scripted(json!([])).await;
@@ -234,7 +234,7 @@ async fn what_went_past_the_gate_is_watched_too() {
     let settings = gateway::GateSettings::from(&domain::config::Config::default());
     let step = gateway::Gateway::new(settings, store);
     let caller = domain::Caller::agent("step-1");
-    // Again and again: nothing says when the first of the two has begun to watch.
+    // Repeatedly: nothing shows when the first of the two has begun to watch.
     let recording = tokio::spawn(async move {
         loop {
             gateway::front::step::record_bypass(&step, &caller, "claude", "Write").await;

@@ -1,5 +1,5 @@
-//! Workflows with the real agent programs in them, each against a scripted model: whatever they do
-//! goes through the gate, and leaves record, receipt, span and log line.
+//! Workflows with the real agent programs, each against a scripted model: everything they do goes
+//! through the gate, and leaves record, receipt, span and log line.
 
 mod coexistence;
 mod ending;

@@ -1,5 +1,6 @@
-//! What programs read: the answer of every route and of every `-o json`, as it was last looked at.
-//! Keys, types, codes and values; only what differs from run to run is put out of the way.
+//! The output for programs: the response of every route and of every `-o json`, compared with the
+//! last reviewed one. Keys, types, codes and values are compared; parts that differ between runs
+//! are masked.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +13,7 @@ use testkit::upstream::scripted_upstream;
 use crate::openapi;
 use crate::screens::{assert_golden, gate, settled};
 
-/// Routes that answer with something else than one JSON value, each with a test of its own.
+/// Routes whose response is not one JSON value, each with a test of its own.
 const NOT_JSON: [&str; 8] = [
     "/",
     "/page/{file}",
@@ -21,11 +22,11 @@ const NOT_JSON: [&str; 8] = [
     "/api/v1/activity/export",
     "/api/v1/receipts/export",
     "/api/v1/events",
-    // The document is held against the answers themselves.
+    // The document is checked against the responses themselves.
     "/api/v1/openapi.json",
 ];
 
-/// Members whose value is another in each run: only its type is kept.
+/// Members whose value differs in each run: only its type is kept.
 const VOLATILE: [&str; 18] = [
     "arguments_bytes",
     "pid",
@@ -47,7 +48,7 @@ const VOLATILE: [&str; 18] = [
     "calls_total",
 ];
 
-/// The same answer in every run.
+/// Masks the parts of a response that differ between runs.
 fn steady(value: &mut Value, dir: &str) {
     match value {
         Value::String(text) => {
@@ -58,7 +59,7 @@ fn steady(value: &mut Value, dir: &str) {
                 text.truncate(at);
                 *text = "<address>/#code=<code>".to_owned();
             } else if let Some(at) = text.find("failed to lookup address") {
-                // How the machine says it.
+                // The rest is the machine's wording.
                 text.truncate(at);
             } else if known.parse::<jiff::Timestamp>().is_ok() {
                 *text = "<time>".to_owned();
@@ -76,7 +77,7 @@ fn steady(value: &mut Value, dir: &str) {
                 } else if name == "token" && member.as_str().is_some_and(is_secret) {
                     *member = "<secret>".into();
                 } else if name == "buckets" {
-                    // Calls fall into the last one, or, at the turn of an hour, into two.
+                    // Calls fall into the last bucket, or, at the turn of an hour, into two.
                     member.as_array_mut().unwrap().truncate(1);
                 }
                 steady(member, dir);
@@ -86,7 +87,7 @@ fn steady(value: &mut Value, dir: &str) {
     }
 }
 
-/// Names of tokens are short.
+/// Reports whether text is a secret; names of tokens are short.
 fn is_secret(text: &str) -> bool {
     text.len() > 30
 }
@@ -102,14 +103,14 @@ fn kind(value: &Value) -> &'static str {
     }
 }
 
-/// A gate with runs and a copy, too.
+/// Starts a gate that also has runs and a copy.
 async fn filled() -> Gate {
     let gate = gate().await;
     openapi::add_runs_and_copy(&gate).await;
     gate
 }
 
-/// The ids that paths are made of: of a record, a receipt and the oldest chain.
+/// Returns the ids for paths: of a record, a receipt and the oldest chain.
 async fn ids(gate: &Gate) -> [String; 3] {
     let first = async |path: &str, list: &str| {
         let (_, answer) = gate.rest(Method::GET, path, None).await;
@@ -124,7 +125,7 @@ async fn ids(gate: &Gate) -> [String; 3] {
 
 type Question = (Method, String, Option<Value>);
 
-/// Every route, and what it refuses, in an order in which each finds what it asks for.
+/// Lists a request for every route and refusal, in an order in which each finds its subject.
 fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
     let get = |path: &str| (Method::GET, path.to_owned(), None);
     let post = |path: &str, body: Value| (Method::POST, path.to_owned(), Some(body));

@@ -1,4 +1,4 @@
-//! What is wrong in a message gets a clear error with its code, and nothing else suffers.
+//! An invalid message gets a clear error with its code, and affects nothing else.
 
 use serde_json::{Value, json};
 use testkit::client::text;

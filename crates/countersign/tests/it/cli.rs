@@ -15,7 +15,7 @@ fn tools() -> Value {
     ])
 }
 
-/// The same words with a gate that runs and with one that is made for the command.
+/// Runs the same command with a running gate and with one made for the command.
 pub(crate) async fn in_both_ways(check: impl AsyncFn(&std::path::Path)) {
     let gate = Gate::scripted(tools()).await;
     check(gate.dir.path()).await;

@@ -1,4 +1,4 @@
-//! Agents that touch the same thing, from their calls to the answer of `/contention`.
+//! Agents that touch the same resource, from their calls to the response of `/contention`.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn tools() -> Value {
     ])
 }
 
-/// A gate before two servers with the same tools.
+/// Starts a gate in front of two servers with the same tools.
 async fn gate() -> Gate {
     let servers = |dir: &std::path::Path| json!({"one": scripted(dir, "one", &tools()), "two": scripted(dir, "two", &tools())});
     Gate::start(servers, json!({})).await
@@ -31,7 +31,7 @@ async fn put(client: &Client, server: &str, args: Value) {
     assert_ne!(answer["isError"], true, "{answer}");
 }
 
-/// `(kind, system, resource, from, to)` of every edge.
+/// Returns `(kind, system, resource, from, to)` of every edge.
 async fn edges(gate: &Gate, query: &str) -> Vec<(String, String, String, String, String)> {
     let path = format!("/api/v1/contention{query}");
     let (status, graph) = gate.rest(Method::GET, &path, None).await;
@@ -69,7 +69,7 @@ async fn two_agents_on_one_repository_table_and_address_meet() {
     get(&a, "one", json!({"url": "https://Example.com/x/"})).await;
     put(&b, "one", json!({"url": "https://me:pw@example.com:443/x?q=1"})).await;
     put(&a, "one", json!({"url": "https://example.com/x#f"})).await;
-    // Both only read, and one agent alone, are no contention.
+    // Two reads, or one agent alone, are not contention.
     get(&a, "one", json!({"path": "/read"})).await;
     get(&b, "one", json!({"path": "/read"})).await;
     put(&a, "one", json!({"path": "/mine"})).await;

@@ -1,5 +1,5 @@
-//! The program is killed in the middle of work, again and again: what a client was answered is in
-//! the ledger, what had begun shows as interrupted, and every chain is whole.
+//! The program is repeatedly killed at work: every confirmed call is in the ledger, every begun one
+//! shows as interrupted, and every chain is intact.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 
 use crate::ledger::{journals, records, whole_chains};
 
-/// Fifty in the long run.
+/// Returns the number of rounds, fifty in the long run.
 fn rounds() -> usize {
     if testkit::run::is_long() { 50 } else { 3 }
 }
@@ -48,7 +48,7 @@ fn tools(dir: &Path) -> Value {
     ])
 }
 
-/// What a client sees of the gate.
+/// A client's view of the gate.
 #[derive(Clone, Copy)]
 enum View {
     Discovery,
@@ -56,7 +56,7 @@ enum View {
 }
 
 impl View {
-    /// Parameters of a call as this view takes them.
+    /// Returns the parameters of a call in this view.
     fn params(self, operation: &str, tool: &str, args: Value) -> Value {
         match self {
             View::Discovery => two_keys(operation, &format!("s:{tool}"), args),
@@ -65,7 +65,7 @@ impl View {
     }
 }
 
-/// Calls without end, each on a resource of its own, and tells which were answered.
+/// Makes calls without end, each on a resource of its own, and reports those that got a response.
 async fn load(client: Client, view: View, who: String, answered: UnboundedSender<String>) {
     for n in 0.. {
         let (operation, tool) = CALLS[n % CALLS.len()];
@@ -86,7 +86,7 @@ async fn load(client: Client, view: View, who: String, answered: UnboundedSender
     }
 }
 
-/// Waits for so many answers.
+/// Waits for this many responses.
 async fn answers(answered: &mut UnboundedReceiver<String>, count: usize) -> Vec<String> {
     let mut seen = Vec::new();
     while seen.len() < count {
@@ -96,7 +96,7 @@ async fn answers(answered: &mut UnboundedReceiver<String>, count: usize) -> Vec<
     seen
 }
 
-/// All that was answered by the time that nobody calls any more.
+/// Returns all responses received until no client calls any more.
 async fn rest(answered: &mut UnboundedReceiver<String>) -> Vec<String> {
     let mut seen = Vec::new();
     while let Some(resource) = answered.recv().await {
@@ -110,8 +110,8 @@ fn random(below: usize) -> usize {
     usize::try_from(number).unwrap() % below
 }
 
-/// Every answered call has its record and receipt, none is still pending, every chain is whole and
-/// has its end.
+/// Checks that every call with a response has its record and receipt, none is pending, and every
+/// chain is intact and complete.
 fn check(home: &Path, answered: &[String]) {
     assert_eq!(journals(home), 0);
     let mut found: HashMap<String, Vec<Value>> = HashMap::new();
@@ -160,8 +160,8 @@ async fn long_killed_gate_loses_nothing_it_answered() {
         eventually(|| async { log.exists().then_some(()) }).await;
         all.extend(answers(&mut answered, 10 + random(150)).await);
         gate.kill().await;
-        // These hear what is on its way and then the end; those over HTTP would look for the gate
-        // until their patience is over.
+        // These get pending responses and then the end; those over HTTP would retry until their
+        // patience is over.
         stdio.join_all().await;
         http.shutdown().await;
         endless.abort();
@@ -176,7 +176,7 @@ async fn long_killed_gate_loses_nothing_it_answered() {
     assert_eq!(interrupted.count(), rounds(), "each kill leaves one");
 }
 
-/// A call that had begun is known to have, and nothing is claimed of its end.
+/// Checks that a call that had begun is recorded, without any claim about its end.
 fn interrupted(home: &Path, resource: &str) {
     let records = records(home);
     let record = records.iter().find(|record| record["resource"] == resource).unwrap();
@@ -198,13 +198,13 @@ async fn a_client_sees_that_its_gate_was_killed() {
     assert_eq!(wire.ended().await.code(), Some(4));
 }
 
-/// A process of the program that is spoken to over its pipes.
+/// A process of the program, driven over its pipes.
 struct Talker {
     child: Child,
     pid: Pid,
 }
 
-/// Starts one, and a client that calls through it.
+/// Starts a process, and a client that calls through it.
 async fn talker(dir: &Path, args: &[&str]) -> (Talker, Client) {
     let mut child = program(dir)
         .args(args)
@@ -224,7 +224,7 @@ async fn talker(dir: &Path, args: &[&str]) -> (Talker, Client) {
 #[tokio::test]
 async fn long_killed_process_among_five_harms_none_of_the_others() {
     for round in 0..rounds() {
-        // The gate itself, one that is a gate of its own, one that wraps a server.
+        // The shared gate, a process that is a gate of its own, and one that wraps a server.
         five([0, 1, 3][round % 3]).await;
     }
 }
@@ -270,7 +270,7 @@ async fn five(killed: usize) {
         0 => gate.kill().await,
         n => kill_process(talkers[n - 1].pid, Signal::KILL).unwrap(),
     }
-    // The others go on as if nothing had been.
+    // The others continue undisturbed.
     all.extend(answers(&mut answered, 60).await);
     answered.close();
     all.extend(rest(&mut answered).await);

@@ -1,5 +1,5 @@
-//! Tools that exist and cannot be called: how they are found, why they are locked, and that nothing
-//! else changes by it.
+//! Tools that exist but cannot be called: finding them, the reason for the lock, and no effect on
+//! anything else.
 
 use std::path::Path;
 
@@ -15,8 +15,8 @@ use crate::locks::{
     replace_script, tool_bytes,
 };
 
-/// What was answered before locked tools could be asked for. `UPDATE_GOLDEN=1` writes it anew, which
-/// only a wanted change of the answer justifies.
+/// The responses from before locked tools could be searched for. `UPDATE_GOLDEN=1` rewrites it,
+/// which only an intended change of the response justifies.
 const GOLDEN: &str = "tests/it/golden/retrieve_tools.jsonl";
 
 fn golden_tools() -> Value {
@@ -83,7 +83,7 @@ fn pick(server: &str) -> Value {
         "inputSchema": {"type": "object", "properties": {"bolt": {"type": "string"}}}})
 }
 
-/// A gate with one locked tool for each reason, and a server without any.
+/// Starts a gate with one locked tool for each reason, and a server without any.
 async fn gate_of_locks() -> Gate {
     let servers = |dir: &Path| {
         let one = |name: &str| scripted(dir, name, &json!([pick(name)]));
@@ -104,7 +104,7 @@ async fn gate_of_locks() -> Gate {
     gate.http_at("/mcp/s/wait").await.call("tell", json!({})).await;
     let ledger = rusqlite::Connection::open(gate.home().join("ledger.db")).unwrap();
     ledger.busy_timeout(testkit::client::PATIENCE).unwrap();
-    // A time that is none: what is kept of this server cannot be read any more.
+    // An invalid time, so that the stored items of this server cannot be read.
     let damage = "UPDATE items SET approved_us = 9223372036854775807 WHERE server = 'lost'";
     assert_eq!(ledger.execute(damage, []).unwrap(), 1);
     let store = decisions(&gate);
@@ -145,7 +145,7 @@ async fn every_status_has_its_words_and_no_surface_says_another() {
     check_cli(&gate).await;
 }
 
-/// The same verdict wherever the tool is asked for, and never a word of its description.
+/// Checks for the same verdict on every interface, and never a word of the tool's description.
 async fn check_surfaces(gate: &Gate, client: &Client, server: &str, status: &str) {
     let (name, tool) = (format!("{server}:{server}_pick"), format!("{server}_pick"));
     let (all, one) =
@@ -230,7 +230,7 @@ async fn a_notice_is_given_only_when_nothing_else_could_be_found() {
     let client = gate.http().await;
     for (server, _) in STATUSES {
         let tool = format!("{server}_pick");
-        // The word of one server alone.
+        // A word that only one server uses.
         let none = found(&client, json!({"query": server})).await;
         let notice = "1 relevant tools exist but are locked; retry with include_disabled:true for \
                       details and remediation.";
@@ -312,7 +312,7 @@ async fn locked_tools_follow_the_callable_ones_up_to_a_cap_that_drops_no_waiting
     assert_eq!(one["remediation"].as_object().unwrap().len(), 1, "{one}");
 }
 
-/// All that a caller can ask of a server which it may not see.
+/// Returns all responses about a server that the caller may not see.
 async fn answers_of(gate: &Gate, secret: &str) -> Vec<(String, String)> {
     let (agent, all) =
         (client_with(gate, secret, "/mcp").await, client_with(gate, secret, "/mcp/all").await);
@@ -366,7 +366,7 @@ async fn greeting(gate: &Gate, secret: &str, server: &str) -> String {
     response.text().await.unwrap()
 }
 
-/// The gate with a server `b` of this kind beside `a`.
+/// Starts a gate with a server `b` of this kind next to `a`.
 async fn gate_beside(kind: &str) -> Gate {
     let servers = |dir: &Path| {
         let files = json!([
@@ -437,7 +437,7 @@ async fn a_server_that_is_not_started_shows_the_names_of_its_last_list() {
         entry(&gate.http().await, "off").await["tools"],
         json!({"callable": 0, "server_disabled": 1})
     );
-    // Put into quarantine as well, its words are no longer shown.
+    // In quarantine as well, its words are no longer shown.
     decisions(&gate).state().quarantine_server("off").unwrap();
     let expected =
         json!([{"name": "off:off_pick", "server": "off", "status": "server_quarantined"}]);

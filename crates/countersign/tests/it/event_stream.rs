@@ -1,5 +1,5 @@
-//! `GET /events` for a client whose connection is cut at any byte: with the id of the last event
-//! that came whole it goes on from there, misses nothing and gets nothing twice.
+//! `GET /events` for a client whose connection is cut at any byte: with the id of the last complete
+//! event it resumes there, without gaps or duplicates.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use crate::ledger::records_when;
 
 const ROUNDS: usize = 5;
 
-/// Calls while nobody listens, and as many while somebody does.
+/// The number of calls while no client listens, and again while one does.
 const CALLS: usize = 10;
 
 /// Fewer bytes than the events of one round have.
@@ -20,7 +20,7 @@ const CUT_BYTES_MAX: usize = 5_000;
 
 struct Listener {
     last: Option<String>,
-    /// The record of each event that tells of one, as it came.
+    /// The record of each event that carries one, in order.
     heard: Vec<(i64, Value)>,
 }
 
@@ -36,7 +36,7 @@ impl Listener {
         response
     }
 
-    /// Listens until so many bytes have come, and takes what was whole then.
+    /// Listens until this many bytes have arrived, and takes the complete events.
     async fn listen_for_bytes(&mut self, gate: &Gate, bytes: usize) {
         let mut response = self.connect(gate).await;
         let mut text = Vec::new();
@@ -56,7 +56,7 @@ impl Listener {
         }
     }
 
-    /// Takes the whole events off the front.
+    /// Takes the complete events off the front.
     fn take(&mut self, text: &mut Vec<u8>) {
         while let Some(end) = text.windows(2).position(|pair| pair == b"\n\n") {
             let event: Vec<u8> = text.drain(..end + 2).collect();
@@ -79,7 +79,7 @@ impl Listener {
         self.last = Some(id.to_owned());
     }
 
-    /// Events that tell how a call ended, by its record.
+    /// Counts the events that report the end of a call, by its record.
     fn ends(&self) -> HashMap<&str, usize> {
         let mut ends = HashMap::new();
         let ended = self.heard.iter().filter(|(_, data)| data["phase"] != "start");
@@ -101,7 +101,7 @@ async fn calls(client: &Client) {
     }
 }
 
-/// Another place to cut each time; the seed is told when the test fails.
+/// Returns random places to cut; a failing test reports the seed.
 fn cuts(seed: u64) -> impl Iterator<Item = usize> {
     let mut state = seed;
     std::iter::from_fn(move || {
@@ -149,7 +149,7 @@ async fn a_client_that_is_cut_off_anywhere_hears_every_change_once() {
     }
 }
 
-/// What a listener is told beside the ledger, event after event.
+/// The events outside the ledger that a listener gets, in order.
 struct Told {
     response: reqwest::Response,
     text: Vec<u8>,
@@ -163,7 +163,7 @@ impl Told {
         told
     }
 
-    /// The next event: its name, its id and its data.
+    /// Returns the next event: its name, its id and its data.
     async fn next(&mut self) -> (String, Option<String>, Value) {
         let reading = async {
             loop {
@@ -183,8 +183,8 @@ impl Told {
         tokio::time::timeout(PATIENCE, reading).await.expect("something is told")
     }
 
-    /// The next event that is none of the ledger; it has no id, so that a client which comes back
-    /// names the last one of the ledger.
+    /// Returns the next event outside the ledger; it has no id, so a client that reconnects names
+    /// the last one of the ledger.
     async fn next_beside(&mut self, of: &str) -> Value {
         loop {
             let (kind, id, data) = self.next().await;
@@ -195,7 +195,7 @@ impl Told {
         }
     }
 
-    /// The states that a server goes through, until it is in this one.
+    /// Returns the states that a server goes through, up to this one.
     async fn server_until(&mut self, name: &str, state: &str) -> Vec<Value> {
         let mut told = Vec::new();
         loop {

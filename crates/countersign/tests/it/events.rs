@@ -1,5 +1,5 @@
-//! Events from outside: frames on the socket, good and bad, and `countersign hook` with a gate and
-//! without one.
+//! Events from outside: frames on the socket, valid and invalid, and `countersign hook` with and
+//! without a gate.
 
 use std::path::{Path, PathBuf};
 use std::process::{Output, Stdio};
@@ -161,7 +161,7 @@ async fn events_that_cannot_be_written_are_owned_up_to() {
     holder.execute_batch("COMMIT").unwrap();
     eventually(|| async { (health(&gate).await["state"] == "ok").then_some(()) }).await;
     send_frame(&mut stream, &frame("last", json!({}))).await;
-    // Whatever was lost is counted, and the rest is there: no event is both.
+    // Lost events are counted, and the rest are recorded: no event is both.
     let known = |records: &[Value]| -> u64 {
         let dropped = records.iter().filter(|record| record["tool"] == "events_dropped");
         let counted = dropped.map(|record| {
@@ -174,7 +174,7 @@ async fn events_that_cannot_be_written_are_owned_up_to() {
     };
     let told = |records: &[Value]| known(records) >= 3 && tools(records).contains(&"last");
     records_when(&gate.home(), told).await;
-    // What is lost is told within a second; at its end the gate has told everything.
+    // Losses are reported within a second; when the gate has ended, all have been.
     assert_eq!(gate.end().await, Some(0));
     assert_eq!(known(&records(&gate.home())), 3, "{:?}", tools(&records(&gate.home())));
     whole_chains(&gate.home());
@@ -254,7 +254,7 @@ async fn what_is_no_event_ends_the_hook_at_once_and_does_not_stop_the_agent() {
     let dir = TempDir::new().unwrap();
     for bad in [&b""[..], b"{", b"\xff", br#"{"tool_name":1}"#, br#"{"a":1,"a":2}"#] {
         let output = hook(dir.path(), bad).await;
-        // Two would tell the agent to stop.
+        // An exit code of two would make the agent stop.
         assert_eq!(output.status.code(), Some(1), "{bad:?}: {}", stderr(&output));
         assert!(stderr(&output).starts_with("countersign: "), "{}", stderr(&output));
     }

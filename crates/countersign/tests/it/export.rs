@@ -1,4 +1,4 @@
-//! A whole ledger taken along through REST, however large it is: the gate holds little of it at once.
+//! Exports of a whole ledger through REST, of any size: the gate holds little of it at once.
 
 use std::collections::HashSet;
 use std::os::unix::fs::DirBuilderExt;
@@ -18,13 +18,13 @@ use testkit::gate::{Gate, http_client};
 
 use crate::misbehaving::memory_kb;
 
-/// What the gate may grow by while it gives out a ledger that is larger than this.
+/// The memory growth allowed during the export of a ledger that is larger than this.
 const GROWTH_KB_MAX: u64 = 30 * 1024;
 
-/// Entries that are appended before the first of them is waited for.
+/// Entries appended before the first of them is awaited.
 const BATCH: usize = 1_000;
 
-/// How many records, and the bytes that each holds: more in all than the gate may grow by.
+/// Returns the number of records and their size: more in all than the allowed growth.
 fn size() -> (usize, usize) {
     if testkit::run::is_long() { (100_000, 1_000) } else { (5_000, 12_000) }
 }
@@ -70,7 +70,7 @@ fn entry(number: usize, bytes: usize) -> Entry {
         error_message: None,
         duration: Duration::from_millis(1),
         response: payload(format!("\"{}\"", "x".repeat(bytes))),
-        // To sign each takes the time, and an export does not look at it.
+        // Signing each would take the time, and an export does not check it.
         receipt: ReceiptChoice::No,
     };
     Entry::Whole(Box::new(started), Box::new(ended))
@@ -87,8 +87,8 @@ async fn fill(home: &Path, records: usize, bytes: usize) {
     store.close().await.unwrap();
 }
 
-/// Reads an export to its end, line by line. Gives the bytes of it, and the most that the gate grew
-/// by meanwhile.
+/// Reads an export to its end, line by line. Returns its size, and the maximum growth of the gate
+/// meanwhile.
 async fn export(gate: &Gate, format: &str, mut line: impl FnMut(&str)) -> (usize, u64) {
     let before = memory_kb(gate.pid());
     let url = format!("http://{}/api/v1/activity/export?format={format}", gate.address);

@@ -1,5 +1,5 @@
-//! Software that is not ours on both sides of the gate: published MCP servers behind it, the Python
-//! SDK and `rmcp` in front of it.
+//! Foreign software on both sides of the gate: published MCP servers behind it, the Python SDK and
+//! `rmcp` in front of it.
 
 mod clients;
 mod definitions;

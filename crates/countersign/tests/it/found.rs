@@ -1,5 +1,5 @@
-//! A `countersign.json` that somebody left in the folder: it may only narrow, whatever it says and
-//! whatever it is, until a person trusts it as it is.
+//! A foreign `countersign.json` in the folder: it may only restrict, whatever its content and kind,
+//! until a person trusts that version.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
@@ -21,7 +21,7 @@ use crate::ledger::records;
 /// Longer than the gate takes to notice a change.
 const NOTICED: Duration = Duration::from_millis(2500);
 
-/// A folder with a file in it, and a person with a config and a home elsewhere in it.
+/// A folder with a file in it, and a user's config and home elsewhere in it.
 struct Place(TempDir);
 
 impl Place {
@@ -78,7 +78,7 @@ fn state(servers: &Value, name: &str) -> String {
     server.map_or("none", |server| server["state"].as_str().unwrap()).to_owned()
 }
 
-/// Everything that such a file could want, with two commands that leave a mark.
+/// Returns everything that such a file could ask for, with two commands that leave a mark.
 fn hostile(dir: &Path) -> String {
     let touch = |mark: &str| json!({"command": "touch", "args": [dir.join(mark)]});
     let mut evil = touch("evil.ran");
@@ -268,7 +268,8 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
     assert!(told.contains("nothing of it takes effect: line 3, column 11: redact"), "{told}");
     assert!(told.contains("and 1 more"), "{told}");
     assert_eq!(place.shown().await, before);
-    // A file that was good when it was trusted, and is no longer with what it is laid over.
+    // A file that was valid when trusted, but no longer is with the configuration it is merged
+    // into.
     place.find(r#"{"mcpServers": {"s": {"disabled_tools": ["one"]}}}"#);
     place.good(&["config", "trust"]).await;
     assert_eq!(place.shown().await["mcpServers"]["s"]["disabled_tools"], json!(["one"]));
@@ -277,7 +278,7 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
     assert!(words.contains("nothing of it takes effect: line 1"), "{words}");
 }
 
-/// A name, how it is made, and what is told of it if it has no effect.
+/// A name, a way to make it, and the report if it has no effect.
 type Odd<'a> = (&'a str, &'a dyn Fn(), Option<&'a str>);
 
 #[tokio::test]
@@ -450,7 +451,7 @@ async fn a_running_gate_notices_what_becomes_of_the_file() {
     let lock = json!({"s": {"disabled_tools": ["one"]}});
     find(dir, &json!({"mcpServers": lock}).to_string());
     becomes(blocked()).await;
-    // What is wrong with one's own file takes nothing away.
+    // A fault in the user's own file takes nothing away.
     let good = std::fs::read_to_string(gate.config_file()).unwrap();
     std::fs::remove_file(gate.config_file()).unwrap();
     eventually(|| async {
@@ -486,7 +487,7 @@ async fn a_running_gate_notices_what_becomes_of_the_file() {
     let started = pids(dir, "new").len();
     tokio::time::sleep(NOTICED).await;
     assert_eq!(pids(dir, "new").len(), started, "it is started no more");
-    // A file that becomes a pipe has no effect any more, and stops nothing.
+    // A file that becomes a pipe has no effect any more, and blocks nothing.
     std::fs::remove_file(dir.join("countersign.json")).unwrap();
     let mode = Mode::from_raw_mode(0o600);
     mknodat(CWD, dir.join("countersign.json"), FileType::Fifo, mode, 0).unwrap();

@@ -1,5 +1,4 @@
-//! What the program says of itself: the help of every command as it was last looked at, and the
-//! pages for `man`.
+//! The program's own documentation: the help of every command as last reviewed, and the man pages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -7,12 +6,12 @@ use std::process::Stdio;
 
 use testkit::program::{program, run, stderr, stdout};
 
-/// `UPDATE_GOLDEN=1` writes them anew; the difference is what a person then reads.
+/// `UPDATE_GOLDEN=1` rewrites them; a person then reviews the difference.
 const GOLDEN: &str = "tests/it/golden/help";
 
 const SCREEN_LINES: usize = 42;
 
-/// As it is wherever the program runs: without values of the environment or a terminal's width.
+/// Returns the same help in any environment: without its variables or a terminal's width.
 async fn help(dir: &Path, command: &[String]) -> String {
     let mut program = program(dir);
     for name in ["COUNTERSIGN_HOME", "COLUMNS", "LINES"] {
@@ -25,7 +24,7 @@ async fn help(dir: &Path, command: &[String]) -> String {
     stdout(&output)
 }
 
-/// The help of every command that help itself names, by the words that lead there.
+/// Returns the help of every command that help itself names, by the words that lead there.
 async fn every_help() -> BTreeMap<Vec<String>, String> {
     let dir = tempfile::tempdir().unwrap();
     let mut found = BTreeMap::new();

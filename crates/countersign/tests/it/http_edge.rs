@@ -1,4 +1,4 @@
-//! The HTTP edge: who may come in, and what the gate says to those who may not.
+//! The HTTP edge: the requests it admits, and the responses to those it refuses.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -91,7 +91,7 @@ async fn foreign_hosts_and_origins_are_refused_everywhere() {
     assert_eq!(post(&gate).with("origin", &own).send().await.0, 200);
 }
 
-/// Whatever is refused, and wherever: the answer has the one shape and names its request.
+/// Every refusal has the one shape and names its request.
 #[tokio::test]
 async fn refusals_name_their_request() {
     let gate = Gate::scripted(json!([])).await;
@@ -129,7 +129,7 @@ async fn refusals_name_their_request() {
             assert!(given.is_none_or(|id| id == named), "{what}: {named}");
         }
     }
-    // What speaks MCP is answered as MCP has it, and names its request beside.
+    // MCP endpoints respond as MCP requires, and name the request in a header.
     for (method, kind, status) in
         [(Method::POST, "text/plain", 415), (Method::PUT, "application/json", 405)]
     {

@@ -17,7 +17,7 @@ fn tools() -> Value {
     ])
 }
 
-/// `ok`, or the code of the refusal; its message must be the text block too.
+/// Returns `ok`, or the code of the refusal; its message must be the text block too.
 fn outcome(result: &Value) -> String {
     if result["isError"] != true {
         return "ok".to_owned();

@@ -1,5 +1,5 @@
-//! The ledger as anybody sees it who opens the file with SQLite: its rows as JSON, and every chain
-//! checked with the keys that lie beside it.
+//! The ledger as seen by anyone who opens the file with SQLite: its rows as JSON, and every chain
+//! verified with the keys next to it.
 
 use std::path::Path;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use rusqlite::{Connection, OpenFlags};
 use serde_json::{Map, Value};
 use testkit::wait::eventually;
 
-/// A call with all that belongs to it.
+/// A call with all its related rows.
 const RECORDS: &str = "
 SELECT activity.*, agents.name AS agent_name, agents.client, agents.token, targets.system,
   targets.resource, payloads.arguments, payloads.response, payloads.response_truncated,
@@ -53,14 +53,14 @@ pub(crate) fn count(home: &Path, sql: &str) -> i64 {
     open(home).query_row(sql, [], |row| row.get(0)).unwrap()
 }
 
-/// How many processes have left something to be filed, or are at work.
+/// Returns the number of processes that left something to file, or are at work.
 pub(crate) fn journals(home: &Path) -> usize {
     let files = std::fs::read_dir(home.join("writers")).unwrap().map(|file| file.unwrap().path());
     files.filter(|path| path.extension().is_some_and(|end| end == "journal")).count()
 }
 
-/// Every record, oldest first, with its receipt in `receipt` and the open object of it in
-/// `runtime`.
+/// Returns every record, oldest first, with its receipt in `receipt` and that receipt's open object
+/// in `runtime`.
 pub(crate) fn records(home: &Path) -> Vec<Value> {
     let mut records = rows(home, RECORDS);
     for record in &mut records {
@@ -75,7 +75,7 @@ pub(crate) fn records(home: &Path) -> Vec<Value> {
     records
 }
 
-/// The records as soon as they fit: they are filed a moment after their calls were answered.
+/// Waits until the records match: they are filed a moment after their calls got a response.
 pub(crate) async fn records_when(home: &Path, fits: impl Fn(&[Value]) -> bool) -> Vec<Value> {
     eventually(|| async {
         let records = records(home);
@@ -84,7 +84,7 @@ pub(crate) async fn records_when(home: &Path, fits: impl Fn(&[Value]) -> bool) -
     .await
 }
 
-/// The one record of a tool, once its call has ended.
+/// Returns the only record of a tool, once its call has ended.
 pub(crate) async fn record(home: &Path, tool: &str) -> Value {
     let fits = |record: &Value| record["tool"] == tool && record["status"] != "pending";
     let records = records_when(home, |records| records.iter().any(fits)).await;
@@ -93,7 +93,7 @@ pub(crate) async fn record(home: &Path, tool: &str) -> Value {
     found[0].clone()
 }
 
-/// Every receipt as it was signed, chain after chain.
+/// Returns every receipt as it was signed, chain after chain.
 pub(crate) fn receipts(home: &Path) -> Vec<Value> {
     let sql = "SELECT receipts.* FROM receipts LEFT JOIN chains USING (chain_id)
                ORDER BY chain, sequence";
@@ -107,7 +107,7 @@ pub(crate) fn public_keys(home: &Path) -> Vec<PublicKey> {
     public.map(read).collect()
 }
 
-/// The key that a receipt says it was signed with.
+/// Returns the key that a receipt names as its signer.
 pub(crate) fn key_of(home: &Path, receipt: &str) -> PublicKey {
     let receipt: Value = serde_json::from_str(receipt).unwrap();
     let method = receipt["proof"]["verificationMethod"].as_str().unwrap().to_owned();
@@ -116,7 +116,7 @@ pub(crate) fn key_of(home: &Path, receipt: &str) -> PublicKey {
     keys.next().unwrap_or_else(|| panic!("no key of {method}"))
 }
 
-/// Checks every chain; each must be whole, and its rows must say what its receipts say.
+/// Verifies every chain; each must be intact, and its rows must match its receipts.
 pub(crate) fn whole_chains(home: &Path) -> Vec<(Value, ChainCheck)> {
     let chains = rows(home, "SELECT * FROM chains ORDER BY chain");
     let receipts = receipts(home);
@@ -143,7 +143,7 @@ pub(crate) fn whole_chains(home: &Path) -> Vec<(Value, ChainCheck)> {
     checked
 }
 
-/// What `/status` says of the ledger.
+/// Returns the ledger's part of `/status`.
 pub(crate) async fn health(gate: &testkit::gate::Gate) -> Value {
     let (_, status) = gate.rest(reqwest::Method::GET, "/api/v1/status", None).await;
     status["ledger"].clone()

@@ -1,5 +1,5 @@
-//! A ledger that cannot be written, or must not be: held by somebody else, on a full disk, with keys
-//! that are missing, open or replaced, damaged, or in use by another gate.
+//! A ledger that cannot or must not be written: locked by another process, on a full disk, with
+//! missing, readable or replaced keys, damaged, or in use by another gate.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -37,7 +37,7 @@ async fn state(gate: &Gate, wanted: &str) {
     eventually(|| async { (health(gate).await["state"] == wanted).then_some(()) }).await;
 }
 
-/// Somebody else who writes and does not stop.
+/// Holds the write lock from another connection.
 fn hold(gate: &Gate) -> Connection {
     let holder = Connection::open(gate.home().join("ledger.db")).unwrap();
     holder.busy_timeout(std::time::Duration::from_secs(5)).unwrap();
@@ -58,7 +58,7 @@ async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
     let answer = client.two_key_call("read", "s:read", json!({})).await;
     assert_eq!(answer["_meta"]["countersign/ledger"], "queued", "{answer}");
     assert_eq!(answer["_meta"]["x-meta"], json!({"kept": 1.0}), "the server's own _meta stays");
-    // Refused for a reason of its own, and that is what it is told.
+    // Refused for a reason of its own, which is the one reported.
     assert_eq!(client.code_of("read", "s:delete").await, "SERVER_MISMATCH");
     let failing = health(&gate).await;
     assert_eq!(failing["state"], "failing", "{failing}");
@@ -96,7 +96,7 @@ async fn a_gate_that_shall_refuse_refuses_reads_as_well() {
     whole_chains(&gate.home());
 }
 
-/// A file system of a few megabytes, unmounted when it goes.
+/// A file system of a few megabytes, unmounted on drop.
 struct Small(PathBuf);
 
 impl Small {
@@ -115,7 +115,7 @@ impl Drop for Small {
     }
 }
 
-/// Takes all the room that is left.
+/// Fills the remaining space.
 fn fill(path: &Path) {
     use std::io::Write;
     let mut file = std::fs::File::create(path).unwrap();
@@ -140,7 +140,7 @@ async fn on_a_full_disk_changes_are_refused_until_there_is_room() {
     let filler = gate.home().join("filler");
     fill(&filler);
     let read = AtomicUsize::new(0);
-    // What fits into pages that are there already is written; soon nothing does.
+    // Writes that fit into existing pages succeed; soon nothing does.
     eventually(|| async {
         let answer = client.two_key_call("read", "s:read", json!({})).await;
         assert_eq!(code(&answer), "ok", "{answer}");
@@ -164,7 +164,7 @@ async fn on_a_full_disk_changes_are_refused_until_there_is_room() {
     drop(small);
 }
 
-/// A home whose gate has made a call and stopped.
+/// Returns a home whose gate has made a call and stopped.
 async fn used_home() -> Gate {
     let mut gate = gate(json!({})).await;
     gate.http().await.two_key_call("write", "s:first", json!({})).await;
@@ -178,7 +178,7 @@ fn secret_key(gate: &Gate) -> PathBuf {
     paths.find(|path| path.to_string_lossy().ends_with(".secret.pem")).unwrap()
 }
 
-/// `serve` does not start, and says why.
+/// Checks that `serve` does not start, and reports the reason.
 async fn does_not_start(gate: &Gate, words: &[&str]) {
     let config = gate.config_file();
     let args = ["serve", "--listen", "127.0.0.1:0", "--config", config.to_str().unwrap()];
@@ -236,7 +236,7 @@ async fn one_home_has_one_gate_and_says_which() {
     let gate = gate(json!({})).await;
     let pid = gate.pid().as_raw_nonzero().to_string();
     does_not_start(&gate, &["another 'serve'", &format!("(pid {pid})")]).await;
-    // Others hand their calls to it: one chain.
+    // Others forward their calls to it: one chain.
     let client = stdio_client(gate.dir.path(), &[], json!({}), vec![]).await;
     assert_eq!(client.code_of("write", "s:first").await, "ok");
     record(&gate.home(), "first").await;

@@ -1,5 +1,5 @@
-//! Lists of tools as no server should send them: enormous, endless, ambiguous, hostile. They are
-//! bounded, what is left out is told, and the other servers never notice.
+//! Lists of tools that no server should send: enormous, endless, ambiguous, hostile. They are
+//! bounded, omissions are reported, and other servers are unaffected.
 
 use std::net::TcpListener;
 use std::path::Path;
@@ -14,10 +14,10 @@ use testkit::wait::{eventually, eventually_within};
 
 use crate::misbehaving::{in_state, lists_asked, memory_kb, recorded, server};
 
-/// The most tools that are taken from one server.
+/// The maximum number of tools taken from one server.
 const TOOLS_MAX: u64 = 100_000;
 
-/// Seconds in a debug build, for the list that is as long as it may be.
+/// The list of maximum length takes seconds in a debug build.
 const LONG_LIST_PATIENCE: Duration = Duration::from_secs(60);
 
 async fn found(client: &Client, query: &str) -> Vec<String> {
@@ -96,7 +96,7 @@ async fn a_list_that_never_ends_or_is_none_is_refused_with_its_reason() {
     assert_eq!(client.code_of("write", "good:t").await, "ok");
 }
 
-/// Names that are unusual and allowed: each is its own tool, called by the bytes it was listed with.
+/// Unusual but valid names: each is its own tool, called by the bytes it was listed with.
 const ODD_NAMES: [&str; 7] =
     ["a:b", "../x", "a__b", "delete", "d\u{435}lete", "dele\u{200b}te", "<IMPORTANT>"];
 
@@ -126,7 +126,7 @@ async fn odd_names_are_kept_apart_and_called_as_they_were_listed() {
     let described = client.document("describe_tool", json!({"tool_ids": ["s:twice"]})).await;
     assert!(described.to_string().contains("the first"), "{described}");
     assert_ne!(result(&client, "s:twice", "{}").await["isError"], true);
-    // To people, what cannot be seen is shown.
+    // For people, invisible characters are made visible.
     let table = stdout(&gate.cli(&["tools", "list"]).await);
     assert!(!table.contains('\u{200b}') && table.contains("s:dele\u{fffd}te"), "{table}");
 }
@@ -171,7 +171,7 @@ async fn contradictory_hints_count_as_the_worse_one() {
     }
 }
 
-/// `depth` objects in one another, under the key `a`.
+/// Returns `depth` nested objects, under the key `a`.
 fn nested(depth: usize) -> String {
     format!("{}{{}}{}", r#"{"a":"#.repeat(depth), "}".repeat(depth))
 }
@@ -195,7 +195,7 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
         (json!({"$ref": remote}).to_string(), json!({"$schema": remote}).to_string());
     let (long, wide) = (format!(r#"{{"a":"{}!"}}"#, "a".repeat(10_000)), nested(100));
     let cases: Vec<(&str, &str, &str, &str)> = vec![
-        // (tool, schema, arguments, outcome): what cannot be checked goes through.
+        // (tool, schema, arguments, outcome): arguments that cannot be checked pass.
         ("remote_ref", &remote_ref, "{}", "ok"),
         ("remote_dialect", &remote_dialect, "{}", "ok"),
         ("file_ref", r#"{"$ref":"file:///etc/passwd"}"#, "{}", "ok"),
@@ -209,7 +209,7 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
             r#"{"a":"x"}"#,
             "ok",
         ),
-        // What can never be checked in bounded time locks its tool.
+        // A schema that can never be checked in bounded time locks its tool.
         ("itself", r##"{"$ref":"#"}"##, "{}", "TOOL_BLOCKED"),
         (
             "each_other",
@@ -243,8 +243,8 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
     assert_eq!(connected, Some(std::io::ErrorKind::WouldBlock), "a remote schema was fetched");
 }
 
-/// A server whose schemas take long to check delays those who call it, and nobody else: neither
-/// while it waits for its approval nor afterwards.
+/// A server whose schemas take long to check delays only its own callers, both while it waits for
+/// approval and afterwards.
 #[tokio::test]
 async fn a_costly_schema_delays_only_its_own_callers() {
     let looking = |count: usize| {

@@ -1,5 +1,5 @@
-//! What clients meet of locks on every surface, servers whose list a test replaces, and decisions
-//! made in the store of a gate that runs.
+//! Locks as clients see them on every interface, servers whose list a test replaces, and decisions
+//! made in the store of a running gate.
 
 use std::path::Path;
 
@@ -15,26 +15,26 @@ use testkit::gate::Gate;
 use testkit::upstream::scripted;
 use testkit::wait::eventually;
 
-/// The store of the gate's home, opened beside it as another process would.
+/// Opens the store of the gate's home, as another process would.
 pub(crate) fn decisions(gate: &Gate) -> Store {
     Store::open(&gate.home(), &domain::config::Ledger::default()).expect("the store opens")
 }
 
-/// A scripted server that reads its script again with every request.
+/// Returns a scripted server that reads its script again with every request.
 pub(crate) fn live(dir: &Path, name: &str, script: &Value) -> Value {
     let mut entry = scripted(dir, name, script);
     entry["args"].as_array_mut().expect("a list").push("live".into());
     entry
 }
 
-/// Puts another script in the place of a live server's.
+/// Replaces the script of a live server.
 pub(crate) fn replace_script(gate: &Gate, name: &str, script: &Value) {
     let (file, new) = (format!("{name}.tools.json"), format!("{name}.new.json"));
     std::fs::write(gate.dir.path().join(&new), script.to_string()).expect("it can be written");
     std::fs::rename(gate.dir.path().join(new), gate.dir.path().join(file)).expect("it is replaced");
 }
 
-/// Approves these tools of a server as they wait now.
+/// Approves these tools of a server in their pending version.
 pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
     let items = store.state().items(server).unwrap();
     let reviewed: Vec<ItemVersion<'_>> = items
@@ -50,14 +50,14 @@ pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
     assert!(answers.iter().all(|answer| *answer == store::state::ApprovalResult::Approved));
 }
 
-/// The identity that an approval of the server is bound to, as its config entry has it now.
+/// Returns the identity that an approval of the server is bound to, from its present config entry.
 pub(crate) fn identity(entry: &Value) -> String {
     let config = json!({"mcpServers": {"x": entry}}).to_string();
     let parsed = domain::config::parse(&config).unwrap_or_else(|faults| panic!("{faults}"));
     domain::trust::identity(&parsed.config.servers[0].transport).to_string()
 }
 
-/// A new token with this scope; its secret is its name.
+/// Creates a token with this scope; its secret is its name.
 pub(crate) fn make_token(store: &Store, name: &str, scope: &Value) {
     let record = TokenRecord {
         name: name.to_owned(),
@@ -70,7 +70,7 @@ pub(crate) fn make_token(store: &Store, name: &str, scope: &Value) {
     assert!(store.state().create_token(&record).unwrap());
 }
 
-/// A client of a view with a token of its own, as soon as the gate knows it.
+/// Connects a client of a view with its own token, once the gate knows it.
 pub(crate) async fn client_with(gate: &Gate, secret: &str, view: &str) -> Client {
     let url = format!("http://{}{view}", gate.address);
     let probe = || async {
@@ -87,7 +87,7 @@ pub(crate) async fn client_with(gate: &Gate, secret: &str, view: &str) -> Client
     .await
 }
 
-/// The answer to a request, whatever it is, as text.
+/// Returns the response to a request, whatever it is, as text.
 pub(crate) async fn bytes(client: &Client, method: &str, params: &Value) -> String {
     match client.request_text(method, &params.to_string()).await {
         Ok(answer) => answer,
@@ -100,7 +100,7 @@ pub(crate) async fn tool_bytes(client: &Client, name: &str, arguments: &Value) -
     bytes(client, "tools/call", &json!({"name": name, "arguments": arguments})).await
 }
 
-/// `callable`, the status of the lock, or `unknown`.
+/// Returns `callable`, the status of the lock, or `unknown`.
 pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> String {
     let params = json!({"name": name, "arguments": arguments});
     match client.request("tools/call", params).await {
@@ -121,20 +121,20 @@ pub(crate) async fn lock_on(client: &Client, name: &str, arguments: &Value) -> S
     }
 }
 
-/// The names in the answer to `tools/list`.
+/// Returns the names in the response to `tools/list`.
 pub(crate) async fn listed(client: &Client) -> Vec<String> {
     let list = client.request("tools/list", json!({})).await.unwrap();
     let names = list["tools"].as_array().unwrap().iter();
     names.map(|tool| tool["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// What `upstream_servers` says of one server.
+/// Returns the entry of one server in `upstream_servers`.
 pub(crate) async fn entry(client: &Client, server: &str) -> Value {
     let asked = json!({"operation": "get", "name": server});
     client.document("upstream_servers", asked).await["servers"][0].clone()
 }
 
-/// Waits until so many tools of the server wait for approval.
+/// Waits until this many tools of the server are pending.
 pub(crate) async fn pending(client: &Client, server: &str, count: usize) {
     eventually(|| async {
         let counts = entry(client, server).await["tools"].clone();

@@ -1,4 +1,4 @@
-//! The product, through its doors: the real program in a temporary home, used as an MCP client, an
+//! End-to-end tests of the product: the real program in a temporary home, used as an MCP client, an
 //! operator and a person at the command line.
 #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 

@@ -18,7 +18,7 @@ fn file(dir: &Path, step: &Value) -> PathBuf {
     file
 }
 
-/// A folder to work in, with the gate's home inside of it.
+/// Makes a folder to work in, with the gate's home inside it.
 fn folder(dir: &Path) -> PathBuf {
     let folder = dir.canonicalize().unwrap().join("project");
     std::fs::create_dir_all(&folder).unwrap();
@@ -34,7 +34,7 @@ fn open(dir: &Path, step: &Value) -> Wire {
     Wire::open(command)
 }
 
-/// The error mark and the text of an answer.
+/// Returns the error mark and the text of a response.
 fn outcome(answer: &Value) -> (bool, &str) {
     (answer["result"]["isError"] == true, text(&answer["result"]))
 }
@@ -44,7 +44,7 @@ async fn it_serves_the_six_tools_by_itself() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let mut wire = open(dir.path(), &json!({"root_dir": folder, "agent": "me"}));
-    // Claude asks this before it greets, and waits for seconds where nobody answers.
+    // Claude sends this before it initializes, and waits for seconds if it gets no response.
     let answer = wire.ask(1, "server/discover", json!({})).await;
     assert_eq!(answer["error"]["code"], -32601, "{answer}");
     wire.greet().await;
@@ -64,7 +64,7 @@ async fn it_serves_the_six_tools_by_itself() {
     let env = wire.call(4, "Bash", json!({"command": "env; pwd"})).await;
     let (_, env) = outcome(&env);
     assert!(env.contains(folder.to_str().unwrap()) && !env.contains("COUNTERSIGN_"), "{env}");
-    // The home is closed to the tools, also where it lies inside of their folder.
+    // The home is closed to the tools, even if it lies inside their folder.
     assert!(folder.join("home/ledger.db").exists());
     std::fs::write(folder.join("home/api-key"), "secret").unwrap();
     for path in ["home/api-key".into(), folder.join("home/api-key")] {

@@ -1,5 +1,5 @@
-//! What whoever watches the gate is told: whether it lives, whether it takes calls, what it counted.
-//! The text is read by Prometheus's own parser.
+//! Monitoring of the gate: liveness, readiness, and its counters. Prometheus's own parser reads the
+//! text.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -32,7 +32,7 @@ async fn gate() -> Gate {
     gate
 }
 
-/// Everything that `/metrics` says, as `name{label=value,…}` with labels sorted.
+/// All samples of `/metrics`, as `name{label=value,…}` with labels sorted.
 struct Scrape(Vec<(String, f64)>);
 
 impl Scrape {
@@ -209,7 +209,7 @@ async fn servers_tools_sessions_and_the_ledger_are_told() {
     eventually(|| async {
         let scrape = Scrape::of(&gate).await;
         let filed = value(&scrape, "countersign_ledger_unfiled{}") == 0.0;
-        // A session over HTTP lasts until it is ended or forgotten.
+        // A session over HTTP lasts until it is ended or expires.
         (filed && value(&scrape, "countersign_mcp_sessions{}") < 2.0).then_some(())
     })
     .await;

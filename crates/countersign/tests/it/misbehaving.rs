@@ -1,5 +1,5 @@
-//! Servers that hang, die, babble, flood and refuse to end: each spoils its own calls and nothing
-//! else, says why, and leaves no process behind.
+//! Servers that hang, die, print noise, flood and refuse to end: each affects only its own calls,
+//! reports the reason, and leaves no process behind.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,10 +15,10 @@ use testkit::upstream::{accepting_new, scripted, scripted_upstream};
 use testkit::wait::{eventually, eventually_within};
 use tokio_util::sync::CancellationToken;
 
-/// What the supervisor gives a child twice, and some time for a busy machine.
+/// The grace that the supervisor gives a child twice, plus time for a busy machine.
 const GRACE: Duration = Duration::from_secs(10);
 
-/// Makes a server of a shell script, which finds the scripted server as `$SERVER` and its tools as
+/// Makes a server of a shell script, in which the scripted server is `$SERVER` and its tools are
 /// `$TOOLS`.
 fn shell(dir: &Path, name: &str, tools: &Value, script: &str) -> Value {
     let entry = scripted(dir, name, tools);
@@ -26,8 +26,8 @@ fn shell(dir: &Path, name: &str, tools: &Value, script: &str) -> Value {
     json!({"command": "sh", "args": ["-c", script], "env": env})
 }
 
-/// A server that works, ignores SIGTERM and the end of its stdin, and has two children of its own,
-/// one of which has left the process group. Their ids and the supervisor's are written to
+/// Returns a server that works, ignores SIGTERM and the end of its stdin, and has two children, one
+/// of which has left the process group. Their ids and the supervisor's are written to
 /// `<name>.pids`.
 fn stubborn(dir: &Path, name: &str) -> Value {
     let script = format!(
@@ -38,13 +38,13 @@ fn stubborn(dir: &Path, name: &str) -> Value {
     shell(dir, name, &json!([{"name": "t"}]), &script)
 }
 
-/// A scripted server that writes what it is asked to `<name>.requests`.
+/// Returns a scripted server that logs its requests to `<name>.requests`.
 pub(crate) fn recorded(dir: &Path, name: &str, tools: &Value) -> Value {
     let script = format!(r#"tee -a "$DIR/{name}.requests" | "$SERVER" "$TOOLS""#);
     shell(dir, name, tools, &script)
 }
 
-/// How often a recorded server was asked for its tools.
+/// Counts how often a recorded server was asked for its tools.
 pub(crate) fn lists_asked(dir: &Path, name: &str) -> usize {
     let requests = std::fs::read_to_string(dir.join(format!("{name}.requests")));
     requests.unwrap_or_default().matches(r#""method":"tools/list""#).count()
@@ -79,8 +79,8 @@ fn crowd(dir: &Path) -> Value {
     })
 }
 
-/// Lines that are no message, around every message: words, half an object, bytes that are no text,
-/// JSON that is no JSON-RPC.
+/// Lines around every message that are not messages: words, half an object, bytes that are not
+/// text, JSON that is not JSON-RPC.
 const NOISY: &str = r#"echo 'Server 1.0 starting...'
 "$SERVER" "$TOOLS" | while IFS= read -r line; do
   printf 'DEBUG: about to write\n{"jsonrpc":\n\n\377\376\n[1,2]\n%s\n"done"\n' "$line"
@@ -99,7 +99,7 @@ pub(crate) async fn server(client: &Client, name: &str) -> Value {
     client.document("upstream_servers", get).await["servers"][0].clone()
 }
 
-/// Waits until the server is in this state, and gives its entry.
+/// Waits until the server is in this state, and returns its entry.
 pub(crate) async fn in_state(client: &Client, name: &str, state: &str) -> Value {
     eventually(|| async {
         let entry = server(client, name).await;
@@ -108,7 +108,7 @@ pub(crate) async fn in_state(client: &Client, name: &str, state: &str) -> Value 
     .await
 }
 
-/// Whether the process is there and no zombie.
+/// Reports whether the process exists and is not a zombie.
 pub(crate) fn lives(pid: Pid) -> bool {
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero()));
     stat.is_ok_and(|stat| {
@@ -116,7 +116,7 @@ pub(crate) fn lives(pid: Pid) -> bool {
     })
 }
 
-/// The supervisor, the server and its child, once they have written who they are.
+/// Returns the supervisor, the server and its child, once they have written their ids.
 async fn pids(file: PathBuf) -> Vec<Pid> {
     eventually(|| async {
         let text = std::fs::read_to_string(&file).ok()?;
@@ -137,7 +137,7 @@ pub(crate) fn memory_kb(pid: Pid) -> u64 {
     line.split_whitespace().nth(1).unwrap().parse().unwrap()
 }
 
-/// Calls `good:t` without a pause until it is stopped, and counts; one failure is too many.
+/// Calls `good:t` without a pause until stopped, and counts; any failure fails the test.
 async fn keep_calling(client: Client, stop: CancellationToken, count: Arc<AtomicUsize>) {
     while !stop.is_cancelled() {
         assert_eq!(client.code_of("write", "good:t").await, "ok", "call {count:?}");
@@ -149,7 +149,7 @@ async fn keep_calling(client: Client, stop: CancellationToken, count: Arc<Atomic
 async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
     let gate = Gate::start(crowd, json!({"connect_timeout": "8s"})).await;
     let client = gate.http().await;
-    // A call of the server that hangs waits for its first connection, and no other call with it.
+    // A call of the hanging server waits for its first connection, and no other call waits with it.
     let waiting = gate.http().await;
     let waiting = tokio::spawn(async move { waiting.code_of("write", "hangs:t").await });
     assert_eq!(client.code_of("write", "good:t").await, "ok");
@@ -157,7 +157,7 @@ async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
     let (stop, count) = (CancellationToken::new(), Arc::<AtomicUsize>::default());
     let good = tokio::spawn(keep_calling(gate.http().await, stop.clone(), count.clone()));
 
-    // In their calls, once the flood is over.
+    // Each server's effect on its own calls, once the flood is over.
     in_state(&client, "floods", "ready").await;
     for (tool, code) in [
         ("noisy:t", "ok"),
@@ -181,16 +181,16 @@ async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
     let hangs = in_state(&client, "hangs", "error").await;
     let reason = "no answer within 8 s";
     assert!(hangs["error"].as_str().unwrap().contains(reason), "{hangs}");
-    // Nobody waits for its next attempt: what became of the last one is told.
+    // A call does not wait for the next attempt: it reports the result of the last one.
     let refused = client.two_key_call("write", "hangs:t", json!({})).await;
     assert_eq!(code(&refused), "UPSTREAM_UNAVAILABLE");
     assert!(text(&refused).contains(reason), "{refused}");
 
-    // The one that came back with another list has that list.
+    // The server that restarted with another list has that list.
     eventually(|| async { (client.code_of("write", "changes:after").await == "ok").then_some(()) })
         .await;
     assert_eq!(client.code_of("write", "changes:before").await, "TOOL_NOT_FOUND");
-    // So do the ones that died or closed: they were started again.
+    // The servers that died or closed were started again.
     for tool in ["dies:t", "closes:t"] {
         eventually(|| async { (client.code_of("write", tool).await == "ok").then_some(()) }).await;
     }
@@ -204,7 +204,7 @@ async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
 
 #[tokio::test]
 async fn the_reason_is_shown_to_people_and_to_agents() {
-    // Dead ones that stay dead: the second start fails.
+    // Servers that stay dead: the second start fails.
     let once = r#"if [ -e "$DIR/$NAME" ]; then echo "$NAME is out of order" >&2; exit 7; fi
         : > "$DIR/$NAME"; exec "$SERVER" "$TOOLS""#;
     let servers = |dir: &Path| {
@@ -234,7 +234,7 @@ async fn the_reason_is_shown_to_people_and_to_agents() {
         .await;
     assert!(text(&refused).contains(reason), "{refused}");
 
-    // Its words, and the way back.
+    // Its output, and its recovery.
     let logs = stdout(&gate.cli(&["upstream", "logs", "dies"]).await);
     assert!(logs.lines().any(|line| line == "dies is out of order"), "{logs}");
     std::fs::remove_file(gate.dir.path().join("dies")).unwrap();
@@ -267,7 +267,7 @@ async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
 
 #[tokio::test]
 async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
-    // The server writes all of it before it reads again, as a program with one thread does.
+    // The server writes all of it before it reads again, as a single-threaded program does.
     let noise =
         json!([{"name": "noise", "x-do": {"say": "DEBUG: still working on it", "times": 20_000}}]);
     let servers = |dir: &Path| {
@@ -289,7 +289,7 @@ async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
     let servers = |dir: &Path| json!({"s": shell(dir, "s", &tools, orphans)});
     let gate = Gate::start(servers, json!({})).await;
     let client = gate.http().await;
-    // Missed at once, and not when the call's time is over.
+    // Detected at once, and not when the call's time is over.
     assert_eq!(client.code_of("write", "s:die").await, "UPSTREAM_UNAVAILABLE");
     eventually(|| async { (client.code_of("write", "s:t").await == "ok").then_some(()) }).await;
     let orphans = std::fs::read_to_string(gate.dir.path().join("orphans")).unwrap();
@@ -340,7 +340,7 @@ async fn nothing_is_left_after(signal: Signal) {
     all_end(&pids).await;
 }
 
-/// The children of a process: each belongs to the thread that started it.
+/// Returns the children of a process: each belongs to the thread that started it.
 fn children(parent: Pid) -> Vec<Pid> {
     let tasks = std::fs::read_dir(format!("/proc/{}/task", parent.as_raw_nonzero())).unwrap();
     let lists =
@@ -351,7 +351,7 @@ fn children(parent: Pid) -> Vec<Pid> {
         .collect()
 }
 
-/// A folder whose configuration has one stubborn server.
+/// Makes a folder whose configuration has one stubborn server.
 fn home_with_a_stubborn_server() -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     let config = json!({"mcpServers": {"stubborn": stubborn(dir.path(), "stubborn")}});
@@ -390,7 +390,7 @@ async fn a_server_that_stops_listing_holds_up_neither_a_restart_nor_the_end() {
         let tools = json!([{"name": "change", "x-do": {"become": [{"name": "new"}]}}]);
         json!({"s": recorded(dir, "s", &json!({"list": {"falter": 1}, "tools": tools}))})
     };
-    // Whoever waited for that list would wait for longer than the test does.
+    // Waiting for that list would take longer than the test does.
     let config = json!({"connect_timeout": "10m", "shutdown_timeout": "5m"});
     let gate = Gate::start(servers, config).await;
     let client = gate.http().await;
@@ -398,7 +398,7 @@ async fn a_server_that_stops_listing_holds_up_neither_a_restart_nor_the_end() {
         let asked = || lists_asked(gate.dir.path(), "s");
         eventually(|| async { (asked() == count).then_some(()) }).await;
     };
-    // The gate asks for the new list and gets no answer.
+    // The gate requests the new list and gets no response.
     assert_eq!(client.code_of("write", "s:change").await, "ok");
     lists(2).await;
     assert_eq!(gate.cli(&["upstream", "restart", "s"]).await.status.code(), Some(0));

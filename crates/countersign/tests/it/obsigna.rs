@@ -1,5 +1,5 @@
-//! Our receipts in the eyes of software that is not ours: the PyPI package `obsigna` verifies them,
-//! finds them in a copy of the ledger and sends events; the published schema describes them.
+//! Our receipts as foreign software sees them: the PyPI package `obsigna` verifies them, finds them
+//! in a copy of the ledger and sends events; the published schema describes them.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -45,7 +45,7 @@ async fn obsigna(dir: &Path, args: &[&str], input: &str) -> Vec<Value> {
     lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What it says of each of these receipts, given the key that each was signed with.
+/// Returns its verdict on each of these receipts, given the key that each was signed with.
 async fn verified(gate: &Gate, receipts: &[String], signed: &str) -> Vec<Value> {
     let pem = |receipt: &str| key_of(&gate.home(), receipt).to_pem();
     let line = |receipt: &String| {
@@ -69,7 +69,7 @@ fn tools(dir: &Path) -> Value {
     ])
 }
 
-/// A gate that has seen calls of every kind, a change of key and a restart, and has stopped.
+/// Returns a gate that has seen calls of every kind, a key rotation and a restart, and has stopped.
 async fn busy_gate() -> Gate {
     let mut gate =
         Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
@@ -119,7 +119,7 @@ async fn cancelled_call(gate: &Gate) {
     assert_eq!(record(&gate.home(), "slow").await["status"], "cancelled");
 }
 
-/// The ledger in one file, as a person would copy it.
+/// Returns the ledger in one file, as a person would copy it.
 fn copy(gate: &Gate) -> PathBuf {
     let copy = gate.dir.path().join("copy.db");
     let db = Connection::open(gate.home().join("ledger.db")).unwrap();
@@ -171,7 +171,8 @@ async fn every_receipt_and_chain_verifies_elsewhere_and_fits_the_schema() {
     assert_eq!((&said["valid"], &said["broken_at"]), (&json!(false), &json!(3)), "{said}");
 }
 
-/// `-1` and absence both say that nothing is broken, and an empty error is none.
+/// Normalizes a verdict: `-1` and absence both mean that nothing is broken, and an empty error is
+/// none.
 fn normal(mut said: Value) -> Value {
     if said["broken_at"].is_null() {
         said["broken_at"] = json!(-1);
@@ -206,7 +207,7 @@ async fn a_receipt_with_one_byte_changed_is_rejected() {
         client.two_key_call("write", tool, args).await;
     }
     let text = record(&gate.home(), "echo").await["receipt_json"].as_str().unwrap().to_owned();
-    // The proof's own members stand outside of what is signed.
+    // The proof's own members are outside the signed part.
     let signed = text.find(r#""proof":"#).unwrap();
     let changed: Vec<String> =
         (0..signed).step_by(23).map(|at| with_bit_flipped(&text, at)).collect();
@@ -243,7 +244,7 @@ async fn events_of_a_foreign_sender_arrive_with_target_and_sender() {
     let sender =
         obsigna(gate.dir.path(), &["emit", socket.to_str().unwrap()], &input).await.remove(0);
     let records = records_when(&gate.home(), |records| records.len() == 2).await;
-    // Each came over a connection of its own, so that either may be first.
+    // Each came over its own connection, so either may be first.
     let of = |tool: &str| records.iter().find(|record| record["tool"] == tool).unwrap();
     let (read, push) = (of("read_file"), of("push"));
     assert_eq!(read["action"]["target"], json!({"system": "filesystem", "resource": "/etc/hosts"}));

@@ -1,5 +1,5 @@
-//! Steps whose model this process itself speaks to: the tools that the model is shown, what becomes
-//! of its calls, and when it is not asked again.
+//! Steps whose model this process calls itself: the tools offered to the model, the handling of its
+//! calls, and the end of the conversation.
 
 mod ending;
 mod faults;
@@ -20,7 +20,7 @@ use crate::agents::{ours, say, works_through_the_gate};
 use crate::ledger::records_when;
 use crate::plugins;
 
-/// Of no shape that the ledger would know as a key by itself.
+/// A key of no shape that the ledger recognizes.
 const KEY: &str = "zebra-4711-violin-quagga";
 
 const PROVIDER: &str = "openai_compatible";
@@ -30,7 +30,7 @@ fn chunk(delta: Value, finish: Option<&str>) -> Value {
     json!({"model": "m-2", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}]})
 }
 
-/// An answer with these calls, each `{id, name, arguments}`, and this reason for its end.
+/// Returns a response with these calls, each `{id, name, arguments}`, and this finish reason.
 fn calls(pieces: &[Value], finish: &str) -> Turn {
     let calls: Vec<Value> = pieces
         .iter()
@@ -48,7 +48,7 @@ fn calls(pieces: &[Value], finish: &str) -> Turn {
 struct Ran {
     stage: Stage,
     step: Value,
-    /// All that the program printed.
+    /// All output of the program.
     words: String,
 }
 
@@ -58,7 +58,7 @@ impl Ran {
         (text("error_code"), text("error_message"))
     }
 
-    /// The messages of the last request.
+    /// Returns the messages of the last request.
     fn heard(&self) -> Vec<Value> {
         let last = self.stage.model.turns().pop().unwrap();
         last.body["messages"].as_array().unwrap().clone()
@@ -90,8 +90,8 @@ async fn a_model_works_through_the_gate() {
     works_through_the_gate(PROVIDER).await;
 }
 
-/// What a stream can do, one object can; tokens are summed, and what a server calls its model
-/// counts.
+/// A single object works as well as a stream; tokens are summed, and the model's name is the
+/// server's.
 #[tokio::test]
 async fn answers_in_one_piece_do_as_well_as_streams() {
     for stream in [true, false] {
@@ -163,7 +163,7 @@ async fn a_model_is_shown_the_tools_of_its_step_and_no_others() {
     }
 }
 
-/// Tools asked for and none named: one request, and not another.
+/// Tools announced but none named: one request, and no further one.
 #[tokio::test]
 async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
     let empty = chunk(json!({"role": "assistant", "content": ""}), Some("tool_calls"));
@@ -183,7 +183,7 @@ async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
     }
 }
 
-/// What came of the calls in the last turn nobody would hear: they are not made.
+/// The results of calls in the last turn would reach no model, so they are not made.
 #[tokio::test]
 async fn a_model_is_asked_as_often_as_max_turns_says() {
     for turns in [1, 3] {
@@ -202,7 +202,7 @@ async fn a_model_is_asked_as_often_as_max_turns_says() {
     assert_eq!(ran.step["output"], "in time", "{}", ran.words);
 }
 
-/// The first waits for what the second does, so that one after the other would never end.
+/// The first waits for an effect of the second, so running them in sequence would never end.
 #[tokio::test]
 async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
     let bash = |command: &str| ModelCall::ours("Bash", json!({"command": command}));
@@ -223,7 +223,8 @@ async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
     records_when(&ran.stage.home(), |records| records.len() == 3).await;
 }
 
-/// Calls are made whatever reason the server gives, and what cannot be made is told to the model.
+/// Calls are made whatever the finish reason, and the model gets an error for those that cannot be
+/// made.
 #[tokio::test]
 async fn odd_calls_are_made_or_told_of() {
     let turn = calls(
@@ -243,7 +244,7 @@ async fn odd_calls_are_made_or_told_of() {
     let said = heard[1]["tool_calls"].as_array().unwrap();
     let ids: Vec<&str> = said.iter().map(|call| call["id"].as_str().unwrap()).collect();
     assert_eq!(ids, ["call_1_0", "same", "call_1_2", "call_1_3", "refused"]);
-    // Servers that read the arguments would refuse the conversation.
+    // Servers that parse the arguments would refuse the conversation.
     assert_eq!(said[0]["function"]["arguments"], "{}");
     assert_eq!(said[2]["function"]["arguments"], "{\"path\": \"a.txt\"}");
     let results = ran.stage.model.results();
@@ -256,13 +257,13 @@ async fn odd_calls_are_made_or_told_of() {
     ]) {
         assert!(result.starts_with(words), "{results:?}");
     }
-    // A call that was never made is no call; one that the tool refused is.
+    // A call that was never made is not recorded; one that the tool refused is.
     let records = records_when(&ran.stage.home(), |records| records.len() == 2).await;
     assert!(records.iter().all(|record| record["tool"] == "Read"), "{records:?}");
     assert_eq!(ran.words.matches("a call of the model was not made").count(), 3, "{}", ran.words);
 }
 
-/// What the server says that it cost is summed, and the model is what it calls itself.
+/// The costs that the server reports are summed, and the model's name is the server's.
 #[tokio::test]
 async fn tokens_and_costs_are_those_of_all_turns() {
     let priced = |delta: Value, finish: &str| {
@@ -338,7 +339,7 @@ async fn steps_that_run_at_once_keep_their_spans_apart() {
     }
 }
 
-/// Without a file; what a dry run shows of it, and what is missing.
+/// A run without a file: the report of missing settings, a dry run, and the run itself.
 #[tokio::test]
 async fn the_environment_says_where_the_model_is() {
     let stage = Stage::new(PROVIDER, [ours("Read", json!({"path": "a.txt"})), say("done")]).await;

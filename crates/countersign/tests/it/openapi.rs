@@ -1,6 +1,6 @@
 //! The API against its own description: schemathesis reads the OpenAPI document of a running gate
-//! and asks all that it allows and much that it forbids. Each answer must be one that is described:
-//! its status, its kind, its headers and every member of its body.
+//! and sends requests that it allows and many that it forbids. Each response must be described: its
+//! status, its media type, its headers and every member of its body.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -16,11 +16,11 @@ use testkit::upstream::scripted;
 
 use crate::runs;
 
-/// Requests for one operation, beside those that go to the edges of each parameter.
+/// Requests for one operation, in addition to those with edge values of each parameter.
 const EXAMPLES: usize = 10;
 const EXAMPLES_LONG: usize = 300;
 
-/// Nothing is random: what fails here fails again.
+/// Nothing is random: a failure here is reproducible.
 const SEED: &str = "1";
 
 const PATIENCE: Duration = Duration::from_secs(300);
@@ -44,7 +44,7 @@ fn call_body(variant: &str, operation: &str, name: &str) -> Value {
            "intent": {"operation_type": operation, "reason": "to try it"}})
 }
 
-/// A gate with something of everything that can be asked for.
+/// Starts a gate with some data for every route.
 async fn filled() -> Gate {
     let servers = |dir: &Path| {
         let entry = |name: &str| scripted(dir, name, &tools());
@@ -81,7 +81,7 @@ async fn filled() -> Gate {
     gate
 }
 
-/// Three runs, and an export that was brought back.
+/// Adds three runs, and an export placed back in the home.
 pub(crate) async fn add_runs_and_copy(gate: &Gate) {
     runs::three(&runs::open(&gate.home()), &[]);
     let (_, receipts) = gate.rest(Method::GET, "/api/v1/receipts/export", None).await;
@@ -90,7 +90,7 @@ pub(crate) async fn add_runs_and_copy(gate: &Gate) {
     std::fs::write(copies.join("audit.jsonl"), receipts.as_str().unwrap()).unwrap();
 }
 
-/// Answers may gain members in another version, but those of this one are all described.
+/// Closes the schemas: later versions may add members, but those of this one are all described.
 fn close(schema: &mut Value) {
     match schema {
         Value::Object(members) => {
@@ -104,7 +104,7 @@ fn close(schema: &mut Value) {
     }
 }
 
-/// The gate's own document, with examples that fit what is in it.
+/// Returns the gate's own document, with examples that match its data.
 async fn document(gate: &Gate) -> Value {
     let (status, mut document) = gate.rest(Method::GET, "/api/v1/openapi.json", None).await;
     assert_eq!((status, &document["openapi"]), (200, &json!("3.1.0")));
@@ -144,7 +144,7 @@ fn give_examples(operation: &mut Value, names: &Value) {
     }
 }
 
-/// Asks, and gives every request with its answer, as an archive.
+/// Sends the requests, and returns each with its response, as an archive.
 async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> Value {
     let dir = gate.dir.path();
     let file = |name: &str| dir.join(name).to_str().unwrap().to_owned();
@@ -170,7 +170,7 @@ async fn asked(gate: &Gate, document: &Value, phases: &str, examples: usize) -> 
     serde_json::from_str(&std::fs::read_to_string(file("asked.har")).unwrap()).unwrap()
 }
 
-/// The route of the table that a request went to.
+/// Returns the route of the table that a request went to.
 pub(crate) fn route<'a>(method: &str, url: &str) -> Option<(&'a str, &'a str)> {
     let path = url.split_once("://")?.1.split_once('/')?.1;
     let parts: Vec<&str> = path.split('?').next()?.split('/').collect();
@@ -179,14 +179,14 @@ pub(crate) fn route<'a>(method: &str, url: &str) -> Option<(&'a str, &'a str)> {
         let same = |(wanted, part): (&&str, &&str)| wanted.starts_with('{') || wanted == part;
         wanted.len() == parts.len() && wanted.iter().zip(&parts).all(same)
     };
-    // Of two that fit, the one with fewer free parts.
+    // Of two that match, the one with fewer parameters.
     admin::routes::all()
         .filter(|route| route.method == method && fits(route.path))
         .min_by_key(|route| route.path.matches('{').count())
         .map(|route| (route.method, route.path))
 }
 
-/// Operations of which no request was granted show nothing of their answers.
+/// Checks that each operation had a successful request: otherwise its responses are untested.
 fn assert_each_was_granted(archive: &Value) {
     let mut granted = BTreeSet::new();
     for entry in archive["log"]["entries"].as_array().unwrap() {
@@ -213,7 +213,7 @@ async fn every_answer_is_as_it_is_described() {
     assert_each_was_granted(&archive);
 }
 
-/// With many more requests, and with those that follow from each other.
+/// Sends many more requests, including sequences that depend on each other.
 #[tokio::test]
 async fn long_every_answer_is_as_it_is_described() {
     if !is_long_or_skipped() {
@@ -224,7 +224,7 @@ async fn long_every_answer_is_as_it_is_described() {
     asked(&gate, &document, "examples,coverage,fuzzing,stateful", EXAMPLES_LONG).await;
 }
 
-/// What is not described would be noticed: the same gate, and a document that leaves out a little.
+/// Undescribed responses are noticed: the same gate with a document that leaves out a little.
 #[tokio::test]
 async fn an_answer_that_is_not_described_is_noticed() {
     if !foreign::are_here_or_skipped() {
@@ -264,7 +264,7 @@ async fn the_document_is_for_the_operator() {
     assert!(list["responses"]["415"].is_null(), "it takes no body");
 }
 
-/// What a route may refuse with stands in the table that people read.
+/// The error codes of a route are in the table that people read.
 #[tokio::test]
 async fn every_code_that_is_described_is_documented() {
     let gate = Gate::scripted(json!([])).await;

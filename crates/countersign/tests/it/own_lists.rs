@@ -1,5 +1,5 @@
-//! A client with a connection of its own is shown what the server lists on that connection, and can
-//! call it; other clients see what the server lists for all.
+//! A client with its own connection sees the tools that the server lists on that connection, and
+//! can call them; other clients see the list for all.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::foreign::servers;
 use crate::passthrough::{LIST_CHANGED, heard};
 use crate::sharing::{able, answers};
 
-/// One tool for everybody, and two for clients that can be asked.
+/// Returns one tool for every client, and two for clients that accept requests.
 fn tools() -> Value {
     json!([
         {"name": "pid", "x-do": {"work": {}}},
@@ -164,7 +164,7 @@ async fn locks_hold_for_a_clients_own_list_too() {
     let refused = client.call("sample", json!({})).await;
     assert_eq!(refused["structuredContent"]["error"]["code"], "TOOL_BLOCKED", "{refused}");
     assert_eq!(pids(gate.dir.path(), "quarantined").len(), 1, "nobody gets a process of its own");
-    // A rule that comes later holds as well.
+    // A later rule applies as well.
     let client = able_at(&gate, "/mcp/s/some").await;
     assert_eq!(names(&client).await, ["pid", "rename"]);
     gate.rewrite(|config| config["mcpServers"]["some"]["disabled_tools"] = json!(["rename"]));

@@ -1,6 +1,6 @@
 //! The page in a real browser: headless Chromium, driven by the scripts in `tests/page` as a person
-//! would, beside real clients of the gate. What a script needs done outside of the browser it asks
-//! for here, one line at a time. Pictures of every view are written to the folder `PAGE_SHOTS`.
+//! would, next to real clients of the gate. A script requests actions outside the browser from
+//! here, one line at a time. Pictures of every view are written to the folder `PAGE_SHOTS`.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -21,13 +21,13 @@ use tokio::sync::Mutex;
 
 use crate::runs;
 
-/// A browser takes its time to start on a busy machine.
+/// A browser takes a while to start on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(600);
 
-/// One browser at a time: several would take the machine from the other tests.
+/// One browser at a time: several would slow the other tests down.
 static BROWSER: Mutex<()> = Mutex::const_new(());
 
-/// Plays a script to its end before this gate. `act` does what it asks for.
+/// Runs a script to its end against this gate. `act` carries out its requests.
 async fn drive(gate: &Gate, script: &str, scene: Value, act: impl AsyncFn(&str, Value) -> Value) {
     let act = async |what: &str, args: Value| match what {
         "link" => json!({"link": link(gate).await}),
@@ -67,7 +67,7 @@ async fn play(
     let status = child.wait().await.unwrap();
     let said = said.await.unwrap();
     assert!(status.success(), "{script}: {said}");
-    // What was measured.
+    // The measurements.
     eprint!("{said}");
 }
 
@@ -84,7 +84,7 @@ async fn answer_script(
     }
 }
 
-/// What `countersign page` prints.
+/// Returns the output of `countersign page`.
 async fn link(gate: &Gate) -> String {
     let output = gate.cli(&["page"]).await;
     assert_eq!(output.status.code(), Some(0));
@@ -95,7 +95,7 @@ async fn nothing(what: &str, _args: Value) -> Value {
     panic!("nobody expected '{what}'")
 }
 
-/// Makes the call that a script asks for; returns the code of the refusal, if it was refused.
+/// Makes the call that a script requests; returns the code of the refusal, if it was refused.
 async fn requested_call(client: &Client, args: &Value) -> Value {
     let text = |name: &str| args[name].as_str().unwrap().to_owned();
     let mut call = two_keys(&text("operation"), &text("tool"), args["args"].clone());
@@ -181,7 +181,7 @@ async fn what_is_decided_on_the_page_holds_for_clients() {
     drive(&gate, "decide.mjs", json!({}), act).await;
 }
 
-/// Asks the door itself: whoever is not let in there has no client.
+/// Sends a raw request: a caller that is not admitted has no client.
 async fn call_as(gate: &Gate, token: &str) -> Value {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
@@ -201,7 +201,7 @@ async fn call_as(gate: &Gate, token: &str) -> Value {
     }
 }
 
-/// Two agents meet on one file, in every way there is.
+/// Makes two agents meet on one file, in every kind of contention.
 async fn meet(gate: &Gate, path: &str) {
     let (one, other) = (gate.http().await, gate.stdio().await);
     let get = |client| call_owned(client, "read", "s:echo", path);
@@ -218,13 +218,13 @@ async fn call_owned(client: &Client, operation: &str, tool: &str, path: &str) {
     assert_eq!(answer["code"], Value::Null);
 }
 
-/// The export of the newest chain, as lines.
+/// Returns the export of the newest chain, as lines.
 async fn exported(gate: &Gate) -> Vec<String> {
     let answer = rest(gate, Method::GET, "/receipts/export", None).await;
     answer.as_str().unwrap().lines().map(str::to_owned).collect()
 }
 
-/// Copies of the ledger in the home: one as it is, one with a digit changed in the receipt `at`.
+/// Puts copies of the ledger in the home: one intact, one with a digit changed in the receipt `at`.
 async fn put_copies(gate: &Gate, at: usize) -> usize {
     let mut lines = exported(gate).await;
     let folder = gate.home().join("copies");
@@ -238,7 +238,7 @@ async fn put_copies(gate: &Gate, at: usize) -> usize {
     lines.len()
 }
 
-/// The sessions whose calls a run's step made.
+/// Returns the sessions whose calls a run's step made.
 async fn sessions(gate: &Gate) -> Vec<String> {
     let list = rest(gate, Method::GET, "/activity?tool=put&limit=1", None).await;
     vec![list["activities"][0]["session_id"].as_str().unwrap().to_owned()]
@@ -266,7 +266,7 @@ async fn what_was_done_can_be_proved_and_traced() {
     drive(&gate, "prove.mjs", json!({"length": length, "broken": broken}), act).await;
 }
 
-/// Markup, overrides of direction, escapes, tags, and ten thousand characters.
+/// Returns markup, overrides of direction, escapes, tags, and ten thousand characters.
 fn hostile() -> String {
     let marks = "\u{202e}\u{200b}\u{1b}[31m\u{e0041}";
     format!("<img src=x onerror=hostile=1>{marks}<script>hostile=1</script>")
@@ -316,7 +316,7 @@ async fn text_of_others_is_shown_as_text() {
     drive(&gate, "hostile.mjs", scene, nothing).await;
 }
 
-/// A gate with something in every view.
+/// Starts a gate with data in every view.
 async fn furnished() -> (Gate, store::Store) {
     let gate = Gate::scripted(json!([
         {"name": "echo", "description": "Echoes", "annotations": {"readOnlyHint": true}},
@@ -387,7 +387,7 @@ async fn an_empty_gate_says_what_to_do_next() {
     drive(&gate, "looks.mjs", json!({"places": places}), nothing).await;
 }
 
-/// The link stands in what the demo says.
+/// The demo's output contains the link.
 #[tokio::test]
 async fn the_demo_has_something_for_every_view() {
     if !foreign::are_here_or_skipped() {
@@ -407,7 +407,7 @@ async fn the_demo_has_something_for_every_view() {
             break line.trim().to_owned();
         }
     };
-    // A full pipe would stop the demo.
+    // A full pipe would block the demo.
     tokio::spawn(async move { while let Ok(Some(_)) = said.next_line().await {} });
     let address = link.strip_prefix("http://").unwrap().split('/').next().unwrap().to_owned();
     let act = async |what: &str, args: Value| match what {
@@ -417,7 +417,7 @@ async fn the_demo_has_something_for_every_view() {
     play(dir.path(), &address, ("demo.mjs", json!({})), act).await;
 }
 
-/// A page of somebody else, on a port of this machine.
+/// Serves a foreign page on a port of this machine.
 async fn stranger() -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
@@ -457,7 +457,7 @@ async fn a_page_on_another_port_reads_and_changes_nothing() {
     drive(&gate, "stranger.mjs", json!({"stranger": stranger().await}), act).await;
 }
 
-/// The halves of a session, as a browser would have them.
+/// The two halves of a session, as a browser would have them.
 struct Session {
     cookie: String,
     token: String,
@@ -482,7 +482,7 @@ async fn sign_in(gate: &Gate, origin: &str) -> Result<Session, u16> {
     Ok(Session { cookie, token: body["token"].as_str().unwrap().to_owned() })
 }
 
-/// The status of a request with these headers.
+/// Returns the status of a request with these headers.
 async fn ask(gate: &Gate, method: Method, path: &str, headers: &[(&str, &str)]) -> u16 {
     let mut request = http_client().request(method, format!("http://{}{path}", gate.address));
     for (name, value) in headers {
@@ -520,12 +520,12 @@ async fn a_session_needs_both_halves_and_its_own_origin() {
         let changed = ask(&gate, post.clone(), "/api/v1/page/codes", &headers).await;
         assert_eq!((read, changed), (reads, changes), "{headers:?}");
     }
-    // Agents' tokens stay what they are, beside a session as well.
+    // Agents' tokens keep their rights, even together with a session.
     let agent = format!("Bearer {}", gate.secret("agent-token"));
     let headers = [cookie, token, origin, ("authorization", &*agent)];
     assert_eq!(ask(&gate, get.clone(), "/api/v1/status", &headers).await, 403);
     assert_eq!(ask(&gate, post, "/mcp", &[cookie, token, origin]).await, 401, "no agent");
-    // The key can change only with a new start, which ends every session.
+    // The key can change only with a restart, which ends every session.
     gate.end().await;
     std::fs::remove_file(gate.home().join("api-key")).unwrap();
     gate.restart().await;
@@ -615,7 +615,7 @@ async fn without_a_gate_there_is_no_page() {
     assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 0, "nothing was made");
 }
 
-/// Calls by this many clients at a time fill the ledger.
+/// The number of concurrent clients whose calls fill the ledger.
 const CLIENTS: usize = 16;
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! Pass-through: a client of `/mcp/all`, `/mcp/s/<server>` or `mcp --server` is shown the servers' own
-//! tools and gets the servers' own answers.
+//! Pass-through: a client of `/mcp/all`, `/mcp/s/<server>` or `mcp --server` sees the servers' own
+//! tools and gets the servers' own responses.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -21,8 +21,8 @@ use crate::foreign::servers;
 
 pub(crate) const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
-/// A server that says what is written in files: `welcome`, `list` and `result`. It notes the methods
-/// that it is asked in `asked`.
+/// A server that responds with the content of files: `welcome`, `list` and `result`. It logs the
+/// requested methods in `asked`.
 const WRITTEN: &str = r#"
 while IFS= read -r line; do
     id=$(printf '%s' "$line" | sed -n 's/.*"id":\([0-9]*\).*/\1/p')
@@ -39,7 +39,7 @@ done
 
 const WELCOME: &str = r#"{"protocolVersion":"2025-11-25","capabilities":{"tools":{}},"serverInfo":{"name":"written","version":"0.1","x-number":1.50},"instructions":"Handle with care"}"#;
 
-/// Spelled as no program of ours would spell it.
+/// Definitions in a formatting that none of our programs would produce.
 const DEFINITIONS: [&str; 2] = [
     r#"{ "x-number" : 1E2, "name" : "one", "description":"\u0041 name \/ \"name\"", "inputSchema":{"type":"object" ,"properties":{"name":{"type":"string","default":0.10}}},"_meta":{"z":1,"a":null} }"#,
     r#"{"inputSchema":{"type":"object"},"title":"é日本","annotations":{"readOnlyHint":true,"x-hint":[ ]},"name":"two","x-big":123456789012345678901234567890}"#,
@@ -60,7 +60,7 @@ fn written(dir: &Path, name: &str) -> Value {
     json!({"command": "sh", "args": ["-c", WRITTEN, files]})
 }
 
-/// The ways to one server: HTTP, and stdio with a gate that runs and without.
+/// Connects to one server over HTTP, and over stdio with and without a running gate.
 async fn doors(gate: &Gate, server: &str, alone: &Path) -> [(&'static str, Client); 3] {
     let config = gate.config_file();
     let args = ["--config", config.to_str().unwrap(), "--server", server];
@@ -130,7 +130,7 @@ async fn a_real_server_is_seen_as_it_is() {
     assert_eq!(text(&sum), "The sum of 2 and 40 is 42.");
 }
 
-/// A client of the server itself, with no gate between.
+/// Connects a client to the server itself, without a gate.
 async fn direct(dir: &Path, entry: &Value) -> Client {
     let args = entry["args"].as_array().cloned().unwrap_or_default();
     let child = command(Path::new(entry["command"].as_str().unwrap()), dir)
@@ -319,7 +319,7 @@ async fn progress_and_cancellation_find_their_way() {
         let cancel = CancellationToken::new();
         let hanging = client.peer.request(Ask { cancel: cancel.clone(), ..call("hang") });
         tokio::pin!(hanging);
-        // The other call's answer shows that the first one has been sent.
+        // The other call's response shows that the first one has been sent.
         tokio::select! {
             answer = &mut hanging => panic!("{door}: {answer:?}"),
             answer = client.peer.request(call("echo")) => drop(answer.unwrap()),
@@ -356,7 +356,7 @@ fn initialize() -> Value {
         "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
 }
 
-/// Opens a session and gives its id.
+/// Opens a session and returns its id.
 async fn open(gate: &Gate, path: &str) -> String {
     let response = post(gate, path, &initialize()).send().await.unwrap();
     assert_eq!(response.status(), 200, "{path}");
@@ -413,7 +413,7 @@ async fn views_that_are_not_there_and_callers_without_a_token_are_told_so() {
     }
 }
 
-/// The next thing that the server says on its own.
+/// Returns the next notification of the server.
 pub(crate) async fn heard(client: &Client) -> String {
     let mut heard = client.heard.lock().await;
     tokio::time::timeout(PATIENCE, heard.recv()).await.expect("in time").expect("an open client")
@@ -440,7 +440,7 @@ async fn clients_are_told_when_their_list_changes() {
         let list = client.request("tools/list", json!({})).await.unwrap();
         assert!(names(&list).contains(&format!("{prefix}new").as_str()), "{door}: {list}");
         assert!(!names(&list).contains(&format!("{prefix}change").as_str()), "{door}: {list}");
-        // An answer comes after what was said before it.
+        // A response comes after earlier notifications.
         other.request("ping", json!({})).await.unwrap();
         assert!(other.heard.lock().await.try_recv().is_err(), "{door}: another server changed");
     }

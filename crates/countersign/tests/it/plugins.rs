@@ -1,4 +1,4 @@
-//! Plugins: found, approved, checked, served, run as a step and by an agent; real processes.
+//! Plugins: found, approved, checked, served, run as a step and by an agent, as real processes.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use crate::agents::stage::{self, Stage};
 use crate::agents::{ours, say};
 use crate::ledger::{record, records, records_when};
 
-/// Puts a plugin there. Each of its starts adds a line to `<name>.starts` in the folder around.
+/// Installs a plugin. Each of its starts adds a line to `<name>.starts` in the surrounding folder.
 fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
     let folder = dir.join(at).join(name);
     std::fs::create_dir_all(&folder).unwrap();
@@ -35,7 +35,7 @@ fn install(dir: &Path, at: &str, name: &str, operations: &str) -> PathBuf {
     program
 }
 
-/// A plugin of a run's project that the person has approved.
+/// Installs a plugin of a run's project, and approves it.
 pub(crate) async fn install_approved(stage: &Stage, name: &str, operations: &str) {
     install(&stage.workspace(), PROJECT, name, operations);
     let mut command = stage.countersign("plugin");
@@ -50,13 +50,13 @@ fn starts_file(dir: &Path, name: &str) -> PathBuf {
     dir.join(format!("{name}.starts"))
 }
 
-/// The processes that were started, in their order.
+/// Returns the started processes, in order.
 fn starts(dir: &Path, name: &str) -> Vec<i32> {
     let text = std::fs::read_to_string(starts_file(dir, name)).unwrap_or_default();
     text.lines().map(|line| line.parse().unwrap()).collect()
 }
 
-/// A workflow of one operation.
+/// Returns a workflow of one operation.
 fn flow(dir: &Path, operation: &str, inputs: &Value) -> String {
     let states = json!({
         "initial": "only",
@@ -71,7 +71,7 @@ fn flow(dir: &Path, operation: &str, inputs: &Value) -> String {
     file.to_str().unwrap().to_owned()
 }
 
-/// The code of each fault that `validate` tells, with its path.
+/// Returns the code and path of each fault that `validate` reports.
 async fn faults(dir: &Path, file: &str) -> Vec<(String, String)> {
     let output = run(dir, ["validate", file, "--format", "json"]).await;
     let told: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -194,7 +194,7 @@ states:
     }
 }
 
-/// `a` + `b_c` and `a_b` + `c` are one name.
+/// `a` + `b_c` and `a_b` + `c` make the same name.
 #[tokio::test]
 async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
     let stage = Stage::new("claude", [say("never")]).await;
@@ -247,7 +247,7 @@ async fn an_agent_has_its_own_tools_and_the_operation_and_calls_it() {
     stage.assert_nothing_left().await;
 }
 
-/// A model that this process speaks to has nothing of its own.
+/// A model that this process calls has no tools of its own.
 #[tokio::test]
 async fn a_model_is_offered_the_operation_alone() {
     let turns = [ours("deploy_apply", json!({"table": "users"})), say("applied")];
@@ -262,7 +262,7 @@ async fn a_model_is_offered_the_operation_alone() {
     assert!(stage.model.results()[0].contains("users"), "{:?}", stage.model.results());
 }
 
-/// A workflow as people write it, with the rest of its proxy; the options point at the model.
+/// Writes a workflow as people do, with the rest of its proxy; the options point at the model.
 fn written(stage: &Stage, proxy: &str) -> PathBuf {
     let options = &stage.step(&json!({}))["options"];
     let text = format!(
@@ -289,8 +289,8 @@ states:
 
 const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 
-/// Nothing said of a proxy; the built-in tools through the gate; these and a plugin's; the agent's
-/// own and a plugin's.
+/// No proxy; the built-in tools through the gate; these and a plugin's; the agent's own and a
+/// plugin's.
 #[tokio::test]
 async fn the_four_kinds_of_steps_are_valid_and_run() {
     if !foreign::are_here_or_skipped() {
@@ -359,7 +359,7 @@ async fn an_operation_is_a_step_of_its_own_and_says_how_it_failed() {
     }
 }
 
-/// A gate with a plugin of the person's own and one of the project that nobody approved.
+/// Starts a gate with a plugin of the user's own and an unapproved one of the project.
 async fn serving() -> Gate {
     let dir = tempfile::tempdir().unwrap();
     let own = install(dir.path(), "own", "deploy", "apply die hang");

@@ -1,4 +1,4 @@
-//! The proof of what was done, as its owner and a stranger check it.
+//! Receipts as their owner and a third party verify them.
 
 use std::path::Path;
 
@@ -22,7 +22,8 @@ async fn refused(dir: &Path, args: &[&str], status: i32) -> String {
     stderr(&output)
 }
 
-/// A home without a running gate, where each call is made by a process with a chain of its own.
+/// Makes a home without a running gate, where a separate process with its own chain makes each
+/// call.
 async fn three_chains() -> TempDir {
     let dir = tempfile::tempdir().unwrap();
     let tools = json!([{"name": "say", "annotations": {"readOnlyHint": true}}]);
@@ -36,7 +37,7 @@ async fn three_chains() -> TempDir {
     dir
 }
 
-/// An export in a folder of its own, as a stranger gets it; its lines, oldest chain first.
+/// An export in its own folder, as a third party gets it; its lines, oldest chain first.
 struct Export {
     dir: TempDir,
     lines: Vec<String>,
@@ -57,7 +58,7 @@ impl Export {
         std::fs::write(self.dir.path().join("r.jsonl"), lines.join("\n")).unwrap();
     }
 
-    /// Says what is wrong with these lines.
+    /// Returns the reported fault of these lines.
     async fn broken(&self, lines: &[String]) -> String {
         self.write(lines);
         refused(self.dir.path(), &["receipt", "verify", "r.jsonl"], 1).await
@@ -70,7 +71,7 @@ impl Export {
     }
 }
 
-/// Chains are named by their time.
+/// Returns the position of a line; chains are named by their time.
 fn place(line: &str) -> (String, u64) {
     let receipt: Value = serde_json::from_str(line).unwrap();
     let chain = &receipt["credentialSubject"]["chain"];
@@ -141,7 +142,7 @@ async fn a_stranger_sees_every_change_of_an_export() {
     let words = export.broken(&unreadable).await;
     assert!(words.contains("broken at receipt 2: ") && words.contains("not JSON"), "{words}");
 
-    // One chain alone cannot know of the others, and says so.
+    // A single chain cannot show the others, and the report says so.
     export.write(&export.lines[4..]);
     let output = run(export.dir.path(), verify).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -287,7 +288,7 @@ async fn keys_change_and_old_receipts_stay_whole() {
         let pems = std::fs::read_to_string(folder.join("receipts.jsonl.pub.pem")).unwrap();
         assert_eq!(pems.matches("BEGIN PUBLIC KEY").count(), 2);
         good(dir, &["receipt", "verify", "out/receipts.jsonl"]).await;
-        // The first key leads to the second by what it signed itself.
+        // The first key leads to the second through the rotation that it signed.
         std::fs::write(folder.join("old.pem"), &old).unwrap();
         good(dir, &["receipt", "verify", "--db", "home/ledger.db", "--public-key", "out/old.pem"])
             .await;

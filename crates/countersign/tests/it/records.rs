@@ -1,4 +1,4 @@
-//! What is recorded of a call: who made it, what for, on what, what came of it; and what is not.
+//! The record of a call: agent, reason, target and outcome; and what it leaves out.
 
 use std::path::Path;
 
@@ -17,7 +17,7 @@ const GITHUB_TOKEN: &str = "ghp_0123456789abcdefghijABCDEFGHIJ012345";
 const PASSWORD: &str = "correct-horse-battery";
 
 fn tools() -> Value {
-    // In two parts: definitions are kept, and the secret is not to stand in one.
+    // In two parts: definitions are stored, and the secret must not be in one.
     let (head, tail) = GITHUB_TOKEN.split_at(20);
     let leak = [
         format!(
@@ -42,7 +42,7 @@ async fn gate(config: Value) -> Gate {
     Gate::start(|dir| json!({"s": scripted(dir, "s", &tools())}), config).await
 }
 
-/// These members of a record.
+/// Returns these members of a record.
 fn part(record: &Value, names: &[&str]) -> Value {
     names.iter().map(|name| ((*name).to_owned(), record[*name].clone())).collect()
 }
@@ -186,7 +186,7 @@ async fn the_target_is_on_allowed_refused_and_failed_calls_alike() {
     assert_eq!(decision["runtime"]["verdict"], "SERVER_MISMATCH");
 }
 
-/// Whether a text stands in any file of the home, the write-ahead log included.
+/// Reports whether a text is in any file of the home, including the write-ahead log.
 fn is_anywhere(home: &Path, text: &str) -> bool {
     let mut folders = vec![home.to_owned()];
     while let Some(folder) = folders.pop() {
@@ -232,7 +232,7 @@ async fn secrets_are_kept_only_where_the_operator_wants_them() {
     }
 }
 
-/// Receipts are signed for ever: what stands in a target cannot be taken out again.
+/// Receipts are signed for good: a target cannot be removed from them later.
 #[tokio::test]
 async fn no_secret_becomes_a_target() {
     const JWT: &str = "eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxMjM0In0.c2lnbmF0dXJlc2lnbg";

@@ -1,5 +1,5 @@
-//! A config file that is rewritten while the gate runs: what changed takes effect, what did not stays
-//! connected, and no call notices.
+//! A config file that is rewritten while the gate runs: changes take effect, unchanged servers stay
+//! connected, and no call is affected.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -16,16 +16,16 @@ use testkit::wait::eventually;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout};
 
-/// Calls that must have been answered since, before a change counts as survived.
+/// The number of responses after a change before it counts as survived.
 const CALLS_AFTER: usize = 50;
 
-/// A server that notes each call in `<name>.log`.
+/// Returns a server that logs each call in `<name>.log`.
 fn noting(dir: &Path, name: &str) -> Value {
     let log = dir.join(format!("{name}.log"));
     counted(dir, name, &json!([{"name": "note", "x-do": {"work": {"log": log, "ms": 1}}}]))
 }
 
-/// The calls that reached a server, each by its id.
+/// Returns the calls that reached a server, by id.
 fn noted(dir: &Path, name: &str) -> Vec<String> {
     let text = std::fs::read_to_string(dir.join(format!("{name}.log"))).unwrap_or_default();
     let id = |line: &str| {
@@ -43,10 +43,10 @@ fn code(result: &Value) -> String {
     result["structuredContent"]["error"]["code"].as_str().unwrap_or("ok").to_owned()
 }
 
-/// How a call ended, by its server and id.
+/// The outcome of each call, by its server and id.
 type Ends = BTreeMap<(String, String), String>;
 
-/// When callers are to stop, and how far they are.
+/// The signal to stop callers, and their progress.
 #[derive(Default)]
 struct Race {
     over: AtomicBool,
@@ -65,7 +65,7 @@ impl Race {
     }
 }
 
-/// A client of `mcp` that sees each line, so that nothing is answered twice unnoticed.
+/// A client of `mcp` that sees each line, so that a duplicate response is noticed.
 struct Wire {
     _child: Child,
     stdin: ChildStdin,
@@ -103,7 +103,7 @@ impl Wire {
         Some(serde_json::from_str(&line).unwrap())
     }
 
-    /// Keeps several calls under way until the race is over, then waits for every answer.
+    /// Keeps several calls in flight until the race is over, then waits for every response.
     async fn call_on(mut self, who: &str, servers: &[&str], race: &Race) -> Ends {
         const AT_ONCE: usize = 4;
         let mut ends = Ends::new();

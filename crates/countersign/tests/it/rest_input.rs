@@ -1,5 +1,4 @@
-//! What is wrong in a request to the REST API gets a clear refusal, whatever it is, and nothing else
-//! suffers.
+//! An invalid request to the REST API gets a clear refusal, and affects nothing else.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -14,7 +13,7 @@ async fn gate() -> Gate {
     gate
 }
 
-/// One request as it is written, which no client would tidy up first.
+/// Sends one request exactly as written, without a client that would normalize it.
 async fn raw(gate: &Gate, method: &str, path: &str, rest: &[u8]) -> (u16, Value) {
     let mut stream = TcpStream::connect(&gate.address).await.unwrap();
     let head = format!(
@@ -234,7 +233,8 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
     gate.ready("s").await;
 }
 
-/// A page of another site may neither ask nor read: it is refused, and no answer invites it.
+/// A page of another site can neither send nor read: it is refused, and no response allows its
+/// origin.
 #[tokio::test]
 async fn no_other_site_is_let_in() {
     let gate = gate().await;

@@ -1,4 +1,4 @@
-//! What goes through comes out as it went in: arguments, results, progress, cancellation.
+//! Arguments, results, progress and cancellation pass through unchanged.
 
 use std::sync::{Arc, Mutex};
 
@@ -106,7 +106,7 @@ async fn a_cancelled_call_is_cancelled_upstream() {
         };
         let hanging = client.peer.request(ask);
         tokio::pin!(hanging);
-        // The other call's answer shows that the first one has been sent.
+        // The other call's response shows that the first one has been sent.
         tokio::select! {
             answer = &mut hanging => panic!("{door}: {answer:?}"),
             _ = client.call("call_tool_write", write("echo", json!({}))) => {}
@@ -159,7 +159,7 @@ async fn an_upstreams_errors_are_told_apart() {
     );
     let dead = client.call("call_tool_write", write("die", json!({}))).await;
     assert_eq!(dead["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE");
-    // It is started again.
+    // The server is started again.
     eventually(|| async {
         let result = client.call("call_tool_write", write("is_error", json!({}))).await;
         (text(&result) == "went wrong").then_some(())

@@ -1,5 +1,5 @@
-//! Who may use which route: every route of the API, asked by everybody, at both doors. The list of
-//! routes is the one that the router is made from.
+//! Access to every route of the API, requested by every kind of caller, over both listeners. The
+//! list of routes is the one that the router is built from.
 
 use admin::routes::{Access, Route};
 use reqwest::Method;
@@ -14,14 +14,14 @@ enum Door {
     Socket,
 }
 
-/// Parts in braces name what is not there, so that nothing of worth is changed.
+/// Returns a path; parts in braces name missing items, so that nothing important is changed.
 fn path(route: &Route) -> String {
     let parts = route.path.split('/');
     let parts = parts.map(|part| if part.starts_with('{') { "nothing-of-that-name" } else { part });
     parts.collect::<Vec<_>>().join("/")
 }
 
-/// The status of the answer, whose body may have no end.
+/// Returns the status of the response, whose body may be endless.
 async fn ask(gate: &Gate, door: Door, method: &str, path: &str, token: Option<&str>) -> u16 {
     match door {
         Door::Http => {
@@ -49,13 +49,14 @@ async fn ask(gate: &Gate, door: Door, method: &str, path: &str, token: Option<&s
     }
 }
 
-/// What somebody with the admin key may get from a gate that has no such server, tool or record.
+/// Reports whether the admin key may get this status from a gate without such a server, tool or
+/// record.
 fn suits_admin(route: &Route, status: u16) -> bool {
     match (route.method, route.path.contains('{')) {
         ("GET" | "DELETE", false) => status == 200,
-        // Either it is not there, or the name is no name of such a thing.
+        // Either it does not exist, or the name is not valid.
         ("GET" | "DELETE", _) => matches!(status, 400 | 404),
-        // The body is missing where one is needed, and with it its kind.
+        // A required body is missing, and with it its content type.
         _ => matches!(status, 200 | 201 | 400 | 404 | 409 | 415),
     }
 }
@@ -83,10 +84,10 @@ async fn every_route_knows_who_may_use_it() {
             for (who, token, refused) in callers {
                 let status = ask(&gate, door, route.method, &path(route), token).await;
                 let suits = match (route.access, refused) {
-                    // A file of the page that is not there.
+                    // A missing file of the page.
                     (Access::Anyone, _) if route.path.contains('{') => status == 404,
                     (Access::Anyone, _) => status == 200,
-                    // Nobody signs in from elsewhere than the page.
+                    // Only the page can sign in.
                     (Access::Code, _) => status == 403,
                     (Access::Admin, 0) => suits_admin(route, status),
                     (Access::Admin, refused) => status == refused,

@@ -1,5 +1,5 @@
-//! A server that shows a harmless list first and another one later: what nobody has approved is
-//! locked before any model can see it, on every surface, until a person says otherwise.
+//! A server that shows a harmless list first and a different one later: unapproved text is locked
+//! before any model can see it, on every interface, until a person decides otherwise.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -20,16 +20,15 @@ use crate::locks::{
 use crate::passthrough::{LIST_CHANGED, heard};
 use crate::sharing::{able, answers};
 
-/// Stands in every text that nobody has approved.
+/// Text that occurs in every unapproved description.
 const MARKER: &str = "exfiltrate-zq9";
 
-/// A word of it, which a search may be asked for.
+/// A word of it to search for.
 const WORD: &str = "exfiltrate";
 
 const HARMLESS: &str = "Looks up one record";
 
-/// One way to change a tool: its name, what it says before and after beside what all say, and the
-/// lock that it has after.
+/// One way to change a tool: its name, its own members before and after, and its lock afterwards.
 type Case = (&'static str, Value, Value, &'static str);
 
 fn cases() -> Vec<Case> {
@@ -85,7 +84,7 @@ fn waiting() -> Vec<&'static str> {
     waiting.chain(["fresh"]).collect()
 }
 
-/// A tool that notes its calls in `log`.
+/// Returns a tool that logs its calls in `log`.
 fn tool(log: &Path, name: &str, says: &Value) -> Value {
     let mut tool = json!({"name": name, "description": HARMLESS, "inputSchema": {"type": "object"},
         "x-do": {"work": {"log": log}}});
@@ -95,7 +94,7 @@ fn tool(log: &Path, name: &str, says: &Value) -> Value {
     tool
 }
 
-/// Tools that make the server tell of a change, and end.
+/// Returns tools that make the server announce a change, and exit.
 fn levers() -> [Value; 2] {
     [json!({"name": "tell", "x-do": "tell"}), json!({"name": "die", "x-do": "die"})]
 }
@@ -119,7 +118,7 @@ fn log(dir: &Path) -> PathBuf {
     dir.join("calls.log")
 }
 
-/// How often a tool ran since somebody called it with this note.
+/// Returns how often a tool ran with this note.
 fn calls(gate: &Gate, tool: &str, note: &str) -> usize {
     let log = std::fs::read_to_string(log(gate.dir.path())).unwrap_or_default();
     let line = json!({"note": note, "tool": tool}).to_string();
@@ -136,7 +135,7 @@ enum Trigger {
     Crash,
     /// `notifications/tools/list_changed`.
     Told,
-    /// Nobody says a word; the list is asked for from time to time.
+    /// No notification; the list is polled.
     Poll,
 }
 
@@ -178,7 +177,7 @@ impl Views {
         })
     }
 
-    /// All that an agent may be told, with what it was asked.
+    /// Returns every text that an agent may get, with its request.
     async fn look(&self, names: &[&str], said: &str) -> Vec<(String, String)> {
         let mut seen = Vec::new();
         for include_disabled in [false, true] {
@@ -217,7 +216,7 @@ impl Views {
     }
 }
 
-/// What new clients are greeted with.
+/// Returns the initialization responses that new clients get.
 async fn greetings(gate: &Gate) -> Vec<(String, String)> {
     let (http, stdio) = (gate.http_at("/mcp/s/r").await, gate.stdio_server("r").await);
     let agent = gate.http().await;
@@ -233,7 +232,7 @@ fn assert_nowhere(seen: &[(String, String)], when: &str) {
     }
 }
 
-/// Looks at everything again and again until it is told to stop; tells how often.
+/// Looks at everything repeatedly until stopped; returns how often.
 fn watch(views: &Arc<Views>, stop: &CancellationToken) -> JoinHandle<u32> {
     let (views, stop) = (views.clone(), stop.clone());
     tokio::spawn(async move {
@@ -274,7 +273,7 @@ async fn pulled(trigger: Trigger) {
     check_store(&gate);
 }
 
-/// The verdict is the same on every surface, and a call that is refused runs nothing.
+/// Checks that the verdict is the same on every interface, and that a refused call runs nothing.
 async fn check_locks(gate: &Gate, views: &Views) {
     let mut expected: Vec<(&str, &str)> =
         cases().into_iter().map(|(name, .., lock)| (name, lock)).collect();
@@ -302,7 +301,8 @@ async fn check_locks(gate: &Gate, views: &Views) {
     }
 }
 
-/// Locked tools are found by their names, without a description, and not by their new words.
+/// Checks that locked tools are found by their names, without a description, and not by their new
+/// words.
 fn check_words(seen: &[(String, String)]) {
     for (what, answer) in seen.iter().filter(|(what, _)| what.starts_with("retrieve_tools")) {
         let answer: Value = serde_json::from_str(answer).unwrap();
@@ -332,7 +332,7 @@ fn check_words(seen: &[(String, String)]) {
     }
 }
 
-/// The reviewer is given the old text and the new one.
+/// Checks that the reviewer gets the old text and the new one.
 fn check_store(gate: &Gate) {
     let items = decisions(gate).state().items("r").unwrap();
     let item = |name: &str| items.iter().find(|item| item.name == name).unwrap();
@@ -396,8 +396,8 @@ async fn tools_for_some_clients_wait_for_approval_and_then_the_store_is_left_alo
     assert_eq!(listed(&own).await, ["all"]);
     assert_eq!(lock_on(&own, "some", &json!({})).await, "pending_approval");
     let store = decisions(&gate);
-    // What the gate writes down itself must not have it look again and again: whenever it has taken
-    // a decision in, that decision is all that was written since the one before.
+    // The gate's own writes must not make it look again: each time it takes in a decision, that
+    // decision is the only write since the one before.
     let mut versions = Vec::new();
     for is_off in [true, false, true, false] {
         store.state().set_switch("r", "all", is_off).unwrap();
@@ -470,7 +470,7 @@ async fn approving_lifts_the_lock_of_what_was_reviewed_and_outlasts_a_restart() 
     approve(&decisions(&gate), "r", &waits.collect::<Vec<_>>());
     pending(&views.agent, "r", 0).await;
     assert_eq!(entry(&views.agent, "r").await.get("tools"), None);
-    // A later change of what was approved waits again.
+    // A later change of an approved tool is pending again.
     pull(&views.one, &gate, Trigger::Told, &before(gate.dir.path())).await;
     eventually(|| async {
         let lock = lock_on(&views.one, "description", &json!({})).await;
@@ -479,7 +479,7 @@ async fn approving_lifts_the_lock_of_what_was_reviewed_and_outlasts_a_restart() 
     .await;
 }
 
-/// `description` and `fresh` can be found, read and called with their new text.
+/// Checks that `description` and `fresh` can be found, read and called with their new text.
 async fn check_approved(views: &Views) {
     for (what, answer) in views.look(&["description", "fresh"], "approved").await {
         let shows = what.starts_with("describe_tool")
@@ -525,7 +525,7 @@ async fn instructions_that_changed_are_kept_back_until_they_are_approved() {
 
 #[tokio::test]
 async fn instructions_outlast_a_decision_that_is_made_while_the_server_is_down() {
-    // Starts only while the file is there.
+    // Starts only while the file exists.
     let script = json!({"tools": [{"name": "die", "x-do": "die"}], "instructions": "Mind the gap"});
     let servers = |dir: &Path| {
         let server = live(dir, "r", &script);
@@ -568,7 +568,7 @@ async fn the_operator_may_have_new_or_all_changes_approved() {
         .await;
         assert_eq!(lock_on(&views.one, "description", &json!({})).await, changed, "{auto}");
         assert_eq!(lock_on(&views.one, "destroys", &json!({})).await, changed, "{auto}");
-        // A stricter rule from now on takes nothing back, and what comes later waits.
+        // A stricter rule revokes nothing, but later changes are pending.
         gate.rewrite(|config| config["mcpServers"]["r"]["auto_approve"] = "none".into());
         let (mut more, mut lates) = (after(gate.dir.path()), 0);
         eventually(|| {
@@ -604,7 +604,7 @@ async fn an_empty_first_list_is_a_baseline_too() {
     })
     .await;
     assert!(listed(&one).await.is_empty());
-    // And a list that has become empty is seen as such by the next process.
+    // The next process also sees a list that has become empty.
     assert_eq!(gate.end().await, Some(0));
     replace_script(&gate, "r", &json!([]));
     gate.restart().await;
@@ -633,7 +633,7 @@ async fn an_approved_server_that_is_started_otherwise_is_quarantined_again() {
     assert_eq!(calls(&gate, "steady", "locked"), 1);
     assert_eq!(entry(&views.agent, "r").await["state"], "ready");
 
-    // The same program with one more argument is another server.
+    // The same program with one more argument is a different server.
     gate.rewrite(|config| {
         let server = &mut config["mcpServers"]["r"];
         server["args"] =
@@ -675,7 +675,7 @@ async fn a_baseline_that_cannot_be_written_down_is_one_all_the_same() {
     .await;
     holder.execute_batch("COMMIT").unwrap();
     let store = decisions(&gate);
-    // What could not be written down before is written down with the next list.
+    // Changes that could not be stored before are stored with the next list.
     eventually(|| async {
         let items = store.state().items("r").unwrap();
         let is_pending = |item: &store::state::ServerItem| item.pending.is_some();

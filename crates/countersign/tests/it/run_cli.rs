@@ -1,5 +1,5 @@
 //! `countersign run` as a person uses it: without a file, as a dry run, with each kind of output,
-//! and what `runs` tells afterwards.
+//! and the output of `runs` afterwards.
 
 use serde_json::{Value, json};
 use testkit::foreign;
@@ -27,7 +27,7 @@ async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
     let output = ended(command).await;
     let (out, err) = (stdout(&output), stderr(&output));
     assert_eq!(output.status.code(), Some(0), "{out}{err}");
-    // The agent's words on stdout, the rest on stderr; nothing moves the terminal.
+    // The agent's output on stdout, the rest on stderr, without terminal control sequences.
     assert!(
         out.starts_with("it is") && out.lines().count() == 1 && !out.contains('\x1b'),
         "{out:?}"
@@ -58,7 +58,8 @@ async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
     stage.assert_nothing_left().await;
 }
 
-/// As people write it, with the agent's endpoint in the environment; the step's proxy follows.
+/// A workflow as people write it, with the agent's endpoint in the environment; the step's proxy
+/// follows.
 const FLOW: &str = "\
 name: refactor
 version: \"1.0\"
@@ -74,7 +75,8 @@ PROXY
   done: {type: terminal, status: success}
 ";
 
-/// Without a proxy the agent has its own tools and nothing goes through the gate; with one, all.
+/// Without a proxy the agent has its own tools and nothing goes through the gate; with one,
+/// everything does.
 #[tokio::test]
 async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
     if !foreign::are_here_or_skipped() {
@@ -106,7 +108,7 @@ async fn a_workflow_in_yaml_runs_with_the_proxy_and_without() {
     }
 }
 
-/// On a terminal a line tells what is under way, and is taken back when the step has ended.
+/// On a terminal a line shows the running step, and is cleared when the step has ended.
 #[tokio::test]
 async fn a_terminal_shows_what_is_under_way() {
     let stage = Stage::new("claude", []).await;

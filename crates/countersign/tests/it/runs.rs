@@ -1,5 +1,5 @@
-//! Runs of workflows, written by one process and looked at through another: REST, events, the
-//! command line.
+//! Runs of workflows, written by one process and read through another: REST, events, the command
+//! line.
 
 use std::path::Path;
 use std::time::Duration;
@@ -19,7 +19,7 @@ pub(crate) fn open(home: &Path) -> Store {
     Store::open(home, &domain::config::Ledger::default()).unwrap()
 }
 
-/// Ids as they are made, a millisecond apart.
+/// Returns ids like generated ones, a millisecond apart.
 fn id(number: u8) -> String {
     format!("01a1de05-f6{number:02x}-7275-a785-685f5814b4{number:02x}")
 }
@@ -69,7 +69,7 @@ fn failed(step: StepRecord, sessions: Vec<String>) -> StepRecord {
     }
 }
 
-/// One that failed, one that was well, one that goes on for as long as the store is there.
+/// Adds a run that failed, one that succeeded, and one that continues as long as the store exists.
 pub(crate) fn three(store: &Store, sessions: &[String]) {
     let state = store.state();
     let (first, second, third) = (begun(1, "deploy"), begun(2, "deploy"), begun(3, "test"));
@@ -83,12 +83,12 @@ pub(crate) fn three(store: &Store, sessions: &[String]) {
     state.begin_step(&step(&third, 1)).unwrap();
 }
 
-/// One that begins now.
+/// Adds a run that begins now.
 pub(crate) fn one_more(store: &Store, workflow: &str) {
     store.state().begin_run(&begun(4, workflow)).unwrap();
 }
 
-/// One whose every word was written by somebody else.
+/// Adds a run whose every text is foreign.
 pub(crate) fn hostile(store: &Store, text: &str) {
     let run = RunRecord { file: Some(text.to_owned()), ..begun(5, text) };
     let step = StepRecord { state: text.to_owned(), ..step(&run, 1) };
@@ -301,7 +301,7 @@ async fn runs_are_shown_at_the_command_line() {
     .await;
 }
 
-/// Events one by one; the one that greets comes first.
+/// Events one by one; the greeting comes first.
 struct Events {
     response: reqwest::Response,
     text: String,
@@ -319,7 +319,7 @@ impl Events {
         events
     }
 
-    /// Its name, id and content.
+    /// Returns the name, id and content of the next event.
     async fn next(&mut self) -> (String, String, Value) {
         loop {
             if let Some((event, rest)) = self.text.split_once("\n\n") {

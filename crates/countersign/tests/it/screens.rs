@@ -1,5 +1,5 @@
-//! What people see: tables and errors as they were last looked at. What differs from run to run is
-//! put out of the way at its own length, so that columns stay where they are.
+//! Output for people: tables and errors as last reviewed. Parts that differ between runs are masked
+//! at their own length, so that columns stay aligned.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -11,10 +11,10 @@ use testkit::gate::Gate;
 use testkit::program::{program, stderr, stdout};
 use testkit::upstream::{scripted, scripted_upstream};
 
-/// `UPDATE_GOLDEN=1` writes them anew; the difference is what a person then reads.
+/// `UPDATE_GOLDEN=1` rewrites them; a person then reviews the difference.
 const GOLDEN: &str = "tests/it/golden/screens";
 
-/// What is another each time: `H` stands for a hex digit, `D` for a decimal one.
+/// Parts that differ each time: `H` stands for a hex digit, `D` for a decimal one.
 const VOLATILE: [&str; 7] = [
     "HHHHHHHH-HHHH-HHHH-HHHH-HHHHHHHHHHHH",
     "sha256:HHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHHH",
@@ -25,7 +25,7 @@ const VOLATILE: [&str; 7] = [
     "D.D ms",
 ];
 
-/// Durations of other lengths, and how they are written to be of the usual one.
+/// Durations of other lengths, and their replacements of the usual one.
 const DURATIONS: [(&str, &str); 4] =
     [("DDD ms", "0.0 ms"), ("DD ms  ", "0.0 ms "), ("DD ms", "0.0 ms"), ("D.D s  ", "0.0 ms ")];
 
@@ -38,7 +38,7 @@ fn fits(pattern: &str, text: &str) -> bool {
     })
 }
 
-/// The same in every run.
+/// Masks the parts that differ between runs.
 pub(crate) fn settled(text: &str) -> String {
     let mut settled = String::new();
     let mut rest = text;
@@ -61,13 +61,13 @@ pub(crate) fn settled(text: &str) -> String {
     settled
 }
 
-/// Single blanks, where a column is as wide as what differs.
+/// Collapses spaces, for columns whose width depends on masked parts.
 fn narrow(text: &str) -> String {
     let line = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ") + "\n";
     text.lines().map(line).collect()
 }
 
-/// The commands one after the other, as in a terminal.
+/// Runs the commands one after the other, as in a terminal.
 async fn transcript(dir: &Path, commands: &[&str]) -> String {
     let mut seen = String::new();
     for command in commands {
@@ -104,7 +104,7 @@ pub(crate) fn assert_golden(name: &str, seen: &str) {
     assert_eq!(seen, known, "{name}: if it is meant, run with UPDATE_GOLDEN=1");
 }
 
-/// A gate in which something of everything happened.
+/// Starts a gate with some activity of every kind.
 pub(crate) async fn gate() -> Gate {
     let after = json!([
         {"name": "look", "description": "Looks elsewhere.", "annotations": {"readOnlyHint": true}},
@@ -241,7 +241,7 @@ async fn errors_are_those_that_were_looked_at() {
     assert_golden("errors.txt", &seen);
 }
 
-/// Without a gate that runs, and in a home where nothing happened yet.
+/// Runs without a gate, in a home without any activity.
 #[tokio::test]
 async fn a_newcomer_is_told_what_to_do() {
     let dir = tempfile::tempdir().unwrap();

@@ -1,6 +1,6 @@
-//! Connections to servers: when they are made, how many calls they carry, and who shares them. Clients
-//! that can be asked things have one of their own, so that the right one is asked and nobody's folders
-//! become another's.
+//! Connections to servers: when they are made, how many calls they carry, and which clients share
+//! them. Clients that accept requests have their own, so that the right one is asked and no
+//! client's folders leak to another.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use testkit::wait::eventually;
 
 use crate::foreign::servers;
 
-/// As many clients have a connection of their own to one server.
+/// The maximum number of clients with their own connection to one server.
 const OWN_CONNECTIONS_MAX: usize = 32;
 
 fn tools() -> Value {
@@ -26,7 +26,7 @@ fn tools() -> Value {
     ])
 }
 
-/// One counted server `s` with this `sharing`.
+/// Starts a gate with one counted server `s` with this `sharing`.
 async fn gate(sharing: &str) -> Gate {
     let servers = |dir: &Path| {
         let mut server = counted(dir, "s", &tools());
@@ -42,7 +42,7 @@ pub(crate) fn able() -> Value {
     json!({"sampling": {}, "elicitation": {}, "roots": {"listChanged": true}})
 }
 
-/// Answers that say whose they are.
+/// Returns responses that name their client.
 pub(crate) fn answers(who: &str) -> Answers {
     let message =
         json!({"role": "assistant", "model": who, "content": {"type": "text", "text": "hi"}});
@@ -61,7 +61,7 @@ async fn http(gate: &Gate, who: &str) -> Client {
     gate.http_at_with("/mcp/s/s", able(), answers(who)).await
 }
 
-/// The process that answers this client.
+/// Returns the process that responds to this client.
 async fn pid(client: &Client) -> i32 {
     let done = client.document("pid", json!({})).await;
     done["pid"].as_i64().unwrap().try_into().unwrap()
@@ -248,7 +248,8 @@ async fn one_clients_folders_do_not_become_anothers() {
     };
     let (client_a, client_b) = (with_roots(&a).await, with_roots(&b).await);
     let plain = gate.http_at("/mcp/s/f").await;
-    // The server asks for the roots on its own, soon after the first call has opened the connection.
+    // The server requests the roots on its own, soon after the first call has opened the
+    // connection.
     eventually(|| async { (read(&client_a, &a).await == "words of a").then_some(()) }).await;
     eventually(|| async { (read(&client_b, &b).await == "words of b").then_some(()) }).await;
     assert_eq!(read(&plain, &common).await, "words of all");
@@ -343,7 +344,7 @@ async fn calls_wait_for_their_turn_where_a_server_takes_few_at_once() {
             server["max_concurrent"] = bound.into();
             server
         };
-        // Long enough that calls which may run together do so on a busy machine too.
+        // Long enough for concurrent calls to overlap on a busy machine too.
         let any = counted(dir, "any", &tools(500));
         json!({"one": bounded("one", 1), "two": bounded("two", 2), "any": any})
     };

@@ -1,4 +1,4 @@
-//! How the program starts and stops, and what it says when it cannot.
+//! Start and stop of the program, and its messages if it cannot start.
 
 use std::os::unix::fs::PermissionsExt;
 

@@ -1,6 +1,5 @@
-//! A ledger that somebody changed, looked at from every side: the command line, the REST API by
-//! chain and as a whole, and copies through both. One auditor answers them all, so that their
-//! verdicts are the same.
+//! A tampered ledger, verified in every way: the command line, the REST API by chain and as a
+//! whole, and copies through both. One auditor serves them all, so their verdicts are the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,8 +13,8 @@ use testkit::gate::Gate;
 use testkit::program::{run, stderr, stdout};
 use testkit::upstream::scripted;
 
-/// The chains of the home, oldest first: three of the command line, with a call and an end each, and
-/// that of the gate, which is open.
+/// The chains of the home, oldest first: three of the command line, with a call and an end each,
+/// and the gate's, which is open.
 struct Stage {
     gate: Gate,
     db: Connection,
@@ -27,10 +26,10 @@ type At = (usize, i64);
 
 enum Tampering {
     Sql(&'static str),
-    /// Another text in place of a receipt's.
+    /// Replaces a receipt's text.
     Text(At, fn(String) -> String),
     Swap(At, At),
-    /// A receipt again, at the end of a chain.
+    /// Repeats a receipt at the end of a chain.
     Again(At, usize),
 }
 
@@ -110,7 +109,7 @@ fn without(text: &str, member: &str) -> String {
     receipt.to_string()
 }
 
-/// The verdict on each chain: whether it is valid, where it is broken, and why.
+/// The verdict on each chain: whether it is valid, where it is broken, and the reason.
 type Verdicts = BTreeMap<String, (bool, Value, Value)>;
 
 fn verdicts(answer: &Value) -> Verdicts {
@@ -234,7 +233,7 @@ impl Stage {
         answer
     }
 
-    /// Every receipt as it stands in the ledger, chain after chain, in a file that both can check.
+    /// Writes every receipt of the ledger, chain after chain, to a file that both can verify.
     fn copy(&self) -> std::path::PathBuf {
         let folder = self.gate.home().join("copies");
         std::fs::create_dir_all(&folder).unwrap();
@@ -249,7 +248,7 @@ impl Stage {
         file
     }
 
-    /// From every side at once: each waits a moment for receipts that may be signed yet.
+    /// Verifies in every way at once: each waits a moment for receipts that may not be signed yet.
     async fn look(&self, keys: &Path, kind: &str) -> Looks {
         let copy = self.copy();
         let copy = [copy.to_str().unwrap(), "--public-key", keys.to_str().unwrap()];

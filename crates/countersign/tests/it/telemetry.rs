@@ -1,5 +1,5 @@
-//! Spans, as a collector gets them from the real program: what there is, under what, what they say
-//! and what they never say; and a collector that is gone or slow, which no call waits for.
+//! Spans of the real program, as a collector gets them: their hierarchy, their content and what
+//! they never contain; and a collector that is gone or slow, which delays no call.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -24,7 +24,7 @@ use tokio::process::Command;
 const TRACE: &str = "4bf92f3577b34da6a3ce929d0e0e4736";
 const PARENT: &str = "00f067aa0ba902b7";
 
-/// What must be in no span.
+/// Text that must be in no span.
 const SECRET: &str = "argument-that-nobody-else-may-see";
 
 fn traceparent() -> String {
@@ -39,7 +39,7 @@ fn tools() -> Value {
     ])
 }
 
-/// A gate with one server, started with these variables.
+/// Starts a gate with one server and these variables.
 async fn traced(config: Value, variables: &[(&str, &str)]) -> Gate {
     traced_with(config, variables, &[]).await
 }
@@ -54,7 +54,7 @@ async fn traced_with(mut config: Value, variables: &[(&str, &str)], args: &[&str
     .await
 }
 
-/// A gate that sends its spans to this collector over gRPC.
+/// Starts a gate that sends its spans to this collector over gRPC.
 async fn traced_by(collector: &Collector) -> Gate {
     traced(json!({}), &[("OTEL_EXPORTER_OTLP_ENDPOINT", &collector.url)]).await
 }
@@ -64,7 +64,7 @@ fn read(tool: &str) -> Value {
            "intent": {"operation_type": "read", "reason": SECRET}})
 }
 
-/// The one span of this name.
+/// Returns the only span of this name.
 fn span<'a>(spans: &'a [ExportedSpan], name: &str) -> &'a ExportedSpan {
     let mut named = spans.iter().filter(|span| span.name == name);
     let found = named.next().unwrap_or_else(|| panic!("no {name} in {spans:#?}"));
@@ -72,7 +72,7 @@ fn span<'a>(spans: &'a [ExportedSpan], name: &str) -> &'a ExportedSpan {
     found
 }
 
-/// Request, call and upstream call, each under the one before it.
+/// Returns request, call and upstream call, each under the one before it.
 fn tree<'a>(spans: &'a [ExportedSpan], tool: &str) -> [&'a ExportedSpan; 3] {
     let call = span(spans, &format!("tool.call.{tool}"));
     let of = |name: &str, fits: &dyn Fn(&ExportedSpan) -> bool| {
@@ -136,7 +136,7 @@ async fn a_call_is_a_tree_of_spans_over_http() {
     the_tree_of_a_call(&collector, gate).await;
 }
 
-/// A collector behind TLS for each protocol.
+/// Starts a collector behind TLS for each protocol.
 async fn behind_tls() -> [(Collector, &'static str); 2] {
     [
         (Collector::grpc().await.behind_tls().await, "grpc"),
@@ -153,7 +153,7 @@ async fn a_collector_behind_tls_is_believed_by_the_certificate_that_is_named() {
     for (collector, protocol) in behind_tls().await {
         let config = json!({"telemetry": {"exporter": collector.url, "protocol": protocol}});
         let gate = traced(config, &variables).await;
-        // A second delivery over the connection that is there.
+        // A second delivery over the existing connection.
         let client = gate.http().await;
         client.call("call_tool_read", read("is_error")).await;
         assert_eq!(collector.spans(3).await.len(), 3, "{protocol}");
@@ -235,7 +235,7 @@ async fn what_fails_is_marked_by_its_code_and_in_no_other_words() {
     assert!(!collector.text().contains(SECRET), "{}", collector.text());
 }
 
-/// A call that carries trace context in its headers, in `_meta`, or in both.
+/// Makes a call with trace context in its headers, in `_meta`, or in both.
 fn ask(header: Option<&str>, meta: Option<&str>) -> Ask {
     let mut params = json!({"name": "echo", "arguments": {"note": SECRET}});
     if let Some(parent) = meta {
@@ -254,7 +254,7 @@ async fn the_callers_span_is_the_parent() {
     for (header, meta, state) in [
         (Some(traceparent()), None, "their=header"),
         (None, Some(traceparent()), "their=meta"),
-        // The request's own word counts for more than that of the way here.
+        // The request's own context takes precedence over the transport's.
         (Some(other.clone()), Some(traceparent()), "their=meta"),
         (Some(traceparent()), Some("nonsense".to_owned()), "their=header"),
     ] {
@@ -284,7 +284,7 @@ async fn what_is_no_trace_context_is_no_parent() {
     assert_eq!((request.parent_id.as_str(), request.trace_state.as_str()), ("", ""));
 }
 
-/// An HTTP server whose requests' headers are kept.
+/// Starts an HTTP server that keeps the headers of requests.
 async fn http_upstream() -> (String, Arc<Mutex<Vec<BTreeMap<String, String>>>>) {
     let seen = Arc::<Mutex<Vec<BTreeMap<String, String>>>>::default();
     let (sessions, noting) = (Sessions::new(), seen.clone());
@@ -304,7 +304,7 @@ async fn http_upstream() -> (String, Arc<Mutex<Vec<BTreeMap<String, String>>>>) 
     (url, seen)
 }
 
-/// The params that a server got, from its answer.
+/// Returns the params that a server got, from its response.
 fn echoed(answer: &str) -> Value {
     let answer: Value = serde_json::from_str(answer).unwrap();
     serde_json::from_str(text(&answer)).unwrap()
@@ -407,7 +407,8 @@ async fn the_other_ways_in_have_spans_too() {
     }
 }
 
-/// Makes a call on a child's stdin and stdout, and lets it end by itself. Gives what its server got.
+/// Makes a call on a child's stdin and stdout, and lets it exit. Returns the params that its server
+/// got.
 async fn call_on_pipes(mut command: Command, params: Value) -> Value {
     let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let (stdout, stdin) = (child.stdout.take().unwrap(), child.stdin.take().unwrap());
@@ -460,8 +461,8 @@ async fn spans_go_nowhere_else_than_they_were_sent() {
     assert_eq!(collector.headers().len(), 0);
 }
 
-/// What children of the gate see of its environment: a server, one whose entry passes the key on,
-/// and a command.
+/// The gate's environment as its children see it: a server, one whose entry passes the key on, and
+/// a command.
 #[tokio::test]
 async fn the_key_of_the_collector_is_inherited_by_nobody() {
     let dir = tempfile::tempdir().unwrap();
@@ -549,10 +550,10 @@ async fn a_sampled_out_parent_is_followed() {
 /// Room for a few spans, so that it is full at once.
 const LITTLE_ROOM: (&str, &str) = ("OTEL_BSP_MAX_QUEUE_SIZE", "8");
 
-/// Makes a delivery that is not answered take longer than any test waits.
+/// Makes an unanswered delivery take longer than any test waits.
 const WAITS_FOREVER: (&str, &str) = ("OTEL_EXPORTER_OTLP_TIMEOUT", "600000");
 
-/// Collectors that take no span, each by both protocols.
+/// Returns collectors that take no span, each with both protocols.
 fn useless(silent: &Collector, gone: &str) -> Vec<(String, &'static str)> {
     let behind_tls = silent.url.replacen("http", "https", 1);
     let urls = [gone.to_owned(), silent.url.clone(), behind_tls];
@@ -641,7 +642,7 @@ async fn the_log_line_of_a_call_names_its_trace() {
         }
         assert!(!line.contains(SECRET), "{line}");
     }
-    // A trace of our own is named as well, and none where there is none.
+    // A trace of our own is named as well, and none if there is none.
     let collector = Collector::grpc().await;
     let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
     for variables in [&endpoint[..], &[]] {

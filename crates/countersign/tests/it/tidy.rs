@@ -1,6 +1,6 @@
-//! The rules of the house that neither the compiler nor a lint knows: which crate may see which,
-//! what those that decide may not touch, how files begin, how long things may grow, and that documents and
-//! code say the same. Each rule is a function from text to complaints, and is shown to complain.
+//! Project rules that neither the compiler nor a lint checks: the dependencies between crates, the
+//! limits of the pure crates, the beginnings of files, size limits, and the agreement of documents
+//! and code. Each rule is a function from text to complaints, and is shown to complain.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -33,13 +33,13 @@ const LAYERS: [(&str, &[&str]); 13] = [
     ),
 ];
 
-/// They decide and do nothing.
+/// Crates that decide and perform no I/O.
 const PURE: [&str; 3] = ["receipt", "domain", "workflow"];
 
-/// Usable without the rest of the workspace, in its tests as well.
+/// Crates usable without the rest of the workspace, in their tests as well.
 const ALONE: [&str; 3] = ["mcp", "plugin-sdk", "receipt"];
 
-/// Crates that wait, read the world or draw random numbers.
+/// Crates that wait, perform I/O or draw random numbers.
 const NOT_FOR_PURE: [&str; 17] = [
     "async-trait",
     "axum",
@@ -82,7 +82,7 @@ const SHARED_NAMES: &str = "tests/it/golden/shared_type_names.txt";
 const FILE_LINES_MAX: usize = 800;
 const FUNCTION_LINES_MAX: usize = 70;
 
-/// Names that say nothing of what is inside.
+/// Names that say nothing about the content.
 const EMPTY_NAMES: [&str; 13] = [
     "manager", "managers", "handler", "handlers", "helper", "helpers", "util", "utils", "common",
     "misc", "base", "data", "info",
@@ -325,7 +325,7 @@ fn name_faults(file: &Source) -> Vec<String> {
     faults
 }
 
-/// The names of public types that occur more than once in the code of the crates.
+/// Returns the names of public types that occur more than once in the code of the crates.
 fn shared_names(files: &[Source]) -> BTreeSet<String> {
     let of_code = files.iter().filter(|file| {
         let mut parts = file.path.components().map(|part| part.as_os_str());
@@ -373,7 +373,7 @@ fn size_faults(file: &Source) -> Vec<String> {
 fn undone_faults(file: &Source) -> Vec<String> {
     let code = code_only(&file.text);
     let in_code = ["#[ignore", "todo!", "unimplemented!"].into_iter().filter(|w| code.contains(w));
-    // Put together here, so that this file does not hold them itself.
+    // Concatenated here, so that this file does not contain them itself.
     let in_text = [concat!("FIX", "ME"), concat!("XX", "X")];
     let in_text = in_text.into_iter().filter(|word| file.text.contains(word));
     in_code.chain(in_text).map(|word| format!("{}: `{word}`", file.shown())).collect()
@@ -381,7 +381,7 @@ fn undone_faults(file: &Source) -> Vec<String> {
 
 fn machine_faults(file: &Source) -> Vec<String> {
     let places = ["home", "root", "work"].map(|name| format!("/{name}/"));
-    // How an example writes a reader's own folder.
+    // The way an example writes a reader's own folder.
     let anybody = ["/ho", "me/me"].concat();
     let names = |line: &str| {
         let line = line.replace(&anybody, "");
@@ -393,7 +393,7 @@ fn machine_faults(file: &Source) -> Vec<String> {
 }
 
 struct Source {
-    /// Below the root.
+    /// The path relative to the root.
     path: PathBuf,
     text: String,
 }
@@ -403,7 +403,7 @@ impl Source {
         self.path.display().to_string()
     }
 
-    /// Whether the whole file is tests, benchmarks or examples.
+    /// Reports whether the whole file is tests, benchmarks or examples.
     fn is_test(&self) -> bool {
         let beside = ["tests", "benches", "examples"];
         self.path.iter().any(|part| beside.iter().any(|name| part == *name))
@@ -425,7 +425,7 @@ fn rust_files() -> Vec<Source> {
     files
 }
 
-/// Everything that is text and ours: data sets of others say what they say.
+/// Returns all text files that are ours; foreign data sets are exempt.
 fn text_files() -> Vec<Source> {
     let ours = |path: &PathBuf| path.iter().all(|part| part != "testdata" && part != "vectors");
     files().into_iter().filter(ours).filter_map(read).collect()
@@ -436,7 +436,7 @@ fn read(path: PathBuf) -> Option<Source> {
     Some(Source { path, text })
 }
 
-/// What git keeps or would keep; without git, all but what is built.
+/// Returns the files that git tracks or would track; without git, all but build outputs.
 fn files() -> BTreeSet<PathBuf> {
     let listed = Command::new("git")
         .args(["ls-files", "-z", "--cached", "--others", "--exclude-standard"])
@@ -488,7 +488,7 @@ fn depend(metadata: &mut Value, name: &str, dependency: Value) {
     dependencies.as_array_mut().expect("a list").push(dependency);
 }
 
-/// The same text with comments and the insides of literals blanked; lines stay where they are.
+/// Returns the text with comments and the insides of literals blanked; lines keep their place.
 fn code_only(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -554,7 +554,7 @@ fn string_length(text: &str) -> usize {
     text.len()
 }
 
-/// 0 where no raw string begins, as in `r#type` or `return`.
+/// Returns 0 if no raw string begins here, as in `r#type` or `return`.
 fn raw_string_length(text: &str) -> usize {
     let hashes = text[1..].bytes().take_while(|byte| *byte == b'#').count();
     let open = 1 + hashes;
@@ -566,7 +566,7 @@ fn raw_string_length(text: &str) -> usize {
     inside.find(&close).map_or(text.len(), |at| open + 1 + at + close.len())
 }
 
-/// 0 where a lifetime begins.
+/// Returns 0 if a lifetime begins here.
 fn character_length(text: &str) -> usize {
     let mut characters = text.char_indices().skip(1);
     match characters.next() {
@@ -582,7 +582,7 @@ fn character_length(text: &str) -> usize {
     }
 }
 
-/// Blanks what stands under `#[cfg(test)]`. Takes code without comments and literals.
+/// Blanks items under `#[cfg(test)]`. Takes code without comments and literals.
 fn without_tests(code: &str) -> String {
     const MARK: &str = "#[cfg(test)]";
     let mut kept = String::with_capacity(code.len());
@@ -598,7 +598,7 @@ fn without_tests(code: &str) -> String {
     kept
 }
 
-/// Up to the `;` or the closing brace that ends an item.
+/// Returns the length up to the `;` or the closing brace that ends an item.
 fn item_length(code: &str) -> usize {
     let (mut braces, mut others) = (0_usize, 0_usize);
     for (at, character) in code.char_indices() {
@@ -621,7 +621,7 @@ struct Function<'a> {
     lines: usize,
 }
 
-/// Every named function, those within others and in traits included.
+/// Returns every named function, including nested ones and those in traits.
 fn functions(code: &str) -> Vec<Function<'_>> {
     let mut found = Vec::new();
     for (at, _) in code.match_indices("fn ") {

@@ -1,4 +1,5 @@
-//! Tokens of agents: made with a scope, shown once, held to it at every door, ended at once.
+//! Tokens of agents: created with a scope, shown once, enforced on every interface, revoked at
+//! once.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -14,7 +15,7 @@ use testkit::wait::eventually;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::UnixStream;
 
-/// What ends with a token has ended by then, with room for a machine that is busy.
+/// The time for everything that ends with a token, with a margin for a busy machine.
 const PROMPTLY: Duration = Duration::from_secs(5);
 
 fn tools() -> Value {
@@ -45,7 +46,7 @@ async fn client(gate: &Gate, token: &str, path: &str) -> Client {
     gate.http_as(token, path, json!({}), vec![]).await
 }
 
-/// The status of a greeting with this token.
+/// Returns the status of an initialization with this token.
 async fn knock(gate: &Gate, token: &str, path: &str) -> u16 {
     let hello = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}});
@@ -58,7 +59,7 @@ async fn knock(gate: &Gate, token: &str, path: &str) -> u16 {
     request.send().await.unwrap().status().as_u16()
 }
 
-/// The names that a search finds.
+/// Returns the names that a search finds.
 async fn seen(client: &Client) -> Vec<String> {
     let arguments = json!({"query": "peeks plain drops it says nothing", "limit": 100});
     let found = client.document("retrieve_tools", arguments).await;
@@ -232,7 +233,7 @@ async fn what_is_no_scope_is_refused_with_what_would_be() {
     assert_eq!(list, json!({"tokens": []}));
 }
 
-/// Whether any file below the folder holds the text.
+/// Reports whether any file below the folder contains the text.
 fn holds(folder: &Path, text: &str) -> bool {
     std::fs::read_dir(folder).unwrap().any(|entry| {
         let path = entry.unwrap().path();
@@ -391,7 +392,7 @@ async fn a_profile_holds_without_a_running_gate_too() {
     assert_eq!(output.status.code(), Some(1), "one of the two");
 }
 
-/// A stream of MCP lines over `control.sock`, as `countersign mcp` makes it, with this token.
+/// Opens a stream of MCP lines over `control.sock`, as `countersign mcp` does, with this token.
 async fn lines(gate: &Gate, token: &str) -> Client {
     let mut stream = UnixStream::connect(gate.home().join("control.sock")).await.unwrap();
     let request = format!(
@@ -444,7 +445,7 @@ async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
     assert_eq!(states, ["revoked", "valid", "expired"], "{list}");
 }
 
-/// A session with the stream on which its client waits for news.
+/// Opens a session, and returns the stream on which its client waits for notifications.
 async fn standing(gate: &Gate, token: &str, path: &str) -> reqwest::Response {
     let url = format!("http://{}{path}", gate.address);
     let initialize = json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
@@ -465,7 +466,7 @@ async fn standing(gate: &Gate, token: &str, path: &str) -> reqwest::Response {
     stream
 }
 
-/// Waits until a stream ends, whatever it says before.
+/// Waits until a stream ends, whatever its content.
 async fn end_of(what: &str, mut stream: reqwest::Response) {
     let ending = async { while let Ok(Some(_)) = stream.chunk().await {} };
     assert!(tokio::time::timeout(PROMPTLY, ending).await.is_ok(), "{what} goes on");
@@ -497,7 +498,7 @@ async fn streams_end_with_their_token_and_wait_for_no_news() {
     }
     assert!(tokio::time::timeout(PROMPTLY, by_lines.peer.closed()).await.is_ok());
     end_of("a stream whose token has expired", expiring).await;
-    // Nothing is left of the sessions but those of the other token.
+    // Only the sessions of the other token are left.
     eventually(|| async {
         let url = format!("http://{}/metrics", gate.address);
         let page = http_client().get(url).bearer_auth(gate.secret("api-key")).send().await.unwrap();
@@ -506,7 +507,7 @@ async fn streams_end_with_their_token_and_wait_for_no_news() {
     .await;
 }
 
-/// The stream on which a client waits for news was opened while its token was good.
+/// The notification stream was opened while its token was valid.
 #[tokio::test]
 async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
     let gate = two_servers().await;
@@ -521,7 +522,7 @@ async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
         let reading = stream.chunk();
         tokio::time::timeout(std::time::Duration::from_secs(3), reading).await
     };
-    // Before, it is told that the list has changed.
+    // Before that, it gets the notification that the list has changed.
     switch("disable").await;
     let mut told = String::new();
     while !told.contains("list_changed") {
@@ -532,7 +533,7 @@ async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
     switch("enable").await;
     loop {
         match next(&mut stream).await {
-            // It has ended, or nothing comes.
+            // The stream has ended, or nothing comes.
             Err(_) | Ok(Err(_) | Ok(None)) => break,
             Ok(Ok(Some(chunk))) => {
                 let said = String::from_utf8_lossy(&chunk).into_owned();

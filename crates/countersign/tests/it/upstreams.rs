@@ -1,4 +1,4 @@
-//! Servers behind the gate: each on its own, their state told as it is.
+//! Servers behind the gate: each independent, with its true state reported.
 
 use std::collections::BTreeMap;
 

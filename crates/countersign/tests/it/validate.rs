@@ -1,5 +1,5 @@
 //! `countersign validate`: every fault of every step at once, with its place, as text and as JSON;
-//! and files that are no workflows.
+//! and files that are not workflows.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -15,7 +15,7 @@ async fn told(dir: &Path, text: &str) -> (Option<i32>, Value) {
     (output.status.code(), told.unwrap_or_else(|_| panic!("{}", stderr(&output))))
 }
 
-/// Code, path, line and column of each.
+/// Returns code, path, line and column of each.
 fn places(faults: &Value) -> Vec<String> {
     let faults = faults.as_array().unwrap().iter();
     let place = |fault: &Value| {
@@ -100,7 +100,7 @@ async fn every_fault_of_every_step_is_told_at_once() {
     assert!(stderr(&output).contains("USER.MCP_PROXY.EMPTY_PROXY"), "{}", stderr(&output));
 }
 
-/// The examples that this was asked for with, made whole by a first and a last state.
+/// The examples from the original request, completed by a first and a last state.
 #[tokio::test]
 async fn the_four_examples_are_understood() {
     let dir = tempfile::tempdir().unwrap();
@@ -180,7 +180,7 @@ async fn what_is_no_workflow_is_refused_in_words() {
     }
 }
 
-/// Each name stands for ten of the one before.
+/// Returns names that each stand for ten of the one before.
 fn bombs() -> String {
     let mut text = "a0: &a0 [x]\n".to_owned();
     for n in 1..12 {

@@ -14,7 +14,7 @@ use testkit::wait::eventually;
 use crate::ledger::{record, records_when};
 use crate::misbehaving::{all_end, lives};
 
-/// A folder beside the home, with a file in it.
+/// Makes a folder next to the home, with a file in it.
 fn folder(dir: &Path) -> PathBuf {
     let folder = dir.canonicalize().unwrap().join("project");
     std::fs::create_dir(&folder).unwrap();
@@ -108,10 +108,10 @@ async fn the_home_is_out_of_reach_where_the_root_holds_it() {
     assert!(text(&refused).contains("Countersign's own home"), "{refused}");
 }
 
-/// A token that may write must not be able to make itself more.
+/// A token that may write must not be able to extend its own rights.
 #[tokio::test]
 async fn no_tool_changes_what_decides_about_tools() {
-    // On the disk of the program, which gets another name in the folder.
+    // On the same disk as the program, which gets another name in the folder.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let config = json!({"workspace": {"root": dir.path(), "write": true}});
     std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
@@ -189,7 +189,7 @@ async fn what_the_config_allows_is_offered_with_its_class_and_recorded() {
     }
 }
 
-/// Leaves a child in its group and a daemon outside of it, and says who they are.
+/// Leaves a child in its group and a daemon outside it, and prints their ids.
 const LEAVES: &str = "sleep 1000 & echo $! >> pids; \
     setsid sh -c 'echo $$ >> pids; exec sleep 1000' & \
     while [ $(wc -l < pids) -lt 2 ]; do sleep 0.01; done";

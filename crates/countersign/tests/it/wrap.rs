@@ -1,4 +1,4 @@
-//! `countersign wrap`: a client and its server speak as if nothing were between them, in every byte,
+//! `countersign wrap`: a client and its server communicate as if directly connected, byte for byte,
 //! and every call is recorded.
 
 use std::ffi::OsString;
@@ -17,7 +17,7 @@ use testkit::wire::Wire;
 use crate::foreign::servers;
 use crate::ledger::{record, records, records_when, whole_chains};
 
-/// Spelled as no program of ours would spell it.
+/// Messages in a formatting that none of our programs would produce.
 const LINES: [&str; 8] = [
     r#"{ "jsonrpc":"2.0", "x-first":1E2, "id":"hello" ,"method":"initialize","params":{"protocolVersion":"2025-06-18","capabilities":{"x-able":{"a":1.50}},"clientInfo":{"version":"1","name":"wire","x":[ ]}}}"#,
     r#"{"method":"notifications/initialized","jsonrpc":"2.0","x-note":[1.0, 2e0]}"#,
@@ -43,7 +43,7 @@ fn tools(dir: &Path) -> Value {
     ])
 }
 
-/// A config entry as a command line.
+/// Returns a config entry as a command line.
 fn words(entry: &Value) -> Vec<OsString> {
     let args = entry["args"].as_array().cloned().unwrap_or_default();
     let words = [entry["command"].clone()].into_iter().chain(args);
@@ -125,7 +125,7 @@ async fn tools_that_the_operator_locked_are_neither_listed_nor_called() {
     assert_eq!(refused["result"]["structuredContent"]["error"]["code"], "TOOL_BLOCKED");
 }
 
-/// What a client of a real server is told, directly and through the gate.
+/// Compares a client's view of a real server, directly and through the gate.
 async fn compare_real(name: &str, dir: &Path, entry: &Value, calls: &[(&str, Value)]) {
     let mut plain = direct(dir, &words(entry));
     let mut wrap = wrapped(dir, name, &words(entry));
@@ -277,7 +277,7 @@ async fn a_killed_wrapper_leaves_no_process() {
     for pid in pids(dir.path(), "s") {
         ended(pid).await;
     }
-    // The next process on the home puts in order what it left.
+    // The next process on the home recovers what it left.
     let _next = open(dir.path()).await;
     let hang = eventually(|| async {
         let hang = record(&home(&dir), "hang").await;

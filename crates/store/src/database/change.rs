@@ -1,11 +1,11 @@
-//! The number that counts every change to a record, run or step, so that whoever follows them sees
-//! one row of numbers.
+//! The number that counts every change to a record, run or step, so that all changes form one
+//! sequence.
 
 use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// The number of the last change, by whichever process.
+/// Returns the number of the last change by any process.
 pub(crate) fn latest(db: &Connection) -> Result<i64, StoreError> {
     let latest = db
         .prepare_cached(
@@ -18,7 +18,7 @@ pub(crate) fn latest(db: &Connection) -> Result<i64, StoreError> {
     Ok(latest)
 }
 
-/// The number of a change that is about to be written.
+/// Returns the number for a change that is about to be written.
 pub(crate) fn next(db: &Connection) -> Result<i64, StoreError> {
     Ok(latest(db)? + 1)
 }

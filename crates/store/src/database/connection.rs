@@ -1,4 +1,4 @@
-//! Connections to the ledger's file: one that writes, and those that only read.
+//! Connections to the ledger's file: one that writes, and others that only read.
 
 use std::ffi::OsString;
 use std::fs::OpenOptions;
@@ -13,7 +13,8 @@ use rusqlite::{Connection, OpenFlags};
 use crate::error::StoreError;
 use crate::limits::{BUSY_TIMEOUT, CHECKPOINT_PAGES_MAX, PAGE_BYTES, READ_IN_PLACE_BYTES};
 
-/// The file is the person's own, whatever the umask; SQLite gives its companions the same mode.
+/// Creates the file for the user alone, whatever the umask; SQLite gives its companions the same
+/// mode.
 pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
     OpenOptions::new()
         .write(true)
@@ -25,14 +26,14 @@ pub(crate) fn create(file: &Path) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// A connection that writes to a file which is there.
+/// Opens a connection that writes to an existing file.
 pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection, StoreError> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let db = Connection::open_with_flags(file, flags)?;
     db.busy_timeout(BUSY_TIMEOUT)?;
-    // Otherwise each statement is planned anew for each value that is bound to it.
+    // Otherwise SQLite plans each statement anew for each value that is bound to it.
     db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
-    // Of a new file alone: an older one keeps the size that it has.
+    // Applies to a new file only: an older one keeps its page size.
     db.pragma_update(None, "page_size", PAGE_BYTES)?;
     db.pragma_update(None, "journal_mode", "wal")?;
     db.pragma_update(
@@ -48,21 +49,21 @@ pub(crate) fn writing(file: &Path, durability: Durability) -> Result<Connection,
     Ok(db)
 }
 
-/// A ledger's file to be read, and whether anybody may write it meanwhile.
+/// A ledger's file to read, and whether another process may write it meanwhile.
 pub(crate) struct ReadOnlyFile {
     path: PathBuf,
-    /// Nobody writes the file, so that no lock and no file beside it is needed.
+    /// Nothing writes the file, so no lock and no companion file is needed.
     is_still: bool,
 }
 
 impl ReadOnlyFile {
-    /// The file of a ledger that this process writes.
+    /// Returns the file of a ledger that this process writes.
     pub(crate) fn live(path: &Path) -> ReadOnlyFile {
         ReadOnlyFile { path: path.to_owned(), is_still: false }
     }
 
-    /// Any file. Whoever writes a ledger keeps a write-ahead log beside it; a file without one is
-    /// still, and a connection to it leaves no trace.
+    /// Examines any file. A writer keeps a write-ahead log next to its ledger; a file without one
+    /// is still, and a connection to it leaves no trace.
     pub(crate) fn at(path: &Path) -> Result<ReadOnlyFile, StoreError> {
         if let Err(error) = std::fs::File::open(path) {
             return Err(StoreError::Read(format!("'{}': {error}", path.display())));
@@ -81,7 +82,7 @@ impl ReadOnlyFile {
             Connection::open_with_flags(&self.path, flags)?
         };
         db.busy_timeout(BUSY_TIMEOUT)?;
-        // Otherwise SQLite plans a statement anew for each value that it is given.
+        // Otherwise SQLite plans each statement anew for each value that is bound to it.
         db.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         db.pragma_update(None, "mmap_size", READ_IN_PLACE_BYTES)?;
         db.set_prepared_statement_cache_capacity(64);
@@ -89,7 +90,7 @@ impl ReadOnlyFile {
     }
 }
 
-/// The address that opens a file as one that does not change.
+/// Returns the URI that opens a file as immutable.
 fn still(file: &Path) -> PathBuf {
     let mut address = b"file:".to_vec();
     for byte in file.as_os_str().as_bytes() {

@@ -1,4 +1,4 @@
-//! Locks on files beside the ledger. A chain or run whose lock can be taken has lost its process.
+//! Lock files in the home. A chain or run whose lock can be taken has lost its process.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +8,7 @@ use std::time::Instant;
 use crate::error::StoreError;
 use crate::limits::{MAINTENANCE_LOOK, MAINTENANCE_MAX};
 
-/// A lock that the system lifts when the process ends, however it ends.
+/// A lock that the system releases when the process ends, however it ends.
 pub(crate) struct Lock {
     file: File,
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(crate) struct Lock {
 }
 
 impl Lock {
-    /// The lock of a chain; `None` where its writer lives. The file goes with the lock.
+    /// Takes the lock of a chain; `None` if its writer lives. The file is removed with the lock.
     pub(crate) fn take(writers: &Path, chain_id: &str) -> Result<Option<Lock>, StoreError> {
         let path = writers.join(format!("{chain_id}.lock"));
         let file = open(&path)?;
@@ -27,7 +27,7 @@ impl Lock {
         }
     }
 
-    /// Migration, retention and recovery are one process's work at a time; others wait.
+    /// Waits for the lock that allows one process at a time to migrate, apply retention or recover.
     pub(crate) fn maintenance(writers: &Path) -> Result<Lock, StoreError> {
         let deadline = Instant::now() + MAINTENANCE_MAX;
         loop {
@@ -42,7 +42,7 @@ impl Lock {
         }
     }
 
-    /// `None`: another process is at it.
+    /// Takes the maintenance lock; `None` if another process holds it.
     pub(crate) fn try_maintenance(writers: &Path) -> Result<Option<Lock>, StoreError> {
         let path = writers.join("maintenance.lock");
         let file = open(&path)?;
@@ -57,7 +57,7 @@ impl Lock {
 impl Drop for Lock {
     fn drop(&mut self) {
         if !self.remains {
-            // While it is still held, so that nobody else can hold it by then.
+            // Removed while the lock is still held, so that no other process can hold it by then.
             let _ = std::fs::remove_file(&self.path);
         }
         let _ = self.file.unlock();

@@ -1,18 +1,18 @@
-//! The tables, and the steps that lead from an older file to this one.
+//! The tables, and the migrations from older files.
 //!
-//! `receipts` is a published form: other readers of receipts open a copy of the file. The rest may
-//! change with a step of its own in `STEPS`, which never change once they were released.
+//! `receipts` is a published format: other readers of receipts open a copy of the file. Other
+//! tables may change through a new step in `STEPS`; a step never changes once it is released.
 
 use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// One entry per version of the file; its number is SQLite's `user_version`.
+/// The migrations, one per version of the file; the version is SQLite's `user_version`.
 const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
-/// filed into the other tables, many at a time. `chains.filed` says up to which entry that has been
-/// done; the rows stay and are written over, which costs a page where a new row costs three.
+/// filed into the other tables, many at a time. `chains.filed` is the last entry that was filed;
+/// the rows stay and are overwritten, which costs one page where a new row costs three.
 const FIRST: &str = "
 CREATE TABLE journal (
   slot INTEGER PRIMARY KEY,
@@ -138,8 +138,9 @@ CREATE VIEW calls AS
   FROM activity JOIN agents USING (agent) LEFT JOIN targets USING (target);
 ";
 
-/// Decisions that people made while the program ran; `state` counts the decisions. The index that contention
-/// walks keeps no more than it reads: a flag for the class, and the number that every index has.
+/// Decisions made by people while the program runs; `state` counts them. The index that contention
+/// walks holds only the columns it reads: a flag for the class, and the row number that every index
+/// has.
 const SECOND: &str = "
 DROP INDEX activity_target;
 CREATE INDEX activity_target ON activity (target, started_us, agent, effective_class IS 'read')
@@ -202,8 +203,8 @@ CREATE TABLE trusted_files (
 ) WITHOUT ROWID;
 ";
 
-/// Runs of workflows. Their changes are counted with those of `activity`, so that whoever follows
-/// them sees one row of numbers.
+/// Runs of workflows. Their changes are counted with those of `activity`, so that all changes form
+/// one sequence.
 const THIRD: &str = "
 CREATE TABLE runs (
   number INTEGER PRIMARY KEY,
@@ -250,8 +251,8 @@ CREATE TABLE run_steps (
 CREATE INDEX run_steps_output ON run_steps (started_us) WHERE output IS NOT NULL;
 ";
 
-/// The text of a receipt is made again from what the journal keeps beside it, so that a page holds
-/// several calls.
+/// The text of a receipt is composed again from the other columns of the journal, so that a page
+/// holds several calls.
 const FOURTH: &str = "
 ALTER TABLE journal DROP COLUMN body;
 ALTER TABLE journal ADD COLUMN issued_at TEXT;
@@ -259,8 +260,9 @@ ALTER TABLE chains ADD COLUMN preceding_sequence INTEGER;
 ALTER TABLE chains ADD COLUMN preceding_hash TEXT;
 ";
 
-/// Agent and class in one number: contention reads every entry of this index, and each column costs it.
-/// `journal` is not written any more (see the module of that name); what an older program left is read.
+/// Agent and class in one number: contention reads every entry of this index, and each column costs
+/// time. `journal` is no longer written (see the module of that name); rows left by an older
+/// program are read.
 const FIFTH: &str = "
 DROP INDEX activity_target;
 CREATE INDEX activity_target
@@ -268,7 +270,7 @@ CREATE INDEX activity_target
   WHERE target IS NOT NULL;
 ";
 
-/// Brings the file to the newest version. The caller holds the maintenance lock.
+/// Migrates the file to the newest version. The caller holds the maintenance lock.
 pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     let newest = STEPS.len();
     let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
@@ -284,13 +286,13 @@ pub(crate) fn migrate(db: &mut Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Returns whether the file has all that this program reads and writes.
+/// Reports whether the file has all that this program reads and writes.
 pub(crate) fn is_current(db: &Connection) -> Result<bool, StoreError> {
     let found: usize = db.pragma_query_value(None, "user_version", |row| row.get(0))?;
     Ok(found == STEPS.len())
 }
 
-/// Returns whether the file has a table of this name.
+/// Reports whether the file has a table of this name.
 pub(crate) fn has_table(db: &Connection, name: &str) -> Result<bool, StoreError> {
     let mut statement =
         db.prepare_cached("SELECT 1 FROM sqlite_schema WHERE type = 'table' AND name = ?1")?;

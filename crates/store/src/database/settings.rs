@@ -1,10 +1,10 @@
-//! Settings that the process keeps beside its records, such as which key signs.
+//! Settings that the process keeps in the ledger, such as the key that signs.
 
 use rusqlite::{Connection, OptionalExtension};
 
 use crate::error::StoreError;
 
-/// The value of a setting, if it was ever written.
+/// Returns the value of a setting, if it was ever written.
 pub(crate) fn get(db: &Connection, name: &str) -> Result<Option<String>, StoreError> {
     let found = db
         .query_row("SELECT value FROM settings WHERE name = ?1", [name], |row| row.get(0))
@@ -12,7 +12,7 @@ pub(crate) fn get(db: &Connection, name: &str) -> Result<Option<String>, StoreEr
     Ok(found)
 }
 
-/// Writes a setting, in place of what it was.
+/// Writes a setting, replacing its earlier value.
 pub(crate) fn set(db: &Connection, name: &str, value: &str) -> Result<(), StoreError> {
     db.execute(
         "INSERT INTO settings (name, value) VALUES (?1, ?2)

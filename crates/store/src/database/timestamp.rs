@@ -4,12 +4,12 @@ use jiff::Timestamp;
 
 use crate::error::StoreError;
 
-/// The present time as receipts write it.
+/// Returns the present time as receipts write it.
 pub(crate) fn now() -> String {
     text(Timestamp::now())
 }
 
-/// RFC 3339 with milliseconds.
+/// Formats a time as RFC 3339 with milliseconds.
 pub(crate) fn text(at: Timestamp) -> String {
     format!("{at:.3}")
 }

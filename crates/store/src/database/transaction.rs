@@ -1,10 +1,10 @@
-//! A transaction whose words are planned once: it is begun and committed for every call.
+//! A transaction whose statements are prepared once: every call begins and commits one.
 
 use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// Does some work as a whole, or not at all.
+/// Runs the work in a transaction: all of it takes effect, or none.
 pub(crate) fn whole<T>(
     db: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -18,7 +18,7 @@ pub(crate) fn begin(db: &Connection) -> Result<(), StoreError> {
     Ok(())
 }
 
-/// Does the work of a transaction that was begun, and ends it.
+/// Runs the work of a transaction that was begun, and ends it.
 pub(crate) fn finish<T>(
     db: &Connection,
     work: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -33,10 +33,10 @@ pub(crate) fn finish<T>(
     done
 }
 
-/// Nothing of a transaction that was begun is kept.
+/// Rolls back a transaction that was begun.
 pub(crate) fn give_up(db: &Connection) {
     if !db.is_autocommit() {
-        // SQLite has given it up itself where this fails.
+        // If this fails, SQLite has already rolled it back.
         let _ = db.execute_batch("ROLLBACK");
     }
 }

@@ -1,4 +1,4 @@
-//! The list of what was done, and single records.
+//! The list of activity, and single records.
 
 use rusqlite::Connection;
 
@@ -15,10 +15,10 @@ use crate::error::StoreError;
 #[derive(Clone, Debug)]
 pub struct Activity {
     pub records: Vec<Record>,
-    /// Absent on the last page. A page may hold fewer records than asked for, or none, and have a
-    /// next one all the same: a search that no index answers stops after a second.
+    /// Absent on the last page. A page may hold fewer records than requested, or none, and still
+    /// have a next one: a search that no index answers stops after a second.
     pub next_cursor: Option<String>,
-    /// Of all pages.
+    /// The total of all pages.
     pub total: Total,
 }
 
@@ -36,12 +36,12 @@ impl Reader {
         })
     }
 
-    /// A record with its payloads.
+    /// Returns a record with its payloads.
     pub fn record(&self, id: &str) -> Result<Option<Record>, StoreError> {
         self.pool.ask_at_once(|db| record::of_id(db, id))
     }
 
-    /// The number of the last change, by whichever process.
+    /// Returns the number of the last change by any process.
     pub fn latest_change(&self) -> Result<i64, StoreError> {
         self.pool.ask(change::latest)
     }

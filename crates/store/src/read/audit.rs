@@ -1,4 +1,4 @@
-//! A ledger's receipts for an audit, in the order in which it can follow the keys.
+//! Reads a ledger's receipts for an audit, in the order in which it can follow the keys.
 
 use std::time::Duration;
 
@@ -7,11 +7,11 @@ use receipt::audit::Audit;
 use super::reader::Reader;
 use crate::error::StoreError;
 
-/// The time within which a process signs what it has committed, with some to spare. Until then another
-/// chain may name receipts that cannot be read yet.
+/// The time within which a process signs its commits, with a margin. Until then another chain may
+/// name receipts that cannot be read yet.
 pub const SIGNING_TIME_MAX: Duration = Duration::from_millis(1500);
 
-/// Tells a ledger whose receipts are all signed from one that may still be written to.
+/// Distinguishes a ledger whose receipts are all signed from one that may still be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Age {
     Settled,
@@ -19,14 +19,14 @@ pub enum Age {
 }
 
 impl Reader {
-    /// Hands over every receipt that the audit wants; `each` is called for each of them.
+    /// Passes every receipt that the audit wants to `each`.
     pub fn audit(
         &self,
         audit: &mut Audit,
         age: Age,
         mut each: impl FnMut(),
     ) -> Result<(), StoreError> {
-        // The oldest first: a key that another handed over to is known by then.
+        // Oldest first, so that a key is known once another has handed over to it.
         for chain in self.chains()?.iter().rev() {
             let count = if audit.is_wanted(&chain.id) { usize::MAX } else { 1 };
             for text in self.receipt_texts(&chain.id).take(count) {

@@ -1,5 +1,5 @@
-//! Agents that touched the same thing. The touches come from one index, target by target and in
-//! order of time, and are compared as they come; nothing but the graph is kept.
+//! Agents that touched the same resource. The touches come from one index, by target and time, and
+//! are compared as they are read; only the graph is kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::ScopedJoinHandle;
@@ -19,14 +19,14 @@ use crate::error::StoreError;
 /// A filter of meetings between agents.
 #[derive(Clone, Debug)]
 pub struct ContentionFilter {
-    /// Touches further apart than this are no meeting.
+    /// The longest time between two touches that count as a meeting.
     pub window: Duration,
     pub system: Option<String>,
     /// `None`: every kind that is contention.
     pub kind: Option<ContentionKind>,
-    /// From this time on.
+    /// The start time, inclusive.
     pub start: Option<Timestamp>,
-    /// Before this time.
+    /// The end time, exclusive.
     pub end: Option<Timestamp>,
 }
 
@@ -39,19 +39,19 @@ impl Default for ContentionFilter {
     }
 }
 
-/// Fewer records than this are read before a second thread has begun.
+/// The number of records below which starting a second thread takes longer than reading them.
 const SPLIT_MIN: i64 = 50_000;
 
-/// Fewer ids than this are read before a second thread has begun.
+/// The number of ids below which starting a second thread takes longer than reading them.
 const NAMES_SPLIT_MIN: usize = 1_000;
 
 impl Reader {
-    /// The graph, with records by their ids. A call that was refused touched nothing.
+    /// Returns the graph, with records by their ids. A refused call touched nothing.
     pub fn contention(&self, filter: &ContentionFilter) -> Result<Graph<String>, StoreError> {
         self.meet(filter, SPLIT_MIN)
     }
 
-    /// The same, by two threads where there are more records than `split_min`.
+    /// Builds the graph, with two threads if there are more records than `split_min`.
     pub(super) fn meet(
         &self,
         filter: &ContentionFilter,
@@ -60,8 +60,8 @@ impl Reader {
         let middle = self.pool.ask(|db| middle(db, filter.system.as_deref(), split_min))?;
         let contention = match &middle {
             None => self.gather(filter, TargetRange::All),
-            // Each target is read whole by one of the two, so that it does not matter that they
-            // may see the file a moment apart.
+            // One of the two reads each target in full, so it does not matter that they may see the
+            // file a moment apart.
             Some(middle) => std::thread::scope(|scope| {
                 let later = scope.spawn(|| self.gather(filter, TargetRange::From(middle)));
                 let first = self.gather(filter, TargetRange::Before(middle))?;
@@ -71,7 +71,7 @@ impl Reader {
         self.name_records(contention.finish())
     }
 
-    /// By two threads as well, where there are many.
+    /// Replaces numbers by ids, also with two threads if there are many.
     fn name_records(&self, graph: Graph<i64>) -> Result<Graph<String>, StoreError> {
         let mut numbers: Vec<i64> =
             graph.edges.iter().flat_map(|edge| &edge.records).copied().collect();
@@ -107,13 +107,13 @@ impl Reader {
     }
 }
 
-/// The target at which the work is cut in two.
+/// The target at which the work is split.
 struct Middle {
     system: String,
     resource: String,
 }
 
-/// A range of the targets, in their order.
+/// A range of targets, in their order.
 #[derive(Clone, Copy)]
 enum TargetRange<'a> {
     All,
@@ -121,13 +121,13 @@ enum TargetRange<'a> {
     From(&'a Middle),
 }
 
-/// Finds the target at which to cut the work in two, if there is enough to read.
+/// Finds the target at which to split the work, if there is enough to read.
 fn middle(
     db: &Connection,
     system: Option<&str>,
     split_min: i64,
 ) -> Result<Option<Middle>, StoreError> {
-    // Each by itself, or every row would be looked at.
+    // Separate queries; a combined one would examine every row.
     let spread: Option<i64> = db.query_row(
         "SELECT (SELECT max(number) FROM activity) - (SELECT min(number) FROM activity)",
         [],
@@ -194,8 +194,8 @@ fn touch_all(
     Ok(gathering.contention)
 }
 
-/// The touches of one target, in order of time. To compare each with a time that nobody gave would
-/// cost a fifth of the whole.
+/// Selects the touches of one target, in order of time. Comparing each with an absent time limit
+/// would cost a fifth of the whole.
 macro_rules! touches {
     ($between:literal) => {
         concat!(
@@ -212,7 +212,7 @@ pub(super) const TOUCHES_BETWEEN: &str = touches!("AND started_us >= ?2 AND star
 /// The touches gathered so far, and the tables needed to read another.
 struct Gathering {
     contention: Contention<i64>,
-    /// By number; they are given from one on.
+    /// Agents by number, starting from one.
     agents: Vec<Option<AgentNumber>>,
     refused: RefusedCalls,
     latest_us: i64,
@@ -230,7 +230,7 @@ impl Gathering {
     }
 
     fn push(&mut self, at_us: i64, who: usize, record: i64) -> rusqlite::Result<()> {
-        // SQL does not promise it to an aggregate; the walk of an index does.
+        // SQL does not guarantee this order to an aggregate; walking an index does.
         if at_us < self.latest_us {
             let error = "the touches of a target came out of order";
             return Err(rusqlite::Error::UserFunctionError(error.into()));
@@ -247,13 +247,13 @@ impl Gathering {
     }
 }
 
-/// The place of the gathering between two targets. SQLite takes it up for the rows of one target and
-/// lays it down again: to step through those rows from outside costs half as much again.
+/// Holds the gathering between two targets. SQLite takes it for the rows of one target and puts it
+/// back: stepping through those rows from outside costs half as much again.
 #[derive(Clone)]
 pub(super) struct Desk(Arc<Mutex<Option<Gathering>>>);
 
 impl Desk {
-    /// From now on the connection knows `gather`.
+    /// Registers `gather` on the connection.
     pub(super) fn set_up(db: &Connection) -> Result<Desk, StoreError> {
         let desk = Desk(Arc::default());
         let flags = FunctionFlags::SQLITE_UTF8 | FunctionFlags::SQLITE_DIRECTONLY;
@@ -304,8 +304,8 @@ fn agents(
     Ok(agents)
 }
 
-/// The numbers of refused calls, a bit for each record. The index of targets knows no status: it
-/// would have to be written again when a call ends.
+/// The numbers of refused calls, a bit for each record. The index of targets has no status, because
+/// it would have to be rewritten when a call ends.
 struct RefusedCalls {
     first: i64,
     bits: Vec<u64>,
@@ -345,7 +345,7 @@ impl RefusedCalls {
     }
 }
 
-/// The ids of records, one behind the other: there can be tens of thousands.
+/// The ids of records in one buffer: there can be tens of thousands.
 #[derive(Default)]
 struct Ids {
     text: String,
@@ -359,7 +359,7 @@ impl Ids {
     }
 }
 
-/// Asked for in order: neighbours lie on the same pages. A record that is gone has no id.
+/// Reads ids in order, since neighbours lie on the same pages. A deleted record has no id.
 fn ids(db: &Connection, numbers: &[i64]) -> Result<Ids, StoreError> {
     let mut statement = db.prepare_cached("SELECT id FROM activity WHERE number = ?1")?;
     let mut ids = Ids::default();

@@ -1,4 +1,4 @@
-//! Copies of chains that were brought back: exports in `<home>/copies`, which can be checked beside
+//! Copies of chains placed back in the home: exports in `<home>/copies`, which can be checked like
 //! the ledger. They are only read.
 
 use std::fs::File;
@@ -9,27 +9,26 @@ use jiff::Timestamp;
 
 use crate::error::StoreError;
 
-/// The folder in the home.
+/// The name of the folder in the home.
 pub const COPIES: &str = "copies";
 
-/// Files that are listed; who has more keeps them elsewhere.
+/// The number of files that are listed.
 const COPIES_MAX: usize = 100;
 
-/// Bytes of one line: ten times what a receipt can hold.
+/// The maximum size of one line: ten times the size limit of a receipt.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
 const ENDING: &str = ".jsonl";
 
-/// An export that lies there.
+/// An export in that folder.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainCopy {
-    /// The file's name.
     pub name: String,
     pub bytes: u64,
     pub modified_at: Option<Timestamp>,
 }
 
-/// The copies in a home, by name. A folder that is not there holds none.
+/// Lists the copies in a home, by name. A missing folder holds none.
 pub(crate) fn list(home: &Path) -> Vec<ChainCopy> {
     let entries = std::fs::read_dir(home.join(COPIES)).into_iter().flatten().flatten();
     let mut copies: Vec<ChainCopy> = entries
@@ -45,12 +44,12 @@ pub(crate) fn list(home: &Path) -> Vec<ChainCopy> {
     copies
 }
 
-/// The lines of a copy; none where there is no such file.
+/// Returns the lines of a copy; none if there is no such file.
 pub(crate) fn lines(
     home: &Path,
     name: &str,
 ) -> Result<Option<impl Iterator<Item = Result<String, StoreError>> + use<>>, StoreError> {
-    // Only what is listed is opened, so that a name leads nowhere else.
+    // Only listed files are opened, so that a name cannot lead elsewhere.
     if !list(home).iter().any(|copy| copy.name == name) {
         return Ok(None);
     }

@@ -1,8 +1,8 @@
-//! Cursors: the end of a page as an opaque text. It holds a position and names the list.
+//! Cursors: the end of a page as an opaque text, with a position and the list it belongs to.
 
 use crate::error::StoreError;
 
-/// Lists whose positions mean different things.
+/// Lists with different kinds of positions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum List {
     Activity,
@@ -23,12 +23,12 @@ impl List {
     }
 }
 
-/// The cursor of the page that goes on below a position.
+/// Returns the cursor of the page that continues below a position.
 pub(super) fn write(list: List, position: i64) -> String {
     format!("{}{position:x}", list.letter())
 }
 
-/// Only what `write` makes is read.
+/// Parses a cursor; accepts only the output of `write`.
 pub(super) fn read(list: List, cursor: &str) -> Result<i64, StoreError> {
     let position = cursor.strip_prefix(list.letter());
     let position = position.and_then(|digits| i64::from_str_radix(digits, 16).ok());
@@ -37,5 +37,5 @@ pub(super) fn read(list: List, cursor: &str) -> Result<i64, StoreError> {
         .ok_or_else(|| StoreError::Cursor(cursor.chars().take(SHOWN_MAX).collect()))
 }
 
-/// Characters of a bad cursor that are repeated to who sent it.
+/// The number of characters of a bad cursor that the error repeats.
 const SHOWN_MAX: usize = 64;

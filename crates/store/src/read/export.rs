@@ -1,4 +1,4 @@
-//! Everything that fits, one by one: a page is read whenever the last one is used up, so that
+//! Exports all matches one by one. The next page is read when the last one is used up, so that
 //! neither memory nor the file is held for long.
 
 use std::vec;
@@ -12,12 +12,12 @@ use super::{activity, receipts};
 use crate::error::StoreError;
 use crate::limits::EXPORT_PAGE;
 
-/// Records, newest first; those made meanwhile are left out.
+/// Records, newest first; those added meanwhile are left out.
 pub struct Records {
     reader: Reader,
     filter: RecordFilter,
     detail: RecordDetail,
-    /// Chosen with the first page, and kept.
+    /// Planned with the first page, and kept.
     search: Option<Search>,
     page: vec::IntoIter<Record>,
     /// The start of the next page; `None` after the last one.
@@ -34,14 +34,14 @@ pub struct ReceiptTexts {
 }
 
 impl Reader {
-    /// All records that fit.
+    /// Returns all matching records.
     pub fn records(&self, filter: RecordFilter, detail: RecordDetail) -> Records {
         let page = Vec::new().into_iter();
         let below = Some(i64::MAX);
         Records { reader: self.clone(), filter, detail, search: None, page, below }
     }
 
-    /// The signed texts of a chain.
+    /// Returns the signed texts of a chain.
     pub fn receipt_texts(&self, chain_id: &str) -> ReceiptTexts {
         let page = Vec::new().into_iter();
         let chain_id = chain_id.to_owned();

@@ -1,4 +1,4 @@
-//! Filters of the activity, and the index that leads to what they ask for.
+//! Filters of the activity, and the index to use for each.
 
 use domain::tool::Class;
 use jiff::Timestamp;
@@ -9,7 +9,7 @@ use super::search::{Bounds, Conditions, Effort, Pace, Search};
 use crate::error::StoreError;
 use crate::record::{RecordKind, RecordStatus};
 
-/// Everything that is given must hold.
+/// Filters on records; a record must match all that are given.
 #[derive(Clone, Debug, Default)]
 pub struct RecordFilter {
     pub kind: Option<RecordKind>,
@@ -24,32 +24,32 @@ pub struct RecordFilter {
     pub request_id: Option<String>,
     pub target_system: Option<String>,
     pub target_resource: Option<String>,
-    /// From this time on.
+    /// The start time, inclusive.
     pub start: Option<Timestamp>,
-    /// Before this time.
+    /// The end time, exclusive.
     pub end: Option<Timestamp>,
-    /// Anywhere in the tool, the server, the reason, the error message or the target. Capitals of
-    /// the Latin alphabet do not count.
+    /// Text anywhere in the tool, the server, the reason, the error message or the target. ASCII
+    /// case is ignored.
     pub text: Option<String>,
 }
 
-/// The order in which an index hands out its records.
+/// The order in which an index returns its records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Order {
     ByNumber,
-    /// Of one agent after the other.
+    /// One agent after the other.
     ByAgent,
-    /// In some other order, to be sorted.
+    /// Some other order, to be sorted.
     Mixed,
 }
 
-/// One condition, and the index that can lead to its records.
+/// One condition, and the index that can find its records.
 struct Criterion {
     lead: Option<(&'static str, Order)>,
     conditions: Conditions,
 }
 
-/// Records one by one, whatever else could lead.
+/// Walks the records one by one, even if an index exists.
 const WALK: &str = "activity NOT INDEXED";
 
 impl RecordFilter {
@@ -105,8 +105,7 @@ impl RecordFilter {
         Ok(Some(Search { known_total, ..search }))
     }
 
-    /// The conditions, those that usually leave the fewest records first. `None`: one names an
-    /// agent that nobody knows.
+    /// Returns the conditions, usually most selective first. `None`: one names an unknown agent.
     fn criteria(&self, db: &Connection) -> Result<Option<Vec<Criterion>>, StoreError> {
         let mut criteria = Vec::new();
         criteria.extend(self.session_id.as_ref().map(|id| {
@@ -208,7 +207,7 @@ impl Criterion {
     }
 }
 
-/// Every server that was ever called, one seek in the index for each.
+/// Selects every server that was ever called, with one seek in the index for each.
 const SERVERS: &str = "WITH RECURSIVE known (name) AS (
     SELECT MIN(server) FROM activity
     UNION ALL
@@ -216,7 +215,7 @@ const SERVERS: &str = "WITH RECURSIVE known (name) AS (
     WHERE known.name IS NOT NULL
   ) SELECT name FROM known WHERE name IS NOT NULL";
 
-/// Most calls succeed, so that an index of those would lead nowhere.
+/// Returns the condition on a status. Most calls succeed, so an index of those would not help.
 fn of_status(status: RecordStatus) -> Criterion {
     let values = [text(status.as_str())];
     match status {
@@ -226,14 +225,14 @@ fn of_status(status: RecordStatus) -> Criterion {
         | RecordStatus::Blocked
         | RecordStatus::Cancelled
         | RecordStatus::Interrupted => {
-            // The second half is the index's own condition, by which SQLite knows it.
+            // The second half repeats the partial index's condition, by which SQLite recognizes it.
             let sql = "status = ? AND status <> 'success'";
             Criterion::led("activity_unsuccessful", Order::ByNumber, sql, values)
         }
     }
 }
 
-/// Sessions of an agent are `name#session`; `$` is the character after `#`.
+/// Selects the agents of a name: sessions are `name#session`, and `$` is the character after `#`.
 const AGENTS: &str =
     "SELECT agent FROM agents WHERE name = ? OR (name >= ? AND name < ?) OR token = ?";
 
@@ -269,11 +268,11 @@ fn holding(words: &str) -> Criterion {
     Criterion::plain(sql, std::iter::repeat_n(Value::from(pattern), 6))
 }
 
-/// Characters of a text that are looked for. SQLite takes no pattern much longer than this, and
-/// nobody types one.
+/// The number of characters of a text that are searched for. SQLite takes no pattern much longer
+/// than this, and people type no longer ones.
 const TEXT_MAX: usize = 1_000;
 
-/// With conditions of its own beside the index, a search passes other records on the way.
+/// Returns the pace of a walk: with further conditions, a search passes other records on the way.
 fn pace_through_all(db: &Connection, rest: &Conditions) -> Result<Option<Pace>, StoreError> {
     if rest.is_empty() {
         return Ok(Some(Pace::AtOnce));
@@ -288,7 +287,8 @@ fn pace_through_all(db: &Connection, rest: &Conditions) -> Result<Option<Pace>, 
 
 const EXTENT: &str = "COUNT(*), MIN(number), MAX(number)";
 
-/// The same of several agents, each by itself: the ends are found without a look at what lies between.
+/// Selects the extent of several agents, each separately: the ends are found without reading the
+/// records between them.
 fn extent_of_agents() -> String {
     let of_one = |what: &str| {
         format!("(SELECT {what} FROM activity INDEXED BY activity_agent WHERE agent = known.agent)")
@@ -301,7 +301,7 @@ fn extent_of_agents() -> String {
     )
 }
 
-/// The number of records that an index leads to, and the bounds of their numbers.
+/// The number of records that an index finds, and the bounds of their numbers.
 struct Extent {
     count: u64,
     bounds: Bounds,

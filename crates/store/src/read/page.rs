@@ -3,13 +3,13 @@
 /// The size and the start of a part of a list.
 #[derive(Clone, Debug, Default)]
 pub struct Page {
-    /// 1 to [`PAGE_MAX`]; others are taken as the nearest of these.
+    /// The number of rows, 1 to [`PAGE_MAX`]; other values are clamped.
     pub limit: usize,
-    /// The end of an earlier page.
+    /// The cursor from an earlier page.
     pub cursor: Option<String>,
 }
 
-/// Rows of one page: what a person can look through.
+/// The maximum number of rows of one page: what a person can look through.
 pub const PAGE_MAX: usize = 100;
 
 impl Page {

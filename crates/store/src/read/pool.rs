@@ -1,4 +1,4 @@
-//! The connections of a reader, kept from one question to the next.
+//! The connections of a reader, kept between queries.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -35,7 +35,7 @@ impl Pool {
         Ok(answer)
     }
 
-    /// The same, with all that is read being of one moment.
+    /// Runs a query in one read transaction, so that all it reads is of one moment.
     pub(super) fn ask_at_once<T>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, StoreError>,
@@ -48,8 +48,8 @@ impl Pool {
         })
     }
 
-    /// The same for who goes through much of the file and looks at nothing twice. Read in place, all
-    /// of that would stay mapped and count as memory of this process.
+    /// Runs a query that reads much of the file once. If mapped, all of that would stay in memory
+    /// and count towards this process.
     pub(super) fn ask_in_passing<T>(
         &self,
         question: impl FnOnce(&Connection) -> Result<T, StoreError>,

@@ -1,4 +1,4 @@
-//! A ledger to read from. What can be asked of it stands with the answers, in the files beside.
+//! A ledger to read from. The queries are in the modules next to this one.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use crate::database::connection::ReadOnlyFile;
 use crate::database::schema;
 use crate::error::StoreError;
 
-/// A ledger to read from; clones are the same one.
+/// A ledger to read from; clones share the same one.
 #[derive(Clone)]
 pub struct Reader {
     pub(super) pool: Arc<Pool>,
 }
 
 impl Reader {
-    /// The ledger of a home, which may be written to meanwhile.
+    /// Opens the ledger of a home, which may be written meanwhile.
     pub(crate) fn live(file: &Path) -> Reader {
         Reader { pool: Arc::new(Pool::new(ReadOnlyFile::live(file))) }
     }
 
-    /// Any file with receipts: a ledger, a copy of one, or what another program wrote in the same
-    /// form. Nothing is written beside it. One without receipts is an error.
+    /// Opens any file with receipts: a ledger, a copy of one, or another program's file in the same
+    /// format. Nothing is written next to it. A file without receipts is an error.
     pub fn open(file: &Path) -> Result<Reader, StoreError> {
         let pool = Pool::new(ReadOnlyFile::at(file)?);
         if !pool.ask(|db| schema::has_table(db, "receipts"))? {

@@ -1,5 +1,5 @@
-//! Receipts and the chains that they form. Only `receipts` has to be there: a file of another
-//! program that writes the same table is read just as well.
+//! Receipts and the chains that they form. Only `receipts` is required: another program's file with
+//! the same table can be read too.
 
 use std::path::Path;
 
@@ -15,7 +15,7 @@ use crate::database::{schema, timestamp};
 use crate::error::StoreError;
 use crate::keys;
 
-/// A signed receipt, with what its columns repeat of it.
+/// A signed receipt, with the values that its columns repeat.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredReceipt {
     pub id: String,
@@ -25,7 +25,7 @@ pub struct StoredReceipt {
     pub tool_name: String,
     pub risk_level: String,
     pub status: String,
-    /// As the receipt writes it: of the action.
+    /// The time of the action, as the receipt writes it.
     pub timestamp: String,
     pub hash: String,
     pub previous_hash: Option<String>,
@@ -38,9 +38,9 @@ pub struct ReceiptFilter {
     pub chain_id: Option<String>,
     pub action_type: Option<String>,
     pub status: Option<String>,
-    /// From this time on.
+    /// The start time, inclusive.
     pub start: Option<Timestamp>,
-    /// Before this time.
+    /// The end time, exclusive.
     pub end: Option<Timestamp>,
 }
 
@@ -48,7 +48,7 @@ pub struct ReceiptFilter {
 #[derive(Clone, Debug)]
 pub struct Receipts {
     pub receipts: Vec<StoredReceipt>,
-    /// As for activity: a page that is not full may have a next one.
+    /// As for activity, a page that is not full may have a next one.
     pub next_cursor: Option<String>,
     pub total: Total,
 }
@@ -56,25 +56,25 @@ pub struct Receipts {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredChain {
     pub id: String,
-    /// Unknown where another program wrote the chain.
+    /// Unknown if another program wrote the chain.
     pub opening: Option<ChainOpening>,
-    /// Receipts that are there.
+    /// The number of receipts present.
     pub length: u64,
     pub last_hash: Option<String>,
     pub first_timestamp: Option<String>,
     pub last_timestamp: Option<String>,
 }
 
-/// The beginning of a chain, and its status since.
+/// The opening of a chain, and its present status.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChainOpening {
     /// `open`, `complete`, `interrupted` or `expired`.
     pub status: String,
     pub opened_at: String,
     pub pid: u32,
-    /// The fingerprint of the key that signs it, the last one where it changed.
+    /// The fingerprint of the key that signs it; after a rotation, the last one.
     pub key: String,
-    /// The chain that was the newest by then.
+    /// The newest chain at that time.
     pub preceding: Option<String>,
 }
 
@@ -107,7 +107,7 @@ impl Reader {
         })
     }
 
-    /// Every chain, the newest first.
+    /// Returns every chain, newest first.
     pub fn chains(&self) -> Result<Vec<StoredChain>, StoreError> {
         self.pool.ask_at_once(|db| {
             let mut ids = opened(db)?;
@@ -117,20 +117,21 @@ impl Reader {
         })
     }
 
-    /// `None`: neither an opening nor a receipt is there.
+    /// Returns a chain; `None` if neither an opening nor a receipt exists.
     pub fn chain(&self, id: &str) -> Result<Option<StoredChain>, StoreError> {
         let chain = self.pool.ask_at_once(|db| chain(db, id.to_owned()))?;
         Ok((chain.opening.is_some() || chain.length > 0).then_some(chain))
     }
 
-    /// Every public key in a folder of keys, the one that signs this ledger first.
+    /// Returns every public key in a folder of keys, the one that signs this ledger first.
     pub fn public_keys(&self, folder: &Path) -> Result<Vec<PublicKey>, StoreError> {
         self.pool.ask(|db| keys::public(folder, db))
     }
 }
 
 impl ReceiptFilter {
-    /// Within a chain a receipt's place is its sequence, which an index knows.
+    /// Returns the list of a cursor. Within a chain a receipt's position is its sequence, which is
+    /// indexed.
     fn list(&self) -> List {
         if self.chain_id.is_some() { List::Chain } else { List::Receipts }
     }
@@ -184,7 +185,7 @@ pub(super) struct ReceiptText {
     pub(super) text: String,
 }
 
-/// Texts of a chain that come after a sequence.
+/// Returns the texts of a chain after a sequence.
 pub(super) fn texts(
     db: &Connection,
     chain_id: &str,
@@ -225,7 +226,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<StoredReceipt> {
     })
 }
 
-/// Chains that a process of ours opened, the newest first.
+/// Returns the chains that our processes opened, newest first.
 fn opened(db: &Connection) -> Result<Vec<String>, StoreError> {
     if !schema::has_table(db, "chains")? {
         return Ok(Vec::new());
@@ -234,7 +235,7 @@ fn opened(db: &Connection) -> Result<Vec<String>, StoreError> {
     Ok(statement.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
 }
 
-/// Chains that have receipts, whoever wrote them: one seek in the index for each.
+/// Returns the chains that have receipts, of any program, with one seek in the index for each.
 fn received(db: &Connection) -> Result<Vec<String>, StoreError> {
     let mut statement = db.prepare_cached(
         "WITH RECURSIVE known (id) AS (

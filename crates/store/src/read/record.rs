@@ -9,7 +9,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use crate::error::StoreError;
 use crate::record::{RecordAgent, RecordKind, RecordStatus};
 
-/// A call or another thing that happened.
+/// A call or another event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Record {
     /// Newer records have higher numbers.
@@ -34,7 +34,7 @@ pub struct Record {
     pub target: Option<RecordedTarget>,
     pub receipt_id: Option<String>,
     pub trace_id: Option<String>,
-    /// The agent's declaration, on surfaces where it makes one.
+    /// The agent's declaration, on interfaces where it makes one.
     pub intent: Option<RecordedIntent>,
     pub tool_variant: Option<String>,
     pub effective_class: Option<Class>,
@@ -43,11 +43,11 @@ pub struct Record {
     pub arguments_bytes: u64,
     pub response_bytes: u64,
     pub response_truncated: bool,
-    /// Only where they were asked for, and are still kept.
+    /// Present only if requested and still kept.
     pub payloads: Payloads,
 }
 
-/// The resource that was touched, as it was written down.
+/// The touched resource, as recorded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedTarget {
     pub system: String,
@@ -56,13 +56,13 @@ pub struct RecordedTarget {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RecordedIntent {
-    /// None where it was left out, for which the call was refused.
+    /// None if it was missing, for which the call was refused.
     pub operation_type: Option<String>,
     pub data_sensitivity: Option<String>,
     pub reason: Option<String>,
 }
 
-/// JSON as it is kept: redacted, and perhaps cut.
+/// JSON as stored: redacted, and possibly truncated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Payloads {
     pub arguments: Option<String>,
@@ -72,13 +72,13 @@ pub struct Payloads {
 /// The part of a record that is read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecordDetail {
-    /// Without what was sent and answered.
+    /// Without arguments and response.
     Brief,
     Whole,
 }
 
-/// The order of these is known to `read`. A brief record must not touch the text of payloads, which
-/// may lie on many pages.
+/// Selects a record; `read` relies on the order of the columns. A brief record must not touch the
+/// text of payloads, which may lie on many pages.
 macro_rules! select {
     ($payloads:literal, $which:literal) => {
         concat!(
@@ -105,7 +105,7 @@ impl RecordDetail {
     }
 }
 
-/// The record of a number, if it is still there.
+/// Returns the record of a number, if it still exists.
 pub(super) fn of_number(
     db: &Connection,
     number: i64,
@@ -120,7 +120,7 @@ pub(super) fn of_id(db: &Connection, id: &str) -> Result<Option<Record>, StoreEr
     statement.query_row([id], |row| Ok(read(row))).optional()?.transpose()
 }
 
-/// Records in the order in which they changed.
+/// Returns records in the order in which they changed.
 pub(super) fn changed_after(
     db: &Connection,
     change: i64,

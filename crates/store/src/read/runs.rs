@@ -1,4 +1,4 @@
-//! Runs of workflows, newest first, one with its steps, and what changed of any of them among the
+//! Runs of workflows, newest first; one run with its steps; and changes of runs among those of
 //! records.
 
 use rusqlite::types::Value;
@@ -13,19 +13,19 @@ use crate::error::StoreError;
 use crate::limits::STEPS_MAX;
 use crate::record::run::{RunRecord, RunStatus, StepRecord, StepStatus};
 
-/// Everything that is given must hold.
+/// Filters on runs; a run must match all that are given.
 #[derive(Clone, Debug, Default)]
 pub struct RunFilter {
     pub status: Option<RunStatus>,
     pub workflow: Option<String>,
 }
 
-/// A run, and what its steps come to.
+/// A run, with the totals of its steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Run {
     pub record: RunRecord,
     pub steps_total: u64,
-    /// None where no step has told any.
+    /// None if no step reported any.
     pub tokens: Option<u64>,
     pub cost_usd: Option<f64>,
 }
@@ -36,11 +36,12 @@ pub struct Runs {
     pub runs: Vec<Run>,
     /// Absent on the last page.
     pub next_cursor: Option<String>,
-    /// Of all pages.
+    /// The total of all pages.
     pub total: u64,
 }
 
-/// Something began, ended, or became known. What changes twice comes once, as it is now.
+/// A start, an end, or new information. An item that changes twice appears once, in its present
+/// state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum LedgerChange {
     /// Without payloads.
@@ -59,7 +60,7 @@ impl Reader {
         self.pool.ask_at_once(|db| list(db, filter, below, page.rows()))
     }
 
-    /// A run with its steps in order; of a very long run the newest.
+    /// Returns a run with its steps in order; of a very long run, only the newest.
     pub fn run(&self, id: &str) -> Result<Option<(Run, Vec<StepRecord>)>, StoreError> {
         self.pool.ask_at_once(|db| {
             let Some(run) = of_id(db, id)? else {
@@ -69,9 +70,9 @@ impl Reader {
         })
     }
 
-    /// Ids of runs that begin like this, at most so many.
+    /// Returns ids of runs with this prefix, at most `limit` of them.
     pub fn run_ids(&self, beginning: &str, limit: usize) -> Result<Vec<String>, StoreError> {
-        // Sorts behind all that ids are made of.
+        // Sorts after all characters of ids.
         let end = format!("{beginning}~");
         self.pool.ask(|db| {
             let words = "SELECT id FROM runs WHERE id >= ?1 AND id < ?2 ORDER BY id LIMIT ?3";
@@ -82,8 +83,8 @@ impl Reader {
         })
     }
 
-    /// Everything that changed after a change, by whichever process, with its number and in that
-    /// order.
+    /// Returns everything that changed after a change, by any process, in order and with its
+    /// number.
     pub fn changes_after(
         &self,
         change: i64,
@@ -103,7 +104,8 @@ impl Reader {
     }
 }
 
-/// Sums read no output, which may lie on many pages: it stands last in its row.
+/// Selects runs with sums. They read no output, which may lie on many pages: it is the last column
+/// of its row.
 fn select(which: &str) -> String {
     format!(
         "SELECT {}, (SELECT COUNT(*) FROM run_steps WHERE run = runs.number),
@@ -115,7 +117,7 @@ fn select(which: &str) -> String {
     )
 }
 
-/// The columns of `select` after those of the record.
+/// The index of the columns of `select` after those of the record.
 const CHANGED: usize = 14;
 const NUMBER: usize = 15;
 
@@ -220,7 +222,7 @@ fn changed_steps(
     Ok(changes)
 }
 
-/// The order of these is known to `read_record`.
+/// The columns of a run; `read_record` relies on their order.
 const RUN_COLUMNS: &str = "id, workflow, version, file, pid, started_us, ended_us, status,
     message, exit_code, trace_id";
 
@@ -244,7 +246,8 @@ fn read_record(row: &Row<'_>) -> Result<RunRecord, StoreError> {
     })
 }
 
-/// The order of these is known to `read_step`; the id of the run and the output follow.
+/// The columns of a step; `read_step` relies on their order. The id of the run and the output
+/// follow.
 const STEP_COLUMNS: &str = "run_steps.number, state, kind, attempt, provider, model,
     isolation, run_steps.status, run_steps.started_us, run_steps.ended_us, run_steps.exit_code,
     tokens, cost_usd, error_code, error, sessions";

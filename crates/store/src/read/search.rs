@@ -1,6 +1,6 @@
-//! Finding rows by conditions, newest first. What an index answers is asked for at once. Anything
-//! else is looked for in steps along the positions, and after a while handed out as far as it got:
-//! a search for a rare word in a million records never holds anybody for long.
+//! Finds rows by conditions, newest first. A search that an index answers runs at once. Any other
+//! proceeds in steps along the positions, and after a while returns what it has found: a search for
+//! a rare word in a million records never blocks for long.
 
 use std::ops::Range;
 use std::time::{Duration, Instant};
@@ -11,11 +11,11 @@ use rusqlite::{Connection, Row, params_from_iter};
 use crate::error::StoreError;
 use crate::limits::{COUNT_TIME, SEARCH_STEP, SEARCH_TIME, SORT_MAX};
 
-/// The number of rows that fit.
+/// The number of matching rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Total {
     Exact(u64),
-    /// Counting on would have taken too long.
+    /// A lower bound, because counting further would have taken too long.
     AtLeast(u64),
 }
 
@@ -31,7 +31,7 @@ impl Total {
     }
 }
 
-/// Conditions of SQL and the values for their question marks.
+/// SQL conditions and the values for their question marks.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Conditions {
     sql: String,
@@ -47,7 +47,7 @@ impl Conditions {
         self.values.extend(values);
     }
 
-    /// Adds a condition where its value is given.
+    /// Adds a condition if its value is given.
     pub(super) fn add_if(&mut self, sql: &str, value: Option<String>) {
         if let Some(value) = value {
             self.add(sql, [value.into()]);
@@ -77,7 +77,7 @@ impl Conditions {
     }
 }
 
-/// Limits on the work that is done in one go, and at all.
+/// Limits on the work of one step, and of the whole search.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Effort {
     pub(super) step: i64,
@@ -94,21 +94,21 @@ impl Effort {
 /// Rows of a table, in descending order of a column of whole numbers.
 #[derive(Clone, Debug)]
 pub(super) struct Search {
-    /// The table and the way into it.
+    /// The table and the index to use.
     pub(super) from: String,
     pub(super) position: &'static str,
     pub(super) conditions: Conditions,
     pub(super) pace: Pace,
-    /// Their number, if choosing the way has counted them already.
+    /// The total, if planning has already counted it.
     pub(super) known_total: Option<u64>,
     pub(super) effort: Effort,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Pace {
-    /// An index leads to these rows and no others, or to few others.
+    /// An index finds these rows and no others, or few others.
     AtOnce,
-    /// Other rows are passed on the way; the first and the last position that matter are known.
+    /// The search passes other rows; the first and last relevant positions are known.
     InSteps(Bounds),
 }
 
@@ -120,7 +120,7 @@ pub(super) struct Bounds {
 }
 
 impl Bounds {
-    /// Reads the first and the last position from two columns; none where there are no positions.
+    /// Reads the first and the last position from two columns; none if there are no positions.
     pub(super) fn read(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Bounds>> {
         let first: Option<i64> = row.get(column)?;
         let last: Option<i64> = row.get(column + 1)?;
@@ -137,7 +137,7 @@ pub(super) struct Hits {
 }
 
 impl Search {
-    /// At most `limit` rows that lie below a position.
+    /// Returns at most `limit` rows below a position.
     pub(super) fn below(
         &self,
         db: &Connection,

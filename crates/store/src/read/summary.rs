@@ -36,7 +36,7 @@ impl Period {
         Period::ALL.into_iter().find(|period| period.as_str() == text)
     }
 
-    /// The width of a bucket and their number; the last one is not over yet.
+    /// Returns the width and the number of buckets; the last one is not over yet.
     fn buckets(self) -> (Duration, usize) {
         const MINUTE: Duration = Duration::from_secs(60);
         match self {
@@ -55,14 +55,14 @@ pub struct Summary {
     pub calls: u64,
     /// Every status, in the order of `Status::ALL`.
     pub by_status: Vec<(RecordStatus, u64)>,
-    /// The busiest first, here and below.
+    /// Busiest first, here and below.
     pub by_server: Vec<Tally<String>>,
     pub by_tool: Vec<Tally<ServerTool>>,
     pub by_intent: Vec<Tally<String>>,
     pub by_agent: Vec<Tally<String>>,
     pub buckets: Vec<Bucket>,
     pub bucket_width: Duration,
-    /// Of calls that have ended.
+    /// Durations of calls that have ended.
     pub duration_p50: Option<Duration>,
     pub duration_p95: Option<Duration>,
 }
@@ -91,14 +91,14 @@ pub struct Counts {
 pub struct Bucket {
     pub start: Timestamp,
     pub counts: Counts,
-    /// By effective class; a refused call may have none.
+    /// Calls by effective class; a refused call may have none.
     pub reads: u64,
     pub writes: u64,
     pub destructive: u64,
 }
 
 impl Reader {
-    /// The period that ends now.
+    /// Summarizes the period that ends now.
     pub fn summary(&self, period: Period, now: Timestamp) -> Result<Summary, StoreError> {
         let mut count = Count::new(period, now);
         self.pool.ask_at_once(|db| count.run(db))?;
@@ -116,7 +116,7 @@ struct Count {
     servers: HashMap<String, Names>,
     intents: Names,
     agents: HashMap<i64, Counts>,
-    /// Once all are counted.
+    /// Filled once all are counted.
     agent_names: Names,
     buckets: Vec<Bucket>,
     durations_us: Vec<i64>,
@@ -219,7 +219,7 @@ impl Count {
         }
     }
 
-    /// The smallest duration that so many in a hundred do not exceed.
+    /// Returns the smallest duration that this percentage of calls does not exceed.
     fn percentile(&mut self, percent: usize) -> Option<Duration> {
         let last = self.durations_us.len().checked_sub(1)?;
         let at = (self.durations_us.len() * percent).div_ceil(100).saturating_sub(1).min(last);
@@ -260,7 +260,7 @@ impl Bucket {
     }
 }
 
-/// The kinds of records that are no calls, as SQL.
+/// Returns the kinds of records that are not calls, as SQL.
 fn decisions() -> String {
     let kinds = RecordKind::ALL.into_iter().filter(|kind| kind.is_decision());
     let words: Vec<String> = kinds.map(|kind| format!("'{}'", kind.as_str())).collect();
@@ -271,7 +271,7 @@ fn word<'a>(row: &'a Row<'_>, column: usize) -> Result<Option<&'a str>, StoreErr
     Ok(row.get_ref(column)?.as_str_or_null().map_err(rusqlite::Error::from)?)
 }
 
-/// The entry of a name; most names are there already and need no copy.
+/// Returns the entry of a name; most names exist already and need no copy.
 fn known<'a, T: Default>(names: &'a mut HashMap<String, T>, name: &str) -> &'a mut T {
     if !names.contains_key(name) {
         names.insert(name.to_owned(), T::default());

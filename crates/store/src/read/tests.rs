@@ -1,4 +1,4 @@
-//! Readers against ledgers that are known row by row.
+//! Tests of readers on ledgers whose every row is known.
 
 mod contention;
 mod filters;

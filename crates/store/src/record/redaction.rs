@@ -1,4 +1,4 @@
-//! Secrets leave a record before it is written: every text of it that is signed or indexed.
+//! Removes secrets from a record before it is written, from every text that is signed or indexed.
 
 use std::borrow::Cow;
 
@@ -6,12 +6,12 @@ use domain::ledger::redaction::Redactor;
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 
-/// Says in a record that it had a target.
+/// The note in a record whose target was omitted.
 pub const TARGET_OMITTED: &str = "target omitted: it holds what looks like a secret";
 
 impl Entry {
-    /// The entry as it may be written: receipts are signed for ever, so that nothing can be taken out
-    /// of them later. Arguments and results are redacted where they are read.
+    /// Returns the entry as it may be written: receipts are signed for good, so nothing can be
+    /// removed from them later. Arguments and results are redacted where they are read.
     #[must_use]
     pub fn redacted(mut self, redactor: &Redactor) -> Entry {
         match &mut self {
@@ -27,7 +27,8 @@ impl Entry {
 }
 
 impl CallStart {
-    /// Leaves the target out, and says so. One with a part taken out would name another thing.
+    /// Omits the target, and notes that. A target with a part removed would name a different
+    /// resource.
     pub fn omit_target(&mut self) {
         self.target = None;
         self.warnings.push(TARGET_OMITTED.to_owned());

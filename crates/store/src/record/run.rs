@@ -1,9 +1,8 @@
-//! A run of a workflow and its steps, as they are kept. What a workflow means is for
-//! others to know.
+//! A run of a workflow and its steps, as stored. The store does not interpret workflows.
 
 use jiff::Timestamp;
 
-/// Times are kept to the microsecond.
+/// A run of a workflow. Times have microsecond precision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunRecord {
     /// A UUID of version 7.
@@ -14,7 +13,7 @@ pub struct RunRecord {
     pub file: Option<String>,
     pub pid: u32,
     pub started_at: Timestamp,
-    /// None while it runs, and where its process was gone before it had ended.
+    /// None while it runs, and if its process died before the run had ended.
     pub ended_at: Option<Timestamp>,
     pub status: RunStatus,
     pub message: Option<String>,
@@ -36,7 +35,7 @@ pub struct RunEnd {
 pub struct StepRecord {
     /// The id of the run.
     pub run: String,
-    /// In the order in which the steps of a run began; no two are the same.
+    /// The position in the order in which the steps of a run began; unique in the run.
     pub number: u32,
     pub state: String,
     /// `command`, `agent`, `operation` or `parallel`.
@@ -54,14 +53,14 @@ pub struct StepRecord {
     pub cost_usd: Option<f64>,
     pub error_code: Option<String>,
     pub error: Option<String>,
-    /// As much of it as the caller wants kept.
+    /// The part of the output that the caller wants kept.
     pub output: Option<String>,
-    /// Under which its calls are recorded.
+    /// The sessions under which its calls are recorded.
     pub sessions: Vec<String>,
 }
 
 impl StepRecord {
-    /// A step that begins: its first attempt, of which nothing is known yet.
+    /// Returns a step that begins: its first attempt, without results yet.
     pub fn begun(run: &str, number: u32, kind: &str, state: &str, at: Timestamp) -> StepRecord {
         StepRecord {
             run: run.to_owned(),
@@ -92,7 +91,7 @@ pub enum RunStatus {
     Success,
     Failure,
     Cancelled,
-    /// Its process was gone before it had ended.
+    /// Its process died before it had ended.
     Interrupted,
 }
 
@@ -123,7 +122,7 @@ pub enum StepStatus {
     Failure,
     Cancelled,
     TimedOut,
-    /// The process of its run was gone before it had ended.
+    /// The process of its run died before it had ended.
     Interrupted,
 }
 

@@ -1,4 +1,4 @@
-//! Values of the domain as the journal keeps them: one text each.
+//! Domain values as the journal stores them: one text each.
 
 use domain::ledger::target::Target;
 use domain::tool::Class;
@@ -7,7 +7,7 @@ use receipt::canonical::Digest;
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serializer};
 
-/// Stands between the two parts of a target; no name of a server holds it.
+/// Separates the two parts of a target; no server's name contains it.
 const PARTS: char = '\u{1f}';
 
 pub(super) trait JournalText: Sized {

@@ -1,4 +1,5 @@
-//! Files that a person trusts, as they were then. A file that has changed since is another one.
+//! Files that a person trusts, in the version they had then. A file that has changed since is not
+//! trusted.
 
 use rusqlite::OptionalExtension;
 
@@ -6,7 +7,7 @@ use super::OperatorState;
 use crate::error::StoreError;
 
 impl OperatorState {
-    /// Takes the place of what was trusted under this path before.
+    /// Trusts a file, replacing earlier trust in this path.
     pub fn trust_file(&self, path: &str, sha256: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute(
@@ -19,12 +20,12 @@ impl OperatorState {
         })
     }
 
-    /// Returns whether it was trusted.
+    /// Withdraws trust in a file; returns whether it was trusted.
     pub fn forget_file(&self, path: &str) -> Result<bool, StoreError> {
         self.decide(|db| Ok(db.execute("DELETE FROM trusted_files WHERE path = ?1", [path])? > 0))
     }
 
-    /// The paths of all files that were trusted, whatever became of them since.
+    /// Returns the paths of all trusted files, even if they have changed since.
     pub fn trusted_files(&self) -> Result<Vec<String>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached("SELECT path FROM trusted_files")?;
@@ -33,7 +34,7 @@ impl OperatorState {
         })
     }
 
-    /// The hash that a trusted file had.
+    /// Returns the hash of a file when it was trusted.
     pub fn trusted_file(&self, path: &str) -> Result<Option<String>, StoreError> {
         self.ask(|db| {
             let mut statement =

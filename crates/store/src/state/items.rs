@@ -1,5 +1,5 @@
-//! The items that servers offer, as approved and as they wait for a review. Texts and fingerprints
-//! come in ready: what makes two definitions the same is decided elsewhere.
+//! The items that servers offer, approved and pending. Texts and fingerprints are precomputed:
+//! other code decides when two definitions are the same.
 
 use jiff::Timestamp;
 use rusqlite::{Connection, OptionalExtension, Row};
@@ -8,16 +8,16 @@ use super::{OperatorState, servers};
 use crate::database::timestamp;
 use crate::error::StoreError;
 
-/// A thing that a server offers or has offered.
+/// An item that a server offers or has offered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServerItem {
     /// `tool`, `instructions`, `prompt` or `template`.
     pub kind: String,
     pub name: String,
     pub approved: Option<Definition>,
-    /// New, or another than what was approved.
+    /// New, or different from the approved definition.
     pub pending: Option<Definition>,
-    /// In the last list that was seen.
+    /// Present in the last list seen.
     pub listed: bool,
 }
 
@@ -25,21 +25,21 @@ pub struct ServerItem {
 pub struct Definition {
     pub text: String,
     pub fingerprint: String,
-    /// The time at which it was approved, or first seen as it is.
+    /// The time of approval, or of the first sight of this version.
     pub at: Timestamp,
 }
 
-/// The change that a new list of a server makes to one of its items.
+/// A change that a new list of a server makes to one of its items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ItemChange<'a> {
-    /// Of the baseline, or accepted: this is approved now, and nothing waits.
+    /// Part of the baseline, or accepted: now approved, with nothing pending.
     Approved { kind: &'a str, name: &'a str, text: &'a str, fingerprint: &'a str },
-    /// Waits for review; what was approved before stays so.
+    /// Pending review; an earlier approval stays.
     Pending { kind: &'a str, name: &'a str, text: &'a str, fingerprint: &'a str },
     /// No longer listed. An approval stays; an item that never had one is forgotten, so that a
-    /// server cannot fill the file with names that come and go.
+    /// server cannot fill the file with short-lived names.
     Gone { kind: &'a str, name: &'a str },
-    /// Listed again as it was approved: nothing waits any more.
+    /// Listed again as it was approved: nothing is pending any more.
     Back { kind: &'a str, name: &'a str },
 }
 
@@ -71,19 +71,19 @@ impl<'a> ItemKey<'a> {
     }
 }
 
-/// The outcome for one of the items to be approved.
+/// The outcome for one of the items to approve.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ApprovalResult {
     Approved,
-    /// Waits as it was reviewed, and still does: another item stood in the way.
+    /// Still pending as it was reviewed: another item prevented the approval.
     Held,
     NotPending,
-    /// Something else waits than what was reviewed.
+    /// The pending version is not the reviewed one.
     Changed,
 }
 
 impl OperatorState {
-    /// Sorted by kind and name.
+    /// Returns the items of a server, sorted by kind and name.
     pub fn items(&self, server: &str) -> Result<Vec<ServerItem>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached(
@@ -100,7 +100,8 @@ impl OperatorState {
         })
     }
 
-    /// Takes in what a list brought, as a whole. With `baseline` the server has one from here on.
+    /// Records the changes of a list in one transaction. With `baseline` the server has one from
+    /// here on.
     pub fn record_items(
         &self,
         server: &str,
@@ -120,8 +121,8 @@ impl OperatorState {
         })
     }
 
-    /// Approves what was reviewed, if exactly that still waits; all of it or nothing. The answers are
-    /// in the order of the questions.
+    /// Approves the reviewed versions if exactly those are still pending, all or none. The results
+    /// are in the order of the arguments.
     pub fn approve_items(
         &self,
         server: &str,
@@ -228,7 +229,7 @@ fn pending_fingerprint(db: &Connection, item: ItemKey<'_>) -> Result<Option<Stri
     Ok(found.flatten())
 }
 
-/// Makes what waits what is approved. An item named twice is approved once.
+/// Makes the pending version the approved one. An item named twice is approved once.
 fn approve(db: &Connection, item: ItemKey<'_>, now: i64) -> Result<(), StoreError> {
     db.prepare_cached(
         "UPDATE items SET
@@ -241,7 +242,7 @@ fn approve(db: &Connection, item: ItemKey<'_>, now: i64) -> Result<(), StoreErro
     Ok(())
 }
 
-/// None was approved, since one of them could not be.
+/// Marks the approvable items as held, since another one could not be approved.
 fn hold(answers: &mut [ApprovalResult]) {
     for answer in answers {
         *answer = match answer {
@@ -262,7 +263,7 @@ fn read(row: &Row<'_>) -> Result<ServerItem, StoreError> {
     })
 }
 
-/// Text, fingerprint and time from this column on: all of them or none.
+/// Reads text, fingerprint and time from this column on: all of them or none.
 fn definition(row: &Row<'_>, first: usize) -> Result<Option<Definition>, StoreError> {
     let Some(fingerprint) = row.get(first + 1)? else {
         return Ok(None);

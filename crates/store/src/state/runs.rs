@@ -1,7 +1,7 @@
-//! Runs of workflows, written down as they go. Nobody decided them: they change no version.
+//! Runs of workflows, recorded as they progress. They are not decisions, so they change no version.
 //!
-//! Whoever runs one holds a lock on a file of its name; a run whose lock can be taken has lost its
-//! process, and is ended as interrupted.
+//! The process of a run holds a lock on a file of its name; a run whose lock can be taken has lost
+//! its process, and is ended as interrupted.
 
 use std::path::Path;
 
@@ -16,8 +16,7 @@ use crate::limits::LOST_RUNS_CHUNK;
 use crate::record::run::{RunEnd, RunRecord, RunStatus, StepRecord, StepStatus};
 
 impl OperatorState {
-    /// Writes down that a run began. It counts as running until it is ended, or this process is
-    /// gone.
+    /// Records the start of a run. It counts as running until it is ended, or this process dies.
     pub fn begin_run(&self, run: &RunRecord) -> Result<(), StoreError> {
         let lock = match run.status {
             RunStatus::Running => self.lock_run(&run.id)?,
@@ -51,12 +50,12 @@ impl OperatorState {
         Ok(())
     }
 
-    /// Writes down that a step of a run began, which is there.
+    /// Records the start of a step of an existing run.
     pub fn begin_step(&self, step: &StepRecord) -> Result<(), StoreError> {
         self.change(|db| insert_step(db, step))
     }
 
-    /// Tells under which sessions the calls of a step are recorded, as soon as that is known.
+    /// Sets the sessions under which the calls of a step are recorded, once they are known.
     pub fn set_step_sessions(
         &self,
         run: &str,
@@ -73,12 +72,12 @@ impl OperatorState {
         })
     }
 
-    /// Writes all that is known of a step in the place of what was known when it began.
+    /// Replaces the record of a step with its final one.
     pub fn end_step(&self, step: &StepRecord) -> Result<(), StoreError> {
         self.change(|db| update_step(db, step))
     }
 
-    /// Ends those runs as interrupted whose process is gone. How many there were.
+    /// Ends runs of dead processes as interrupted; returns their number.
     pub fn end_lost_runs(&self) -> Result<usize, StoreError> {
         match self.place.writers() {
             Some(writers) => self.with(|db| end_lost_runs(db, &writers)),
@@ -90,7 +89,7 @@ impl OperatorState {
         let Some(writers) = self.place.writers() else {
             return Ok(None);
         };
-        // It becomes a part of a path.
+        // The id becomes a part of a path.
         if uuid::Uuid::parse_str(id).is_err() {
             return Err(StoreError::Write(format!("'{id}' is no id of a run")));
         }
@@ -102,7 +101,7 @@ impl OperatorState {
 }
 
 impl Location {
-    /// The folder of the locks, if this process may write.
+    /// Returns the folder of the locks, if this process may write.
     fn writers(&self) -> Option<std::path::PathBuf> {
         match self {
             Location::File(file, _) => Some(file.with_file_name(crate::database::WRITERS)),
@@ -111,7 +110,7 @@ impl Location {
     }
 }
 
-/// The same for who has a connection that writes.
+/// Ends runs of dead processes, for callers with a writing connection.
 pub(crate) fn end_lost_runs(db: &Connection, writers: &Path) -> Result<usize, StoreError> {
     let words = "SELECT id FROM runs WHERE status = 'running' LIMIT ?1";
     let mut statement = db.prepare_cached(words)?;

@@ -5,7 +5,7 @@ use rusqlite::{Connection, OptionalExtension, Row};
 use super::OperatorState;
 use crate::error::StoreError;
 
-/// The decisions about a server. One that nothing was decided about has none.
+/// The decisions about a server. A server without decisions has no entry.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServerState {
     pub name: String,
@@ -15,8 +15,8 @@ pub struct ServerState {
     pub disabled: bool,
     /// Put (back) into quarantine by a person or by a changed command line.
     pub quarantined: bool,
-    /// The identity that the approval is bound to, where a person approved the server. It stays
-    /// while the server is in quarantine again.
+    /// The identity that a person's approval is bound to. It stays if the server is put in
+    /// quarantine again.
     pub approved: Option<String>,
     /// Its first list was taken as approved.
     pub has_baseline: bool,
@@ -25,7 +25,7 @@ pub struct ServerState {
 const COLUMNS: &str = "name, added, disabled, quarantined, approved, has_baseline";
 
 impl OperatorState {
-    /// Sorted by name.
+    /// Returns the servers, sorted by name.
     pub fn servers(&self) -> Result<Vec<ServerState>, StoreError> {
         self.ask(|db| {
             let words = format!("SELECT {COLUMNS} FROM servers ORDER BY name");
@@ -42,7 +42,7 @@ impl OperatorState {
         })
     }
 
-    /// A fresh one: whatever was known under that name is gone.
+    /// Adds a server afresh: everything known under that name is deleted.
     pub fn add_server(&self, name: &str, definition_json: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             forget(db, name)?;
@@ -52,13 +52,13 @@ impl OperatorState {
         })
     }
 
-    /// With all that was decided about what it offers. Whether there was anything.
+    /// Removes a server with all decisions about its items; returns whether there was anything.
     pub fn remove_server(&self, name: &str) -> Result<bool, StoreError> {
         self.decide(|db| forget(db, name))
     }
 
-    /// Forgets what it was seen to list, and lifts its quarantine: the next list is its first one.
-    /// Tools that were switched off stay so.
+    /// Forgets the items that the server listed, and lifts its quarantine: the next list is its
+    /// first. Tools that were switched off stay so.
     pub fn begin_server_anew(&self, name: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute("DELETE FROM items WHERE server = ?1", [name])?;
@@ -92,7 +92,7 @@ impl OperatorState {
         })
     }
 
-    /// Binds the approval to what the server is now, and lifts its quarantine.
+    /// Binds the approval to the server's present identity, and lifts its quarantine.
     pub fn approve_server(&self, name: &str, identity: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute(
@@ -106,7 +106,7 @@ impl OperatorState {
     }
 }
 
-/// Notes that the first list of a server was taken as approved.
+/// Records that the first list of a server was taken as approved.
 pub(super) fn set_baseline(db: &Connection, name: &str) -> Result<(), StoreError> {
     db.execute(
         "INSERT INTO servers (name, has_baseline) VALUES (?1, 1)
@@ -116,7 +116,7 @@ pub(super) fn set_baseline(db: &Connection, name: &str) -> Result<(), StoreError
     Ok(())
 }
 
-/// Deletes all that is known of a server, and returns whether there was anything.
+/// Deletes all that is known of a server; returns whether there was anything.
 fn forget(db: &Connection, name: &str) -> Result<bool, StoreError> {
     let mut rows = 0;
     for words in [

@@ -14,7 +14,7 @@ impl OperatorState {
         })
     }
 
-    /// By server; one without such tools is not in it.
+    /// Returns the tools by server; a server without such tools is left out.
     pub fn all_switched_off(&self) -> Result<BTreeMap<String, BTreeSet<String>>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached("SELECT server, tool FROM switches")?;
@@ -27,7 +27,7 @@ impl OperatorState {
         })
     }
 
-    /// Returns whether that changed anything.
+    /// Sets the switch; returns whether that changed anything.
     pub fn set_switch(&self, server: &str, tool: &str, off: bool) -> Result<bool, StoreError> {
         let words = if off {
             "INSERT INTO switches (server, tool) VALUES (?1, ?2) ON CONFLICT DO NOTHING"

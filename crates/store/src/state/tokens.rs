@@ -1,4 +1,4 @@
-//! Tokens of agents. Only their hashes are known here; what a scope means is not.
+//! Tokens of agents. The store knows only their hashes, and does not interpret scopes.
 
 use jiff::Timestamp;
 use rusqlite::{Row, params};
@@ -7,13 +7,13 @@ use super::OperatorState;
 use crate::database::timestamp;
 use crate::error::StoreError;
 
-/// Times are kept to the microsecond.
+/// A token. Times have microsecond precision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenRecord {
     pub name: String,
     /// SHA-256 of the token.
     pub hash: [u8; 32],
-    /// JSON, for those who know what it means.
+    /// The scope as JSON, which the store does not interpret.
     pub scope: String,
     pub created_at: Timestamp,
     pub expires_at: Option<Timestamp>,
@@ -21,8 +21,8 @@ pub struct TokenRecord {
 }
 
 impl OperatorState {
-    /// All of them, revoked ones as well, in the order in which they were made. Of those with one
-    /// name at most one is not revoked.
+    /// Returns all tokens, including revoked ones, in order of creation. At most one of each name
+    /// is not revoked.
     pub fn tokens(&self) -> Result<Vec<TokenRecord>, StoreError> {
         self.ask(|db| {
             let mut statement = db.prepare_cached(
@@ -38,7 +38,7 @@ impl OperatorState {
         })
     }
 
-    /// Creates a token, unless its name is taken by one that is not revoked; returns whether it did.
+    /// Creates a token, unless an unrevoked one has its name; returns whether it did.
     pub fn create_token(&self, token: &TokenRecord) -> Result<bool, StoreError> {
         self.decide(|db| {
             let made = db.execute(
@@ -58,7 +58,7 @@ impl OperatorState {
         })
     }
 
-    /// Returns whether there was such a token that was not revoked yet.
+    /// Revokes a token; returns whether there was an unrevoked one of this name.
     pub fn revoke_token(&self, name: &str, at: Timestamp) -> Result<bool, StoreError> {
         self.decide(|db| {
             let words = "UPDATE tokens SET revoked_us = ?2 WHERE name = ?1 AND revoked_us IS NULL";

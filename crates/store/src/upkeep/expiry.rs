@@ -1,5 +1,5 @@
-//! Old chains leave as a whole, if the operator wants that: written to a file first, and with a
-//! receipt in the present chain that names their last hash.
+//! Expires old chains as a whole, if the operator configures that. A chain is first exported to a
+//! file, and a receipt in the current chain names its last hash.
 
 use std::fs::{DirBuilder, OpenOptions};
 use std::io::{BufWriter, Write};
@@ -10,7 +10,7 @@ use rusqlite::Connection;
 
 use crate::error::StoreError;
 
-/// The folder in the home where they are written.
+/// The folder in the home for the exports.
 const EXPORTS: &str = "exports";
 
 /// Writes the receipts of a chain to a file, one a line.

@@ -1,5 +1,5 @@
 //! Retention of activity and payloads by age, number and size, and of runs by age. Receipts stay,
-//! unless the operator says otherwise.
+//! unless the operator configures otherwise.
 
 use jiff::{SignedDuration, Timestamp};
 use rusqlite::{Connection, OptionalExtension};
@@ -14,18 +14,18 @@ const RECEIPT_BYTES: u64 = 2_400;
 
 const MEGABYTE: u64 = 1024 * 1024;
 
-/// Limits on the age and the amount of what is kept.
+/// Limits on the age and the amount of kept data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct RetentionRules {
     pub(crate) days: u32,
     pub(crate) records_max: u64,
     pub(crate) megabytes_max: u64,
-    /// 0: receipts stay.
+    /// 0: receipts are kept.
     pub(crate) receipt_days: u32,
 }
 
 impl RetentionRules {
-    /// A chain that is closed and old enough to leave, the oldest first.
+    /// Returns the oldest closed chain that is old enough to expire.
     pub(crate) fn expired_chain(&self, db: &Connection) -> Result<Option<String>, StoreError> {
         if self.receipt_days == 0 {
             return Ok(None);
@@ -45,7 +45,7 @@ impl RetentionRules {
         Ok(found)
     }
 
-    /// Deletes some of what is too old or too much, and returns whether there may be more.
+    /// Deletes some of the data beyond the limits; returns whether there may be more.
     pub(crate) fn let_go(&self, db: &mut Connection) -> Result<bool, StoreError> {
         let oldest = days_ago(self.days).as_microsecond();
         if delete_runs(db, oldest)? {
@@ -80,7 +80,7 @@ struct Numbers {
 }
 
 impl Numbers {
-    /// None where there are no records.
+    /// Returns none if there are no records.
     fn of_activity(db: &Connection) -> Result<Option<Numbers>, StoreError> {
         let numbers = db.query_row("SELECT MIN(number), MAX(number) FROM activity", [], |row| {
             let first: Option<i64> = row.get(0)?;
@@ -121,8 +121,8 @@ fn delete_activity(
     Ok(deleted > 0)
 }
 
-/// Deletes runs that began before a time and run no more, each once its steps are gone. Whether
-/// there were any.
+/// Deletes ended runs that began before a time, each once its steps are gone; returns whether there
+/// were any.
 fn delete_runs(db: &mut Connection, older_than: i64) -> Result<bool, StoreError> {
     const OLD: &str = "SELECT number FROM runs
         WHERE started_us < ?1 AND status <> 'running' ORDER BY started_us LIMIT ?2";
@@ -150,7 +150,7 @@ fn delete_runs(db: &mut Connection, older_than: i64) -> Result<bool, StoreError>
     Ok(steps + runs > 0)
 }
 
-/// Lets go of what steps printed that is older than every payload that is kept. Of how many.
+/// Deletes outputs of steps that are older than every kept payload; returns their number.
 fn forget_outputs(db: &Connection) -> Result<usize, StoreError> {
     let words =
         "SELECT started_us FROM payloads JOIN activity USING (number) ORDER BY number LIMIT 1";
@@ -164,7 +164,7 @@ fn forget_outputs(db: &Connection) -> Result<usize, StoreError> {
     Ok(forgotten)
 }
 
-/// Payloads are the largest part and the least missed; where none are left, whole records go.
+/// Deletes payloads, the largest and least missed part; if none are left, deletes whole records.
 fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> {
     let transaction = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let deleted = transaction.execute(
@@ -179,8 +179,8 @@ fn delete_payloads(db: &mut Connection, first: i64) -> Result<bool, StoreError> 
     delete_activity(db, first + chunk() - 1, None)
 }
 
-/// Bytes in use in the file, less what receipts and people's decisions take: to let records go
-/// would make neither of them smaller.
+/// Returns the bytes in use in the file, less those of receipts and decisions, which deleting
+/// records would not reduce.
 fn activity_bytes(db: &Connection) -> Result<u64, StoreError> {
     let pragma = |name: &str| db.pragma_query_value(None, name, |row| row.get::<_, u64>(0));
     let pages = pragma("page_count")?.saturating_sub(pragma("freelist_count")?);

@@ -1,5 +1,5 @@
-//! Rows that are committed and not yet filed. They wait in the order of their commits, and leave in
-//! batches: to the signer and back, and once more if a batch could not be filed.
+//! Rows that are committed but not yet filed. They wait in the order of their commits, and leave in
+//! batches: to the signer and back, and again if a batch could not be filed.
 
 use std::collections::VecDeque;
 use std::time::Instant;
@@ -47,19 +47,19 @@ impl Backlog {
         }
     }
 
-    /// The rows that are in no batch, oldest first.
+    /// Returns the rows that are in no batch, oldest first.
     pub(crate) fn rows(&self) -> impl Iterator<Item = &JournalRow> + Clone {
         self.unfiled.iter().map(|waiting| &waiting.row)
     }
 
-    /// Keeps rows that were committed until they are filed.
+    /// Keeps committed rows until they are filed.
     pub(crate) fn keep(&mut self, rows: Vec<JournalRow>, now: Instant) {
         self.progress.committed += rows.len() as u64;
         self.bytes += rows.iter().map(JournalRow::bytes).sum::<usize>();
         self.unfiled.extend(rows.into_iter().map(|row| WaitingRow { since: now, row }));
     }
 
-    /// Takes the next rows that are to be filed.
+    /// Takes the next rows to file.
     pub(crate) fn next_batch(&mut self) -> Vec<JournalRow> {
         let count = self.unfiled().batch();
         let rows: Vec<_> = self.unfiled.drain(..count).map(|waiting| waiting.row).collect();
@@ -67,13 +67,13 @@ impl Backlog {
         rows
     }
 
-    /// Takes them for the signer.
+    /// Takes the next rows for the signer.
     pub(crate) fn batch_for_signer(&mut self) -> Vec<JournalRow> {
         self.is_at_signer = true;
         self.next_batch()
     }
 
-    /// Keeps the batch that the signer gave back.
+    /// Keeps the batch that the signer returned.
     pub(crate) fn keep_signed(&mut self, rows: Vec<JournalRow>) {
         self.is_at_signer = false;
         self.signed = rows;
@@ -83,7 +83,7 @@ impl Backlog {
         std::mem::take(&mut self.signed)
     }
 
-    /// Keeps a batch that could not be filed, or may not before an earlier one.
+    /// Keeps a batch that could not be filed, or not before an earlier one.
     pub(crate) fn keep_refused(&mut self, rows: Vec<JournalRow>) {
         self.refused.get_or_insert_default().extend(rows);
     }

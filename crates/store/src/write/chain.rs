@@ -1,5 +1,5 @@
-//! The chain that this process writes. Whoever writes a chain holds a lock on a file of its name;
-//! a chain whose lock can be taken has lost its writer.
+//! The chain that this process writes. The writer of a chain holds a lock on a file of its name; a
+//! chain whose lock can be taken has lost its writer.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,13 +15,13 @@ use crate::error::StoreError;
 use crate::write::journal::{self, Journal};
 use crate::write::link::{ChainEnd, ChainRef, Issuance, PrecedingChain};
 
-/// An open chain and where its next receipt goes.
+/// An open chain and the place of its next receipt.
 pub(crate) struct OpenChain {
     pub(crate) number: i64,
     pub(crate) id: String,
     pub(crate) key: Arc<SigningKey>,
     pub(crate) end: ChainEnd,
-    /// Named in the first receipt, so that a chain which was deleted is missed.
+    /// The chain before it, named in the first receipt so that its deletion is detected.
     pub(crate) preceding: Option<PrecedingChain>,
     pub(crate) journal: Journal,
     _lock: Lock,
@@ -84,7 +84,7 @@ impl OpenChain {
     }
 }
 
-/// The newest chain before this one that has left a receipt.
+/// Returns the newest earlier chain that has a receipt.
 fn preceding(
     db: &Connection,
     writers: &Path,
@@ -104,7 +104,7 @@ fn preceding(
     Ok(None)
 }
 
-/// The chain that this one names as the one before it, as it stood then.
+/// Returns the chain that this one names as its predecessor, as it stood then.
 fn named_by(
     db: &Connection,
     writers: &Path,
@@ -128,19 +128,19 @@ fn named_by(
             let hash = parsed(&hash, &chain_id, sequence)?;
             Ok(Some(PrecedingChain { chain_id, sequence, hash }))
         }
-        // An older program kept no more than its name.
+        // An older program stored only its name.
         None => preceding(db, writers, number),
     }
 }
 
-/// The last receipt of a chain, filed or not.
+/// Returns the last receipt of a chain, filed or not.
 fn end_of(db: &Connection, writers: &Path, chain_id: &str) -> Result<ChainEnd, StoreError> {
     let committed = journal::end_of(writers, chain_id).unwrap_or_default();
     let filed = filed_end_of(db, chain_id)?;
     Ok(if committed.sequence > filed.sequence { committed } else { filed })
 }
 
-/// The last one that is filed.
+/// Returns the last filed receipt of a chain.
 pub(crate) fn filed_end_of(db: &Connection, chain_id: &str) -> Result<ChainEnd, StoreError> {
     let found = db
         .query_row(

@@ -1,5 +1,5 @@
-//! Copies the write-ahead log into the file, beside the thread that writes: it waits for the disk,
-//! and nobody's call should.
+//! Copies the write-ahead log into the file on a separate thread: it waits for the disk, which no
+//! call should.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
@@ -11,7 +11,7 @@ use crate::database::FILE;
 use crate::error::StoreError;
 use crate::limits::{CHECKPOINT_BYTES, CHECKPOINT_EVERY};
 
-/// The thread ends when this is dropped.
+/// The checkpoint thread, which ends when this is dropped.
 pub(crate) struct Checkpoint {
     alive: Option<SyncSender<()>>,
     thread: Thread,
@@ -28,7 +28,7 @@ impl Checkpoint {
         Ok(Checkpoint { alive: Some(alive), thread: thread.thread().clone() })
     }
 
-    /// The log has grown. The thread has a look at it soon; until then it rests.
+    /// Notifies the thread that the log has grown. It checks soon, and sleeps until then.
     pub(crate) fn look(&self) {
         self.thread.unpark();
     }
@@ -43,7 +43,7 @@ impl Drop for Checkpoint {
 
 fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
     let mut db = None;
-    // The log keeps its size when it begins anew, so that only its growth or age says something.
+    // The log keeps its size when it restarts, so only growth or age is significant.
     while ended.recv_timeout(CHECKPOINT_EVERY) == Err(RecvTimeoutError::Timeout) {
         thread::park();
         let bytes = std::fs::metadata(log).map_or(0, |log| log.len());
@@ -53,7 +53,7 @@ fn run(file: &Path, log: &PathBuf, ended: &Receiver<()>) {
         if db.is_none() {
             db = Connection::open(file).ok();
         }
-        // Where it cannot be done now it is done later, at the worst by the writer.
+        // If it fails now it is done later, at worst by the writer.
         if let Some(db) = &db {
             let _ = db.query_row("PRAGMA wal_checkpoint(PASSIVE)", [], |_| Ok(()));
         }

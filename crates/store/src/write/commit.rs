@@ -11,15 +11,15 @@ use crate::error::StoreError;
 /// The safety of an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Safety {
-    /// It survives the process being killed.
+    /// The entry survives the process being killed.
     Committed,
-    /// It waits in memory: the start of a call that only reads, for its end; anything else, until the
-    /// file can be written.
+    /// The entry is in memory: the start of a call that only reads waits for its end; anything
+    /// else, until the file can be written.
     Queued,
 }
 
-/// Resolves once the entry is safe, or could not be made so. Dropping it does not take the entry
-/// back.
+/// Resolves once the entry is safe, or could not be made so. Dropping it does not withdraw the
+/// entry.
 #[must_use = "an entry is only known to be safe once this was awaited"]
 pub struct Commit(Answer);
 

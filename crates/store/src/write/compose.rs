@@ -1,4 +1,4 @@
-//! Receipts from records: which member says what.
+//! Composes receipts from records.
 
 use receipt::RiskLevel;
 use receipt::Runtime;
@@ -17,11 +17,11 @@ use crate::write::link::{ChainEnd, Issuance, Link, PrecedingChain};
 /// The type of the action that ends a chain.
 const CHAIN_CLOSED: &str = "agent_receipts.chain_closed";
 
-/// The type of the action that lets a whole chain go.
+/// The type of the action that expires a whole chain.
 const CHAIN_EXPIRED: &str = "agent_receipts.chain_expired";
 
-/// The receipt of a call that has ended. What a dead process left is made again from its record: the
-/// same values always give the same text.
+/// Composes the receipt of an ended call. Receipts that a dead process left are composed again from
+/// their records: the same values always give the same text.
 pub(crate) fn call(
     issuance: Issuance<'_>,
     call: &CallStart,
@@ -32,7 +32,7 @@ pub(crate) fn call(
     with_runtime(issuance, call, ended, issued_at, runtime)
 }
 
-/// The same for a record whose receipt was promised under a hash that it does not have.
+/// Composes a receipt for a record that no longer gives the promised hash, and names that hash.
 pub(crate) fn reissued(
     issuance: Issuance<'_>,
     call: &CallStart,
@@ -89,20 +89,20 @@ fn with_runtime(
     issuance.end.link(issuance.chain_id, &receipt, None)
 }
 
-/// The last receipt of a chain.
+/// Composes the last receipt of a chain.
 pub(crate) fn closing(issuance: Issuance<'_>, termination: Termination) -> Link {
     let end = issuance.preceding.map(preceding).unwrap_or_default();
     own(issuance, CHAIN_CLOSED, (RiskLevel::Low, end), None, Some(termination))
 }
 
-/// The receipt with which a key hands over to another.
+/// Composes the receipt with which a key hands over to another.
 pub(crate) fn rotated(issuance: Issuance<'_>, new: &PublicKey) -> Link {
     let rotation = Rotation::new(&issuance.key.public(), new);
     let runtime = issuance.preceding.map(preceding).unwrap_or_default();
     own(issuance, rotation::ACTION_TYPE, (RiskLevel::High, runtime), Some(rotation), None)
 }
 
-/// The receipt that stays of a chain whose receipts were let go.
+/// Composes the receipt that replaces an expired chain.
 pub(crate) fn expired(issuance: Issuance<'_>, chain_id: &str, last: ChainEnd) -> Link {
     let mut runtime = issuance.preceding.map(preceding).unwrap_or_default();
     let mut gone = Runtime::new();
@@ -115,7 +115,7 @@ pub(crate) fn expired(issuance: Issuance<'_>, chain_id: &str, last: ChainEnd) ->
     own(issuance, CHAIN_EXPIRED, (RiskLevel::Low, runtime), None, None)
 }
 
-/// A receipt of what the ledger did itself.
+/// Composes a receipt of an action of the ledger itself.
 fn own(
     issuance: Issuance<'_>,
     action_type: &str,
@@ -151,7 +151,7 @@ fn own(
     issuance.end.link(issuance.chain_id, &receipt, termination)
 }
 
-/// The key's DID, without the fragment that proofs add.
+/// Returns the key's DID, without the fragment that proofs add.
 fn did(key: &SigningKey) -> &str {
     key.verification_method().split('#').next().unwrap_or_default()
 }
@@ -174,7 +174,7 @@ fn peer(outside: &OutsideSource) -> Option<PeerCredential<'_>> {
     })
 }
 
-/// The system is always named where the type of the action says nothing.
+/// Returns the target. The system is always named if the type of the action says nothing.
 fn target(call: &CallStart) -> Option<ActionTarget<'_>> {
     let known = call
         .target
@@ -228,7 +228,7 @@ fn preceding(preceding: &PrecedingChain) -> Runtime<'_> {
     runtime
 }
 
-/// Collects what the format has no place for.
+/// Collects the members for which the format has no place.
 fn runtime<'a>(
     call: &'a CallStart,
     ended: &'a CallEnd,

@@ -1,4 +1,4 @@
-//! One entry before it is committed, and what becomes of it when the file cannot be written.
+//! One entry before it is committed, and its fate if the file cannot be written.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) struct Draft {
 /// The part of a call that a draft records.
 pub(crate) enum DraftPart {
     Start,
-    /// With the entry of the journal that holds the start.
+    /// The end, with the journal entry that holds the start.
     End(i64, Arc<CallEnd>),
     Whole(Arc<CallEnd>),
 }
@@ -32,18 +32,18 @@ pub(crate) enum DraftPart {
 /// The fate of a draft that could not be committed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fate {
-    /// Its caller gets the error, and nothing is kept.
+    /// The caller gets the error, and nothing is kept.
     Refused,
     /// It waits for its end again.
     Held,
-    /// It is kept until it can be written, and its caller goes on.
+    /// It is kept until it can be written, and the caller continues.
     Queued,
-    /// It is kept until it can be written, and its caller gets the error.
+    /// It is kept until it can be written, and the caller gets the error.
     QueuedWithError,
 }
 
 impl Draft {
-    /// The row, linked to the chain where it ends a call that leaves a receipt.
+    /// Returns the row, linked to the chain if it ends a call that leaves a receipt.
     pub(crate) fn row(&self, issuance: Issuance<'_>) -> JournalRow {
         let (start, ended) = match &self.part {
             DraftPart::Start => (None, None),
@@ -63,7 +63,7 @@ impl Draft {
         }
     }
 
-    /// The start of a call that is made once it is safe.
+    /// Reports whether this is the start of a call that is made once it is safe.
     pub(crate) fn permits(&self) -> bool {
         matches!(self.part, DraftPart::Start) && self.call.changes_things()
     }
@@ -72,14 +72,14 @@ impl Draft {
         matches!(self.part, DraftPart::Start) && self.call.id == id
     }
 
-    /// Decides what becomes of it when the file cannot be written and so many are queued. A call
-    /// that would change things is not made; what has happened is kept.
+    /// Decides the fate of a draft if the file cannot be written and this many are queued. A call
+    /// that would change things is not made; the record of a past event is kept.
     pub(crate) fn fate(&self, queued: usize, policy: OnFailure) -> Fate {
         let (changes, is_outside) = (self.call.changes_things(), self.call.outside.is_some());
         match &self.part {
             DraftPart::Start if changes => Fate::Refused,
             DraftPart::Start => Fate::Held,
-            // Refused calls and events have touched nothing here: they may be turned away.
+            // Refused calls and events have touched nothing here, so they may be rejected.
             DraftPart::Whole(ended)
                 if queued >= QUEUE_MAX
                     && self.reply.is_some()
@@ -87,7 +87,7 @@ impl Draft {
             {
                 Fate::Refused
             }
-            // It happened elsewhere: nothing is withheld, and what is queued is not lost.
+            // It happened elsewhere: there is nothing to withhold, and a queued entry is not lost.
             DraftPart::Whole(_) if is_outside => Fate::Queued,
             DraftPart::End(..) | DraftPart::Whole(_) => match policy {
                 OnFailure::QueueReads if !changes => Fate::Queued,
@@ -118,7 +118,7 @@ mod tests {
         Arc::new(CallEnd { status, ..CallEnd::at_once(started().id) })
     }
 
-    /// A draft that somebody waits for.
+    /// Returns a draft with a waiting caller.
     fn draft(call: CallStart, part: DraftPart) -> Draft {
         Draft { call: Arc::new(call), part, reply: Some(oneshot::channel().0) }
     }

@@ -1,5 +1,5 @@
-//! Entries before they are committed: which are written now, which wait a moment for their end, and
-//! which wait until the file can be written.
+//! Entries before they are committed: those written now, those that briefly wait for their end, and
+//! those that wait until the file can be written.
 
 use std::borrow::Borrow;
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -21,23 +21,23 @@ use crate::write::row::{JournalRow, StartEntry};
 pub(crate) struct Drafts {
     /// Starts that are written with their ends, if those come soon.
     held: HashSet<CallById>,
-    /// The same in order of time, and among them some whose ends have come.
+    /// The held starts in order of time, including some whose ends have come.
     order: VecDeque<HeldStart>,
-    /// Calls that run, with the entry of the journal that holds their start.
+    /// Running calls, with the journal entry that holds their start.
     running: HashMap<CallById, i64>,
-    /// Ends of calls whose start is only now being written.
+    /// Ends of calls whose start is still being written.
     early: Vec<Submission>,
-    /// Could not be written yet, oldest first.
+    /// Drafts that could not be written yet, oldest first.
     queue: VecDeque<Draft>,
 }
 
-/// A start that is held back, and since when.
+/// A held start, and the time since when.
 struct HeldStart {
     since: Instant,
     call: Arc<CallStart>,
 }
 
-/// A call, found by its id.
+/// A call, hashed and compared by its id.
 struct CallById(Arc<CallStart>);
 
 impl Borrow<str> for CallById {
@@ -65,7 +65,7 @@ impl Drafts {
         self.queue.len()
     }
 
-    /// The time at which the next start has waited long enough for its end.
+    /// Returns the time at which the next held start is due without its end.
     pub(crate) fn due(&self) -> Option<Instant> {
         self.order.front().map(|start| start.since + HOLD)
     }
@@ -75,7 +75,7 @@ impl Drafts {
         std::mem::take(&mut self.early)
     }
 
-    /// Makes drafts of what is to be written now; what could not be written before comes first.
+    /// Makes drafts of the entries to write now, after those that could not be written before.
     pub(crate) fn sort(
         &mut self,
         submissions: Vec<Submission>,
@@ -111,7 +111,7 @@ impl Drafts {
         self.held.insert(CallById(call));
     }
 
-    /// The next start that has waited long enough for its end.
+    /// Returns the next start that has waited long enough for its end.
     fn next_due(&mut self, urgent: bool, now: Instant) -> Option<Arc<CallStart>> {
         loop {
             let HeldStart { since, call } = self.order.front()?;
@@ -150,7 +150,7 @@ impl Drafts {
         None
     }
 
-    /// The drafts are safe as these rows.
+    /// Marks the drafts as safe in these rows.
     pub(crate) fn committed(&mut self, drafts: Vec<Draft>, rows: &[JournalRow]) {
         for (mut draft, row) in drafts.into_iter().zip(rows) {
             draft.answer(Ok(Safety::Committed));
@@ -160,7 +160,7 @@ impl Drafts {
         }
     }
 
-    /// The file cannot be written: each draft is refused, held or queued.
+    /// Refuses, holds or queues each draft, since the file cannot be written.
     pub(crate) fn failed(
         &mut self,
         drafts: Vec<Draft>,
@@ -184,12 +184,12 @@ impl Drafts {
         }
     }
 
-    /// Calls whose start is committed and whose end is not.
+    /// Returns calls whose start is committed and whose end is not.
     pub(crate) fn running(&self) -> impl Iterator<Item = StartEntry<'_>> {
         self.running.iter().map(|(CallById(call), entry)| StartEntry { entry: *entry, call })
     }
 
-    /// Ends what still runs when the process ends.
+    /// Ends running calls as interrupted when the process ends.
     pub(crate) fn interrupt(&mut self) -> Vec<Draft> {
         let mut drafts: Vec<Draft> = self.queue.drain(..).collect();
         let held = self.order.drain(..).filter(|start| self.held.contains(&*start.call.id));

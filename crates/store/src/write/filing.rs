@@ -1,4 +1,4 @@
-//! Filing: rows of the journal become activity, payloads and receipts, many in one transaction.
+//! Files rows of the journal as activity, payloads and receipts, many in one transaction.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,7 +15,7 @@ use crate::write::journal;
 use crate::write::link::ChainRef;
 use crate::write::row::JournalRow;
 
-/// Knows the numbers of agents and targets that it met lately.
+/// Files rows, and caches the numbers of recent agents and targets.
 #[derive(Default)]
 pub(crate) struct Clerk {
     agents: HashMap<RecordAgent, i64>,
@@ -29,11 +29,11 @@ pub(crate) enum Consequence<'a> {
     Closed(Termination),
     /// Another key signs from here on; its fingerprint.
     Key(&'a str),
-    /// The receipts of a chain are let go.
+    /// The receipts of a chain expire.
     Expired(&'a str),
 }
 
-/// A change to a record: the chain that it belongs to, and its number among all changes.
+/// A change to a record: its chain, and its number among all changes.
 #[derive(Clone, Copy)]
 struct RecordChange {
     chain: i64,
@@ -50,8 +50,8 @@ pub(crate) struct Filing<'a> {
 }
 
 impl Clerk {
-    /// Files rows that lie together in the journal; their receipts are signed. The answer is the
-    /// number of the last change.
+    /// Files adjacent rows of the journal, whose receipts are signed. Returns the number of the
+    /// last change.
     pub(crate) fn file(
         &mut self,
         db: &Connection,
@@ -72,7 +72,7 @@ impl Clerk {
         rows: &[JournalRow],
     ) -> Result<(), StoreError> {
         for row in rows {
-            // A start whose end lies in the same rows is filed with it.
+            // A start whose end is among the same rows is filed with it.
             let ends_here = row.ended.is_none() && filing.ended.contains(&row.entry);
             if let Some(call) = row.call.as_deref().filter(|_| !ends_here) {
                 filing.changed += 1;
@@ -84,7 +84,7 @@ impl Clerk {
         Ok(())
     }
 
-    /// Commits the rows as a whole, or none of them where one could not be filed.
+    /// Commits all the rows, or none if one could not be filed.
     pub(crate) fn finish(
         &mut self,
         db: &Connection,
@@ -98,15 +98,15 @@ impl Clerk {
             bring_about(db, filing.chain, consequence)?;
             Ok(filing.changed)
         });
-        // Numbers given in a transaction that failed are not numbers.
+        // Numbers assigned in a failed transaction are void.
         filed.inspect_err(|_| {
             self.agents.clear();
             self.targets.clear();
         })
     }
 
-    /// A call that was filed when it started is ended; any other is inserted as a whole. An upsert
-    /// would do both, and cost every call a journal of its own in SQLite.
+    /// Ends a call that was filed when it started, or inserts the whole call. An upsert would do
+    /// both, but cost every call a statement journal in SQLite.
     fn file_call(
         &mut self,
         db: &Connection,
@@ -239,12 +239,12 @@ impl<'a> Filing<'a> {
     }
 }
 
-/// The id under which the receipt of a call is known.
+/// Returns the id of a call's receipt.
 pub(crate) fn receipt_id(call: &str) -> String {
     format!("urn:receipt:{call}")
 }
 
-/// Ends a call that was filed when it started; false where it was not.
+/// Ends a call that was filed when it started; false if it was not.
 fn end(
     db: &Connection,
     change: RecordChange,
@@ -341,7 +341,7 @@ fn insert_receipt(
     Ok(())
 }
 
-/// Says that the journal of a chain has been filed up to the last of these rows.
+/// Marks the journal of a chain as filed up to the last of these rows.
 fn mark_filed(db: &Connection, chain: i64, rows: &[JournalRow]) -> Result<(), StoreError> {
     if let Some(last) = rows.last().filter(|last| last.entry > 0) {
         db.prepare_cached("UPDATE chains SET filed = ?2 WHERE chain = ?1")?

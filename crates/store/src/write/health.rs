@@ -20,14 +20,14 @@ pub struct LedgerHealth {
     pub chain: Option<String>,
     pub length: u64,
     pub last_hash: Option<Hash>,
-    /// Entries that wait in memory because the file cannot be written.
+    /// Entries in memory because the file cannot be written.
     pub queue: usize,
-    /// No more of them are taken.
+    /// No more of them are accepted.
     pub is_full: bool,
     pub fault: Option<StoreError>,
     /// Entries committed since the start.
     pub committed: u64,
-    /// Those of them that are signed and filed, so that they can be read.
+    /// Entries that are signed and filed, and so can be read.
     pub filed: u64,
     /// Failed writes since the start.
     pub failures: u64,
@@ -58,14 +58,14 @@ impl Health {
         (ledger.committed, ledger.filed) = (progress.committed, progress.filed);
     }
 
-    /// Returns whether this is news.
+    /// Marks the ledger as failing; returns whether that is a change.
     pub(crate) fn set_failing(&self, error: &StoreError) -> bool {
         let mut ledger = self.lock();
         ledger.failures += 1;
         ledger.fault.replace(error.clone()).is_none()
     }
 
-    /// Returns whether this is news.
+    /// Marks the ledger as sound; returns whether that is a change.
     pub(crate) fn set_sound(&self) -> bool {
         let mut ledger = self.lock();
         ledger.queue = 0;
@@ -86,7 +86,7 @@ impl Health {
         let ledger = self.lock();
         match (&ledger.fault, policy) {
             (Some(fault), OnFailure::Refuse) => Err(fault.clone()),
-            // A call that changes things waits for its start to be written, which tells better.
+            // A call that changes things waits for its start to be written, which is a better test.
             (Some(fault), OnFailure::QueueReads) if class == Class::Read && ledger.is_full => {
                 Err(fault.clone())
             }

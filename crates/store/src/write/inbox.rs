@@ -1,5 +1,5 @@
-//! Messages that wait for the writer. The end of a call that was let begin is always taken, so it can never
-//! be lost here; everything else is bounded.
+//! Messages that wait for the writer. The end of a call that was permitted is always accepted, so
+//! it can never be lost here; everything else is bounded.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -18,14 +18,14 @@ pub(crate) struct Inbox {
 #[derive(Default)]
 struct Inner {
     messages: VecDeque<Message>,
-    /// The time at which the writer's thread wakes by itself; none while it is at work.
+    /// The time at which the writer's thread wakes without a message; none while it is working.
     wakes_at: Option<Instant>,
-    /// It must look again before it rests.
+    /// The thread must check again before it sleeps.
     look_again: bool,
     is_closed: bool,
 }
 
-/// Why a message was not taken.
+/// The reason a message was not accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum InboxError {
     Full,
@@ -33,14 +33,14 @@ pub(crate) enum InboxError {
 }
 
 impl Inbox {
-    /// Leaves a message and wakes the writer's thread for it.
+    /// Adds a message and wakes the writer's thread for it.
     pub(crate) fn send(&self, message: Message) -> Result<(), InboxError> {
         self.leave(message)?;
         self.wake_by(Instant::now());
         Ok(())
     }
 
-    /// Leaves a message without waking anybody.
+    /// Adds a message without waking a thread.
     pub(crate) fn leave(&self, message: Message) -> Result<(), InboxError> {
         let mut inner = self.lock();
         if inner.is_closed {
@@ -53,8 +53,8 @@ impl Inbox {
         Ok(())
     }
 
-    /// Rests until something is there, or so long. Whoever wants this thread takes the time away and
-    /// wakes it.
+    /// Sleeps until there is a message, or for this long. To wake the thread, a caller clears the
+    /// time and notifies it.
     pub(crate) fn wait(&self, wait: Duration) {
         let mut inner = self.lock();
         let rests = inner.messages.is_empty() && !inner.look_again && !wait.is_zero();
@@ -67,14 +67,14 @@ impl Inbox {
         }
     }
 
-    /// Takes what is there, at most so many. Only who has the writer may ask.
+    /// Takes at most this many messages. Only the holder of the writer may call this.
     pub(crate) fn take(&self, most: usize) -> Vec<Message> {
         let mut inner = self.lock();
         let count = inner.messages.len().min(most);
         inner.messages.drain(..count).collect()
     }
 
-    /// Takes what is there if it is little and needs nothing but a commit.
+    /// Takes the messages if they are few and need nothing but a commit.
     pub(crate) fn take_few(&self, most: usize) -> Option<Vec<Message>> {
         let mut inner = self.lock();
         let few = inner.messages.len() <= most;
@@ -82,13 +82,13 @@ impl Inbox {
         plain.then(|| inner.messages.drain(..).collect())
     }
 
-    /// Gives back what was taken. Only who has the writer may do it.
+    /// Puts messages back. Only the holder of the writer may call this.
     pub(crate) fn put_back(&self, messages: Vec<Message>) {
         let mut inner = self.lock();
         messages.into_iter().rev().for_each(|message| inner.messages.push_front(message));
     }
 
-    /// Sees to it that the writer's thread is at work by then.
+    /// Ensures that the writer's thread is awake by this time.
     pub(crate) fn wake_by(&self, time: Instant) {
         let mut inner = self.lock();
         match inner.wakes_at {
@@ -102,7 +102,7 @@ impl Inbox {
         }
     }
 
-    /// Nothing is taken from here on; what was there goes, and with it who waits for it.
+    /// Accepts nothing from here on; drops the messages, and with them their waiting callers.
     pub(crate) fn close(&self) {
         let mut inner = self.lock();
         inner.is_closed = true;
@@ -116,7 +116,8 @@ impl Inbox {
     }
 }
 
-/// Calls that have not begun and events may be turned away; what has happened may not.
+/// Reports whether a message may be rejected: a call that has not begun or an event may, the end of
+/// a call may not.
 fn is_optional(message: &Message) -> bool {
     match message {
         Message::Append(submission) => match &submission.entry {

@@ -1,4 +1,4 @@
-//! The journal: where a call is committed before anybody is answered.
+//! The journal: a call is committed here before the caller gets a response.
 
 mod file;
 mod table;
@@ -19,7 +19,7 @@ pub(crate) use table::clear;
 pub(crate) struct Remnant {
     /// Rows that have not been filed, each end with its start.
     pub(crate) unfiled: Vec<JournalRow>,
-    /// The starts without an end in the journal, by their entries; some may have ended all the same.
+    /// The starts without an end in the journal, by entry; some may have ended nevertheless.
     pub(crate) starts: Vec<OpenStart>,
 }
 

@@ -1,4 +1,4 @@
-//! The links of a chain: where a receipt goes, and what it is linked to.
+//! The links of a chain: the place of a receipt, and its predecessor.
 
 use receipt::Hash;
 use receipt::content::{Body, Position, Receipt, Termination};
@@ -6,7 +6,7 @@ use receipt::key::SigningKey;
 
 use crate::write::columns::Columns;
 
-/// The place of a receipt in its chain, and its text: without a proof until it is signed.
+/// The place of a receipt in its chain, and its text, which has no proof until it is signed.
 pub(crate) struct Link {
     pub(crate) sequence: u64,
     pub(crate) body: Body,
@@ -22,7 +22,7 @@ pub(crate) struct ChainEnd {
 }
 
 impl ChainEnd {
-    /// Links a receipt to what came before, and is the end from then on.
+    /// Links a receipt to its predecessor, and makes it the new end.
     pub(crate) fn link(
         &mut self,
         chain_id: &str,
@@ -45,7 +45,7 @@ pub(crate) struct PrecedingChain {
     pub(crate) hash: Hash,
 }
 
-/// All that it takes to issue the next receipt of a chain.
+/// Everything needed to issue the next receipt of a chain.
 pub(crate) struct Issuance<'a> {
     pub(crate) chain_id: &'a str,
     pub(crate) key: &'a SigningKey,

@@ -24,14 +24,14 @@ pub(crate) type CommitReply = oneshot::Sender<Result<Safety, StoreError>>;
 pub(crate) type RotationReply = oneshot::Sender<Result<Arc<SigningKey>, StoreError>>;
 pub(crate) type CloseReply = oneshot::Sender<Result<(), StoreError>>;
 
-/// An entry and who waits for it.
+/// An entry and its waiting caller.
 pub(crate) struct Submission {
     pub(crate) entry: Entry,
     pub(crate) reply: Option<CommitReply>,
 }
 
 impl Message {
-    /// The start of a call that is made once it is safe.
+    /// Reports whether this is the start of a call that is made once it is safe.
     pub(crate) fn permits(&self) -> bool {
         match self {
             Message::Append(Submission { entry: Entry::Started(call), .. }) => {

@@ -1,5 +1,5 @@
-//! Recovery of what a process left that did not end well: entries in the journal, calls without an end,
-//! a chain without its terminal receipt.
+//! Recovery after a process that did not end properly: entries in the journal, calls without an
+//! end, a chain without its terminal receipt.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -47,7 +47,7 @@ struct AbandonedChain {
     is_open: bool,
 }
 
-/// Chains that were not closed, and those of which something is left beside the tables.
+/// Returns chains that were not closed, and those with a leftover journal.
 fn abandoned(db: &Connection, writers: &Path) -> Result<Vec<AbandonedChain>, StoreError> {
     let mut statement = db.prepare(
         "SELECT chain, chain_id, key, status = 'open' FROM chains
@@ -103,8 +103,8 @@ fn close(
     Ok(())
 }
 
-/// The receipt that was committed with a call. Where its record says something else by now, or another
-/// program made it, the receipt is issued anew and names the hash that was promised.
+/// Composes the receipt that was committed with a call. If its record differs by now, or another
+/// program made it, the receipt is issued anew and names the promised hash.
 fn compose_again(chain: &OpenChain, end: &mut ChainEnd, row: &mut JournalRow) {
     let (Some(call), Some(ended), Some(promise)) = (&row.call, &row.ended, &row.promise) else {
         return;
@@ -121,7 +121,7 @@ fn compose_again(chain: &OpenChain, end: &mut ChainEnd, row: &mut JournalRow) {
     row.link = Some(link);
 }
 
-/// A receipt for each call that had started and not ended.
+/// Issues a receipt for each call that had started and not ended.
 fn end_calls(
     db: &Connection,
     chain: &OpenChain,
@@ -145,7 +145,7 @@ fn end_calls(
     Ok(rows)
 }
 
-/// Returns whether a call was filed when it started and has not been ended.
+/// Reports whether a call was filed when it started and has not been ended.
 fn is_pending(db: &Connection, id: &str) -> Result<bool, StoreError> {
     let found = db
         .prepare_cached(

@@ -1,4 +1,4 @@
-//! An entry on its way from the journal to where it is filed.
+//! An entry between the journal and the tables.
 
 use std::sync::Arc;
 
@@ -9,9 +9,9 @@ use crate::record::{CallEnd, CallStart, Payload};
 use crate::write::link::Link;
 
 pub(crate) struct JournalRow {
-    /// Its number in the chain's journal; 0 for what is filed without having been there.
+    /// Its number in the chain's journal; 0 for a row that is filed without having been there.
     pub(crate) entry: i64,
-    /// Absent for receipts that no call left, such as the terminal one.
+    /// Absent for receipts that belong to no call, such as the terminal one.
     pub(crate) call: Option<Arc<CallStart>>,
     pub(crate) ended: Option<Arc<CallEnd>>,
     /// The entry that holds the start of the call that ends here.
@@ -21,8 +21,8 @@ pub(crate) struct JournalRow {
     pub(crate) promise: Option<ReceiptPromise>,
 }
 
-/// The hash under which a receipt was committed, and when that was: its text is made again from the
-/// record. An older program did not keep the time.
+/// The hash and the time of a committed receipt, whose text is composed again from the record. An
+/// older program did not store the time.
 pub(crate) struct ReceiptPromise {
     pub(crate) hash: String,
     pub(crate) issued_at: Option<String>,
@@ -36,13 +36,13 @@ pub(crate) struct StartEntry<'a> {
 }
 
 impl JournalRow {
-    /// A receipt that no call left.
+    /// Returns the row of a receipt that belongs to no call.
     pub(crate) fn of_link(link: Link) -> JournalRow {
         let link = Some(link);
         JournalRow { entry: 0, call: None, ended: None, start: None, link, promise: None }
     }
 
-    /// About what it takes in memory.
+    /// Returns the approximate size in memory.
     pub(crate) fn bytes(&self) -> usize {
         let kept = |payload: &Payload| payload.kept.as_ref().map_or(0, String::len);
         let body = self.link.as_ref().map_or(0, |link| link.body.text().len());

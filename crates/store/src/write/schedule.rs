@@ -1,5 +1,5 @@
-//! Decides what the writer does next. The writer describes its situation, and the answer is an
-//! action: nothing here reads a clock, touches a file or waits.
+//! Decides the writer's next action from a description of its situation: nothing here reads a
+//! clock, touches a file or waits.
 
 use std::time::{Duration, Instant};
 
@@ -10,29 +10,29 @@ use crate::limits::{
     RETRY_EVERY, UNFILED_BYTES_MAX, UNFILED_MAX,
 };
 
-/// One thing that the writer does.
+/// One action of the writer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Files again the rows that could not be filed.
     Refile,
-    /// Commits what was taken from the inbox, after what could not be committed before.
+    /// Commits the messages from the inbox, after those that could not be committed before.
     Commit,
-    /// Writes something small, to find out whether the ledger can be written again.
+    /// Writes something small, to check whether the ledger can be written again.
     Probe,
     /// Hands the next batch to the signer.
     Sign,
-    /// Files the batch that came back from the signer.
+    /// Files the batch that the signer returned.
     FileSigned,
     /// Signs and files the next batch on the writer's own thread.
     FileHere,
-    /// Answers those whose entries can be read.
+    /// Answers callers whose entries can be read.
     AnswerSettled,
     Rotate,
     /// Ends the chain; there is no next action.
     Close,
-    /// Lets old things go, and closes what other processes left open.
+    /// Applies retention, and closes chains and runs that other processes left open.
     Maintain,
-    /// Nothing is left to do in this turn.
+    /// Sleeps, since nothing is left to do in this turn.
     Rest,
 }
 
@@ -40,13 +40,13 @@ pub(crate) enum Action {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Situation {
     pub(crate) durability: Durability,
-    /// Bytes of the chain's journal; none before the first entry.
+    /// The length of the chain's journal; none before the first entry.
     pub(crate) journal_bytes: Option<u64>,
     /// Drafts that could not be committed.
     pub(crate) queued: usize,
-    /// The time at which the first start that is held back has waited long enough for its end.
+    /// The time at which the first held start is due without its end.
     pub(crate) held_until: Option<Instant>,
-    /// The ledger could not be written the last time.
+    /// The last write to the ledger failed.
     pub(crate) is_failing: bool,
     pub(crate) unfiled: UnfiledRows,
     pub(crate) batches: Batches,
@@ -58,26 +58,26 @@ pub(crate) struct Situation {
 pub(crate) struct UnfiledRows {
     pub(crate) rows: usize,
     pub(crate) bytes: usize,
-    /// The time at which the first of them was committed.
+    /// The commit time of the oldest of them.
     pub(crate) oldest: Option<Instant>,
 }
 
-/// The batches that are on their way into the tables: at most one in each place.
+/// The batches on their way into the tables: at most one in each place.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Batches {
     pub(crate) at_signer: bool,
-    /// Came back from the signer.
+    /// A batch was returned by the signer.
     pub(crate) is_signed: bool,
-    /// Could not be filed.
+    /// A batch could not be filed.
     pub(crate) is_refused: bool,
 }
 
-/// The numbers of those who wait for more than the commit of an entry.
+/// The numbers of callers that wait for more than the commit of an entry.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Waiting {
-    /// For all that came before to be committed.
+    /// Callers that wait until all earlier entries are committed.
     pub(crate) commit: usize,
-    /// For rows to be filed.
+    /// Callers that wait for rows to be filed.
     pub(crate) filing: usize,
     pub(crate) rotation: usize,
     pub(crate) close: usize,
@@ -89,7 +89,7 @@ pub(crate) enum Precondition {
     Nothing,
     /// The tables can be written.
     WritableTables,
-    /// They are known to be out of reach.
+    /// The tables are known to be unavailable.
     Unmet,
 }
 
@@ -97,7 +97,7 @@ pub(crate) enum Precondition {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Upkeep {
     Done,
-    /// There is more to let go of.
+    /// There is more to delete.
     More,
 }
 
@@ -109,7 +109,7 @@ pub(crate) struct Schedule {
     upkeep_waits: bool,
 }
 
-/// The steps of a turn. Each is taken at most once, but for `MakeRoom`.
+/// The steps of a turn. Each is taken at most once, except `MakeRoom`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Step {
     Refile,
@@ -148,12 +148,12 @@ impl Step {
 
 impl Schedule {
     pub(crate) fn new(now: Instant) -> Schedule {
-        // Not at once: a start is not the time for upkeep.
+        // Not at once: startup is not the time for upkeep.
         let upkeep_at = now + RETENTION_PAUSE;
         Schedule { step: Step::Refile, upkeep_at, upkeep_waits: false }
     }
 
-    /// The next action of this turn. A turn ends with `Rest` or `Close`.
+    /// Returns the next action of this turn. A turn ends with `Rest` or `Close`.
     pub(crate) fn next(&mut self, at: &Situation, now: Instant) -> Action {
         loop {
             let step = self.step;
@@ -171,8 +171,8 @@ impl Schedule {
         match step {
             Step::Refile => at.batches.is_refused.then_some(Action::Refile),
             Step::Commit => Some(Action::Commit),
-            // Where nothing waits to be tried again, a ledger that failed would never be found
-            // sound: a gate that refuses every call meanwhile asks nothing of it.
+            // Without anything to retry, a ledger that failed would never be found sound again: a
+            // gate that refuses every call sends it nothing.
             Step::Probe => (at.is_failing && !at.is_stuck()).then_some(Action::Probe),
             Step::SignAhead => self.signs_ahead(at, now).then_some(Action::Sign),
             Step::FileSigned => at.batches.is_signed.then_some(Action::FileSigned),
@@ -190,7 +190,7 @@ impl Schedule {
         }
     }
 
-    /// The time until something needs doing, unless a message comes.
+    /// Returns the time until something needs doing, unless a message comes.
     pub(crate) fn rest(&self, at: &Situation, now: Instant) -> Duration {
         if at.batches.is_signed {
             return Duration::ZERO;
@@ -205,14 +205,14 @@ impl Schedule {
         next.saturating_duration_since(now)
     }
 
-    /// Returns whether rows go to the signer: once they are many, old or waited for. It rests while
-    /// something is to be issued after all that is committed.
+    /// Reports whether rows go to the signer: once they are many, old or waited for. The signer
+    /// pauses while a receipt is to be issued after all committed rows.
     pub(crate) fn signs(&self, at: &Situation, now: Instant) -> bool {
         !at.batches.is_signing() && self.has_batch(at, now)
     }
 
-    /// The same while a batch that came back is still to be filed: unless there is first something
-    /// to be done for which none may be under way.
+    /// Reports the same while a returned batch is still to be filed, unless some work must come
+    /// first that allows no batch in progress.
     fn signs_ahead(&self, at: &Situation, now: Instant) -> bool {
         at.batches.is_signed
             && !at.batches.at_signer
@@ -231,8 +231,8 @@ impl Schedule {
         is_due && !rests && !at.batches.is_refused
     }
 
-    /// Returns whether a caller may commit the few entries that wait on its own thread: if nothing
-    /// else is to be done, and not where that means to wait for the disk.
+    /// Reports whether a caller may commit the few waiting entries on its own thread: if nothing
+    /// else is to be done, and if that does not mean waiting for the disk.
     pub(crate) fn lets_callers_commit(&self, at: &Situation) -> bool {
         at.durability == Durability::Process
             && at.journal_bytes.is_some()
@@ -241,7 +241,7 @@ impl Schedule {
             && at.lets_commit_beside_filing()
     }
 
-    /// Upkeep is not done while receipts are being signed.
+    /// Reports whether upkeep runs now; it does not while receipts are being signed.
     fn maintains(&mut self, at: &Situation, now: Instant) -> bool {
         if now < self.upkeep_at {
             return false;
@@ -250,8 +250,8 @@ impl Schedule {
         !self.upkeep_waits
     }
 
-    /// Looks again soon if there is more to do. Faults wait for the next time: nothing is lost by
-    /// keeping too much.
+    /// Schedules the next upkeep: soon if there is more to do. Faults wait for the next round:
+    /// keeping too much does no harm.
     pub(crate) fn maintained(&mut self, upkeep: Upkeep, now: Instant) {
         self.upkeep_at = now
             + match upkeep {
@@ -262,29 +262,30 @@ impl Schedule {
 }
 
 impl Situation {
-    /// Something could not be written and is tried again.
+    /// Reports whether something could not be written and is to be retried.
     pub(crate) fn is_stuck(&self) -> bool {
         self.queued > 0 || self.batches.is_refused
     }
 
-    /// More is committed than can be filed beside it.
+    /// Reports whether more is committed than can be filed in parallel.
     fn is_crowded(&self) -> bool {
         self.unfiled.rows > UNFILED_MAX || self.unfiled.bytes > UNFILED_BYTES_MAX
     }
 
-    /// Commits wait until some rows are filed.
+    /// Reports whether commits wait until some rows are filed.
     fn lacks_room(&self) -> bool {
         self.is_crowded() && !self.batches.is_signing() && !self.batches.is_refused
     }
 
-    /// Returns whether new entries are committed between the rows that are filed, so that nobody
+    /// Reports whether new entries are committed between the rows that are filed, so that no caller
     /// waits for all of them.
     pub(crate) fn lets_commit_beside_filing(&self) -> bool {
         !self.is_crowded() && !self.is_stuck() && !self.is_failing
     }
 
-    /// Chooses the check: what is committed must be filed soon. So a call that would change things is not permitted
-    /// while the tables are out of reach, and after a fault nothing is committed until they are not.
+    /// Chooses the precondition of a commit: committed rows must be filed soon. So a call that
+    /// would change things is not permitted while the tables are unavailable, and after a fault
+    /// nothing is committed until they are available again.
     pub(crate) fn precondition(&self, permits_a_call: bool) -> Precondition {
         if self.batches.is_refused {
             Precondition::Unmet
@@ -295,8 +296,9 @@ impl Situation {
         }
     }
 
-    /// It is worth while to begin the journal anew: much was added since, and little of it is still
-    /// needed. Of a very long one more may be needed: a crash would have all of it read.
+    /// Reports whether restarting the journal pays off: much was added since, and little of it is
+    /// still needed. For a very long one more may be needed, since a crash would require reading
+    /// all of it.
     fn is_journal_long(&self) -> bool {
         self.journal_bytes.is_some_and(|length| {
             let parts = if length > JOURNAL_BYTES_LARGE { 4 } else { 16 };
@@ -304,34 +306,34 @@ impl Situation {
         })
     }
 
-    /// Returns whether the journal begins anew. What is with the signer must stay in it, and is not known
-    /// here; what waits to be tried again may end a call whose start is there.
+    /// Reports whether the journal restarts. Rows at the signer must stay in it, and are not known
+    /// here; rows to be retried may end a call whose start is there.
     pub(crate) fn begins_journal_anew(&self) -> bool {
         self.is_journal_long() && !self.batches.is_signing() && self.queued == 0
     }
 
-    /// Returns whether rows up to this one are settled: they are filed, or cannot be.
+    /// Reports whether rows up to this one are settled: they are filed, or cannot be.
     pub(crate) fn is_settled(&self, upto: u64, filed: u64) -> bool {
         upto <= filed || self.is_stuck()
     }
 }
 
 impl UnfiledRows {
-    /// The number of rows that are filed next.
+    /// Returns the number of rows to file next.
     pub(crate) fn batch(self) -> usize {
         self.rows.min(FILE_MAX)
     }
 }
 
 impl Batches {
-    /// Rows are with the signer, or came back from it.
+    /// Reports whether rows are at the signer, or were returned by it.
     fn is_signing(self) -> bool {
         self.at_signer || self.is_signed
     }
 }
 
 impl Waiting {
-    /// Somebody waits for everything to be in its place.
+    /// Reports whether a caller waits for everything to be filed.
     pub(crate) fn is_urgent(self) -> bool {
         self.commit > 0 || self.rotation > 0 || self.close > 0
     }

@@ -1,4 +1,4 @@
-//! Signing, beside the thread that writes: a signature costs more than a commit.
+//! Signs on a separate thread, since a signature costs more than a commit.
 
 use std::sync::Arc;
 use std::sync::mpsc::{SyncSender, sync_channel};
@@ -10,7 +10,7 @@ use crate::write::inbox::Inbox;
 use crate::write::message::Message;
 use crate::write::row::JournalRow;
 
-/// At most one batch is under way, so that a send never waits.
+/// The signing thread. At most one batch is in progress, so that a send never waits.
 pub(crate) struct Signer {
     work: SyncSender<Batch>,
 }
@@ -21,7 +21,7 @@ struct Batch {
 }
 
 impl Signer {
-    /// The thread ends when the writer lets go of this.
+    /// Starts the thread, which ends when the writer drops this.
     pub(crate) fn spawn(results: Arc<Inbox>) -> Result<Signer, StoreError> {
         let (work, batches) = sync_channel::<Batch>(1);
         std::thread::Builder::new()

@@ -1,4 +1,4 @@
-//! Those who wait for more than the commit of an entry.
+//! Callers that wait for more than the commit of an entry.
 
 use tokio::sync::oneshot;
 
@@ -13,7 +13,7 @@ pub(crate) struct Waiters {
     closing: Option<CloseReply>,
 }
 
-/// One whose entries are committed, and the number of rows that are to be filed for it.
+/// A caller whose entries are committed, and the number of rows to file for it.
 struct FilingWaiter {
     upto: u64,
     reply: oneshot::Sender<()>,
@@ -45,12 +45,13 @@ impl Waiters {
         self.closing.is_some()
     }
 
-    /// Moves those who settle on: their entries are committed, and these rows are to be filed.
+    /// Moves on the callers that settle: their entries are committed, and these rows are to be
+    /// filed.
     pub(crate) fn committed(&mut self, upto: u64) {
         self.filing.extend(self.settling.drain(..).map(|reply| FilingWaiter { upto, reply }));
     }
 
-    /// Answers those whose rows are settled.
+    /// Answers callers whose rows are settled.
     pub(crate) fn answer(&mut self, is_settled: impl Fn(u64) -> bool) {
         for waiter in self.filing.extract_if(.., |waiter| is_settled(waiter.upto)) {
             let _ = waiter.reply.send(());

@@ -1,6 +1,6 @@
-//! The one writer of this process. It carries out what its schedule decides: it commits what waits
-//! in one write, answers those who wait, and files earlier entries in between: on a thread of its
-//! own, or for a few entries on the thread of the caller that appended one.
+//! The only writer of this process. It carries out its schedule's decisions: it commits waiting
+//! entries in one write, answers their callers, and files earlier entries in between, on its own
+//! thread or, for a few entries, on the thread of the caller that appended one.
 
 mod batch;
 mod commit;
@@ -52,7 +52,7 @@ pub(crate) struct Writer {
     pub(crate) work: Work,
 }
 
-/// All that is under way.
+/// All work in progress.
 #[derive(Default)]
 pub(crate) struct Work {
     chain: Option<OpenChain>,
@@ -68,11 +68,11 @@ enum Turn {
     Close,
 }
 
-/// The writer, for its thread and for callers that commit what they have just appended. It is gone
+/// The writer, shared by its thread and by callers that commit what they have just appended. None
 /// once the ledger is closed.
 pub(crate) type SharedWriter = Mutex<Option<Writer>>;
 
-/// The writer's thread: whatever nobody does at once is done here.
+/// Runs the writer's thread, which does all work that callers do not do themselves.
 pub(crate) fn run(shared: &SharedWriter, inbox: &Inbox) {
     loop {
         let Some(rest) = lock(shared).as_ref().map(Writer::rest) else {
@@ -91,8 +91,8 @@ pub(crate) fn run(shared: &SharedWriter, inbox: &Inbox) {
     }
 }
 
-/// Commits what waits, on the caller's own thread: that takes less time than to wake another. Where
-/// it is not a matter of microseconds the writer's thread is woken.
+/// Commits waiting entries on the caller's own thread, which takes less time than waking another.
+/// If it would take more than microseconds, wakes the writer's thread.
 pub(crate) fn commit_at_once(shared: &SharedWriter, inbox: &Inbox) {
     let committed = match shared.try_lock() {
         Ok(mut writer) => writer.as_mut().is_some_and(Writer::commit_few),
@@ -121,12 +121,12 @@ impl Writer {
         }
     }
 
-    /// The time until something needs doing.
+    /// Returns the time until something needs doing.
     fn rest(&self) -> Duration {
         self.schedule.rest(&self.situation(), Instant::now())
     }
 
-    /// Does all that is to be done now.
+    /// Does all that is due now.
     fn turn(&mut self) -> Turn {
         let mut submissions = self.gather();
         loop {
@@ -154,10 +154,11 @@ impl Writer {
         if let Err(error) = &result {
             tracing::error!("the ledger was not closed: {error}");
         }
-        // So that the file alone holds everything, for whoever copies it.
+        // The file alone then holds everything, for anyone who copies it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         let closing = self.work.waiters.take_closing();
-        // Whoever hears that it is closed may open it again at once: the locks go first.
+        // A caller that learns of the close may reopen the ledger at once, so the locks are
+        // released first.
         drop(self);
         if let Some(reply) = closing {
             let _ = reply.send(result);
@@ -202,7 +203,7 @@ impl Writer {
 }
 
 impl Drop for Writer {
-    /// However the thread ends, nobody is left waiting for it.
+    /// However the thread ends, no caller is left waiting for it.
     fn drop(&mut self) {
         self.inbox.close();
     }

@@ -1,4 +1,4 @@
-//! Copies in the home: only what is listed is read, and nothing else is listed.
+//! Copies in the home: only listed files are read, and nothing else is listed.
 
 use store::COPIES;
 

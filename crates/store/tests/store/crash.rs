@@ -1,4 +1,4 @@
-//! Processes that are killed while they write. What they were told is safe must be there.
+//! Processes that are killed while they write. Every acknowledged entry must be there.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -10,15 +10,16 @@ use store::{Entry, Store};
 
 use super::support::{Home, Look, ended, rules, started};
 
-/// In the environment of a child: the home that it writes to.
+/// The variable that gives a child the home it writes to.
 const CHILD_HOME: &str = "COUNTERSIGN_TEST_CHILD_HOME";
 const CALLERS: usize = 8;
 
-/// What the child says, one per line.
+/// The words that the child prints, one per line.
 const STARTED: &str = "started";
 const ENDED: &str = "ended";
 
-/// The body of a child, which this test runs as itself; a part of the others, not a test of its own.
+/// The body of a child, which this test runs as itself; part of the other tests, not one of its
+/// own.
 #[test]
 fn child_that_writes() {
     let Some(home) = std::env::var_os(CHILD_HOME) else {
@@ -53,7 +54,7 @@ async fn keep_calling(store: Store, number: usize) {
 }
 
 fn say(what: &str, id: &str) {
-    // The parent may have gone away; then nobody needs to know.
+    // The parent may be gone; then the line is not needed.
     let _ = writeln!(std::io::stdout(), "\n@{what} {id}");
 }
 
@@ -69,7 +70,7 @@ fn spawn(home: &Path) -> (Child, BufReader<ChildStdout>) {
     (child, output)
 }
 
-/// Calls that were said to be safe.
+/// Calls that were acknowledged as safe.
 #[derive(Default)]
 struct Acknowledged {
     started: Vec<String>,
@@ -78,7 +79,7 @@ struct Acknowledged {
 }
 
 impl Acknowledged {
-    /// Reads until so many calls have ended, or the child has.
+    /// Reads until this many calls have ended, or the child has.
     fn read(&mut self, output: &mut BufReader<ChildStdout>, calls: usize) {
         let mut line = String::new();
         while self.ended.len() < calls {
@@ -104,7 +105,7 @@ impl Acknowledged {
         self.ended.iter().for_each(|id| look.assert_recorded(id));
         for id in &self.started {
             let status = look.status(id);
-            // The end may have been committed and not acknowledged any more.
+            // The end may have been committed but not acknowledged.
             assert!(status == "success" || status == "interrupted", "{id} is {status}");
             assert!(look.receipt(id).is_some(), "{id} has no receipt");
         }
@@ -117,7 +118,8 @@ fn random(below: usize) -> usize {
     usize::from(u16::from_le_bytes(bytes)) % below
 }
 
-/// Every round looks at all that the rounds before it left, so that many take very long.
+/// Returns the number of rounds. Each examines the results of all earlier ones, so many take very
+/// long.
 fn rounds(long: bool) -> usize {
     if long && testkit::run::is_long() { 12 } else { 3 }
 }
@@ -177,7 +179,7 @@ async fn long_killed_process_among_five_harms_none_of_the_others() {
             })
             .collect();
         children[0].0.kill().unwrap();
-        // The pipes are read to their ends at the same time, or the children would block on them.
+        // The pipes are read concurrently, or the children would block on them.
         let readers: Vec<_> = children
             .into_iter()
             .zip(known.drain(..))

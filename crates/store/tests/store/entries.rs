@@ -1,4 +1,4 @@
-//! Every kind of entry, and what is left of it.
+//! Every kind of entry, and its stored result.
 
 use domain::tool::Class;
 use receipt::chain::ChainStatus;
@@ -239,7 +239,7 @@ async fn the_last_handle_closes_the_chain() {
     call(&store, Class::Read).await.unwrap();
     let mut changes = store.changes();
     drop(store);
-    // The sender goes with the thread.
+    // The sender is dropped with the thread.
     while changes.changed().await.is_ok() {}
     assert_eq!(home.look().chains[0].status, ChainStatus::Complete);
 }

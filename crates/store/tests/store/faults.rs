@@ -1,4 +1,4 @@
-//! Files that cannot be written or are not what they were.
+//! Files that cannot be written or have been altered.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ pub(crate) fn foreign(home: &Home) -> Connection {
     db
 }
 
-/// Asks the writer again and again until it is so.
+/// Polls the writer until the condition holds.
 async fn until(store: &Store, so: impl Fn() -> bool) {
     while !so() {
         store.settled().await;
@@ -132,7 +132,7 @@ async fn a_torn_log_costs_only_what_was_torn() {
     }
 }
 
-/// The file of the only journal.
+/// Returns the file of the only journal.
 fn journal_of(home: &Home) -> PathBuf {
     let chain = home.look().chains.last().unwrap().id.clone();
     journal_file(home.path(), &chain)
@@ -165,7 +165,7 @@ async fn a_torn_journal_costs_only_what_was_torn() {
     store.settled().await;
     let journal = journal_of(&home);
     let filed = fs::metadata(&journal).unwrap().len() as usize;
-    // While somebody else holds the tables, nothing more is filed.
+    // While another connection holds the tables, nothing more is filed.
     let holder = foreign(&home);
     let (first, safe) = call(&store, Class::Read).await.unwrap();
     let (second, _) = call(&store, Class::Read).await.unwrap();
@@ -186,11 +186,11 @@ async fn a_torn_journal_costs_only_what_was_torn() {
     }
 }
 
-/// A copy of the ledger in which its one call is committed and not filed.
+/// Returns a copy of the ledger in which its one call is committed and not filed.
 async fn unfiled() -> (Home, String) {
     let home = Home::new();
     let store = home.open();
-    // The chain of a process before, which the first receipt names.
+    // The chain of an earlier process, which the first receipt names.
     call(&store, Class::Read).await.unwrap();
     store.close().await.unwrap();
     let store = home.open();
@@ -234,10 +234,10 @@ async fn a_receipt_tells_that_its_record_is_not_the_one_that_was_committed() {
     assert_eq!(chain.unwrap().status, ChainStatus::Interrupted);
 }
 
-/// In the environment of a child: a folder of its own that is mounted with little room.
+/// The variable that gives a child its own folder, mounted with little room.
 pub(crate) const SMALL_DISK: &str = "COUNTERSIGN_TEST_SMALL_DISK";
 
-/// Runs one test again where a small disk is mounted, in a namespace of its own.
+/// Runs one test again with a small disk mounted, in a namespace of its own.
 pub(crate) fn on_a_small_disk(test: &str) {
     let folder = tempfile::tempdir().unwrap();
     let script = "mount -t tmpfs -o size=3m none \"$0\" && exec \"$@\"";
@@ -271,7 +271,7 @@ fn a_full_disk_refuses_changes_and_queues_reads_until_there_is_room() {
     runtime.block_on(full_disk(Path::new(&folder)));
 }
 
-/// Leaves no room on the disk, by a file that can be removed again.
+/// Fills the disk with a file that can be removed again.
 pub(crate) fn fill(home: &Path) -> PathBuf {
     let filler = home.join("filler");
     while fs::File::options()

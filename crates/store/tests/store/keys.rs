@@ -1,4 +1,4 @@
-//! The keys that sign: made, missing, unsafe, replaced, changed.
+//! The signing keys: created, missing, unsafe, replaced, rotated.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -78,7 +78,7 @@ async fn receipts_before_and_after_a_rotation_are_one_chain() {
     assert!(rotated_under_load(&next).await);
 }
 
-/// Calls go on while the key changes.
+/// Calls continue while the key changes.
 async fn rotated_under_load(store: &Store) -> bool {
     let other = store.clone();
     let flood = tokio::spawn(async move {

@@ -1,4 +1,4 @@
-//! Many at once.
+//! Many concurrent callers.
 
 use domain::tool::Class;
 use store::{Entry, Safety, Store};
@@ -117,7 +117,7 @@ async fn what_was_appended_before_is_settled_though_more_keeps_coming() {
     flood.abort();
 }
 
-/// All that is committed is filed before another key signs.
+/// All committed rows are filed before another key signs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_key_is_rotated_though_more_keeps_coming() {
     const CALLERS: usize = 200;

@@ -1,4 +1,4 @@
-//! What is forgotten, and what stays.
+//! Data that retention deletes, and data that stays.
 
 use std::path::Path;
 
@@ -24,7 +24,7 @@ fn count(home: &Path, table: &str) -> u64 {
     db(home).query_row(&format!("SELECT COUNT(*) FROM {table}"), [], |row| row.get(0)).unwrap()
 }
 
-/// Asks the writer again and again until it is so; it lets things go in between.
+/// Polls the writer until the condition holds; it applies retention in between.
 async fn until(store: &Store, so: impl Fn() -> bool) {
     while !so() {
         store.settled().await;

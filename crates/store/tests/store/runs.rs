@@ -1,4 +1,4 @@
-//! Runs of workflows: begun, ended, listed, lost and let go.
+//! Runs of workflows: begun, ended, listed, lost and deleted.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use store::{Store, StoreError};
 
 use super::support::{Home, call, db};
 
-/// As it comes back.
+/// Returns the time as the store reads it back.
 fn kept(time: Timestamp) -> Timestamp {
     Timestamp::from_microsecond(time.as_microsecond()).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What people decided, kept beside the records: each decision, and who sees it.
+//! Decisions stored with the records: each kind, and its visibility to other processes.
 
 mod model;
 
@@ -36,7 +36,7 @@ fn back(name: &str) -> ItemChange<'_> {
     ItemChange::Back { kind: "tool", name }
 }
 
-/// Name, what is approved, what is pending, and whether it is listed.
+/// Name, approved text, pending text, and whether it is listed.
 type Short = (String, Option<String>, Option<String>, bool);
 
 fn short(item: ServerItem) -> Short {
@@ -55,7 +55,7 @@ fn tool(name: &str, approved: Option<&str>, pending: Option<&str>, listed: bool)
     (name.to_owned(), approved.map(str::to_owned), pending.map(str::to_owned), listed)
 }
 
-/// Whether the work counted as a change, which it must do exactly once or not at all.
+/// Reports whether the work counted as a change, which it must do exactly once or not at all.
 fn changes<T>(state: &OperatorState, work: impl FnOnce(&OperatorState) -> T) -> (bool, T) {
     let before = state.version().unwrap();
     let done = work(state);
@@ -93,7 +93,7 @@ fn a_server_keeps_what_was_decided_about_it() {
         assert_eq!(state.server("git").unwrap().as_ref(), Some(&expected), "step {number}");
         assert!(!changes(state, |state| decide(state).unwrap()).0, "step {number} again");
     }
-    // What a server lists is nobody's decision.
+    // A server's list is not a decision.
     assert!(!changes(state, |state| state.record_items("git", &[], true).unwrap()).0);
     expected.has_baseline = true;
     assert_eq!(state.server("git").unwrap().as_ref(), Some(&expected));
@@ -283,7 +283,7 @@ fn times_say_when_it_was_seen_and_when_it_was_approved() {
     state.record_items("git", &[pending("a", "1")], false).unwrap();
     let seen = only().pending.unwrap().at;
     assert!(seen >= before && seen <= Timestamp::now());
-    // The same to those who compare, printed in another way.
+    // Equal by fingerprint, but printed differently.
     let printed = ItemChange::Pending { kind: "tool", name: "a", text: "1 ", fingerprint: "1" };
     state.record_items("git", &[printed], false).unwrap();
     let pending = only().pending.unwrap();
@@ -436,7 +436,7 @@ fn names_may_hold_anything() {
     }
 }
 
-/// All that is there, to compare.
+/// Returns the whole state, to compare.
 fn everything(state: &OperatorState) -> String {
     let servers = state.servers().unwrap();
     let names: BTreeSet<_> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -504,11 +504,11 @@ fn handles_on_one_home_see_each_other() {
     }
 }
 
-/// In the environment of a child: the home whose state it changes.
+/// The variable that gives a child the home whose state it changes.
 const CHILD_HOME: &str = "COUNTERSIGN_TEST_STATE_HOME";
 const DECISIONS: usize = 100;
 
-/// The body of a child, which the next test runs; no test of its own.
+/// The body of a child, which the next test runs; not a test of its own.
 #[test]
 fn child_that_decides() {
     let Some(home) = std::env::var_os(CHILD_HOME) else {
@@ -628,7 +628,7 @@ async fn damage_is_named() {
     store.close().await.unwrap();
     let file = home.path().join(store::FILE);
     let mut bytes = std::fs::read(&file).unwrap();
-    // Whole pages: what lies within one has no checksum.
+    // Whole pages: bytes within one have no checksum.
     let half = bytes.len() / 4096 / 2 * 4096;
     bytes[half..].fill(0x5a);
     std::fs::write(&file, bytes).unwrap();

@@ -1,4 +1,4 @@
-//! A ledger in a folder of its own, entries to put into it, and a look at what came of them.
+//! A ledger in a folder of its own, entries for it, and a view of the results.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap};
@@ -40,7 +40,7 @@ impl Home {
         Look::at(self.path())
     }
 
-    /// A copy as a killed process would leave it: nobody holds its locks.
+    /// Returns a copy as a killed process would leave it: nothing holds its locks.
     pub(crate) fn copy(&self) -> Home {
         let copy = Home::new();
         for folder in ["", "keys", "writers"] {
@@ -122,7 +122,7 @@ pub(crate) fn whole(class: Class) -> (String, Entry) {
     (id, Entry::Whole(Box::new(call), Box::new(end)))
 }
 
-/// A call from its start to its end, as the pipeline makes it.
+/// Makes a call from its start to its end, as the pipeline does.
 pub(crate) async fn call(
     store: &Store,
     class: Class,
@@ -145,13 +145,13 @@ pub(crate) fn journal_file(home: &Path, chain: &str) -> PathBuf {
     home.join("writers").join(format!("{chain}.journal"))
 }
 
-/// What stands in the journal of a chain.
+/// Returns the journal of a chain.
 pub(crate) fn journal(home: &Path, chain: &str) -> Vec<Value> {
     let text = fs::read_to_string(journal_file(home, chain)).unwrap_or_default();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// What the file holds, with every chain checked.
+/// The content of the file, with every chain verified.
 pub(crate) struct Look {
     pub(crate) chains: Vec<ChainLook>,
     /// The status of each call by its id.
@@ -202,7 +202,7 @@ impl Look {
         self.calls.get(call).map_or("absent", String::as_str)
     }
 
-    /// The call ended well and its receipt says so.
+    /// Asserts that the call succeeded and its receipt says so.
     pub(crate) fn assert_recorded(&self, call: &str) {
         assert_eq!(self.status(call), "success", "call {call}");
         assert!(self.receipt(call).is_some(), "call {call} has no receipt");

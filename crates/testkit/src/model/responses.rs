@@ -11,7 +11,8 @@ pub(super) fn tools(body: &Value) -> Vec<Tool> {
     items(&body["tools"]).chain(added).flat_map(unpacked).collect()
 }
 
-/// A tool, or the tools of a namespace. One that the API itself runs has a type and no name.
+/// Returns a tool, or the tools of a namespace. One that the API itself runs has a type and no
+/// name.
 fn unpacked(tool: &Value) -> Vec<Tool> {
     if tool["type"] != "namespace" {
         return Tool::named(&tool["name"])

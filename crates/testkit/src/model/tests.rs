@@ -1,4 +1,4 @@
-//! That the model sees every tool, wherever a program puts it, and answers in the form asked for.
+//! The model sees every tool, wherever a program puts it, and responds in the requested form.
 
 use super::*;
 

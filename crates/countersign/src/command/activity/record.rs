@@ -1,4 +1,4 @@
-//! Records for people: a line each, or all parts of one.
+//! Records for people: one line each, or all details of one.
 
 use admin::view::{ActivityRecord, CallMetadata, CallingAgent, TouchedResource};
 use jiff::Zoned;
@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::output::{cut, fields, local_time, milliseconds, or_dash, plain, pretty, table};
 
-/// How lines look to whoever reads them.
+/// The style of record lines.
 pub(super) struct RecordStyle {
     pub(super) has_icons: bool,
     pub(super) now: Zoned,
@@ -15,7 +15,7 @@ pub(super) struct RecordStyle {
 pub(super) const COLUMNS: [&str; 8] =
     ["time", "agent", "tool", "intent", "status", "duration", "target", "id"];
 
-/// Names of others can be as long as they like; `show` has all of them.
+/// The width of an agent's name in a table. Names can be of any length; `show` prints them in full.
 const AGENT_WIDTH: usize = 32;
 const TOOL_WIDTH: usize = 48;
 const TARGET_WIDTH: usize = 60;
@@ -41,7 +41,7 @@ pub(super) fn row(record: &ActivityRecord, looks: &RecordStyle) -> Vec<String> {
     ]
 }
 
-/// The tool that was called, or what somebody decided about what.
+/// Returns the called tool, or the decision and its subject.
 fn tool(record: &ActivityRecord) -> String {
     let (server, tool) = (&record.server_name, &record.tool_name);
     let name = match (server.is_empty(), tool.is_empty()) {
@@ -58,7 +58,7 @@ fn tool(record: &ActivityRecord) -> String {
     }
 }
 
-/// What was declared, and in brackets what it was taken for where that is something else.
+/// Returns the declared class, followed in brackets by the effective class if it differs.
 fn intent(metadata: &CallMetadata, looks: &RecordStyle) -> String {
     let intent = metadata.intent.as_ref();
     let Some(declared) = intent.and_then(|intent| intent.operation_type.as_deref()) else {
@@ -71,7 +71,7 @@ fn intent(metadata: &CallMetadata, looks: &RecordStyle) -> String {
     if looks.has_icons { format!("{} {word}", icon(declared)) } else { word }
 }
 
-/// One column wide, so that tables line up. Anything else than the three words was refused.
+/// Returns an icon one column wide, so that tables line up. A call with any other word was refused.
 fn icon(declared: &str) -> char {
     match declared {
         "read" => '○',
@@ -162,7 +162,7 @@ fn section(name: &str, lines: &[(&str, String)]) -> String {
     format!("{name}\n{}", indented(&fields(lines)))
 }
 
-/// JSON as it is kept, or the text that is left of it.
+/// Formats the stored JSON, or the text that is left of it.
 fn payload(name: &str, value: Option<&Value>, bytes: u64) -> String {
     let shown = match value {
         None | Some(Value::Null) => "(not kept)".to_owned(),

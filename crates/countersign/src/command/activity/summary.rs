@@ -1,11 +1,11 @@
-//! Counts of what was done, as tables.
+//! Activity counts as tables.
 
 use admin::view::ActivitySummary;
 use serde_json::{Map, Value};
 
 use crate::output::{fields, milliseconds, or_dash, table};
 
-/// Rows of each table; the JSON holds more.
+/// The number of rows in each table; the JSON holds more.
 const ROWS_MAX: usize = 10;
 
 pub(super) fn tables(summary: &ActivitySummary) -> String {

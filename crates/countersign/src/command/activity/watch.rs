@@ -1,5 +1,5 @@
-//! `countersign activity watch`: the events of a running gate, one line each. A gate that goes away
-//! is waited for, and asked for what was missed.
+//! `countersign activity watch`: the events of a running gate, one line each. If the gate stops,
+//! waits for it to return and requests the events missed in between.
 
 use std::time::Duration;
 
@@ -18,10 +18,10 @@ use crate::home::Home;
 use crate::output::{self, Audience, compact, note, plain};
 use crate::serve::StopSignal;
 
-/// How often a gate that went away is looked for.
+/// The interval between attempts to reach a gate that stopped.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Bytes of one event: a record without its payloads.
+/// The maximum size of one event: a record without its payloads.
 const EVENT_BYTES_MAX: usize = 1024 * 1024;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -55,7 +55,7 @@ struct Screen<'a> {
 }
 
 impl Screen<'_> {
-    /// Ends only when nobody reads any more.
+    /// Watches until stdout is closed.
     async fn watch(&mut self, place: &Locations, first: Control) -> Result<(), Failure> {
         let mut gate = first;
         let mut head = self.head();
@@ -63,7 +63,7 @@ impl Screen<'_> {
             let last_id = self.last_id.clone();
             let resume = last_id.as_deref().map(|id| (LAST_EVENT_ID, id));
             let body = gate.stream("/api/v1/events", resume.as_slice()).await?;
-            // Once it is there, whatever happens is seen.
+            // The head is printed once the stream is open: from then on no event is missed.
             head.take().map_or(Ok(()), |head| output::line(&head))?;
             if self.follow(body).await? == Audience::Gone {
                 return Ok(());
@@ -73,7 +73,7 @@ impl Screen<'_> {
         }
     }
 
-    /// Shows what comes until the stream ends, whichever way.
+    /// Prints events until the stream ends or fails.
     async fn follow(&mut self, mut body: Body) -> Result<Audience, Failure> {
         let mut parser = Parser::new(EVENT_BYTES_MAX);
         while let Some(Ok(frame)) = body.frame().await {
@@ -127,7 +127,7 @@ async fn returned(place: &Locations) -> Result<Control, Failure> {
     }
 }
 
-/// What comes later is not known yet, so that widths are those that usually do.
+/// Formats columns. Later rows are not known yet, so the widths are typical ones.
 fn columns(cells: &[String]) -> String {
     const WIDTHS: [usize; 8] = [8, 20, 28, 13, 9, 8, 32, 0];
     let cell = |(cell, width): (&String, usize)| format!("{:width$}", plain(cell));

@@ -1,5 +1,5 @@
-//! What the demo shows beside the calls of its agents: the run that they are steps of, and two
-//! copies of the chain, of which one was changed.
+//! The parts of the demo beyond its agents' calls: the run whose steps they are, and two copies of
+//! the chain, one of them altered.
 
 use std::path::Path;
 
@@ -12,7 +12,7 @@ use store::{Store, StoreError};
 use super::script::PLANNER;
 use crate::exit::Failure;
 
-/// The receipt of the copy that is changed, counted from nought.
+/// The zero-based index of the receipt that is altered in one copy.
 const CHANGED: usize = 2;
 
 /// A run whose steps the scripted agents play.
@@ -59,7 +59,7 @@ impl Run {
         Ok(step)
     }
 
-    /// The calls of a step are those of its session.
+    /// Ends a step; its calls are those of its session.
     pub(super) async fn end_step(&self, step: StepRecord, agent: &str) -> Result<(), Failure> {
         self.store.settled().await;
         let filter = RecordFilter { agent: Some(agent.to_owned()), ..RecordFilter::default() };
@@ -88,8 +88,8 @@ impl Run {
     }
 }
 
-/// Two copies of what was signed so far, in the home: one as it is, and one in which somebody has
-/// changed a single digit.
+/// Writes two copies of the receipts signed so far into the home: one intact, one with a single
+/// digit changed.
 pub(super) async fn copies(gateway: &Gateway, home: &Path) -> Result<(), Failure> {
     let store = gateway.store().clone();
     store.settled().await;
@@ -112,7 +112,7 @@ pub(super) async fn copies(gateway: &Gateway, home: &Path) -> Result<(), Failure
         .map_err(|error| Failure::system(format!("cannot write '{}': {error}", folder.display())))
 }
 
-/// The same receipt, as if other arguments had been sent.
+/// Returns the receipt altered, as if other arguments had been sent.
 fn with_a_change(receipt: &str) -> String {
     let mark = "\"parameters_hash\":\"sha256:";
     let Some(place) = receipt.find(mark).map(|at| at + mark.len()) else {
@@ -122,7 +122,7 @@ fn with_a_change(receipt: &str) -> String {
     [&receipt[..place], digit, &receipt[place + 1..]].concat()
 }
 
-/// The store is asked off the async threads.
+/// Queries the store off the async threads.
 async fn kept<T: Send + 'static>(
     store: &Store,
     work: impl FnOnce(&Store) -> Result<T, StoreError> + Send + 'static,

@@ -1,4 +1,4 @@
-//! What the scripted agents do, and what they think that it is for.
+//! The steps of the scripted agents, and the reasons they give.
 
 use serde_json::{Value, json};
 
@@ -7,14 +7,14 @@ use crate::output;
 pub(super) const PLANNER: &str = "planner";
 pub(super) const REVIEWER: &str = "reviewer";
 
-/// The note that both of them work on.
+/// The note that both agents work on.
 const PLAN: &str = "plans/release.md";
 const REVIEW: &str = "reviews/release.md";
 
-/// Notes of the rounds, before the first of them is taken again.
+/// The number of notes that the rounds use before reusing the first.
 const ROUNDS: u32 = 3;
 
-/// One thing that an agent does.
+/// One action of an agent.
 pub(super) struct Step {
     pub(super) agent: &'static str,
     pub(super) tool: &'static str,
@@ -40,7 +40,7 @@ impl Step {
         Step::call(agent, ("call_tool_write", "write"), name, (args, reason))
     }
 
-    /// A line for those who read along.
+    /// Returns a line for people who read along.
     pub(super) fn told(&self, result: &Value) -> String {
         let what = self.arguments["name"].as_str().or(self.arguments["query"].as_str());
         let what = what.unwrap_or_default();
@@ -52,8 +52,8 @@ fn note(path: &str, text: &str) -> Value {
     json!({"path": path, "text": text})
 }
 
-/// What is over when somebody looks. The reviewer changes the plan after the planner has read it,
-/// and the planner writes on from what it remembers.
+/// Returns the steps that are complete before the user looks. The reviewer changes the plan after
+/// the planner has read it, and the planner then writes from its stale copy.
 pub(super) fn opening() -> Vec<Step> {
     let at = |path: &str| json!({"path": path});
     let mail = json!({"to": "team", "text": "The plan is ready for review."});
@@ -71,9 +71,9 @@ pub(super) fn opening() -> Vec<Step> {
     ]
 }
 
-/// What is done over and over, slowly.
+/// Returns the steps that repeat, slowly.
 pub(super) fn round(round: u32) -> Vec<Step> {
-    // A few notes over and over: the graph of who met whom stays readable.
+    // A few notes are reused, so that the contention graph stays readable.
     let path = format!("round {}", (round - 1) % ROUNDS + 1);
     let at = |path: &str| json!({"path": path});
     vec![
@@ -86,7 +86,7 @@ pub(super) fn round(round: u32) -> Vec<Step> {
         Step::write(PLANNER, "notes:write_note", note(&path, "hello"), "to remember it"),
         Step::read(REVIEWER, "notes:read_note", at(&path), "to see what was written"),
         Step::write(REVIEWER, "notes:write_note", note(&path, "hello, world"), "a small addition"),
-        // A slip: deleting is not reading, and the gate says so.
+        // A mistake: deleting is not reading, and the gate refuses it.
         Step::read(PLANNER, "notes:delete_note", at(&path), "to tidy up"),
         Step::call(
             REVIEWER,

@@ -1,5 +1,5 @@
-//! `countersign receipt verify`: where the receipts come from, which keys are trusted, and how the
-//! outcome is told. It only reads; that a chain is whole is `audit`'s to say.
+//! `countersign receipt verify`: the source of the receipts, the trusted keys, and the report. It
+//! only reads; `audit` decides whether a chain is intact.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, IsTerminal, Read};
@@ -22,10 +22,10 @@ use crate::home::Home;
 use crate::output::{self, note, table};
 use gateway::plan::Reach;
 
-/// Bytes of one line of an export: ten times what a receipt can hold.
+/// The maximum size of one line of an export: ten times the size limit of a receipt.
 const LINE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// After so long a person wants to see that something happens.
+/// The time after which progress is shown.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const SQLITE: &[u8] = b"SQLite format 3\0";
@@ -52,8 +52,8 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
     }
 }
 
-/// The home's own ledger. What is on its way into it is waited for; where nothing runs, what a
-/// crash left is signed first, as at any start.
+/// Verifies the home's own ledger. Waits for pending writes; if no gate runs, first signs what a
+/// crash left unsigned, as at any start.
 async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure> {
     let file = Home::of(place).map_err(unchecked)?.path().join(store::FILE);
     if !file.exists() {
@@ -96,7 +96,7 @@ fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Re
     finish(audit, args, file, |audit, expected| audit.finish(AuditScope::All, expected))
 }
 
-/// An export: receipts one a line, in any order of chains.
+/// Verifies an export: one receipt a line, in any order of chains.
 fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     let fail = |error: &dyn std::fmt::Display| {
         Failure::with_status(NOT_CHECKED, format!("cannot check '{}': {error}", file.display()))
@@ -217,7 +217,7 @@ async fn off_thread<T: Send + 'static>(
     ended.map_err(|error| Failure::system(format!("the check ended early: {error}")))?
 }
 
-/// How far it is, on a terminal, once it lasts.
+/// The progress of a long verification, shown on a terminal.
 struct Progress {
     began: Instant,
     told: Duration,
@@ -249,7 +249,7 @@ impl Progress {
     }
 }
 
-/// Takes the place of what stood in the line.
+/// Overwrites the current line on stderr.
 fn eprint_same_line(text: &str) {
     use std::io::Write;
     let _ = write!(std::io::stderr(), "\r\u{1b}[K{text}");

@@ -1,4 +1,4 @@
-//! `run --dry-run`: what each step would start, and nothing started.
+//! `run --dry-run`: shows what each step would start, without starting anything.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,7 +29,7 @@ pub(super) async fn show(
     format: RunFormat,
 ) -> Result<(), Failure> {
     let (machine, _) = machine(workflow, inputs);
-    // Keys come in by `options` and by the person's own files.
+    // Keys can come in through `options` and the user's own files.
     let redactor = Redactor::new(&config.redact.keys, &config.redact.patterns)
         .unwrap_or_else(|_| Redactor::builtin());
     let mut steps = Vec::new();
@@ -63,12 +63,12 @@ fn undescribed(error: serde_json::Error) -> Failure {
 #[derive(Serialize)]
 struct Plan<'a> {
     workflow: &'a str,
-    /// Planned steps, without the secrets that stand in them.
+    /// The planned steps, with their secrets redacted.
     steps: &'a [Value],
 }
 
-/// What a step would start; which members it has depends on its type. Members that are not read
-/// again are for programs alone.
+/// The plan of a step; its members depend on its type. Members that are not read again serve
+/// programs only.
 #[derive(Default, Serialize, Deserialize)]
 struct PlannedStep {
     state: String,
@@ -76,7 +76,7 @@ struct PlannedStep {
     kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     provider: Option<String>,
-    /// Why it is not known what would be started: a text or several.
+    /// The reason or reasons the command is not known: one text or several.
     #[serde(skip_serializing_if = "Option::is_none")]
     unknown: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -95,7 +95,7 @@ struct PlannedStep {
     max_turns: Option<u32>,
     #[serde(skip_serializing_if = "Option::is_none")]
     argv: Option<Vec<String>>,
-    /// Null where it is the folder that the run is started in.
+    /// Null if it is the folder that the run is started in.
     #[serde(skip_serializing_if = "Option::is_none")]
     dir: Option<Option<PathBuf>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +106,7 @@ struct PlannedStep {
     files: Option<Vec<PlannedFile>>,
     #[serde(skip_serializing_if = "Option::is_none", skip_deserializing)]
     links: Option<Vec<PlannedLink>>,
-    /// Null where nothing is written to it.
+    /// Null if nothing is written to stdin.
     #[serde(skip_serializing_if = "Option::is_none")]
     stdin_bytes: Option<Option<usize>>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -133,7 +133,7 @@ impl From<Symlink> for PlannedLink {
     }
 }
 
-/// A step as it would be run first. What depends on earlier steps cannot be known.
+/// Plans a step as it would run first. Parts that depend on earlier steps cannot be known.
 async fn step_of(machine: &Machine, state: &State, private: &Path) -> PlannedStep {
     let step = PlannedStep {
         state: state.name.clone(),
@@ -224,7 +224,8 @@ fn launched(step: PlannedStep, launch: Launch, dir: PathBuf) -> PlannedStep {
     }
 }
 
-/// A model is asked by ourselves: where, and with which tools. Whether there is a key, never which.
+/// Plans a request that this program sends to a model: the address and the tools. Shows whether
+/// there is a key, never the key.
 fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> PlannedStep {
     let is_isolated = step::tools(proxy) == agent::AgentTools::Only;
     let step = PlannedStep {
@@ -247,7 +248,7 @@ fn requested(step: PlannedStep, agent: &ResolvedAgent, proxy: &Proxy) -> Planned
     }
 }
 
-/// As a model would be told them; which tools servers have is not asked.
+/// Returns the tool names as a model would get them; the servers are not queried for theirs.
 fn tool_names(proxy: &Proxy) -> Vec<String> {
     if !proxy.enable {
         return Vec::new();
@@ -260,15 +261,15 @@ fn tool_names(proxy: &Proxy) -> Vec<String> {
     builtins.map(|name| (*name).to_owned()).chain(servers).chain(plugins).collect()
 }
 
-/// A variable's value, unless its name says that it is a key. Names of variables say so more freely
-/// than those that the redactor knows.
+/// Returns a variable's value, unless its name suggests a key. Variable names do so in more ways
+/// than the redactor knows.
 fn shown(name: &str, value: String) -> String {
     let words = ["KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "CREDENTIALS"];
     let is_key = name.split('_').any(|word| words.contains(&word.to_ascii_uppercase().as_str()));
     if is_key { REDACTED.to_owned() } else { value }
 }
 
-/// As one would type it.
+/// Quotes a word as for a shell.
 fn word(text: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:,+@%".contains(c);
     let plain = !text.is_empty() && text.chars().all(is_plain);

@@ -1,4 +1,4 @@
-//! What a workflow is checked against: the servers of the config, and the agents as they are
+//! The facts that a workflow is checked against: the servers of the config, and the agents
 //! installed here.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -13,11 +13,11 @@ use workflow::{self, Inventory, IsolationSupport, KnownPlugin, Provider, Reading
 use crate::folders;
 use crate::plugins::Plugins;
 
-/// Nobody writes a longer workflow; the reader refuses far smaller ones.
+/// The size limit of a workflow file; the parser's own limit is far smaller.
 pub(super) const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
 
-/// Reads and checks a workflow. Only the agents that it wants to isolate are looked at, and only the
-/// plugins that it names.
+/// Reads and checks a workflow. Examines only the agents that it isolates and the plugins that it
+/// names.
 pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Plugins) -> Reading {
     let mut known = Inventory {
         servers: config.servers.iter().map(|server| server.name.clone()).collect(),
@@ -32,8 +32,8 @@ pub(crate) async fn checked(text: &str, config: &Config, home: &Path, found: &Pl
     if known.isolation.is_empty() { read } else { workflow::read(text, &known) }
 }
 
-/// The plugins that are found here. To know what one offers it is started, if somebody wants that;
-/// a text without its name cannot mean it.
+/// Returns the plugins found here. A permitted plugin is started to learn what it offers, but only
+/// if its name occurs in the text.
 async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String, KnownPlugin> {
     let decided = OperatorState::of_home(home);
     let used = plugins.found().iter().filter(|found| found.shadowed_by.is_none());
@@ -58,7 +58,8 @@ async fn plugins(text: &str, home: &Path, plugins: &Plugins) -> BTreeMap<String,
     join_all(told).await.into_iter().collect()
 }
 
-/// Of an agent that is not there nothing is said: it may be where the workflow runs.
+/// Returns the isolation that each agent supports. A missing agent is left out: it may exist where
+/// the workflow runs.
 async fn isolation(workflow: &Workflow) -> BTreeMap<(Provider, Option<String>), IsolationSupport> {
     let agents = workflow.states.iter().filter_map(|state| state.agent());
     let isolating = agents.filter(|agent| agent.proxy.is_isolating());

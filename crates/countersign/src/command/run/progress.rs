@@ -1,5 +1,5 @@
-//! How a run goes, for a person who looks on: a line for each step that ends, and on a terminal one
-//! that says what is under way.
+//! The progress of a run for a person: a line for each step that ends, and on a terminal a status
+//! line for running steps.
 
 use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
@@ -13,10 +13,10 @@ use tokio::task::AbortHandle;
 use crate::cli::RunFormat;
 use crate::output;
 
-/// Between two looks at what is under way.
+/// The interval between updates of the status line.
 const INTERVAL: Duration = Duration::from_millis(500);
 
-/// Goes back to the beginning of a line and clears it.
+/// Returns to the beginning of a line and clears it.
 const CLEAR: &str = "\r\x1b[K";
 
 pub(super) struct Progress {

@@ -1,5 +1,5 @@
-//! Keeps a run in the store as it goes, and tells whoever looks on. The store is asked on a thread
-//! of its own, in the order in which things happened.
+//! Records a run in the store as it progresses, and notifies observers. A separate thread writes to
+//! the store, in the order of events.
 
 use std::sync::mpsc;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -43,7 +43,7 @@ impl Recorder {
         self.inner.clone()
     }
 
-    /// When all is written. Gives the steps, in the order in which they ended.
+    /// Waits until all is written. Returns the steps, in the order in which they ended.
     pub(super) async fn end(self) -> Vec<EndedStep> {
         self.inner.writes.lock().unwrap_or_else(PoisonError::into_inner).take();
         let _ = self.writing.await;
@@ -55,7 +55,7 @@ impl Inner {
     fn write(&self, write: impl FnOnce(&Store) -> Result<(), StoreError> + Send + 'static) {
         let writes = self.writes.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(writes) = &*writes {
-            // The writer ends only after this.
+            // The writer ends only after this write.
             let _ = writes.send(Box::new(write));
         }
     }
@@ -92,7 +92,7 @@ impl Watch for Inner {
     }
 }
 
-/// A step as programs are told of it.
+/// A step in the output for programs.
 #[derive(Serialize)]
 pub(super) struct EndedStep {
     state: String,
@@ -134,7 +134,7 @@ impl EndedStep {
         }
     }
 
-    /// What it said, if it was well.
+    /// Returns the output of the step, if it succeeded.
     pub(super) fn said(&self) -> Option<&str> {
         self.output.as_deref().filter(|_| self.status == StepStatus::Success.as_str())
     }

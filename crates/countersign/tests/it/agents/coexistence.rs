@@ -1,5 +1,5 @@
-//! Agent programs that cannot be isolated, or whose server does not come up, or that go past the
-//! gate: each is told of, by its code.
+//! Agent programs that cannot be isolated, whose server does not come up, or that bypass the gate:
+//! each is reported by its code.
 
 use serde_json::{Value, json};
 use testkit::foreign;
@@ -16,7 +16,7 @@ const WARNING: &str = "mcp_proxy on provider=codex runs in coexistence mode. Bui
 
 const CODE: &str = "USER.MCP_PROXY.UNSUPPORTED_PROVIDER";
 
-/// A Codex of before there was `--ignore-rules`.
+/// A Codex from before `--ignore-rules` existed.
 const OLD_CODEX: &str = r#"case "$*" in
     "exec --help") "$REAL" exec --help | sed 's/--ignore-rules//g' ;;
     *) exec "$REAL" "$@" ;;
@@ -73,7 +73,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
     stage.assert_nothing_left().await;
 }
 
-/// Of the programs as they are installed nothing of this is said; `required` changes nothing.
+/// The programs as installed cause no such report; `required` changes nothing.
 #[tokio::test]
 async fn nothing_is_said_where_isolation_holds() {
     if !foreign::are_here_or_skipped() {
@@ -93,7 +93,7 @@ async fn nothing_is_said_where_isolation_holds() {
     assert!(!told.contains("Use only MCP tools"), "{told}");
 }
 
-/// The real program, with its server's file taken away before it starts.
+/// The real program, with its server's file removed before it starts.
 const WITHOUT_SERVER: &str = r#"case "$*" in
     *--version* | *--help* | "debug models") ;;
     *) rm "$HOME_OF_GATE"/steps/*/step.json ;;
@@ -137,7 +137,7 @@ async fn opencode_without_its_server_has_failed() {
     server_never_up("opencode").await;
 }
 
-/// What Claude Code prints of a call of its own Bash that was made.
+/// Claude Code's output for a call of its own Bash.
 const BYPASSES: &str = r#"cat > /dev/null
 echo '{"type":"system","subtype":"init","model":"m"}'
 echo '{"type":"assistant","message":{"content":[{"type":"tool_use","id":"t1","name":"Bash","input":{"command":"touch pwned"}}]}}'

@@ -1,6 +1,6 @@
-//! Runs that are ended: by Ctrl+C, by a signal, by the step's time and by SIGKILL, with the real
-//! programs while one of their calls is made and while their model is silent. Nothing is left of
-//! them, and what was under way is recorded.
+//! Runs that are ended by Ctrl+C, by a signal, by the step's time limit and by SIGKILL, with the
+//! real programs, during a call and while their model is silent. No process is left, and the work
+//! in progress is recorded.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,10 +18,10 @@ use super::ours;
 use super::stage::{PATIENCE, Stage};
 use crate::ledger::records_when;
 
-/// Five seconds for those that do not end by themselves, twice, and a busy machine.
+/// Five seconds, twice, for programs that do not end on request, plus time for a busy machine.
 const SOON: Duration = Duration::from_secs(25);
 
-/// How a run is ended.
+/// The ways to end a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
     Interrupt,
@@ -42,7 +42,7 @@ impl End {
         }
     }
 
-    /// The exit code, and what the run, its steps and the open call are recorded as.
+    /// Returns the exit code, and the recorded status of the run, its steps and the open call.
     fn leaves(self) -> (Option<i32>, &'static str, &'static str, &'static str) {
         match self {
             End::Interrupt | End::Terminate => (Some(130), "cancelled", "cancelled", "cancelled"),
@@ -52,8 +52,8 @@ impl End {
     }
 }
 
-/// Two agents at once: the first that asks is told to call Bash, the other is left without an
-/// answer.
+/// Two agents at once: the first that sends a request is told to call Bash, the other gets no
+/// response.
 struct Busy {
     stage: Stage,
     child: Child,
@@ -93,7 +93,7 @@ struct Family {
 }
 
 impl Family {
-    /// A process and all that descend from it.
+    /// Returns a process and all its descendants.
     fn of(head: Pid) -> Family {
         let all = processes();
         let mut family = Family::default();
@@ -120,7 +120,7 @@ impl Family {
     }
 }
 
-/// Every process that is not a zombie, with its parent and its group.
+/// Returns every process that is not a zombie, with its parent and its group.
 fn processes() -> Vec<(i32, i32, i32)> {
     let read = |entry: std::fs::DirEntry| {
         let pid = entry.file_name().to_str()?.parse().ok()?;
@@ -170,7 +170,7 @@ async fn ends(provider: &str, end: End) {
     records_when(&stage.home(), |records| records.iter().any(fits)).await;
 }
 
-/// Enough for the program to have made its call on a busy machine.
+/// Returns a time in which the program can make its call on a busy machine.
 fn time_of(provider: &str) -> &'static str {
     match provider {
         "claude" | "codex" => "20s",
@@ -178,7 +178,7 @@ fn time_of(provider: &str) -> &'static str {
     }
 }
 
-/// Another run in the same home finds what the killed one has left.
+/// Starts another run in the same home, which finds the leftovers of the killed one.
 async fn next_start(stage: &Stage) {
     let file = stage.dir().join("next.yaml");
     let text = "{name: next, states: {initial: a, a: {type: step, command: 'true', on_success: b}, \
@@ -223,7 +223,7 @@ async fn a_step_that_takes_too_long_is_ended() {
     ends("codex", End::TimeOut).await;
 }
 
-/// In every way, twenty times; only in the long run, for the tests above show each once.
+/// Ends runs in every way, twenty times; only in the long run, as the tests above cover each once.
 async fn again_and_again(provider: &str) {
     if !is_long_or_skipped() {
         return;
@@ -255,7 +255,7 @@ async fn long_nothing_is_ever_left_of_opencode() {
     again_and_again("opencode").await;
 }
 
-/// An agent that ends for nothing but SIGKILL, with a child that has left its group.
+/// An agent that only SIGKILL ends, with a child that has left its group.
 const STUBBORN: &str = r#"trap '' TERM INT HUP
 setsid sleep 1000 &
 echo "$$ $!" > "$HOME_OF_GATE.begun"
@@ -296,11 +296,11 @@ async fn a_second_ctrl_c_does_not_wait() {
     assert_eq!(status.code(), Some(130));
     eventually_within(SOON, || async { family.left().is_empty().then_some(()) }).await;
     stage.assert_nothing_left().await;
-    // Nobody waited to see how it ended.
+    // No process waited for its end.
     assert_eq!(stage.last_run().await["status"], "interrupted");
 }
 
-/// Before anything runs, the program is asked what it can; that too can be ended.
+/// Before anything runs, the program is queried for its abilities; that can be ended too.
 #[tokio::test]
 async fn no_question_outlives_who_asked_it() {
     for (word, signal, code) in [

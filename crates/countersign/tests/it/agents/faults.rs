@@ -1,5 +1,5 @@
-//! Agents, models and prompts that go wrong: the step fails with its code and says why, and nothing
-//! is left.
+//! Agents, models and prompts that go wrong: the step fails with its code and the reason, and no
+//! process or file is left.
 
 use std::iter::repeat_n;
 
@@ -12,7 +12,7 @@ use super::ours;
 use super::stage::{Stage, ended};
 use crate::ledger::records_when;
 
-/// Runs one step of a program that behaves like this; gives the step.
+/// Runs one step of a program with this script, and returns the step.
 async fn step_of(script: &str, change: impl FnOnce(&mut Value)) -> (Stage, Value) {
     let stage = Stage::new("claude", []).await;
     let program = stage.fake_claude(script);
@@ -44,7 +44,7 @@ async fn a_program_that_is_missing_crashes_or_hangs_fails_its_step() {
         step_of("cat >/dev/null; exec sleep 1000", |step| step["timeout"] = json!(1)).await;
     assert_eq!((&step["status"], &step["error_code"]), (&json!("timed_out"), &json!("TIMEOUT")));
     assert_eq!(error(&step), "the step was not done within 1 s");
-    // It says that all is well, and has never asked for its tools.
+    // It reports success but has never listed its tools.
     let well = r#"echo '{"type":"result","subtype":"success","result":"well"}'"#;
     let (_, step) = step_of(well, |_| ()).await;
     assert_eq!(error(&step), "claude never asked for its tools: its MCP server did not come up");
@@ -84,7 +84,7 @@ async fn prompts_of_any_size_are_taken_or_refused_in_words() {
     if !foreign::are_here_or_skipped() {
         return;
     }
-    // What a command prints can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
+    // A command's output can be a prompt; this is 1.4 MB, which Claude takes and Codex does not.
     let print = json!({"type": "step", "command": "head -c 700000 /dev/zero | tr '\\0' x",
                        "on_success": "task"});
     let twice = "{{.states.print.Output}} {{.states.print.Output}}";
@@ -102,7 +102,7 @@ async fn prompts_of_any_size_are_taken_or_refused_in_words() {
         } else {
             assert_eq!(step["error_code"], "INVALID_ARGUMENTS", "{words}");
             let said = error(step);
-            // With the sentence that names the root.
+            // Includes the sentence that names the root.
             assert!(said.starts_with("the prompt has 1400"), "{words}");
             assert!(said.contains(" characters, and codex takes 1048576"), "{words}");
             assert!(stage.model.turns().is_empty());
@@ -113,7 +113,7 @@ async fn prompts_of_any_size_are_taken_or_refused_in_words() {
     assert!(error(&step).contains("NOTHING_IN_HERE"), "{step}");
 }
 
-/// Values are text to the shell: from an input, and from what a model said.
+/// Values are text to the shell, both from an input and from a model's output.
 #[tokio::test]
 async fn nothing_that_is_put_into_a_command_is_run() {
     if !foreign::are_here_or_skipped() {
@@ -145,7 +145,7 @@ async fn nothing_that_is_put_into_a_command_is_run() {
     assert_eq!(heard.matches("$(touch pwned) `touch pwned`").count(), 3, "{heard}");
 }
 
-/// A newer program is put in the place of the one that runs, as an update does.
+/// A newer program replaces the running one, as an update does.
 #[tokio::test]
 async fn a_run_goes_on_when_its_program_is_replaced() {
     if !foreign::are_here_or_skipped() {
@@ -173,7 +173,7 @@ async fn a_run_goes_on_when_its_program_is_replaced() {
     stage.assert_nothing_left().await;
 }
 
-/// A repository decides about whatever is started in it; the step's tools still work there.
+/// A repository can configure any program started in it; the step's tools still work there.
 #[tokio::test]
 async fn an_isolated_program_starts_in_an_empty_folder_of_its_own() {
     let script = r#"echo "$PWD" > "$HOME/started-in"; ls -A > "$HOME/seen"; cat > "$HOME/told""#;

@@ -1,4 +1,4 @@
-//! Which tools an agent in a step is offered: its own, the built-in ones, those of servers; and two
+//! The tools offered to an agent in a step: its own, the built-in ones, those of servers; and two
 //! agents at once, each with its own.
 
 use std::collections::BTreeSet;
@@ -13,7 +13,8 @@ use crate::ledger::records_when;
 
 const BUILT_IN: [&str; 6] = ["Bash", "Edit", "Glob", "Grep", "Read", "Write"];
 
-/// None of their tools has a schema. One server to be used, one that is quarantined, one with a tool that is switched off.
+/// Three servers whose tools have no schema: one to use, one quarantined, one with a tool switched
+/// off.
 fn servers(stage: &Stage) -> Value {
     let tool = |name: &str| json!([{"name": name}, {"name": "off"}]);
     let mut x = scripted(stage.dir(), "x", &tool("echo"));
@@ -56,7 +57,7 @@ async fn servers_can_be_had_beside_the_agents_own_tools() {
     stage.assert_nothing_left().await;
 }
 
-/// Without `mcp_proxy` an agent is as the person has it, and nothing goes through the gate.
+/// Without `mcp_proxy` an agent is as the user configured it, and nothing goes through the gate.
 #[tokio::test]
 async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
     if !foreign::are_here_or_skipped() {
@@ -75,7 +76,7 @@ async fn a_step_without_a_proxy_has_the_agents_own_tools_alone() {
     stage.assert_nothing_left().await;
 }
 
-/// The tools of ours among those that a model was offered, without what the program puts before
+/// Returns our tools among those offered to a model, without the prefix that the program adds to
 /// their names.
 fn offered(stage: &Stage) -> BTreeSet<String> {
     let plain = |name: &String| {
@@ -118,7 +119,7 @@ async fn agents_at_once_have_each_their_own_tools_and_folder() {
     let (ran, words) = one.run_json(&one.flow_of(states), &with_config(&config, &[])).await;
     assert_eq!(ran["status"], "success", "{words}");
     assert_eq!(offered(&one), built_in_and(&["x__echo"]), "{:?}", one.model.advertised());
-    // Of what it cannot be kept from, Codex' own readers of resources are not in our namespace.
+    // Codex' own resource readers, which cannot be disabled, are not in our namespace.
     assert_eq!(
         offered(&two),
         built_in_and(&["y__off", "y__other"]),

@@ -15,7 +15,7 @@ use tokio::process::Command;
 
 pub(crate) const PROVIDERS: [&str; 4] = ["claude", "gemini", "codex", "opencode"];
 
-/// OpenCode takes 15 s on two quiet cores, and tests run side by side.
+/// OpenCode takes 15 s on two quiet cores, and tests run in parallel.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(240);
 
 pub(crate) struct Stage {
@@ -32,7 +32,7 @@ impl Stage {
         std::fs::create_dir(stage.dir.path().join("workspace")).unwrap();
         std::fs::write(stage.workspace().join("a.txt"), "one line\n").unwrap();
         if provider == "gemini" {
-            // With another endpoint, Gemini wants the choice to be made.
+            // With another endpoint, Gemini requires an explicit choice.
             let auth = json!({"security": {"auth": {"selectedType": "gemini-api-key"}}});
             let folder = stage.dir.path().join(".gemini");
             std::fs::create_dir(&folder).unwrap();
@@ -45,13 +45,13 @@ impl Stage {
         self.dir.path().canonicalize().unwrap().join("workspace")
     }
 
-    /// The folder around all of it.
+    /// Returns the folder around all of it.
     pub(crate) fn dir(&self) -> &Path {
         self.dir.path()
     }
 
-    /// A program for `options.command`: a shell script, in which `$REAL` is the real agent and
-    /// `$HOME_OF_GATE` the gate's home.
+    /// Makes a program for `options.command`: a shell script, in which `$REAL` is the real agent
+    /// and `$HOME_OF_GATE` the gate's home.
     pub(crate) fn program(&self, script: &str) -> PathBuf {
         let real = foreign::folder().join("agents/bin").join(&self.provider);
         let home = self.home();
@@ -63,20 +63,20 @@ impl Stage {
         path
     }
 
-    /// A program that answers what Claude Code is asked before it is started, and then does as the
-    /// script says.
+    /// Makes a program that answers the queries sent to Claude Code before its start, and then runs
+    /// the script.
     pub(crate) fn fake_claude(&self, script: &str) -> PathBuf {
         self.program(&format!("{CLAUDE_ANSWERS}\n{script}"))
     }
 
-    /// The step of another program.
+    /// Returns the step of another program.
     pub(crate) fn step_with(&self, proxy: &Value, program: &Path) -> Value {
         let mut step = self.step(proxy);
         step["options"]["command"] = json!(program);
         step
     }
 
-    /// Servers of the gate's config; gives the arguments that name it.
+    /// Writes servers into the gate's config; returns the arguments that name it.
     pub(crate) fn config(&self, servers: &Value) -> [String; 2] {
         let file = self.dir.path().join("config.json");
         std::fs::write(&file, json!({"mcpServers": servers}).to_string()).unwrap();
@@ -91,12 +91,12 @@ impl Stage {
         ["--config", "../patient.json"]
     }
 
-    /// The gate's home.
+    /// Returns the gate's home.
     pub(crate) fn home(&self) -> PathBuf {
         self.dir.path().join("home")
     }
 
-    /// The agent's step, whatever else its workflow has.
+    /// Returns the agent's step, whatever else its workflow has.
     pub(crate) fn step(&self, proxy: &Value) -> Value {
         let url = self.model.url();
         let options = match self.provider.as_str() {
@@ -120,7 +120,7 @@ impl Stage {
         })
     }
 
-    /// A workflow with one step, in a file: JSON is YAML.
+    /// Writes a workflow with one step to a file: JSON is YAML.
     pub(crate) fn flow(&self, proxy: &Value) -> PathBuf {
         self.flow_of(json!({"initial": "task", "task": self.step(proxy)}))
     }
@@ -133,19 +133,19 @@ impl Stage {
         file
     }
 
-    /// `countersign run`, ready to be started in the workspace.
+    /// Returns a `countersign run` command for the workspace.
     pub(crate) fn command(&self, flow: &Path, args: &[&str]) -> Command {
         let mut command = self.countersign("run");
         command.arg(flow).args(args);
         command
     }
 
-    /// The program with the agents on its path, in the workspace.
+    /// Returns a command for the program with the agents on its path, in the workspace.
     pub(crate) fn countersign(&self, word: &str) -> Command {
         self.countersign_at(&countersign(), word)
     }
 
-    /// The same of another copy of it.
+    /// Returns a command for another copy of the program.
     pub(crate) fn countersign_at(&self, program: &Path, word: &str) -> Command {
         let mut command = command(program, self.dir.path());
         let programs = foreign::folder().join("agents/bin");
@@ -169,7 +169,7 @@ impl Stage {
         ended(self.command(flow, args)).await
     }
 
-    /// Runs it and gives what it tells as JSON, beside all of its words.
+    /// Runs the workflow and returns its JSON output, and all of its output as text.
     pub(crate) async fn run_json(&self, flow: &Path, args: &[&str]) -> (Value, String) {
         let output = self.run(flow, &[args, &["-o", "json"]].concat()).await;
         let words = format!("{}\n{}", stdout(&output), stderr(&output));
@@ -177,7 +177,7 @@ impl Stage {
         (told.unwrap_or_else(|_| panic!("{:?}: {words}", output.status)), words)
     }
 
-    /// Of the newest run, what anybody can ask the program for.
+    /// Returns the newest run, as the program shows it.
     pub(crate) async fn last_run(&self) -> Value {
         let list = run(self.dir.path(), ["runs", "list", "-o", "json"]).await;
         let list: Value = serde_json::from_str(&stdout(&list)).unwrap();
@@ -186,8 +186,8 @@ impl Stage {
         serde_json::from_str(&stdout(&run)).unwrap()
     }
 
-    /// No process that has this stage's folder in its command line or environment, and no file of
-    /// a step.
+    /// Asserts that no process has this stage's folder in its command line or environment, and that
+    /// no file of a step is left.
     pub(crate) async fn assert_nothing_left(&self) {
         eventually(|| async { self.left().is_empty().then_some(()) }).await;
         let steps = std::fs::read_dir(self.home().join("steps")).into_iter().flatten();
@@ -216,13 +216,13 @@ impl Stage {
     }
 }
 
-/// To its end, however long the agents take.
+/// Runs a command to its end, however long the agents take.
 pub(crate) async fn ended(mut command: Command) -> Output {
     let running = command.output();
     tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
 }
 
-/// What `Installed::detect` wants to know of Claude Code.
+/// The answers that `Installed::detect` expects of Claude Code.
 const CLAUDE_ANSWERS: &str = r#"case "$1" in
     --version) echo "2.1.325 (Claude Code)"; exit ;;
     --help) echo "--output-format stream-json --verbose --mcp-config --strict-mcp-config --tools \

@@ -1,5 +1,5 @@
 //! The foreign clients: `client.py`, made with the Python SDK, and `rmcp`. Each uses the gate over
-//! HTTP or starts `countersign mcp`; the Python one can also be put before a server without a gate.
+//! HTTP or starts `countersign mcp`; the Python one can also connect to a server without a gate.
 
 use std::path::Path;
 use std::process::Stdio;
@@ -23,7 +23,7 @@ use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::mpsc;
 
-/// Its first answer waits for the interpreter and the SDK to be loaded.
+/// The first response waits for the interpreter and the SDK to be loaded.
 const PYTHON_PATIENCE: Duration = Duration::from_secs(120);
 
 pub(crate) enum Foreign {
@@ -32,7 +32,7 @@ pub(crate) enum Foreign {
 }
 
 impl Foreign {
-    /// Each client through each door. They are opened one by one, when their turn comes.
+    /// Each client over each transport. They are opened one by one, when their turn comes.
     pub(crate) const ALL: [&str; 4] = ["python_http", "python_stdio", "rmcp_http", "rmcp_stdio"];
 
     pub(crate) async fn open(which: &str, gate: &Gate) -> Foreign {
@@ -66,7 +66,7 @@ impl Foreign {
         }
     }
 
-    /// The JSON document in the first text block of a call's result.
+    /// Returns the JSON document in the first text block of a call's result.
     pub(crate) async fn document(&mut self, name: &str, arguments: Value) -> Value {
         let result = self.call(name, arguments).await;
         serde_json::from_str(text(&result)).unwrap_or_else(|error| panic!("{error}: {result}"))
@@ -101,7 +101,7 @@ pub(crate) struct Python {
 }
 
 impl Python {
-    /// `door` is `http` or `stdio`.
+    /// Connects through the gate; `door` is `http` or `stdio`.
     pub(crate) fn through(door: &str, gate: &Gate, options: &[&str]) -> Python {
         let mut client = Python::command(gate.dir.path(), options);
         match door {
@@ -114,10 +114,10 @@ impl Python {
         Python::spawn(&mut client)
     }
 
-    /// In front of the server of this config entry, without a gate.
+    /// Connects to the server of this config entry, without a gate.
     pub(crate) fn direct(dir: &Path, server: &Value) -> Python {
         let mut client = Python::command(dir, &["--handshake"]);
-        // Where the server, too, says what it is doing.
+        // The server's own output goes there too.
         client.stderr(Stdio::null());
         if let Some(url) = server["url"].as_str() {
             return Python::spawn(client.args(["http", url]));
@@ -135,7 +135,7 @@ impl Python {
     fn command(dir: &Path, options: &[&str]) -> Command {
         let mut client = program::command(&foreign::program("python-mcp2/bin/python"), dir);
         client.arg(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/peers/client.py"));
-        // A trace is for the test to read afterwards.
+        // The test reads the trace afterwards.
         if options.contains(&"--trace") {
             let trace = std::fs::File::create(dir.join("trace")).unwrap();
             client.stderr(trace);
@@ -152,7 +152,7 @@ impl Python {
         Python { child, input, answers: BufReader::new(output).lines() }
     }
 
-    /// The whole answer to an operation.
+    /// Returns the whole response to an operation.
     pub(crate) async fn perform(&mut self, operation: Value) -> Value {
         let line = format!("{operation}\n");
         self.input.write_all(line.as_bytes()).await.expect("the client reads");
@@ -161,7 +161,7 @@ impl Python {
         serde_json::from_str(&answer.expect("the client goes on")).expect("the line is JSON")
     }
 
-    /// The result of an operation that the SDK, too, must be content with.
+    /// Returns the result of an operation that the SDK must accept too.
     pub(crate) async fn result(&mut self, operation: Value) -> Value {
         let mut answer = self.perform(operation.clone()).await;
         assert_eq!(answer.get("client_error"), None, "{operation}: {answer}");
@@ -173,7 +173,7 @@ impl Python {
         self.result(json!({"op": "call", "name": name, "arguments": arguments})).await
     }
 
-    /// Closes the session; the client must have ended by itself, and well.
+    /// Closes the session; the client must exit without a signal and with success.
     pub(crate) async fn end(mut self) {
         drop(self.input);
         let status = tokio::time::timeout(PATIENCE, self.child.wait()).await;
@@ -181,7 +181,8 @@ impl Python {
     }
 }
 
-/// What `python --trace` noted in this gate's folder: `(sent or received, message)`.
+/// Returns the messages that `python --trace` logged in this gate's folder: `(sent or received,
+/// message)`.
 pub(crate) fn trace(gate: &Gate) -> Vec<(bool, Value)> {
     let text = std::fs::read_to_string(gate.dir.path().join("trace")).unwrap();
     text.lines()
@@ -197,7 +198,7 @@ pub(crate) struct Rmcp {
     pub(crate) progress: mpsc::UnboundedReceiver<ProgressNotificationParam>,
 }
 
-/// Hands on the progress that `rmcp` hears of.
+/// Passes on the progress that `rmcp` receives.
 pub(crate) struct Listener {
     progress: mpsc::UnboundedSender<ProgressNotificationParam>,
 }
@@ -213,7 +214,7 @@ impl ClientHandler for Listener {
 }
 
 impl Rmcp {
-    /// `door` is `http` or `stdio`.
+    /// Connects through the gate; `door` is `http` or `stdio`.
     pub(crate) async fn through(door: &str, gate: &Gate) -> Rmcp {
         let (sender, progress) = mpsc::unbounded_channel();
         let listener = Listener { progress: sender };
@@ -244,7 +245,7 @@ impl Rmcp {
         serde_json::to_value(result.expect("a result")).unwrap()
     }
 
-    /// A call that can be cancelled, and whose progress token is known.
+    /// Starts a call that can be cancelled, and whose progress token is known.
     pub(crate) async fn begin(&self, name: &str, arguments: Value) -> RequestHandle<RoleClient> {
         let request = ClientRequest::CallToolRequest(CallToolRequest::new(params(name, arguments)));
         let options = PeerRequestOptions::with_timeout(PATIENCE + Duration::from_secs(30));

@@ -1,4 +1,4 @@
-//! A tool's definition, seen through the gate and seen at its server: every member is the same.
+//! A tool's definition through the gate and directly at its server: every member is the same.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use testkit::upstream::scripted;
 use super::clients::{Foreign, Python};
 use super::servers;
 
-/// Members of the protocol, of its extensions and of nobody.
+/// Members of the protocol, of its extensions and of no specification.
 fn strange() -> Value {
     json!([{
         "name": "strange", "title": "Strange", "description": "Carries what nobody knows",
@@ -23,7 +23,7 @@ fn strange() -> Value {
     }])
 }
 
-/// The definitions by name. `tools` may be empty only by mistake.
+/// Returns the definitions by name. `tools` must not be empty.
 fn by_name(tools: &[Value]) -> BTreeMap<String, Map<String, Value>> {
     assert!(!tools.is_empty());
     let split = |tool: &Value| {
@@ -34,7 +34,7 @@ fn by_name(tools: &[Value]) -> BTreeMap<String, Map<String, Value>> {
     tools.iter().map(split).collect()
 }
 
-/// Takes away what the gate adds for the caller: where the tool lives and which key it takes.
+/// Removes the members that the gate adds for the caller: the tool's server and its key.
 fn without_the_gates_own(server: &str, members: &mut Map<String, Value>) {
     assert_eq!(members.remove("server"), Some(server.into()));
     let key = members.remove("call_with").unwrap();

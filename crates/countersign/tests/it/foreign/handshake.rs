@@ -1,4 +1,4 @@
-//! Clients that ask for a newer protocol first: they are answered, and go on with what we speak.
+//! Clients that request a newer protocol first: they get a response, and continue with our version.
 
 use serde_json::{Value, json};
 use testkit::client::text;
@@ -33,7 +33,7 @@ async fn a_client_that_probes_for_a_newer_protocol_falls_back_at_once() {
             .collect();
         let expected = ["server/discover", "initialize", "notifications/initialized"];
         assert_eq!(asked, expected, "{door}");
-        // It gives up on a question that is left unanswered; this one was refused first.
+        // The client gives up on an unanswered request; this one was refused first.
         let place = |fits: &dyn Fn(bool, &Value) -> bool| {
             messages.iter().position(|(sent, message)| fits(*sent, message)).unwrap()
         };

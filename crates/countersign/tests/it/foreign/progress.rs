@@ -1,4 +1,4 @@
-//! While a foreign client's call runs: progress under its own token, and its change of mind.
+//! A running call of a foreign client: progress under its own token, and cancellation.
 
 use std::time::Duration;
 
@@ -90,7 +90,7 @@ async fn what_rmcp_cancels_is_cancelled_at_the_server() {
         let client = Rmcp::through(door, &gate).await;
         let write = |tool: &str| json!({"name": format!("s:{tool}"), "intent": {"operation_type": "write"}});
         let hanging = client.begin("call_tool_write", write("hang")).await;
-        // The other call's answer shows that the first one has been sent.
+        // The other call's response shows that the first one has been sent.
         client.call("call_tool_write", write("echo")).await;
         assert!(!file.exists(), "{door}");
         hanging.cancel(Some("no longer wanted".to_owned())).await.unwrap();

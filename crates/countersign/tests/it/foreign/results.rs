@@ -1,4 +1,4 @@
-//! A tool's result, seen through the gate and seen at its server: the same JSON.
+//! A tool's result through the gate and directly at its server: the same JSON.
 
 use serde_json::{Value, json};
 use testkit::foreign;
@@ -7,7 +7,7 @@ use testkit::upstream::scripted;
 use super::clients::{Foreign, Python};
 use super::servers::{self, EverythingHttp};
 
-/// `(tool, key, arguments, a path that shows why the tool is here)`.
+/// Returns `(tool, key, arguments, a path that shows why the tool is here)`.
 fn calls() -> Vec<(&'static str, &'static str, Value, &'static str)> {
     let image = json!({"messageType": "debug", "includeImage": true});
     let zip = json!({"name": "a.gz", "data": "data:text/plain,words", "outputType": "resource"});
@@ -64,7 +64,7 @@ async fn unknown_members_of_a_result_reach_a_foreign_client() {
         return;
     }
     let entry = |dir: &std::path::Path| {
-        // The SDK insists on a schema.
+        // The SDK requires a schema.
         let echo = json!({"name": "echo", "inputSchema": {"type": "object"}});
         scripted(dir, "s", &json!([echo]))
     };
@@ -78,7 +78,7 @@ async fn unknown_members_of_a_result_reach_a_foreign_client() {
     for which in ["python_http", "python_stdio"] {
         let mut client = Foreign::open(which, &gate).await;
         let mut result = client.use_tool("write", "s:echo", json!({"a": 1})).await;
-        // The echoed params: the client's own members beside the arguments may differ.
+        // The echoed params: the client's own members next to the arguments may differ.
         let echoed = result["content"][0]["text"].take();
         assert!(echoed.as_str().unwrap().contains(r#""arguments":{"a":1}"#), "{which}: {echoed}");
         expected["content"][0]["text"].take();

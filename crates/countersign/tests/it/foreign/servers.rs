@@ -1,4 +1,4 @@
-//! Published MCP servers as config entries, each over a place of its own in the gate's folder.
+//! Published MCP servers as config entries, each with its own place in the gate's folder.
 
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use testkit::wait::eventually_within;
 use tokio::io::{AsyncBufReadExt, BufReader};
 use tokio::process::Child;
 
-/// Seven interpreters start at once, beside other tests.
+/// Seven interpreters start at once, in parallel with other tests.
 const START_PATIENCE: Duration = Duration::from_secs(120);
 
 fn npm(name: &str) -> PathBuf {
@@ -34,7 +34,7 @@ pub(crate) fn memory(dir: &Path) -> Value {
     json!({"command": npm("mcp-server-memory"), "env": {"MEMORY_FILE_PATH": file}})
 }
 
-/// Over a repository with one commit, `first words`.
+/// A server for a repository with one commit, `first words`.
 pub(crate) fn git(dir: &Path) -> Value {
     let repository = dir.join("repository");
     if !repository.exists() {
@@ -65,13 +65,13 @@ pub(crate) fn time() -> Value {
            "args": ["--local-timezone", "UTC"]})
 }
 
-/// Its tools have no annotations.
+/// A server whose tools have no annotations.
 pub(crate) fn sqlite(dir: &Path) -> Value {
     let program = foreign::program("python-mcp1/bin/mcp-server-sqlite");
     json!({"command": program, "args": ["--db-path", dir.join("test.db")]})
 }
 
-/// All of them, by name, but for the one over HTTP.
+/// Returns all of them by name, except the one over HTTP.
 pub(crate) fn all(dir: &Path) -> Value {
     json!({
         "everything": everything(), "filesystem": filesystem(dir), "memory": memory(dir),
@@ -86,8 +86,8 @@ pub(crate) struct EverythingHttp {
 }
 
 impl EverythingHttp {
-    /// The server cannot be asked which port it took, so it is given one that was free a moment
-    /// ago, and another when somebody was faster.
+    /// Starts the server. It cannot report which port it took, so it gets one that was free a
+    /// moment ago, or another if that was taken meanwhile.
     pub(crate) async fn start() -> EverythingHttp {
         for _ in 0..5 {
             let port = {
@@ -104,7 +104,7 @@ impl EverythingHttp {
     }
 }
 
-/// None: it ended before it listened.
+/// Returns none if it ended before it listened.
 async fn listen(port: u16) -> Option<Child> {
     let mut child = command(&npm("mcp-server-everything"), Path::new("/"))
         .arg("streamableHttp")
@@ -116,12 +116,12 @@ async fn listen(port: u16) -> Option<Child> {
         .expect("the server starts: run ./test --setup");
     let mut words = BufReader::new(child.stderr.take().expect("stderr is piped")).lines();
     while !words.next_line().await.unwrap()?.contains("listening on port") {}
-    // A full pipe would stop the server.
+    // A full pipe would block the server.
     tokio::spawn(async move { while let Ok(Some(_)) = words.next_line().await {} });
     Some(child)
 }
 
-/// A gate before these servers, all of them ready.
+/// Starts a gate in front of these servers, all of them ready.
 pub(crate) async fn gate(servers: impl FnOnce(&Path) -> Value) -> Gate {
     let gate = Gate::start(servers, json!({"connect_timeout": "2m"})).await;
     let client = gate.http().await;

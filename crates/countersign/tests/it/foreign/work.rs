@@ -1,4 +1,4 @@
-//! Work on real servers: tools are found, and reading, writing and deleting have their effect.
+//! Work on real servers: tools are found, and reading, writing and deleting take effect.
 
 use serde_json::{Value, json};
 use testkit::client::text;
@@ -8,7 +8,7 @@ use testkit::gate::Gate;
 use super::clients::Foreign;
 use super::servers::{self, EverythingHttp};
 
-/// A result that is no error.
+/// Returns a result that must not be an error.
 async fn done(client: &mut Foreign, operation: &str, tool: &str, args: Value) -> Value {
     let result = client.use_tool(operation, tool, args).await;
     assert_ne!(result["isError"], true, "{tool}: {result}");
@@ -129,7 +129,7 @@ async fn git(client: &mut Foreign, gate: &Gate, which: &str) {
     assert!(text(&status).contains("Untracked files"), "{which}: {status}");
 }
 
-/// No tool of this server says what it is, so each takes the key it is called with.
+/// No tool of this server has annotations, so each accepts the key it is called with.
 async fn tables(client: &mut Foreign, which: &str) {
     let query = |words: String| json!({"query": words});
     let create = query(format!("CREATE TABLE {which} (word TEXT)"));

@@ -1,5 +1,5 @@
-//! Ctrl+C while the model is silent, and while one of its calls is made: the run ends at once, and
-//! nothing is left.
+//! Ctrl+C while the model is silent, and during one of its calls: the run ends at once, and no
+//! process or file is left.
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::json;

@@ -1,5 +1,5 @@
-//! Servers that refuse, fail, break off, fall silent, talk without end or send us elsewhere: the
-//! step fails with its code and says why, or the server is asked again. How often is counted.
+//! Servers that refuse, fail, disconnect, fall silent, respond without end or redirect: the step
+//! fails with its code and the reason, or the request is retried. Retries are counted.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use super::{Ran, calls, chunk, run_with};
 use crate::agents::say;
 use crate::ledger::records_when;
 
-/// What a server does, how often it is asked, and what the step comes to.
+/// A server's behaviour, the number of requests it gets, and the step's outcome.
 struct Case {
     turns: Vec<Turn>,
     requests: usize,
@@ -24,12 +24,12 @@ fn case(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
     Case { turns, requests, status: "failure", code: "AGENT_FAILED", words }
 }
 
-/// All is well in the end; the log holds the words.
+/// Returns a case that succeeds in the end; the log holds the words.
 fn well(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
     Case { status: "success", code: "", ..case(turns, requests, words) }
 }
 
-/// The step's time is up first.
+/// Returns a case in which the step's time limit comes first.
 fn late(turn: Turn) -> Case {
     let words = "the step was not done within 3 s";
     Case { status: "timed_out", code: "TIMEOUT", ..case(vec![turn], 1, words) }
@@ -143,7 +143,7 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
         ),
     ])
     .await;
-    // The call in the broken answer was not made; that in the whole one was, once.
+    // The call in the broken response was not made; that in the complete one was, once.
     let whole =
         json!({"id": "a", "name": "Bash", "arguments": "{\"command\": \"echo x >> times.txt\"}"});
     let ran = run_with([half(), calls(&[whole], "tool_calls"), say("done")], |_, _| ()).await;
@@ -168,7 +168,7 @@ async fn silence_and_slowness_end_with_the_steps_time() {
     .await;
 }
 
-/// Whatever comes after a whole answer is not waited for.
+/// The step does not wait for anything after a complete response.
 #[tokio::test]
 async fn a_server_that_does_not_hang_up_is_left() {
     let answer = ModelAnswer::events([&chunk(json!({"content": "said"}), Some("stop"))]);
@@ -204,7 +204,7 @@ async fn what_has_no_end_is_cut_off() {
     .await;
 }
 
-/// The key would travel.
+/// The key would be sent along.
 #[tokio::test]
 async fn a_redirect_is_not_followed() {
     let other = Model::start([say("never")]).await;
@@ -230,7 +230,8 @@ async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
     .await;
 }
 
-/// A few servers refuse to say what a stream costs: they are asked without, and not again with it.
+/// A few servers refuse to report a stream's usage: the request is repeated without it, and later
+/// ones omit it.
 #[tokio::test]
 async fn a_server_that_knows_no_stream_options_is_asked_without() {
     let refused = status(400, "Unrecognized request argument supplied: stream_options");

@@ -1,4 +1,4 @@
-//! That the key of a model's server is in nothing that people or programs can read.
+//! The key of a model's server is in nothing that people or programs can read.
 
 use std::path::Path;
 
@@ -11,7 +11,8 @@ use super::{KEY, PROVIDER, calls, chunk};
 use crate::agents::say;
 use crate::agents::stage::{Stage, ended};
 
-/// In no output, and in no byte of the home; the records of the run are there too.
+/// Checks that the key is in no output, and in no byte of the home, which holds the records of the
+/// run too.
 pub(super) async fn assert_nowhere(stage: &Stage, words: &str) {
     assert!(!words.contains(KEY), "{words}");
     let shown = stage.last_run().await.to_string();
@@ -19,7 +20,7 @@ pub(super) async fn assert_nowhere(stage: &Stage, words: &str) {
     assert!(searched(&stage.home()) > 3, "the home has files");
 }
 
-/// How many files have no key in them.
+/// Returns the number of files searched; none may contain the key.
 fn searched(folder: &Path) -> usize {
     let mut count = 0;
     for entry in std::fs::read_dir(folder).unwrap().flatten() {
@@ -36,7 +37,7 @@ fn searched(folder: &Path) -> usize {
     count
 }
 
-/// A server that says the key back wherever it can.
+/// A server that repeats the key wherever it can.
 #[tokio::test]
 async fn a_key_that_the_server_says_back_is_in_nothing() {
     let collector = Collector::grpc().await;

@@ -1,5 +1,4 @@
-//! A server that is not ours: llama.cpp's own, with a tiny model that knows which token follows
-//! which and nothing else.
+//! A foreign server: llama.cpp's own, with a tiny model that only knows which token follows which.
 
 use std::process::Stdio;
 
@@ -15,7 +14,7 @@ use crate::ledger::records_when;
 
 const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/it/peers/llama.py");
 
-/// It ends when its stdin does.
+/// The server, which ends when its stdin does.
 struct Llama {
     child: Child,
     url: String,

@@ -1,4 +1,4 @@
-//! A file of any older version keeps what it holds.
+//! A file of any older version keeps its content.
 
 use std::fs;
 use std::path::Path;
@@ -18,8 +18,8 @@ fn steps_stay_as_they_were_released() {
     assert_eq!(hash, "sha256:717bcfb7823bb228b0f38c255695989f4f99d0fef6cd098948ebd4b33b3767ad");
 }
 
-/// A closed ledger with a record and its receipt, as a program wrote it that knew the first
-/// step alone.
+/// Makes a closed ledger with a record and its receipt, as written by a program that knew only the
+/// first step.
 async fn first(home: &Path) {
     let store = Store::open(home, &domain::config::Ledger::default()).unwrap();
     let call = started();

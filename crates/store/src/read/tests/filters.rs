@@ -1,4 +1,4 @@
-//! Every combination of filters against a plain look at each row.
+//! Every combination of filters, compared with a plain check of each row.
 
 use domain::tool::Class;
 use jiff::Timestamp;
@@ -66,7 +66,7 @@ fn class() -> impl Strategy<Value = Class> {
     select(vec![Class::Read, Class::Write, Class::Destructive])
 }
 
-/// Most filters have one or two conditions, some have all.
+/// Generates filters, most with one or two conditions and some with all.
 fn filter() -> impl Strategy<Value = RecordFilter> {
     let text = |words: &[&str]| {
         let words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
@@ -107,7 +107,7 @@ fn filter() -> impl Strategy<Value = RecordFilter> {
     })
 }
 
-/// Every filter alone, a list of values for each.
+/// Returns every filter alone, a list of values for each.
 fn singles() -> Vec<Vec<RecordFilter>> {
     let none = RecordFilter::default;
     let texts = |words: &[&str], set: fn(&mut RecordFilter, String)| -> Vec<RecordFilter> {
@@ -146,7 +146,7 @@ fn singles() -> Vec<Vec<RecordFilter>> {
     ]
 }
 
-/// What both ask for; they ask for different things.
+/// Combines two filters with different conditions.
 fn both(one: &RecordFilter, other: &RecordFilter) -> RecordFilter {
     let (one, other) = (one.clone(), other.clone());
     RecordFilter {
@@ -167,7 +167,7 @@ fn both(one: &RecordFilter, other: &RecordFilter) -> RecordFilter {
     }
 }
 
-/// Every record that pages of this size show, in that order; `meanwhile` happens between two.
+/// Returns every record that pages of this size show, in order; `meanwhile` runs between two pages.
 fn visited(
     rig: &Rig,
     filter: &RecordFilter,
@@ -252,7 +252,7 @@ proptest! {
         }
     }
 
-    /// Each filter with every value of its own, and with one of every other.
+    /// Each filter with all of its values, and with one value of every other filter.
     #[test]
     fn each_filter_alone_and_with_every_other_finds_what_fits(
         rows in prop::collection::vec(row(), 30..90),
@@ -272,7 +272,7 @@ proptest! {
         }
     }
 
-    /// Whatever the size of a page, and though new records come in between.
+    /// For any size of a page, even if new records arrive in between.
     #[test]
     fn pages_of_every_size_show_each_record_once(
         rows in prop::collection::vec(row(), 0..60),
@@ -295,7 +295,7 @@ proptest! {
         prop_assert_eq!(found, expected(&rows, &RecordFilter::default()));
     }
 
-    /// However small the steps and however little time, each record comes once.
+    /// However small the steps and the time limit, each record appears once.
     #[test]
     fn pages_visit_each_record_once(
         rows in prop::collection::vec(row(), 0..60),

@@ -1,4 +1,4 @@
-//! What an index can answer is not looked for in the whole table.
+//! A query that an index can answer does not scan the table.
 
 use jiff::Timestamp;
 use rusqlite::params_from_iter;
@@ -89,7 +89,7 @@ fn filters_use_their_index() {
     }
 }
 
-/// Where nothing else is asked for, the table is not touched at all to count.
+/// Without other conditions, counting does not touch the table at all.
 #[test]
 fn a_single_filter_is_counted_in_its_index() {
     let rig = Rig::new(&[Row { target: Some(("files", "/a")), ..Row::plain() }]);

@@ -1,4 +1,4 @@
-//! Ledgers made for a test: row by row in SQL where many are needed, through the door elsewhere.
+//! Ledgers made for a test: row by row in SQL if many are needed, otherwise through the public API.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::record::{
     RecordStatus,
 };
 
-/// What filters look at.
+/// The values that filters examine.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub(super) kind: RecordKind,
@@ -123,7 +123,7 @@ pub(super) fn insert(db: &Connection, number: usize, row: &Row) {
     .unwrap();
 }
 
-/// A call as the pipeline hands it over.
+/// Returns a call as the pipeline passes it.
 pub(super) fn call(id: &str, agent: &str, class: Class, resource: &str, second: i64) -> CallStart {
     CallStart {
         id: id.to_owned(),
@@ -180,7 +180,7 @@ pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
     }
 }
 
-/// A store with these calls in it.
+/// Makes a store with these calls.
 pub(super) async fn store(calls: Vec<(CallStart, RecordStatus)>) -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();

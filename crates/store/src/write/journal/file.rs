@@ -1,5 +1,5 @@
-//! The journal of one chain: a file to which entries are appended, a line each. Only the chain's writer
-//! touches it, so that a commit is one write, without locks and without SQLite's pages.
+//! The journal of one chain: a file to which entries are appended, a line each. Only the chain's
+//! writer touches it, so a commit is one write, without locks and without SQLite's pages.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -20,14 +20,14 @@ use crate::write::row::{JournalRow, ReceiptPromise, StartEntry};
 pub(crate) struct Journal {
     file: File,
     path: PathBuf,
-    /// Up to here it holds what is committed.
+    /// The length of the committed content.
     length: u64,
     /// The number of the last entry.
     last: i64,
-    /// Something that was not committed may lie beyond that.
+    /// Uncommitted bytes may lie beyond that length.
     is_torn: bool,
     durability: Durability,
-    /// The lines about to be written; the memory is used again by the next commit.
+    /// The lines about to be written; the next commit reuses the memory.
     lines: Vec<u8>,
 }
 
@@ -47,7 +47,7 @@ struct WrittenLine<'a> {
     receipt: Option<WrittenPromise<'a>>,
 }
 
-/// The promise of a receipt: its text is made again from the rest.
+/// The promise of a receipt, whose text is composed again from the rest.
 #[derive(Serialize)]
 struct WrittenPromise<'a> {
     sequence: u64,
@@ -55,7 +55,7 @@ struct WrittenPromise<'a> {
     issued_at: &'a str,
 }
 
-/// The same as it is read.
+/// An entry as it is read.
 #[derive(Deserialize)]
 struct ReadLine {
     entry: i64,
@@ -74,7 +74,7 @@ struct ReadPromise {
 }
 
 impl Journal {
-    /// The journal of a chain whose lock the caller holds. A new chain has an empty one.
+    /// Opens the journal of a chain whose lock the caller holds. A new chain has an empty one.
     pub(crate) fn open(
         writers: &Path,
         chain_id: &str,
@@ -87,7 +87,7 @@ impl Journal {
         Ok(Journal { file, path, length, last: 0, is_torn: false, durability, lines })
     }
 
-    /// Commits rows and gives them their numbers.
+    /// Commits rows and assigns their numbers.
     pub(crate) fn append(&mut self, rows: &mut [JournalRow]) -> Result<(), StoreError> {
         let mut last = self.last;
         self.lines.clear();
@@ -101,7 +101,7 @@ impl Journal {
         Ok(())
     }
 
-    /// Tries to write an empty line, which says nothing.
+    /// Tries to write an empty line, which has no meaning.
     pub(crate) fn probe(&mut self) -> Result<(), StoreError> {
         self.lines.clear();
         self.lines.push(b'\n');
@@ -127,13 +127,13 @@ impl Journal {
         Ok(())
     }
 
-    /// Bytes of what is committed.
+    /// Returns the length of the committed content.
     pub(crate) fn length(&self) -> u64 {
         self.length
     }
 
-    /// Goes on in a new file that holds what is still needed: the starts of calls that run, and what
-    /// has not been filed.
+    /// Continues in a new file with only what is still needed: the starts of running calls, and
+    /// rows that have not been filed.
     pub(crate) fn begin_anew<'a>(
         &mut self,
         running: impl Iterator<Item = StartEntry<'a>>,
@@ -170,7 +170,8 @@ impl Journal {
         sync_folder(&self.path, self.durability).map_err(|error| cannot(&self.path, &error))
     }
 
-    /// All that a dead process left, in order. A line that it did not finish was promised to nobody.
+    /// Reads all that a dead process left, in order. An unfinished line was never confirmed to a
+    /// caller.
     pub(crate) fn read(&mut self) -> Result<Vec<JournalRow>, StoreError> {
         let mut text = Vec::new();
         self.file.read_to_end(&mut text).map_err(|error| cannot(&self.path, &error))?;
@@ -198,11 +199,11 @@ impl Journal {
         Ok(JournalRow { entry: found.entry, call, ended, start: None, link: None, promise })
     }
 
-    /// Nothing of it is needed any more.
+    /// Removes the journal, which is no longer needed.
     pub(crate) fn remove(&self) {
-        // Where it stays, the next process finds that all of it has been filed.
+        // If it stays, the next process finds that all of it has been filed.
         let _ = fs::remove_file(&self.path);
-        // Is there only where the process ended before it could take the other's place.
+        // Exists only if the process ended before it could replace the other.
         let _ = fs::remove_file(self.new_path());
     }
 
@@ -212,7 +213,7 @@ impl Journal {
 }
 
 impl Drop for Journal {
-    /// An empty one says nothing, as that of a chain that could not be opened after all.
+    /// Removes an empty journal, such as that of a chain that could not be opened.
     fn drop(&mut self) {
         if self.length == 0 {
             self.remove();
@@ -220,7 +221,7 @@ impl Drop for Journal {
     }
 }
 
-/// The last receipt that a chain's journal promises, whoever writes it.
+/// Returns the last receipt that a chain's journal promises, in any process.
 pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
     let text = fs::read(path(writers, chain_id)).ok()?;
     let lines: Vec<&[u8]> = whole_lines(&text).collect();
@@ -232,7 +233,7 @@ pub(crate) fn end_of(writers: &Path, chain_id: &str) -> Option<ChainEnd> {
     Some(ChainEnd { sequence: last.sequence, hash: Some(last.hash.parse().ok()?) })
 }
 
-/// The chains that have a journal.
+/// Returns the chains that have a journal.
 pub(crate) fn chains(writers: &Path) -> Vec<String> {
     let files = fs::read_dir(writers).into_iter().flatten().flatten();
     let paths = files.map(|file| file.path());
@@ -288,7 +289,7 @@ fn sync(file: &File, durability: Durability) -> io::Result<()> {
     }
 }
 
-/// So that the name of a file in it is as safe as what the file holds.
+/// Syncs the folder, so that a file's name in it is as durable as its content.
 fn sync_folder(path: &Path, durability: Durability) -> io::Result<()> {
     match (durability, path.parent()) {
         (Durability::Disk, Some(folder)) => File::open(folder)?.sync_all(),
@@ -320,7 +321,8 @@ mod tests {
         JournalRow { entry: 0, call: Some(call(id)), ended, start, link: None, promise: None }
     }
 
-    /// The remnant that a later process finds: the entries beyond `filed` with their calls, and the starts.
+    /// Returns the remnant that a later process finds: the entries beyond `filed` with their calls,
+    /// and the starts.
     fn found(writers: &Path, filed: i64) -> (Vec<(i64, String)>, Vec<i64>) {
         let rows = Journal::open(writers, "c", Durability::Process).unwrap().read().unwrap();
         let Remnant { unfiled, starts } = Remnant::of(rows, filed);
@@ -358,7 +360,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
         journal.append(&mut [start("first")]).unwrap();
-        // As a disk that is full in the middle of a write leaves it.
+        // The state that a disk leaves if it fills up during a write.
         let mut torn = Vec::new();
         write_row(&mut torn, &JournalRow { entry: 2, ..start("refused") });
         write_row(&mut torn, &JournalRow { entry: 3, ..start("refused-too") });

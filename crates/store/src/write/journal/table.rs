@@ -8,7 +8,7 @@ use crate::error::StoreError;
 use crate::record::{CallEnd, CallStart};
 use crate::write::row::{JournalRow, ReceiptPromise};
 
-/// The rows of a chain, in order.
+/// Returns the rows of a chain, in order.
 pub(crate) fn read(db: &Connection, chain: i64) -> Result<Vec<JournalRow>, StoreError> {
     let mut statement = db.prepare(
         "SELECT entry, started, ended, arguments, response, hash, issued_at FROM journal
@@ -18,7 +18,7 @@ pub(crate) fn read(db: &Connection, chain: i64) -> Result<Vec<JournalRow>, Store
     rows.map(|row| row.map_err(StoreError::from).and_then(|row| row)).collect()
 }
 
-/// Nothing of a chain is left to be filed.
+/// Deletes the rows of a chain, all of which have been filed.
 pub(crate) fn clear(db: &Connection, chain: i64) -> Result<(), StoreError> {
     db.execute("DELETE FROM journal WHERE chain = ?1", [chain])?;
     Ok(())

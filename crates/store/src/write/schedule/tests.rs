@@ -35,7 +35,7 @@ fn crowded(oldest: Instant) -> UnfiledRows {
     unfiled(UNFILED_MAX + 1, oldest)
 }
 
-/// The actions of a turn in which the situation does not change.
+/// Returns the actions of a turn in which the situation does not change.
 fn turn(schedule: &mut Schedule, at: &Situation, now: Instant) -> Vec<Action> {
     let mut actions = Vec::new();
     loop {

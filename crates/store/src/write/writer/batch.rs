@@ -16,9 +16,9 @@ use crate::write::schedule::Situation;
 /// The work between the rows that are filed.
 #[derive(Clone, Copy)]
 pub(super) enum Interlude {
-    /// New entries are committed, so that nobody waits for all of the rows.
+    /// Commits new entries, so that no caller waits for all of the rows.
     Commits,
-    /// Nothing: where all that is committed is to be filed, more would never let that end.
+    /// None: while everything committed is being filed, more commits would never let that end.
     Nothing,
 }
 
@@ -29,7 +29,7 @@ impl Writer {
         self.signer.sign(self.work.backlog.batch_for_signer(), key);
     }
 
-    /// Signs and files the next batch here and now.
+    /// Signs and files the next batch on this thread.
     pub(super) fn sign_and_file(&mut self) {
         let key = self.key_of_chain();
         let mut rows = self.work.backlog.next_batch();
@@ -79,7 +79,7 @@ impl Writer {
         self.work.clerk.finish(&self.db, filing, filed, Consequence::Nothing)
     }
 
-    /// Commits what waits. The tables are being written, so that need not be asked.
+    /// Commits waiting entries. The tables are being written, so that need not be checked.
     fn commit_meanwhile(&mut self) {
         if self.situation().lets_commit_beside_filing() {
             let submissions = self.gather();
@@ -87,7 +87,7 @@ impl Writer {
         }
     }
 
-    /// Drops from the journal what was filed.
+    /// Removes filed rows from the journal.
     fn begin_journal_anew(&mut self) {
         let Work { chain: Some(chain), drafts, backlog, .. } = &mut self.work else {
             return;
@@ -106,7 +106,7 @@ impl Writer {
         }
     }
 
-    /// Signs and files here and now all that is committed.
+    /// Signs and files everything committed, on this thread.
     pub(super) fn file_all(&mut self) -> Result<(), StoreError> {
         self.refile();
         loop {

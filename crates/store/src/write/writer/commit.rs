@@ -1,4 +1,4 @@
-//! Committing: entries become rows of the journal, and those who wait for them are answered.
+//! Committing: entries become rows of the journal, and their callers are answered.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use crate::write::message::{Message, Submission};
 use crate::write::row::JournalRow;
 use crate::write::schedule::Precondition;
 
-/// The tables, as far as it is known that they can be written.
+/// The known state of the tables.
 #[derive(Clone, Copy)]
 pub(super) enum Tables {
     Writable,
@@ -21,7 +21,7 @@ pub(super) enum Tables {
 }
 
 impl Writer {
-    /// Commits the few entries that wait, if nothing else is to be done.
+    /// Commits the few waiting entries, if nothing else is to be done.
     pub(super) fn commit_few(&mut self) -> bool {
         if !self.schedule.lets_callers_commit(&self.situation()) {
             return false;
@@ -41,7 +41,7 @@ impl Writer {
         true
     }
 
-    /// Returns whether the tables can be written without waiting for another process.
+    /// Reports whether the tables can be written without waiting for another process.
     fn is_free(&self) -> bool {
         let _ = self.db.busy_timeout(Duration::ZERO);
         let free = transaction::whole(&self.db, |_| Ok(()));
@@ -49,19 +49,19 @@ impl Writer {
         free.is_ok()
     }
 
-    /// Takes as much of what waits as goes into one commit.
+    /// Takes as many waiting messages as one commit holds.
     pub(super) fn gather(&mut self) -> Vec<Submission> {
         let messages = self.inbox.take(COMMIT_MAX);
         self.sort(messages)
     }
 
-    /// Puts messages where they belong. The entries are left, to be committed.
+    /// Dispatches messages, and returns the entries to commit.
     fn sort(&mut self, messages: Vec<Message>) -> Vec<Submission> {
         let Work { backlog, waiters, .. } = &mut self.work;
         let mut submissions = Vec::with_capacity(messages.len());
         for message in messages {
             match message {
-                // Whoever waits for it hears that the ledger is closed.
+                // Its caller gets the error that the ledger is closed.
                 Message::Append(_) if waiters.is_closing() => {}
                 Message::Append(submission) => submissions.push(submission),
                 Message::Signed(rows) => backlog.keep_signed(rows),

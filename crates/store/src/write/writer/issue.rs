@@ -13,8 +13,8 @@ use crate::write::link::{Issuance, Link};
 use crate::write::row::JournalRow;
 
 impl Writer {
-    /// Another key signs from here on. The old one signs that it does, in the transaction that
-    /// makes it so: there is never a receipt under a key that was not announced.
+    /// Rotates the signing key. The old key signs the announcement in the same transaction: no
+    /// receipt is ever signed with an unannounced key.
     pub(super) fn rotate(&mut self) -> Result<Arc<SigningKey>, StoreError> {
         let new = self.keys.make()?;
         let fingerprint = new.public().fingerprint().to_string();
@@ -28,7 +28,7 @@ impl Writer {
         Ok(new)
     }
 
-    /// Files a receipt of the ledger's own after all others, and what becomes true with it.
+    /// Files a receipt of the ledger's own after all others, together with its consequence.
     pub(super) fn issue(
         &mut self,
         consequence: Consequence<'_>,
@@ -48,7 +48,8 @@ impl Writer {
         Ok(())
     }
 
-    /// The last act: what ran is recorded as interrupted, the chain gets its terminal receipt.
+    /// Finishes the ledger: running calls are recorded as interrupted, and the chain gets its
+    /// terminal receipt.
     pub(super) fn finish(&mut self) -> Result<(), StoreError> {
         let interrupted = self.work.drafts.interrupt();
         if !interrupted.is_empty() {

@@ -14,7 +14,7 @@ use crate::write::recovery;
 use crate::write::schedule::Upkeep;
 
 impl Writer {
-    /// Old things are let go, and what other processes left open is closed.
+    /// Applies retention, and closes what other processes left open.
     pub(super) fn maintain(&mut self) {
         let upkeep = self.try_maintain().unwrap_or_else(|error| {
             tracing::warn!("retention: {error}");
@@ -23,7 +23,7 @@ impl Writer {
         self.schedule.maintained(upkeep, Instant::now());
     }
 
-    /// By one process at a time.
+    /// Does the upkeep, unless another process is doing it.
     fn try_maintain(&mut self) -> Result<Upkeep, StoreError> {
         let Some(_lock) = Lock::try_maintenance(&self.writers)? else {
             return Ok(Upkeep::Done);
@@ -35,7 +35,7 @@ impl Writer {
         Ok(if expired || more { Upkeep::More } else { Upkeep::Done })
     }
 
-    /// Lets one chain go, if one is old enough.
+    /// Expires one chain, if one is old enough.
     fn expire_chain(&mut self) -> Result<bool, StoreError> {
         let Some(chain_id) = self.retention.expired_chain(&self.db)? else {
             return Ok(false);

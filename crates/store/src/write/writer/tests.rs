@@ -1,4 +1,4 @@
-//! What is committed stays in the journal until it is filed, whatever else is under way.
+//! Committed entries stay in the journal until they are filed, whatever else is in progress.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -39,7 +39,7 @@ fn await_message(inbox: &Inbox) {
     }
 }
 
-/// The entries that a journal holds.
+/// Returns the entries that a journal holds.
 fn entries(path: &Path) -> HashSet<u64> {
     let text = std::fs::read_to_string(path).unwrap();
     let entry = |line: &str| line.strip_prefix("{\"entry\":")?.split(',').next()?.parse().ok();
@@ -59,16 +59,16 @@ fn assert_kept(writer: &Writer) {
 fn a_journal_that_begins_anew_keeps_what_is_with_the_signer() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
-    // Without its thread it does something when it is told to.
+    // Without its thread the writer acts only when called.
     let mut writer = lock(&store.inner.writer).take().unwrap();
-    // Retention keeps the signer idle for a moment, and might come between.
+    // Retention keeps the signer idle for a moment, and could interfere.
     writer.schedule.maintained(Upkeep::Done, Instant::now());
     let many = usize::try_from(JOURNAL_BYTES_MAX).unwrap() / CALL_BYTES + 1;
     (0..many).for_each(|number| leave_call(&writer, number));
     settle(&mut writer);
     assert!(writer.work.backlog.batches().at_signer);
     await_message(&writer.inbox);
-    // They are signed. More is committed before they are filed, and somebody waits for it.
+    // They are signed. More is committed before they are filed, and a caller waits for it.
     (many..many + 5).for_each(|number| leave_call(&writer, number));
     settle(&mut writer);
     let all = writer.work.backlog.progress().committed;

@@ -1,4 +1,4 @@
-//! Any decisions in any order, against a map.
+//! Any decisions in any order, compared with a map.
 
 use proptest::prelude::*;
 
@@ -85,7 +85,7 @@ proptest! {
             let before = expected.clone();
             expect(&mut expected, &step);
             let (changed, ()) = changes(store.state(), |state| take(state, &step));
-            // Only a review is somebody's decision.
+            // Only a review is a decision.
             let decided = matches!(step, Step::Review(..)) && before != expected;
             prop_assert_eq!(changed, decided, "{:?}", step);
         }
