@@ -85,33 +85,33 @@ const CALL: &[Code] = &[
 
 /// Describes a route about one server.
 fn of_server(summary: &str) -> Operation {
-    Operation::new(summary).path("name", "Of the server.")
+    Operation::new(summary).path("name", "The name of the server.")
 }
 
 /// Describes a route about one tool.
 fn of_tool(summary: &str) -> Operation {
-    Operation::new(summary).path("server", "Its server.").path("tool", "Its name.")
+    Operation::new(summary).path("server", "The server of the tool.").path("tool", "The name.")
 }
 
 routes! {
     Anyone OPEN open {
         GET "/healthz" probe::lives =>
-            Operation::new("Whether the process lives").gives::<view::Liveness>("It does"),
+            Operation::new("Liveness probe").gives::<view::Liveness>("The process is alive"),
         GET "/readyz" probe::is_ready =>
-            Operation::new("Whether calls are taken")
-                .gives::<view::Readiness>("They are")
-                .answers::<view::Readiness>(StatusCode::SERVICE_UNAVAILABLE, "They are not"),
+            Operation::new("Readiness probe")
+                .gives::<view::Readiness>("Calls are accepted")
+                .answers::<view::Readiness>(StatusCode::SERVICE_UNAVAILABLE, "Calls are not accepted"),
         GET "/" page::index =>
             Operation::new("The page for people").gives_text("HTML", &[page::HTML]),
         GET "/page/{file}" page::file =>
             Operation::new("A file of the page")
-                .path("file", "Its name.")
+                .path("file", "The name.")
                 .gives_text("The file", page::FILE_KINDS)
                 .refuses(LOOKUP),
         GET "/page/{folder}/{file}" page::file_in =>
             Operation::new("A file of the page, in a folder")
-                .path("folder", "Of the file.")
-                .path("file", "Its name.")
+                .path("folder", "The folder of the file.")
+                .path("file", "The name.")
                 .gives_text("The file", page::FILE_KINDS)
                 .refuses(LOOKUP),
     }
@@ -125,12 +125,12 @@ routes! {
     }
     Admin CLOSED closed {
         GET "/metrics" metrics::show =>
-            Operation::new("What was counted, for Prometheus")
+            Operation::new("Metrics for Prometheus")
                 .gives_text("The counters", &[metrics::CONTENT_TYPE]),
         GET "/api/v1/openapi.json" openapi::show =>
             Operation::new("This document").gives::<view::OpenApiDocument>("OpenAPI 3.1"),
         GET "/api/v1/status" status::show =>
-            Operation::new("Is all well?").gives::<view::GateStatus>("How the gate is"),
+            Operation::new("Reports the status of the gate").gives::<view::GateStatus>("The status of the gate"),
 
         GET "/api/v1/servers" server::list =>
             Operation::new("Every server").gives::<view::ServerList>("All of them"),
@@ -143,7 +143,7 @@ routes! {
             of_server("One server").gives::<view::ServerEntry>("The server").refuses(LOOKUP),
         DELETE "/api/v1/servers/{name}" server::change::remove =>
             of_server("Removes a server that was added")
-                .gives::<view::RemovedServer>("It is gone")
+                .gives::<view::RemovedServer>("The server is removed")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/enable" server::change::enable =>
             of_server("Switches a server on")
@@ -154,24 +154,24 @@ routes! {
                 .gives::<view::ServerEntry>("The server")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/quarantine" server::change::quarantine =>
-            of_server("Locks everything of a server until it is approved again")
+            of_server("Quarantines a server until it is approved again")
                 .gives::<view::ServerEntry>("The server")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/approve" server::change::approve =>
-            of_server("Approves a server as it is now, with everything that it was seen to list")
+            of_server("Approves a server and every item it has listed")
                 .queries::<server::change::ApproveQuery>()
                 .optional_body::<view::InspectRequest>()
-                .gives::<view::ServerEntry>("The server, and what was approved or found")
+                .gives::<view::ServerEntry>("The server, with the approved or inspected items")
                 .refuses(DECISION),
         GET "/api/v1/servers/{name}/items" server::items =>
-            of_server("What a server lists, for a review")
+            of_server("Lists the items of a server for review")
                 .queries::<server::ItemsQuery>()
                 .gives::<view::ServerItems>("The items")
                 .refuses(LEDGER_LOOKUP),
         POST "/api/v1/servers/{name}/approve-items" server::change::approve_items =>
-            of_server("Approves what waits of a server: everything, or what is named")
+            of_server("Approves pending items of a server: all, or the named ones")
                 .optional_body::<view::ApprovalRequest>()
-                .gives::<view::ApprovedItems>("What was approved")
+                .gives::<view::ApprovedItems>("The approved items")
                 .refuses(DECISION),
         GET "/api/v1/servers/{name}/logs" server::logs =>
             of_server("The last lines of a server's stderr, oldest first")
@@ -179,28 +179,28 @@ routes! {
                 .gives::<view::ServerLog>("The lines")
                 .refuses(LOOKUP),
         POST "/api/v1/servers/{name}/restart" server::restart =>
-            of_server("Ends a server's connection and makes it anew")
-                .gives::<view::RestartingServer>("It was told to")
+            of_server("Restarts the connection to a server")
+                .gives::<view::RestartingServer>("The restart has begun")
                 .refuses(&[Code::NotFound, Code::Conflict]),
 
         GET "/api/v1/tools" tool::list =>
-            Operation::new("Every tool of every server, or what a search finds")
+            Operation::new("Lists or searches the tools of all servers")
                 .queries::<tool::ListQuery>()
                 .gives::<view::ToolList>("The tools"),
         POST "/api/v1/tools/call" call::make =>
-            Operation::new("Makes a call, through the same pipeline as an agent's")
+            Operation::new("Calls a tool, through the same pipeline as an agent's call")
                 .body::<view::CallRequest>()
-                .gives::<view::CallAnswer>("What the tool answered")
+                .gives::<view::CallAnswer>("The result of the call")
                 .refuses(CALL),
         GET "/api/v1/tools/{server}/{tool}" tool::show =>
-            of_tool("One tool as a reviewer sees it, or another thing that its server lists")
+            of_tool("Shows a tool, or another item of its server, for review")
                 .queries::<tool::ShowQuery>()
-                .gives::<view::ToolReview>("The tool, or the other thing")
+                .gives::<view::ToolReview>("The tool or the item")
                 .refuses(LEDGER_LOOKUP),
         POST "/api/v1/tools/{server}/{tool}/approve" tool::change::approve =>
-            of_tool("Approves what waits of a tool")
+            of_tool("Approves the pending version of a tool")
                 .optional_body::<view::ToolApproval>()
-                .gives::<view::ApprovedTool>("What was approved")
+                .gives::<view::ApprovedTool>("The approved items")
                 .refuses(DECISION),
         POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable =>
             of_tool("Switches a tool on for everybody")
@@ -216,14 +216,14 @@ routes! {
                 .gives::<view::TokenList>("All of them")
                 .refuses(LEDGER),
         POST "/api/v1/tokens" token::make =>
-            Operation::new("Makes a token")
+            Operation::new("Creates a token")
                 .body::<view::NewToken>()
                 .makes::<view::TokenEntry>("The token with its secret")
                 .refuses(ADDITION),
         DELETE "/api/v1/tokens/{name}" token::revoke =>
             Operation::new("Revokes a token")
-                .path("name", "Of the token.")
-                .gives::<view::RevokedToken>("It opens nothing any more")
+                .path("name", "The name of the token.")
+                .gives::<view::RevokedToken>("The token is revoked")
                 .refuses(&[Code::NotFound, Code::LedgerUnavailable, Code::ShuttingDown]),
 
         GET "/api/v1/activity" activity::list =>
@@ -231,23 +231,23 @@ routes! {
                 .queries::<activity::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::ActivityPage>("A page of them")
+                .gives::<view::ActivityPage>("One page")
                 .refuses(LEDGER),
         GET "/api/v1/activity/export" activity::export =>
-            Operation::new("Every record that fits, oldest first")
+            Operation::new("Exports matching records, oldest first")
                 .queries::<activity::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<activity::FormatQuery>()
                 .gives_text("All of them", activity::EXPORT_KINDS)
                 .refuses(LEDGER),
         GET "/api/v1/activity/summary" activity::summary =>
-            Operation::new("Calls of late, counted")
+            Operation::new("Summarizes recent calls")
                 .queries::<activity::SummaryQuery>()
                 .gives::<view::ActivitySummary>("The counts")
                 .refuses(LEDGER),
         GET "/api/v1/activity/{id}" activity::show =>
             Operation::new("One record with arguments and response")
-                .path("id", "Of the record.")
+                .path("id", "The id of the record.")
                 .gives::<view::ActivityRecord>("The record")
                 .refuses(LEDGER_LOOKUP),
 
@@ -256,16 +256,16 @@ routes! {
                 .queries::<receipt::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::ReceiptPage>("A page of them")
+                .gives::<view::ReceiptPage>("One page")
                 .refuses(LEDGER),
         GET "/api/v1/receipts/export" receipt::export =>
-            Operation::new("Receipts as JSON lines, chain after chain, the oldest first")
+            Operation::new("Exports receipts as JSON lines, chain by chain, oldest first")
                 .queries::<receipt::ExportQuery>()
                 .gives_text("All of them", &["application/jsonl"])
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/receipts/{id}" receipt::show =>
             Operation::new("One receipt, byte for byte as it was signed")
-                .path("id", "Of the receipt, with or without `urn:receipt:`.")
+                .path("id", "The id of the receipt, with or without `urn:receipt:`.")
                 .gives::<view::ReceiptDocument>("The receipt")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/chains" receipt::chains =>
@@ -273,62 +273,62 @@ routes! {
                 .gives::<view::ChainList>("All of them")
                 .refuses(LEDGER),
         GET "/api/v1/chains/verify" receipt::verify_all =>
-            Operation::new("Whether every chain is whole, and none is missing that another names")
-                .gives::<view::LedgerReport>("What was found")
+            Operation::new("Verifies every chain, and the references between chains")
+                .gives::<view::LedgerReport>("The verdict")
                 .refuses(LEDGER),
         GET "/api/v1/chains/{id}/verify" receipt::verify =>
-            Operation::new("Whether a chain is whole, receipt by receipt")
-                .path("id", "Of the chain.")
-                .gives::<view::ChainReport>("What was found")
+            Operation::new("Verifies a chain, receipt by receipt")
+                .path("id", "The id of the chain.")
+                .gives::<view::ChainReport>("The verdict")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/copies" copy::list =>
-            Operation::new("Exports that lie in `<home>/copies`")
+            Operation::new("Lists the exports in `<home>/copies`")
                 .gives::<view::CopyList>("All of them"),
         GET "/api/v1/copies/{name}/verify" copy::verify =>
-            Operation::new("Whether a copy is as it was signed, receipt by receipt")
-                .path("name", "Of the file.")
-                .gives::<view::CopyReport>("What was found")
+            Operation::new("Verifies an exported copy, receipt by receipt")
+                .path("name", "The name of the file.")
+                .gives::<view::CopyReport>("The verdict")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/keys" receipt::keys =>
-            Operation::new("The public keys, the one that signs now first")
+            Operation::new("Lists the public keys, the current one first")
                 .gives::<view::KeyList>("All of them")
                 .refuses(LEDGER),
         POST "/api/v1/keys/rotate" receipt::rotate =>
-            Operation::new("Has another key sign from here on")
+            Operation::new("Rotates the signing key")
                 .gives::<view::KeyEntry>("The new key")
                 .refuses(LEDGER),
 
         GET "/api/v1/contention" contention::show =>
-            Operation::new("Agents that touched the same thing")
+            Operation::new("Agents that touched the same resource")
                 .queries::<contention::ContentionQuery>()
                 .queries::<SpanQuery>()
-                .gives::<view::ContentionGraph>("Who met whom")
+                .gives::<view::ContentionGraph>("The contention graph")
                 .refuses(LEDGER),
         GET "/api/v1/runs" run::list =>
             Operation::new("Runs of workflows, newest first")
                 .queries::<run::FilterQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::RunPage>("A page of them")
+                .gives::<view::RunPage>("One page")
                 .refuses(LEDGER),
         GET "/api/v1/runs/{id}" run::show =>
             Operation::new("One run with its steps and their calls")
-                .path("id", "Of the run, or as much of its beginning as no other run has.")
+                .path("id", "The id of the run, or a unique prefix of it.")
                 .gives::<view::RunEntry>("The run")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/events" events::stream =>
-            Operation::new("What happens, as it happens, as server-sent events")
-                .header("Last-Event-ID", "Goes on after the event of this id.", words::change_number())
-                .streams::<view::StreamEvent>("A stream without end")
+            Operation::new("Streams events as they happen, as server-sent events")
+                .header("Last-Event-ID", "Resumes after the event with this id.", words::change_number())
+                .streams::<view::StreamEvent>("The event stream")
                 .mentions::<view::EventData>()
                 .refuses(LEDGER),
 
         POST "/api/v1/page/codes" page::invite =>
-            Operation::new("Makes a link that signs a browser in")
+            Operation::new("Creates a sign-in link for a browser")
                 .makes::<view::SignInLink>("The link")
                 .refuses(LEDGER),
         DELETE "/api/v1/page/sessions" page::leave =>
             Operation::new("Signs every browser out")
-                .gives::<view::EndedSessions>("How many sessions ended"),
+                .gives::<view::EndedSessions>("The number of sessions ended"),
     }
 }
 

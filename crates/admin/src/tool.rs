@@ -183,7 +183,7 @@ impl Match<'_> {
 
     /// Returns the description; unapproved text is shown with hidden characters visible.
     fn description(&self) -> String {
-        let text = self.tool.description();
+        let text = description(self.tool.description_json());
         match self.lock() {
             Lock::Locked(status) if status.distrusts_text() => visible(&text).into_owned(),
             Lock::Locked(_) | Lock::Callable => text,
@@ -204,6 +204,30 @@ impl Match<'_> {
             status: self.lock().as_str().to_owned(),
             score: score.map(|score| (f64::from(score) * 100.0).round() / 100.0),
             ..ToolEntry::default()
+        }
+    }
+}
+
+/// Reads a description. A literal that is no text is shown as written: a reviewer must see whatever
+/// an agent is sent.
+fn description(literal: Option<&str>) -> String {
+    let literal = literal.unwrap_or("\"\"");
+    serde_json::from_str(literal).unwrap_or_else(|_| literal.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_description_that_is_no_text_is_shown_as_written() {
+        for (literal, shown) in [
+            (None, ""),
+            (Some(r#""Reads\u0041""#), "ReadsA"),
+            (Some(r#"{"text":"hidden"}"#), r#"{"text":"hidden"}"#),
+            (Some(r#""\ud800 hidden""#), r#""\ud800 hidden""#),
+        ] {
+            assert_eq!(description(literal), shown);
         }
     }
 }

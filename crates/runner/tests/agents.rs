@@ -327,7 +327,8 @@ async fn poisoned(tools: AgentTools, places: &[&str]) -> (Effects, String) {
 }
 
 /// Gemini takes variables from files in its start folder and in those above it. They decide which
-/// code runs in every process it starts, who gets the person's key, and what the model is told.
+/// code runs in every process it starts, who gets the person's key, and which instructions reach
+/// the model.
 #[tokio::test]
 async fn no_repository_sets_geminis_variables() {
     if !foreign::are_here_or_skipped() {

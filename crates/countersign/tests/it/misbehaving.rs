@@ -44,7 +44,7 @@ pub(crate) fn recorded(dir: &Path, name: &str, tools: &Value) -> Value {
     shell(dir, name, tools, &script)
 }
 
-/// Counts how often a recorded server was asked for its tools.
+/// Counts the `tools/list` requests that a recorded server received.
 pub(crate) fn lists_asked(dir: &Path, name: &str) -> usize {
     let requests = std::fs::read_to_string(dir.join(format!("{name}.requests")));
     requests.unwrap_or_default().matches(r#""method":"tools/list""#).count()

@@ -1,5 +1,5 @@
 //! Connections to servers: when they are made, how many calls they carry, and which clients share
-//! them. Clients that accept requests have their own, so that the right one is asked and no
+//! them. Clients that accept requests have their own, so that requests reach the right one and no
 //! client's folders leak to another.
 
 use std::path::Path;

@@ -52,7 +52,7 @@ impl End {
     }
 }
 
-/// Two agents at once: the first that sends a request is told to call Bash, the other gets no
+/// Two agents at once: the first that sends a request gets a call to Bash, the other gets no
 /// response.
 struct Busy {
     stage: Stage,
