@@ -16,6 +16,7 @@ mod export;
 mod foreign;
 mod found;
 mod help;
+mod hostile;
 mod http_edge;
 mod intent;
 mod ledger;
@@ -51,6 +52,5 @@ mod tidy;
 mod tokens;
 mod upstreams;
 mod validate;
-
 mod workspace;
 mod wrap;

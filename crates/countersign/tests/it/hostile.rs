@@ -1,0 +1,9 @@
+//! Attacks on the running gate, grouped by attacker. Each test shows that the attack fails and that
+//! honest callers do not notice it.
+
+mod agent;
+mod folder;
+mod neighbour;
+mod network;
+mod page;
+mod server;

@@ -1,0 +1,1 @@
+//! Attacks by an agent that holds a valid token.

@@ -1,0 +1,1 @@
+//! Attacks through files: project configuration, programs on disk and names of files.

@@ -1,0 +1,1 @@
+//! Attacks by another process or user on the same machine.

@@ -1,0 +1,1 @@
+//! Attacks by clients without a token: malformed HTTP, guessed tokens and idle connections.

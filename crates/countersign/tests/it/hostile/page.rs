@@ -1,0 +1,1 @@
+//! Attacks on the reviewer: text that a page, a terminal or a log displays.

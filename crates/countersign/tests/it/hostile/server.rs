@@ -1,0 +1,1 @@
+//! Attacks by an MCP server that the gate is connected to.
