@@ -52,6 +52,18 @@ impl Hash for CallById {
     }
 }
 
+/// The result of a draft that its caller has yet to get.
+pub(crate) struct DueReply {
+    reply: CommitReply,
+    result: Result<Safety, StoreError>,
+}
+
+impl DueReply {
+    pub(crate) fn send(self) {
+        let _ = self.reply.send(self.result);
+    }
+}
+
 impl PartialEq for CallById {
     fn eq(&self, other: &CallById) -> bool {
         self.0.id == other.0.id
@@ -160,28 +172,33 @@ impl Drafts {
         }
     }
 
-    /// Refuses, holds or queues each draft, since the file cannot be written.
+    /// Refuses, holds or queues each draft, since the file cannot be written. Returns the replies,
+    /// to be sent once the length of the queue is published: a caller's next call depends on it.
     pub(crate) fn failed(
         &mut self,
         drafts: Vec<Draft>,
         error: &StoreError,
         policy: OnFailure,
         now: Instant,
-    ) {
+    ) -> Vec<DueReply> {
+        let mut replies = Vec::new();
         for mut draft in drafts {
-            match draft.fate(self.queue.len(), policy) {
-                Fate::Refused => draft.answer(Err(error.clone())),
-                Fate::Held => self.hold(draft.call, now),
-                Fate::Queued => {
-                    draft.answer(Ok(Safety::Queued));
-                    self.queue.push_back(draft);
+            let fate = draft.fate(self.queue.len(), policy);
+            let reply = draft.reply.take();
+            let result = match fate {
+                Fate::Queued => Ok(Safety::Queued),
+                Fate::Refused | Fate::QueuedWithError => Err(error.clone()),
+                Fate::Held => {
+                    self.hold(draft.call, now);
+                    continue;
                 }
-                Fate::QueuedWithError => {
-                    draft.answer(Err(error.clone()));
-                    self.queue.push_back(draft);
-                }
+            };
+            replies.extend(reply.map(|reply| DueReply { reply, result }));
+            if fate != Fate::Refused {
+                self.queue.push_back(draft);
             }
         }
+        replies
     }
 
     /// Returns calls whose start is committed and whose end is not.

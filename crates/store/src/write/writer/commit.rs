@@ -8,6 +8,7 @@ use crate::error::StoreError;
 use crate::limits::{AT_ONCE_MAX, BUSY_TIMEOUT, COMMIT_MAX, QUEUE_MAX};
 use crate::write::chain::OpenChain;
 use crate::write::draft::Draft;
+use crate::write::drafts::DueReply;
 use crate::write::link::ChainEnd;
 use crate::write::message::{Message, Submission};
 use crate::write::row::JournalRow;
@@ -101,8 +102,9 @@ impl Writer {
 
     fn give_back(&mut self, drafts: Vec<Draft>, error: &StoreError) {
         self.failed(error);
-        self.work.drafts.failed(drafts, error, self.on_failure, Instant::now());
+        let replies = self.work.drafts.failed(drafts, error, self.on_failure, Instant::now());
         self.health.set_queue(self.work.drafts.queued(), QUEUE_MAX);
+        replies.into_iter().for_each(DueReply::send);
     }
 
     /// Writes drafts as rows of the journal.
