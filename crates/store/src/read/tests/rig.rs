@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use domain::config::Ledger;
 use domain::ledger::target::Target;
 use domain::tool::Class;
 use jiff::Timestamp;
@@ -180,10 +181,11 @@ pub(super) fn end(id: &str, status: RecordStatus) -> CallEnd {
     }
 }
 
-/// Makes a store with these calls.
+/// Makes a store with these calls, however old they are.
 pub(super) async fn store(calls: Vec<(CallStart, RecordStatus)>) -> (TempDir, Store) {
     let home = tempfile::tempdir().unwrap();
-    let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
+    let rules = Ledger { activity_retention_days: 36_500, ..Ledger::default() };
+    let store = Store::open(home.path(), &rules).unwrap();
     for (call, status) in calls {
         let ended = end(&call.id, status);
         store.append(Entry::Whole(Box::new(call), Box::new(ended))).await.unwrap();
