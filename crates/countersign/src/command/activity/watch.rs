@@ -57,19 +57,33 @@ struct Screen<'a> {
 impl Screen<'_> {
     /// Watches until stdout is closed.
     async fn watch(&mut self, place: &Locations, first: Control) -> Result<(), Failure> {
-        let mut gate = first;
-        let mut head = self.head();
+        let mut body = self.open(&first).await?;
+        // The head is printed once the stream is open: from then on no event is missed.
+        self.head().map_or(Ok(()), |head| output::line(&head))?;
         loop {
-            let last_id = self.last_id.clone();
-            let resume = last_id.as_deref().map(|id| (LAST_EVENT_ID, id));
-            let body = gate.stream("/api/v1/events", resume.as_slice()).await?;
-            // The head is printed once the stream is open: from then on no event is missed.
-            head.take().map_or(Ok(()), |head| output::line(&head))?;
             if self.follow(body).await? == Audience::Gone {
                 return Ok(());
             }
             note("the gate has gone; waiting for it to come back");
-            gate = returned(place).await?;
+            body = self.reopen(place).await?;
+        }
+    }
+
+    /// Opens the stream of events after the last one shown.
+    async fn open(&self, gate: &Control) -> Result<Body, Failure> {
+        let resume = self.last_id.as_deref().map(|id| (LAST_EVENT_ID, id));
+        gate.stream("/api/v1/events", resume.as_slice()).await
+    }
+
+    /// Opens the stream again once a gate serves it. A gate that is still shutting down accepts
+    /// connections and drops them, so a failure means no more than that it is too early.
+    async fn reopen(&self, place: &Locations) -> Result<Body, Failure> {
+        loop {
+            tokio::time::sleep(LOOK_EVERY).await;
+            let Some(gate) = Control::running(Home::of(place)?).await? else { continue };
+            if let Ok(body) = self.open(&gate).await {
+                return Ok(body);
+            }
         }
     }
 
@@ -114,15 +128,6 @@ impl Screen<'_> {
         match self.args.output {
             WatchFormat::Json => None,
             WatchFormat::Table => Some(columns(&COLUMNS.map(str::to_uppercase))),
-        }
-    }
-}
-
-async fn returned(place: &Locations) -> Result<Control, Failure> {
-    loop {
-        tokio::time::sleep(LOOK_EVERY).await;
-        if let Some(gate) = Control::running(Home::of(place)?).await? {
-            return Ok(gate);
         }
     }
 }
