@@ -42,18 +42,18 @@ pub(super) fn tree(text: &str) -> Result<Tree, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Lines::new(text);
     if text.len() > SIZE_MAX_BYTES {
-        let message = "larger than 4 MiB: this is not a configuration".to_owned();
+        let message = "larger than 4 MiB, which is too large for a configuration".to_owned();
         return Err(Unreadable { mark: Mark::START, message });
     }
     if let Some(at) = too_deep(text.as_bytes()) {
-        let message = format!("nested deeper than {DEPTH_MAX}");
+        let message = format!("nested more than {DEPTH_MAX} levels deep");
         return Err(Unreadable { mark: lines.mark(at), message });
     }
     match parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
         Ok(parsed) => match &parsed.value {
             Some(value) => Ok(located(value, &mut lines)),
             None => {
-                let message = "empty: write {} for the defaults".to_owned();
+                let message = "the file is empty; write {} to use the defaults".to_owned();
                 Err(Unreadable { mark: Mark::START, message })
             }
         },
