@@ -56,7 +56,7 @@ impl Listing {
             match Tool::parse(source.clone(), definition) {
                 Ok(tool) if by_name.contains_key(&tool.name) => {
                     faults.push(format!(
-                        "tool '{}' is listed twice; the first one counts",
+                        "tool '{}' is listed twice; only the first entry is used",
                         tool.name
                     ));
                 }
