@@ -26,11 +26,11 @@ pub enum KeyError {
     PrivatePem,
     #[error("not an Ed25519 public key in SPKI PEM")]
     PublicPem,
-    #[error("not a point of the curve, so not an Ed25519 public key")]
+    #[error("not an Ed25519 public key: not a point on the curve")]
     Point,
     #[error("not an Ed25519 public key in multibase (u and 43 base64url characters)")]
     Multibase,
-    #[error("not a did:key of an Ed25519 key")]
+    #[error("not the did:key of an Ed25519 key")]
     Did,
 }
 

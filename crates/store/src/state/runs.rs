@@ -91,7 +91,7 @@ impl OperatorState {
         };
         // The id becomes a part of a path.
         if uuid::Uuid::parse_str(id).is_err() {
-            return Err(StoreError::Write(format!("'{id}' is no id of a run")));
+            return Err(StoreError::Write(format!("'{id}' is not a run id")));
         }
         match Lock::take(&writers, &lock_name(id))? {
             Some(lock) => Ok(Some(lock)),
@@ -223,7 +223,7 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
 
 fn is_there(rows: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
     match rows {
-        0 => Err(StoreError::Write(format!("there is no {}", what()))),
+        0 => Err(StoreError::Write(format!("{} does not exist", what()))),
         _ => Ok(()),
     }
 }

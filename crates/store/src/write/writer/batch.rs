@@ -93,7 +93,7 @@ impl Writer {
             return;
         };
         if let Err(error) = chain.journal.begin_anew(drafts.running(), backlog.rows()) {
-            tracing::warn!("the journal grows: {error}");
+            tracing::warn!("cannot shrink the journal, which keeps growing: {error}");
         }
     }
 
