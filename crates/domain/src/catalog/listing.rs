@@ -63,7 +63,7 @@ impl Listing {
                 Ok(tool) => {
                     faults.extend(tool.schema_excess().map(|excess| {
                         format!(
-                            "tool '{}' is locked: its input schema cannot be checked: {excess}",
+                            "tool '{}' is locked; its input schema cannot be checked: {excess}",
                             tool.name
                         )
                     }));

@@ -65,7 +65,8 @@ impl OperatorState {
         self.change(|db| {
             let words = "UPDATE run_steps SET changed = ?3, sessions = ?4
                          WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
-            let sessions = serde_json::to_string(sessions).expect("texts are JSON");
+            let sessions =
+                serde_json::to_string(sessions).expect("a list of strings can be written as JSON");
             let values = (run, number, change::next(db)?, sessions);
             let set = db.prepare_cached(words)?.execute(values)?;
             is_there(set, || format!("step {number} of run '{run}'"))
@@ -215,7 +216,7 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
         step.cost_usd,
         step.error_code,
         step.error,
-        serde_json::to_string(&step.sessions).expect("texts are JSON"),
+        serde_json::to_string(&step.sessions).expect("a list of strings can be written as JSON"),
         step.output,
     ])?;
     is_there(put, || format!("step {} of run '{}'", step.number, step.run))

@@ -56,7 +56,7 @@ pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> 
         Destination::Folder(folder) => Err(Fault::is_folder(&folder.path)),
         Destination::File(folder, name) => replace(root, &folder, &name, content),
         Destination::Missing(folder, names) => {
-            let (name, above) = names.split_last().expect("something is missing");
+            let (name, above) = names.split_last().expect("at least one name is missing");
             let folder = make_all(root, folder, above)?;
             replace(root, &folder, name, content)
         }

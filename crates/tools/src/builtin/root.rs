@@ -191,7 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     fn here(&self) -> &Folder {
-        self.held.last().expect("the anchor is never given up")
+        self.held.last().expect("the anchor is always held")
     }
 
     /// Returns `None` if something changed during the walk, which must then start over.

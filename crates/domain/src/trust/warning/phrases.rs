@@ -288,7 +288,8 @@ static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
         rules.flat_map(|(at, rule)| rule.begins.iter().map(move |begin| (at, *begin)))
     };
     Beginnings {
-        all: AhoCorasick::new(pairs().map(|(_, begin)| begin)).expect("a few short phrases"),
+        all: AhoCorasick::new(pairs().map(|(_, begin)| begin))
+            .expect("the phrases are few and short"),
         rules: pairs().map(|(rule, _)| rule).collect(),
     }
 });

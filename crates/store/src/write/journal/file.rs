@@ -265,7 +265,7 @@ fn write_row(lines: &mut Vec<u8>, row: &JournalRow) {
 }
 
 fn write_line(lines: &mut Vec<u8>, line: &WrittenLine<'_>) {
-    serde_json::to_writer(&mut *lines, line).expect("it is text and numbers, and memory takes it");
+    serde_json::to_writer(&mut *lines, line).expect("text and numbers can be written to memory");
     lines.push(b'\n');
 }
 

@@ -286,7 +286,8 @@ impl MatchedLines<'_> {
         let number = number.unwrap_or_default();
         let before = self.found.len();
         let shown = self.shown.display();
-        writeln!(self.found, "{shown}{mark}{number}{mark}{text}").expect("a string takes it");
+        writeln!(self.found, "{shown}{mark}{number}{mark}{text}")
+            .expect("writing to a string cannot fail");
         self.lines += 1;
         if self.found.len() > self.room.bytes {
             let room = self.room.bytes.max(before);
