@@ -181,7 +181,7 @@ mod tests {
     fn depth_is_bounded_before_parsing() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(unreadable(&nested(DEPTH_MAX)), None);
-        let fault = Some((DEPTH_MAX, "nested deeper than 64".to_owned()));
+        let fault = Some((DEPTH_MAX, "nested more than 64 levels deep".to_owned()));
         assert_eq!(unreadable(&nested(DEPTH_MAX + 1)), fault);
         assert_eq!(unreadable(&"[".repeat(1_000_000)), fault);
         assert_eq!(unreadable(&"{\"a\":".repeat(500_000)).map(|(at, _)| at), Some(5 * DEPTH_MAX));

@@ -139,7 +139,7 @@ fn chains_are_whole_in_any_order_and_interleaved() {
     assert_eq!(broken(a.lines[..2].iter().chain(&b.lines)), []);
     let found = broken(a.lines[..1].iter().chain(&b.lines));
     assert_eq!(found.len(), 1);
-    assert!(found[0].1.contains("it has 1 receipts, but 2 were there when chain b began"));
+    assert!(found[0].1.contains("the chain has 1 receipts, but had 2 when chain b began"));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn what_is_wrong_with_a_plugin_is_told_with_it() {
     std::fs::create_dir(folder.join("awf-plugin-dir")).unwrap();
     assert!(fault(&rig, "dir").contains("not a file"));
     place(&own, "spaced", "name: a b\nversion: 1\n");
-    assert!(fault(&rig, "spaced").contains("the name 'a b'"));
+    assert!(fault(&rig, "spaced").contains("invalid name 'a b'"));
     place(&own, "big", &format!("# {}\n{}", "x".repeat(300_000), manifest("big")));
     assert!(fault(&rig, "big").contains("too large"));
     // A pipe that nobody writes to must not block the search.
