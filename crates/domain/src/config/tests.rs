@@ -57,8 +57,8 @@ fn five_mistakes_are_five_faults_in_their_places() {
             "line 2, column 3: listn: unknown key, did you mean 'listen'?",
             "line 3, column 18: tools_limit: expected a number, found a string",
             "line 5, column 12: mcpServers.a.comand: unknown key, did you mean 'command'?",
-            "line 6, column 5: mcpServers[\"ü b\"]: a name consists of letters, digits, '_', '.' \
-             and '-'",
+            "line 6, column 5: mcpServers[\"ü b\"]: a name may contain only letters, digits, '_', \
+             '.' and '-'",
             "line 6, column 45: mcpServers[\"ü b\"].args[1]: expected a string, found a number",
         ],
     );
@@ -136,7 +136,10 @@ fn wrong_types_say_what_was_expected_and_found() {
             r#""call_timeout": "2 m""#,
             "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
         ),
-        (r#""call_timeout": "48h""#, "call_timeout: expected 10ms to 24h, found 48h"),
+        (
+            r#""call_timeout": "48h""#,
+            "call_timeout: expected a duration from 10ms to 24h, found 48h",
+        ),
         (
             r#""call_timeout": -1"#,
             "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
@@ -316,9 +319,9 @@ fn names_of_servers_are_checked() {
     let long = "x".repeat(65);
     for (name, expect) in [
         ("", "a name must not be empty"),
-        ("a:b", "a name consists of letters, digits, '_', '.' and '-'"),
-        ("a/b", "a name consists of letters, digits, '_', '.' and '-'"),
-        (long.as_str(), "a name has at most 64 characters"),
+        ("a:b", "a name may contain only letters, digits, '_', '.' and '-'"),
+        ("a/b", "a name may contain only letters, digits, '_', '.' and '-'"),
+        (long.as_str(), "a name must have at most 64 characters"),
         ("..", "a name must not be '.' or '..'"),
         ("workspace", "this name is reserved for the built-in tools; choose another"),
     ] {
