@@ -439,7 +439,7 @@ mod tests {
         let told = |name, tools: &[&str]| server("db", rules(name), tools).misnamed();
         assert!(told("drop_table", &tools).is_empty());
         let [one] = &told("drop_tabel", &tools)[..] else { panic!("one name is wrong") };
-        let text = "disabled_tools names 'drop_tabel', which the server does not list; did you \
+        let text = "disabled_tools names 'drop_tabel', but the server lists no such tool; did you \
                     mean 'drop_table'?";
         assert_eq!(one.to_string(), text);
         assert!(told("drop_tabel", &[]).is_empty(), "nothing is known yet");

@@ -69,21 +69,21 @@ codes! {
     ReasonTooLong "REASON_TOO_LONG" Caller false
         "`reason` is longer than 1000 characters"
     ServerMismatch "SERVER_MISMATCH" Caller false
-        "the tool's own annotations call it destructive, and another variant was used"
+        "the tool's annotations mark it as destructive, but the call used another variant"
     InvalidArguments "INVALID_ARGUMENTS" Caller false
-        "a parameter is missing, malformed or does not fit the tool's input schema"
+        "a parameter is missing, malformed or does not match the tool's input schema"
     ToolNotFound "TOOL_NOT_FOUND" Caller false
-        "no tool of that name is visible to the caller"
+        "no tool with this name is visible to the caller"
     ToolBlocked "TOOL_BLOCKED" Operator false
-        "the tool exists and is locked; `details` says why and who can unlock it"
+        "the tool exists but is locked; `details` says why and who can unlock it"
     NotPermitted "NOT_PERMITTED" Operator false
         "the caller's token does not cover the effective class of the call"
     UpstreamUnavailable "UPSTREAM_UNAVAILABLE" Upstream true
         "the tool's server is not connected, or the connection was lost during the call"
     UpstreamError "UPSTREAM_ERROR" Upstream false
-        "the tool's server answered the call with a protocol error; `details` holds it"
+        "the tool's server returned a protocol error, included in `details`"
     Timeout "TIMEOUT" Upstream true
-        "the tool's server did not answer in time; whether the call took effect is not known"
+        "the tool's server did not respond in time; the call may or may not have taken effect"
     Cancelled "CANCELLED" Caller false
         "the caller cancelled the call, or the gate is shutting down"
     LedgerUnavailable "LEDGER_UNAVAILABLE" Gate true
@@ -91,83 +91,83 @@ codes! {
     CacheMiss "CACHE_MISS" Caller false
         "the `read_cache` key is unknown or older than two hours"
     Unauthorized "UNAUTHORIZED" Caller false
-        "no token, or one that is not known"
+        "the request has no token, or an unknown one"
     Forbidden "FORBIDDEN" Caller false
-        "the token does not open this route, or the Host or Origin header is foreign"
+        "the token does not grant access to this route, or the Host or Origin header is not allowed"
     NotFound "NOT_FOUND" Caller false
-        "there is no such route, server or tool"
+        "the route, server or tool does not exist"
     Conflict "CONFLICT" Operator false
-        "the request cannot hold beside what is there: the config forbids it, the name is taken, or what was reviewed has changed"
+        "the request conflicts with the current state: the config forbids it, the name is taken, or the reviewed version has changed"
     InvalidRequest "INVALID_REQUEST" Caller false
-        "the HTTP request is malformed; `details` names the field and what is valid"
+        "the HTTP request is malformed; `details` names the field and its valid values"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
-        "the request body is over the limit"
+        "the request body exceeds the size limit"
     RequestTimeout "REQUEST_TIMEOUT" Caller true
         "the request body did not arrive in time"
     UnsupportedMediaType "UNSUPPORTED_MEDIA_TYPE" Caller false
-        "the request body is of another kind than `application/json`, or encoded"
+        "the request body is not `application/json`, or has a content encoding"
     MethodNotAllowed "METHOD_NOT_ALLOWED" Caller false
-        "the route does not know this HTTP method"
+        "the route does not support this HTTP method"
     AgentFailed "AGENT_FAILED" Upstream false
-        "the agent in a step could not be started, did not get its tools, or ended without a result; or the server of its model failed"
+        "the agent of a step did not start, did not list its tools or ended without a result, or its model's server failed"
     CommandFailed "COMMAND_FAILED" Caller false
-        "the command of a step ended with another exit code than 0, or by a signal"
+        "the command of a step exited with a code other than 0, or was killed by a signal"
     OperationFailed "OPERATION_FAILED" Upstream false
-        "the operation of a step was carried out by its plugin, which says that it failed"
+        "the plugin ran the operation of a step and reported that it failed"
     AgentBypassed "AGENT_BYPASSED" Upstream false
-        "the agent in a step used a tool of its own, past the gate, though it was to have none"
+        "the agent of an isolated step used one of its own tools and so bypassed the gate"
     ShuttingDown "SHUTTING_DOWN" Gate true
-        "the gate takes no new calls because it is about to stop"
+        "the gate is shutting down and accepts no new calls"
     ProxyUnknownKey "USER.MCP_PROXY.UNKNOWN_KEY" Operator false
-        "workflow: `mcp_proxy`, or an entry of its `plugin_tools`, has a key that is not known"
+        "workflow: `mcp_proxy`, or an entry of its `plugin_tools`, has an unknown key"
     ProxyUnknownPlugin "USER.MCP_PROXY.UNKNOWN_PLUGIN" Operator false
-        "workflow: no plugin of that name was found or declared"
+        "workflow: no plugin with this name was found or declared"
     ProxyPluginNotApproved "USER.MCP_PROXY.PLUGIN_NOT_APPROVED" Operator false
-        "workflow: the plugin was found in the project, and this person has not approved it"
+        "workflow: the plugin comes from the project and this user has not approved it"
     ProxyUnknownServer "USER.MCP_PROXY.UNKNOWN_SERVER" Operator false
         "workflow: `mcp_servers` names a server that the config does not have"
     ProxyUnknownOperation "USER.MCP_PROXY.UNKNOWN_OPERATION" Operator false
-        "workflow: the plugin has no operation of that name"
+        "workflow: the plugin has no operation with this name"
     ProxyNameCollision "USER.MCP_PROXY.NAME_COLLISION" Operator false
-        "workflow: two tools of a step would have one name"
+        "workflow: two tools of a step would have the same name"
     ProxyEmpty "USER.MCP_PROXY.EMPTY_PROXY" Operator false
-        "workflow: `mcp_proxy` is enabled and has nothing to offer"
+        "workflow: `mcp_proxy` is enabled but offers no tools"
     ProxyUnsupportedProvider "USER.MCP_PROXY.UNSUPPORTED_PROVIDER" Operator false
-        "workflow: the agent's own tools cannot be taken away with this provider as installed; a warning, unless the step says `isolation: required`"
+        "workflow: the installed version of this provider cannot disable the agent's own tools; a warning, or an error if the step sets `isolation: required`"
     ProxyLoopGuard "USER.MCP_PROXY.INFINITE_LOOP_GUARD" Upstream false
-        "the model asked for tools without naming one, or took more turns than `max_turns`"
+        "the model requested a tool call without naming a tool, or exceeded `max_turns`"
     WorkflowSyntax "USER.WORKFLOW.SYNTAX" Operator false
-        "the workflow cannot be read: it is no YAML, has a key twice, or is over a bound"
+        "the workflow cannot be parsed: it is not valid YAML, repeats a key, or exceeds a limit"
     WorkflowUnknownKey "USER.WORKFLOW.UNKNOWN_KEY" Operator false
-        "workflow: a key is not known at its place"
+        "workflow: a key is not valid where it is used"
     WorkflowMissingKey "USER.WORKFLOW.MISSING_KEY" Operator false
-        "workflow: a key that must be there is not"
+        "workflow: a required key is missing"
     WorkflowWrongType "USER.WORKFLOW.WRONG_TYPE" Operator false
-        "workflow: a value is of another type than its key takes"
+        "workflow: a value has the wrong type for its key"
     WorkflowBadValue "USER.WORKFLOW.BAD_VALUE" Operator false
-        "workflow: a value is of the right type and not one of those that its key takes"
+        "workflow: a value has the right type but is not valid for its key"
     WorkflowBadName "USER.WORKFLOW.BAD_NAME" Operator false
-        "workflow: a name is empty, too long, taken, or has other characters than names may have"
+        "workflow: a name is empty, too long, already used, or contains invalid characters"
     WorkflowUnknownState "USER.WORKFLOW.UNKNOWN_STATE" Operator false
-        "workflow: a state is named that is not there"
+        "workflow: a state that is referred to does not exist"
     WorkflowUnreachable "USER.WORKFLOW.UNREACHABLE" Operator false
-        "workflow: a warning that no way leads to a state"
+        "workflow: a state cannot be reached; a warning"
     WorkflowNoEffect "USER.WORKFLOW.NO_EFFECT" Operator false
-        "workflow: a warning that what is written changes nothing"
+        "workflow: a setting has no effect; a warning"
     WorkflowNoTerminal "USER.WORKFLOW.NO_TERMINAL" Operator false
-        "workflow: no way leads from `initial` to a terminal state"
+        "workflow: no terminal state can be reached from `initial`"
     WorkflowBadParallel "USER.WORKFLOW.BAD_PARALLEL" Operator false
-        "workflow: a parallel state runs itself, a state twice at once, or one that cannot run in parallel"
+        "workflow: a parallel state runs itself, runs a state twice at once, or runs one that cannot run in parallel"
     WorkflowBadExpression "USER.WORKFLOW.BAD_EXPRESSION" Operator false
-        "workflow: a condition cannot be read, or names something that is not there"
+        "workflow: a condition cannot be parsed, or refers to something that does not exist"
     WorkflowBadTemplate "USER.WORKFLOW.BAD_TEMPLATE" Operator false
-        "workflow: a `{{…}}` cannot be read, names something that is not there, or stands where its value could become code"
+        "workflow: a `{{…}}` cannot be parsed, refers to something that does not exist, or is used where its value could be run as code"
     WorkflowIsolation "USER.WORKFLOW.ISOLATION" Operator false
-        "workflow: the agent of a step is to be isolated, and something in its options would undo that"
+        "workflow: the options of a step's agent would break the isolation that the step requires"
     WorkflowBadInput "USER.WORKFLOW.BAD_INPUT" Caller false
-        "an input of a workflow is missing, unknown or not valid, or is declared in a way that no value could satisfy"
+        "a workflow input is missing, unknown or invalid, or its declaration accepts no value at all"
     WorkflowVisitLimit "USER.WORKFLOW.VISIT_LIMIT" Operator false
-        "the run went through 1,000 states without coming to an end"
+        "the run visited 1,000 states without reaching a terminal state"
 }
 
 impl fmt::Display for Code {
@@ -178,7 +178,7 @@ impl fmt::Display for Code {
 
 /// Returns the table in `docs/errors.md`.
 pub fn reference() -> String {
-    let mut text = String::from("| code | whose move | retry | meaning |\n|---|---|---|---|\n");
+    let mut text = String::from("| code | fixed by | retry | meaning |\n|---|---|---|---|\n");
     for code in Code::ALL {
         let retry = if code.retry() { "yes" } else { "no" };
         let (fault, meaning) = (code.fault().as_str(), code.meaning());

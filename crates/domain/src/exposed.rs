@@ -74,7 +74,7 @@ pub(crate) fn tools_list<'a>(definitions: impl Iterator<Item = &'a str>) -> Box<
         text.push_str(definition);
     }
     text.push_str("]}");
-    RawValue::from_string(text).expect("made of JSON")
+    RawValue::from_string(text).expect("assembled from valid JSON")
 }
 
 /// Returns `server__tool` if that name is valid and identifies exactly one server and tool;
@@ -107,7 +107,7 @@ fn is_plain(character: char) -> bool {
 fn renamed(tool: &Tool, name: &str) -> String {
     let definition = tool.definition().get();
     let range = tool.name_range();
-    let quoted = serde_json::to_string(name).expect("a string is JSON");
+    let quoted = serde_json::to_string(name).expect("a string can be written as JSON");
     format!("{}{quoted}{}", &definition[..range.start], &definition[range.end..])
 }
 

@@ -155,7 +155,7 @@ fn check_surface(caller: &Caller, surface: Option<TokenSurface>) -> Result<(), R
     Err(Refusal::new(
         Code::NotPermitted,
         format!(
-            "token '{}' may not use the {word} surface; ask the operator for a token that covers it",
+            "token '{}' may not use the {word} surface; ask the operator for a token that may",
             caller.token
         ),
     )
@@ -229,7 +229,7 @@ fn check_caller(
     } else {
         return Ok(());
     };
-    let message = format!("{why}; ask the operator for a token that covers it");
+    let message = format!("{why}; ask the operator for a token that allows it");
     let details = json!({"effective_class": effective.as_str(), "unverified": unverified});
     Err(Refusal::new(Code::NotPermitted, message).with(details))
 }

@@ -112,8 +112,8 @@ impl Schema {
     pub fn check(&self, arguments: &Object) -> SchemaVerdict {
         self.checked(arguments, CHECK_NS_MAX).unwrap_or_else(|| {
             SchemaVerdict::Unknown(
-                "the arguments would take too long to check against the tool's input schema; they \
-                 were not checked"
+                "arguments were not checked: checking them against the tool's input schema would \
+                 take too long"
                     .to_owned(),
             )
         })
@@ -128,7 +128,7 @@ impl Schema {
         match self {
             Schema::Absent => Some(SchemaVerdict::Fits),
             Schema::Unusable(why) => Some(SchemaVerdict::Unknown(format!(
-                "the tool's input schema does not compile ({why}); arguments were not checked"
+                "arguments were not checked: the tool's input schema does not compile ({why})"
             ))),
             Schema::Compiled(compiled) => compiled.check(arguments.value(), ns_max),
         }
@@ -160,7 +160,7 @@ impl CompiledSchema {
         match (words_ns <= ns_max, ns_max == CHECK_NS_MAX) {
             (true, _) => Some(SchemaVerdict::Faulty(refusal(&self.validator, arguments))),
             (false, true) => Some(SchemaVerdict::Faulty(Refusal::invalid_arguments(
-                "the arguments do not fit the tool's input schema; there are too many to say where",
+                "the arguments do not match the tool's input schema, and are too large to say where",
             ))),
             (false, false) => None,
         }
@@ -267,7 +267,7 @@ mod tests {
         for (schema, reason) in [
             (patterns(400).to_string(), Some("400 patterns")),
             (patterns(400).to_string().replace("pattern", r"p\u0061ttern"), Some("400 patterns")),
-            (r##"{"$ref":"#"}"##.to_owned(), Some("over and over")),
+            (r##"{"$ref":"#"}"##.to_owned(), Some("applies itself endlessly")),
             (format!(r#"{{"title":"{}"}}"#, "x".repeat(SCHEMA_BYTES_MAX)), Some("bytes")),
             (patterns(3).to_string(), None),
             (r#"{"type":"object","properties":{"a":{"type":"string"}}}"#.to_owned(), None),

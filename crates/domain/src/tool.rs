@@ -73,7 +73,7 @@ impl ToolName {
                 Ok(ToolName { server: server.to_owned(), tool: tool.to_owned() })
             }
             _ => Err(Refusal::invalid_arguments(format!(
-                "name must be 'server:tool', got '{}'; retrieve_tools lists the names",
+                "name must be 'server:tool', got '{}'; use retrieve_tools to find names",
                 text.trim()
             ))),
         }
@@ -145,13 +145,13 @@ pub struct Tool {
 pub enum ToolFault {
     #[error("not a tool object: {0}")]
     Shape(String),
-    #[error("a tool with an empty name")]
+    #[error("tool name is empty")]
     EmptyName,
-    #[error("tool name of {0} bytes")]
+    #[error("tool name of {0} bytes is too long")]
     LongName(usize),
-    #[error("tool name '{0}' holds a control character")]
+    #[error("tool name '{0}' contains a control character")]
     ControlCharacter(String),
-    #[error("tool name '{0}' has blanks around it")]
+    #[error("tool name '{0}' has leading or trailing spaces")]
     Blanks(String),
 }
 

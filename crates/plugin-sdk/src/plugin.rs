@@ -178,7 +178,7 @@ impl Request {
     /// Returns a required text input.
     pub fn text(&self, name: &str) -> Result<&str, String> {
         let value = self.inputs.get(name).and_then(Value::as_str);
-        value.ok_or_else(|| format!("'{name}' must be given, as a text"))
+        value.ok_or_else(|| format!("'{name}' is required and must be a string"))
     }
 }
 
@@ -222,7 +222,10 @@ mod tests {
         assert_eq!(answer("data").map(|answer| answer.data["a"].clone()), Ok(json!(1)));
         assert_eq!(answer("text").map(|answer| answer.output), Ok("said".to_owned()));
         assert_eq!(answer("list").map(|answer| answer.output), Ok("[1,2]".to_owned()));
-        assert_eq!(run(&plugin, &json!({})), Err("'want' must be given, as a text".to_owned()));
+        assert_eq!(
+            run(&plugin, &json!({})),
+            Err("'want' is required and must be a string".to_owned())
+        );
     }
 
     #[test]

@@ -62,7 +62,7 @@ fn start(plugin: Plugin) -> Result<(), String> {
         return Err(NOT_BY_HAND.to_owned());
     }
     if std::env::var_os(CLIENT_CERT).is_some_and(|cert| !cert.is_empty()) {
-        return Err("the host asks for mutual TLS, which this plugin does not speak".to_owned());
+        return Err("the host requires mutual TLS, which this plugin does not support".to_owned());
     }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
     let runtime = runtime.map_err(|error| format!("cannot start: {error}"))?;
@@ -198,7 +198,7 @@ impl Services {
     fn find(&self, name: &str) -> Result<&OfferedOperation, Status> {
         let mut offered = self.plugin.operations.iter();
         let found = offered.find(|offered| offered.schema.name == name);
-        found.ok_or_else(|| Status::not_found(format!("there is no operation '{name}'")))
+        found.ok_or_else(|| Status::not_found(format!("unknown operation '{name}'")))
     }
 }
 
@@ -231,7 +231,7 @@ impl Health for Services {
                 let status = ServingStatus::Serving.into();
                 Ok(Response::new(HealthCheckResponse { status }))
             }
-            other => Err(Status::not_found(format!("there is no service '{other}'"))),
+            other => Err(Status::not_found(format!("unknown service '{other}'"))),
         }
     }
 }

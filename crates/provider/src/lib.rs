@@ -57,7 +57,7 @@ pub struct Reply {
 pub enum ProviderError {
     #[error("{0}")]
     Unavailable(String),
-    #[error("no answer in time")]
+    #[error("no response in time")]
     Timeout,
     #[error("cancelled")]
     Cancelled,

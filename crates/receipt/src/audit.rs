@@ -318,8 +318,8 @@ impl ChainProgress {
             ChainStatus::Unknown => false,
         };
         if self.must_have_ended && !ended {
-            let words = "the ledger says that it ended, but its last receipt does not: its end is \
-                         missing";
+            let words = "the ledger marks the chain as ended, but its last receipt is not \
+                         terminal: the end of the chain is missing";
             report.note(Some((None, words.to_owned())));
         }
         report
@@ -369,15 +369,15 @@ impl ChainClaim {
             None => Some((
                 None,
                 format!(
-                    "it has {} receipts, but {sequence} were there when chain {by} began: its end \
-                     is missing",
+                    "the chain has {} receipts, but had {sequence} when chain {by} began: the end \
+                     of the chain is missing",
                     hashes.len()
                 ),
             )),
             Some(found) if *found == self.hash => None,
             Some(_) => Some((
                 Some(index),
-                format!("receipt {sequence} is not the one that was there when chain {by} began"),
+                format!("receipt {sequence} has changed since chain {by} began"),
             )),
         }
     }
@@ -390,12 +390,15 @@ impl ChainClaim {
             status: ChainStatus::Unknown,
             broken_at: None,
             receipt_id: None,
-            error: Some(format!("it is missing: chain {} names it as the one before", self.by)),
+            error: Some(format!(
+                "the chain is missing: chain {} names it as its preceding chain",
+                self.by
+            )),
             receipts: None,
         }
     }
 
     fn unchecked(&self) -> String {
-        format!("note: the chain before it, {}, is not in this file", self.chain_id)
+        format!("note: the preceding chain, {}, is not in this file", self.chain_id)
     }
 }

@@ -90,7 +90,7 @@ pub fn faithful(json: &str) -> Option<String> {
 
 pub fn value(value: &Value) -> String {
     let mut writer = Writer::with_capacity(256);
-    writer.read_value(value).expect("a value has no doubled names");
+    writer.read_value(value).expect("a parsed value has no duplicate keys");
     writer.out
 }
 
@@ -106,7 +106,7 @@ pub fn receipt(mut receipt: Value) -> Option<String> {
         chain.entry("previous_receipt_hash").or_insert(Value::Null);
     }
     let mut writer = Writer::with_capacity(2048);
-    writer.read_value(&receipt).expect("a value has no doubled names");
+    writer.read_value(&receipt).expect("a parsed value has no duplicate keys");
     writer.faithful.then_some(writer.out)
 }
 
@@ -152,7 +152,7 @@ fn write_escape(out: &mut String, byte: u8) {
         0x0c => "\\f",
         b'\r' => "\\r",
         _ => {
-            write!(out, "\\u{byte:04x}").expect("a string takes all");
+            write!(out, "\\u{byte:04x}").expect("writing to a string cannot fail");
             return;
         }
     };
@@ -160,7 +160,7 @@ fn write_escape(out: &mut String, byte: u8) {
 }
 
 pub(super) fn write_integer(out: &mut String, value: i64) {
-    write!(out, "{value}").expect("a string takes all");
+    write!(out, "{value}").expect("writing to a string cannot fail");
 }
 
 /// Writes a number as ECMAScript does; it must be finite.
@@ -224,7 +224,7 @@ impl Writer {
             return write_number(&mut self.out, if negative { -value } else { value });
         }
         let sign = if negative { "-" } else { "" };
-        write!(self.out, "{sign}{magnitude}").expect("a string takes all");
+        write!(self.out, "{sign}{magnitude}").expect("writing to a string cannot fail");
     }
 }
 

@@ -179,7 +179,7 @@ impl Chain {
     fn check_chain_id(&self, link: &ChainLink) -> Result<(), String> {
         match &self.chain_id {
             Some(expect) if *expect != link.chain_id => {
-                Err(format!("it belongs to chain \"{}\", not to \"{expect}\"", link.chain_id))
+                Err(format!("belongs to chain \"{}\", expected \"{expect}\"", link.chain_id))
             }
             Some(_) | None => Ok(()),
         }
@@ -189,7 +189,7 @@ impl Chain {
         match self.status {
             ChainStatus::Unknown => Ok(()),
             ChainStatus::Complete | ChainStatus::Interrupted => {
-                Err("it follows a terminal receipt".to_owned())
+                Err("follows a terminal receipt".to_owned())
             }
         }
     }
@@ -201,7 +201,7 @@ impl Chain {
             None => return Err(unreadable("sequence")),
         };
         if link.sequence != expect {
-            return Err(format!("its sequence is {}, expected {expect}", link.sequence));
+            return Err(format!("sequence is {}, expected {expect}", link.sequence));
         }
         Ok(())
     }
@@ -217,7 +217,7 @@ impl Chain {
         }
         let show = |hash: Option<Hash>| hash.map_or("null".to_owned(), |hash| hash.to_string());
         Err(format!(
-            "its previous_receipt_hash is {}, but the receipt before it has {}",
+            "previous_receipt_hash is {}, but the hash of the previous receipt is {}",
             show(link.previous),
             show(expect)
         ))
@@ -244,7 +244,7 @@ impl Chain {
         let final_hash = self.previous.as_ref().map(|previous| previous.hash);
         if let Some(hash) = expected.final_hash.filter(|hash| Some(*hash) != final_hash) {
             let found = final_hash.map_or("none".to_owned(), |hash| hash.to_string());
-            self.fail(last, || format!("the last receipt's hash is {found}, expected {hash}"));
+            self.fail(last, || format!("the hash of the last receipt is {found}, expected {hash}"));
         }
     }
 
@@ -262,5 +262,5 @@ impl Chain {
 }
 
 fn unreadable(what: &str) -> String {
-    format!("its {what} cannot be checked, because the receipt before it could not be read")
+    format!("{what} cannot be checked because the previous receipt could not be read")
 }

@@ -27,15 +27,15 @@ pub struct Envelope {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DisclosureError {
-    #[error("a disclosure is a map of strings or an envelope")]
+    #[error("a disclosure must be an object of strings or an envelope")]
     Shape,
-    #[error("an envelope has the members v, alg, recipients and ct, and no others")]
+    #[error("an envelope must have exactly the members v, alg, recipients and ct")]
     Members,
     #[error("an envelope's v must be the string \"1\"")]
     Version,
     #[error("an envelope's alg must be \"{ALGORITHM}\"")]
     Algorithm,
-    #[error("an envelope has exactly one recipient, with kid and enc and nothing else")]
+    #[error("an envelope must have exactly one recipient, with only kid and enc")]
     Recipient,
     #[error("enc must be 32 bytes in base64url without padding")]
     EncapsulatedKey,

@@ -14,7 +14,7 @@ const DIGITS: &[u8; 16] = b"0123456789abcdef";
 pub struct Hash([u8; BYTES]);
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not a hash: expected sha256: and 64 lower-case hex digits")]
+#[error("not a hash: expected 'sha256:' and 64 lowercase hex digits")]
 pub struct NotAHash;
 
 impl Hash {

@@ -48,7 +48,7 @@ impl Object {
     }
 
     pub fn members(&self) -> &Map<String, Value> {
-        self.value.as_object().expect("an object when it was read")
+        self.value.as_object().expect("checked to be an object when parsed")
     }
 }
 

@@ -26,11 +26,11 @@ pub enum KeyError {
     PrivatePem,
     #[error("not an Ed25519 public key in SPKI PEM")]
     PublicPem,
-    #[error("not a point of the curve, so not an Ed25519 public key")]
+    #[error("not an Ed25519 public key: not a point on the curve")]
     Point,
     #[error("not an Ed25519 public key in multibase (u and 43 base64url characters)")]
     Multibase,
-    #[error("not a did:key of an Ed25519 key")]
+    #[error("not the did:key of an Ed25519 key")]
     Did,
 }
 
@@ -68,7 +68,9 @@ impl SigningKey {
     /// includes it.
     pub fn to_pem(&self) -> PrivatePem {
         let pair = KeypairBytes { secret_key: self.key.to_bytes(), public_key: None };
-        PrivatePem(pair.to_pkcs8_pem(LineEnding::LF).expect("32 bytes fit any PEM"))
+        PrivatePem(
+            pair.to_pkcs8_pem(LineEnding::LF).expect("a key of 32 bytes can be written as PEM"),
+        )
     }
 
     pub fn public(&self) -> PublicKey {
@@ -82,7 +84,7 @@ impl SigningKey {
 
     pub(super) fn sign(&self, bytes: &[u8]) -> [u8; SIGNATURE_BYTES] {
         let quick = self.quick.get_or_init(|| {
-            Ed25519KeyPair::from_seed_unchecked(self.key.as_bytes()).expect("32 bytes are a seed")
+            Ed25519KeyPair::from_seed_unchecked(self.key.as_bytes()).expect("a seed has 32 bytes")
         });
         let signature = quick.sign(bytes);
         signature.as_ref().try_into().expect("an Ed25519 signature has 64 bytes")
@@ -114,7 +116,7 @@ impl PublicKey {
     }
 
     pub fn to_pem(&self) -> String {
-        self.0.to_public_key_pem(LineEnding::LF).expect("32 bytes fit any PEM")
+        self.0.to_public_key_pem(LineEnding::LF).expect("a key of 32 bytes can be written as PEM")
     }
 
     pub fn from_multibase(text: &str) -> Result<PublicKey, KeyError> {

@@ -20,15 +20,15 @@ pub struct Rotation {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RotationError {
-    #[error("keyRotation is not an object of its seven members")]
+    #[error("keyRotation must be an object with exactly its seven members")]
     Shape,
     #[error("keyRotation.{0} must be \"{1}\"")]
     Constant(&'static str, &'static str),
     #[error("keyRotation.{0}: {1}")]
     Key(&'static str, KeyError),
-    #[error("keyRotation.new_key_fingerprint is not that of new_public_key")]
+    #[error("keyRotation.new_key_fingerprint does not match new_public_key")]
     NewFingerprint,
-    #[error("keyRotation.old_key_fingerprint is not that of the key in use")]
+    #[error("keyRotation.old_key_fingerprint does not match the key in use")]
     OldFingerprint,
 }
 

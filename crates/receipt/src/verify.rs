@@ -49,23 +49,23 @@ pub struct ChainLink {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ReceiptError {
-    #[error("not JSON: {0}")]
+    #[error("not valid JSON: {0}")]
     Json(String),
-    #[error("{0} is missing or not as the format says")]
+    #[error("{0} is missing or malformed")]
     Malformed(&'static str),
-    #[error("format version \"{0}\" is not known")]
+    #[error("unsupported format version \"{0}\"")]
     Version(String),
-    #[error("proof type \"{0}\" is not known, only {PROOF_TYPE} is")]
+    #[error("unsupported proof type \"{0}\", expected {PROOF_TYPE}")]
     ProofType(String),
-    #[error("proof purpose is \"{0}\", not {PURPOSE}")]
+    #[error("proof purpose is \"{0}\", expected {PURPOSE}")]
     Purpose(String),
-    #[error("proofValue is not u and the 86 base64url characters of a signature")]
+    #[error("proofValue is not a signature: expected 'u' and 86 base64url characters")]
     ProofValue,
-    #[error("it holds a number beyond 2^53, which has no faithful canonical form")]
+    #[error("contains a number beyond 2^53, which has no exact canonical form")]
     Number,
-    #[error("it says that it was signed with another key ({0})")]
+    #[error("claims to be signed with another key ({0})")]
     OtherKey(String),
-    #[error("its signature does not fit its content and the key {0}")]
+    #[error("signature does not match the content and the key {0}")]
     Signature(String),
 }
 

@@ -10,17 +10,20 @@ pub enum StoreError {
     Read(String),
     #[error("{0}")]
     Key(String),
-    #[error("the ledger is damaged: {0}; move ledger.db aside, and a new one begins")]
+    #[error("the ledger is damaged: {0}; move ledger.db away to start a new one")]
     Corrupt(String),
     #[error(
-        "a journal is damaged: {0}; move that file aside: what it holds and the ledger does not is lost"
+        "a journal is damaged: {0}; move the file away (entries not yet in the ledger are lost)"
     )]
     CorruptJournal(String),
-    #[error("the ledger was written by a newer version (format {found}, this one knows {newest})")]
+    #[error(
+        "the ledger was written by a newer version (format {found}, supported up to {newest}); \
+         upgrade Countersign"
+    )]
     Newer { found: usize, newest: usize },
     #[error("the ledger is closed")]
     Closed,
-    #[error("'{0}' is no cursor of this list: leave it out to begin with the newest")]
+    #[error("'{0}' is not a cursor of this list; omit it to start with the newest entry")]
     Cursor(String),
 }
 
@@ -61,7 +64,7 @@ impl From<rusqlite::Error> for StoreError {
                 StoreError::Corrupt(error.to_string())
             }
             Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => {
-                StoreError::Write("another process holds it".to_owned())
+                StoreError::Write("another process has locked it".to_owned())
             }
             _ => StoreError::Write(error.to_string()),
         }

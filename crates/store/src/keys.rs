@@ -124,7 +124,7 @@ fn load(dir: &Path, fingerprint: &str) -> Result<SigningKey, StoreError> {
     let key = read(&path)?;
     if key.public().fingerprint().to_string() != fingerprint {
         return Err(StoreError::Key(format!(
-            "the signing key '{}' was replaced: put the right one back from your backup",
+            "the signing key '{}' was replaced; restore the original from your backup",
             path.display()
         )));
     }
@@ -135,8 +135,8 @@ fn load(dir: &Path, fingerprint: &str) -> Result<SigningKey, StoreError> {
 fn read(path: &Path) -> Result<SigningKey, StoreError> {
     let mut file = File::open(path).map_err(|error| match error.kind() {
         ErrorKind::NotFound => StoreError::Key(format!(
-            "the signing key '{}' is missing: put it back from your backup; to go on without it, \
-             move ledger.db aside as well, and a new ledger begins",
+            "the signing key '{}' is missing; restore it from your backup, or move ledger.db away \
+             as well to start a new ledger",
             path.display()
         )),
         _ => unusable(path, error),
@@ -144,8 +144,8 @@ fn read(path: &Path) -> Result<SigningKey, StoreError> {
     let mode = file.metadata().map_err(|error| unusable(path, error))?.mode() & 0o777;
     if mode & 0o077 != 0 {
         return Err(StoreError::Key(format!(
-            "others can read the signing key '{}' (mode {mode:o}): run 'chmod 600' on it, and \
-             'countersign keys rotate' if somebody may have",
+            "other users can read the signing key '{}' (mode {mode:o}); run 'chmod 600' on it, and \
+             'countersign keys rotate' if someone may have read it",
             path.display()
         )));
     }
@@ -168,8 +168,9 @@ fn newest(dir: &Path) -> Result<Option<PathBuf>, StoreError> {
 
 fn make(dir: &Path) -> Result<SigningKey, StoreError> {
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed)
-        .map_err(|error| StoreError::Key(format!("no randomness for a signing key: {error}")))?;
+    getrandom::fill(&mut seed).map_err(|error| {
+        StoreError::Key(format!("cannot get random bytes for a signing key: {error}"))
+    })?;
     let key = SigningKey::from_seed(&seed);
     let fingerprint = key.public().fingerprint().to_string();
     // In this order, so that a crash in between leaves no secret without its public half.

@@ -159,7 +159,7 @@ impl Store {
             Ok(()) if is_held => inbox.wake_by(Instant::now() + HOLD),
             Ok(()) => writer::commit_at_once(&self.inner.writer, inbox),
             Err(InboxError::Full) => {
-                let words = format!("{INBOX_MAX} entries wait for it already");
+                let words = format!("{INBOX_MAX} entries are already waiting; try again later");
                 return Commit::known(Err(StoreError::Write(words)));
             }
             Err(InboxError::Closed) => return Commit::known(Err(StoreError::Closed)),
@@ -277,7 +277,9 @@ fn prepare(
     let keys = Keys::open(&home.join("keys"), &db)?;
     match recovery::recover(&mut db, writers, &keys) {
         Ok(0) => {}
-        Ok(closed) => tracing::info!(chains = closed, "closed what an earlier process left open"),
+        Ok(closed) => {
+            tracing::info!(chains = closed, "closed chains that an earlier process left open")
+        }
         // Recovery can run later; until then the ledger cannot be written either.
         Err(StoreError::Write(reason)) => tracing::error!("cannot recover the ledger: {reason}"),
         Err(error) => return Err(error),

@@ -245,7 +245,7 @@ impl CallEnd {
     pub(crate) fn interrupted(call: &CallStart) -> CallEnd {
         CallEnd {
             status: RecordStatus::Interrupted,
-            error_message: Some("the process ended before the call did".to_owned()),
+            error_message: Some("the gate's process ended before the call did".to_owned()),
             ..CallEnd::at_once(call.id.clone())
         }
     }

@@ -17,7 +17,7 @@ pub fn folder() -> PathBuf {
 /// Returns the path of a foreign program below that folder.
 pub fn program(path: &str) -> PathBuf {
     let program = folder().join(path);
-    assert!(program.exists(), "{} is not there: run ./test --setup", program.display());
+    assert!(program.exists(), "{} does not exist: run ./test --setup", program.display());
     program
 }
 

@@ -46,10 +46,13 @@ impl Serving {
         let reading_log = tokio::spawn(keep(errors, log.clone()));
         let mut line = String::new();
         let reading = stdout.read_line(&mut line);
-        tokio::time::timeout(PATIENCE, reading).await.expect("it gets ready").expect("a line");
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .expect("the gate becomes ready in time")
+            .expect("a line");
         if line.is_empty() {
             let _ = reading_log.await;
-            panic!("serve ended: {}", log.lock().unwrap());
+            panic!("serve exited: {}", log.lock().unwrap());
         }
         let ready = serde_json::from_str(&line).expect("the ready line is JSON");
         Serving { child, ready, log }
@@ -106,7 +109,7 @@ impl Gate {
     }
 
     pub fn secret(&self, name: &str) -> String {
-        let text = std::fs::read_to_string(self.home().join(name)).expect("the secret is there");
+        let text = std::fs::read_to_string(self.home().join(name)).expect("the secret can be read");
         text.trim().to_owned()
     }
 
@@ -220,13 +223,13 @@ impl Gate {
     }
 
     pub fn pid(&self) -> Pid {
-        let pid = self.serving.child.id().expect("it runs").cast_signed();
+        let pid = self.serving.child.id().expect("the gate is running").cast_signed();
         Pid::from_raw(pid).expect("a pid")
     }
 
     /// Kills the process, as in a crash.
     pub async fn kill(&mut self) {
-        self.serving.child.kill().await.expect("it can be killed");
+        self.serving.child.kill().await.expect("the gate can be killed");
     }
 
     /// Starts again in the same home, on another port.
@@ -237,9 +240,9 @@ impl Gate {
 
     /// Asks the gate to stop, waits for it, and returns its exit code.
     pub async fn end(&mut self) -> Option<i32> {
-        rustix::process::kill_process(self.pid(), Signal::TERM).expect("it can be told");
+        rustix::process::kill_process(self.pid(), Signal::TERM).expect("the gate can be signalled");
         let ending = tokio::time::timeout(PATIENCE, self.serving.child.wait());
-        ending.await.expect("it ends").expect("it has a status").code()
+        ending.await.expect("the gate exits in time").expect("an exit status").code()
     }
 
     /// Stops the gate the same way, and removes its folder.

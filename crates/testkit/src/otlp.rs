@@ -140,7 +140,7 @@ impl Collector {
             }
         };
         let came = tokio::time::timeout(PATIENCE, coming).await;
-        came.unwrap_or_else(|_| panic!("{count} spans expected, came: {:#?}", self.so_far()))
+        came.unwrap_or_else(|_| panic!("expected {count} spans, received: {:#?}", self.so_far()))
     }
 
     pub fn so_far(&self) -> Vec<ExportedSpan> {
@@ -286,12 +286,12 @@ fn attributes(pairs: &[KeyValue]) -> Value {
         Some(Any::IntValue(number)) => json!(number),
         Some(Any::DoubleValue(number)) => json!(number),
         Some(Any::BoolValue(flag)) => json!(flag),
-        other => panic!("{}: no attribute of ours is {other:?}", pair.key),
+        other => panic!("{}: unexpected attribute value {other:?}", pair.key),
     };
     let mut members = serde_json::Map::new();
     for pair in pairs {
         let before = members.insert(pair.key.clone(), value(pair));
-        assert_eq!(before, None, "{} is there twice", pair.key);
+        assert_eq!(before, None, "{} occurs twice", pair.key);
     }
     members.into()
 }

@@ -19,7 +19,7 @@ pub fn program(home: &Path) -> Command {
 /// Returns the product's binary, which cargo builds before the tests of its package.
 pub fn countersign() -> PathBuf {
     let program = built().join("countersign");
-    assert!(program.exists(), "{} is not there: run cargo test", program.display());
+    assert!(program.exists(), "{} does not exist: run cargo test", program.display());
     program
 }
 
@@ -44,7 +44,10 @@ pub fn command(program: &Path, home: &Path) -> Command {
 /// Runs the product to its end.
 pub async fn run(dir: &Path, args: impl IntoIterator<Item = impl AsRef<OsStr>>) -> Output {
     let running = program(dir).args(args).stdin(Stdio::null()).output();
-    tokio::time::timeout(PATIENCE, running).await.expect("it ends").expect("it runs")
+    tokio::time::timeout(PATIENCE, running)
+        .await
+        .expect("the program exits in time")
+        .expect("the program runs")
 }
 
 pub fn stdout(output: &Output) -> String {
@@ -61,7 +64,10 @@ pub async fn first_lines(child: &mut Child, count: usize) -> String {
     let mut lines = String::new();
     for _ in 0..count {
         let reading = stdout.read_line(&mut lines);
-        tokio::time::timeout(PATIENCE, reading).await.expect("it speaks").expect("a line");
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .expect("the program prints in time")
+            .expect("a line");
     }
     lines
 }

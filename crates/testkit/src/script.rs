@@ -93,7 +93,8 @@ impl Script {
                 hello.instructions.clone_from(&self.instructions.lock().unwrap());
                 let (client, answer) = handshake::accept(&request, &incoming.peer, &hello)?;
                 *self.capabilities.lock().unwrap() =
-                    serde_json::from_str(client.capabilities.get()).expect("it was read before");
+                    serde_json::from_str(client.capabilities.get())
+                        .expect("the capabilities are JSON");
                 Ok(answer)
             }
             "ping" => Ok(raw("{}".to_owned())),
@@ -236,7 +237,7 @@ async fn close(half: &str, incoming: &RequestContext) -> Result<Raw, ErrorObject
     let mut stdout = std::io::stdout();
     stdout.write_all(half.as_bytes()).expect("stdout is open");
     stdout.flush().expect("stdout is open");
-    let nowhere = std::fs::File::create("/dev/null").expect("there is a /dev/null");
+    let nowhere = std::fs::File::create("/dev/null").expect("/dev/null can be opened");
     rustix::stdio::dup2_stdout(nowhere).expect("stdout can be replaced");
     incoming.cancel.cancelled().await;
     Err(ErrorObject::new(-32800, "cancelled"))
@@ -295,7 +296,8 @@ async fn ask_later(what: Value, peer: Peer) {
         Ok(answer) => answer.get().to_owned(),
         Err(error) => error.to_string(),
     };
-    std::fs::write(what["write"].as_str().unwrap_or_default(), words).expect("it can be written");
+    std::fs::write(what["write"].as_str().unwrap_or_default(), words)
+        .expect("the file can be written");
 }
 
 impl Service for Script {

@@ -21,5 +21,5 @@ pub async fn eventually_within<T, F: Future<Output = Option<T>>>(
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     };
-    tokio::time::timeout(patience, looking).await.expect("it happens in time")
+    tokio::time::timeout(patience, looking).await.expect("the condition holds in time")
 }

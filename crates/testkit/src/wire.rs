@@ -29,14 +29,17 @@ impl Wire {
 
     pub async fn say(&mut self, line: &str) {
         let stdin = self.stdin.as_mut().expect("stdin is open");
-        stdin.write_all(format!("{line}\n").as_bytes()).await.expect("it listens");
+        stdin.write_all(format!("{line}\n").as_bytes()).await.expect("the program reads its input");
     }
 
     /// Returns the next line without its end; empty when the program has closed its stdout.
     pub async fn hear(&mut self) -> String {
         let mut line = String::new();
         let reading = self.stdout.read_line(&mut line);
-        tokio::time::timeout(PATIENCE, reading).await.expect("it speaks").expect("a line");
+        tokio::time::timeout(PATIENCE, reading)
+            .await
+            .expect("the program answers in time")
+            .expect("a line");
         line.trim_end_matches('\n').to_owned()
     }
 
@@ -83,11 +86,11 @@ impl Wire {
 
     pub async fn ended(&mut self) -> ExitStatus {
         let ending = tokio::time::timeout(PATIENCE, self.child.wait());
-        ending.await.expect("it ends").expect("it has a status")
+        ending.await.expect("the program exits in time").expect("an exit status")
     }
 
     pub fn pid(&self) -> i32 {
-        self.child.id().expect("it runs").cast_signed()
+        self.child.id().expect("the program is running").cast_signed()
     }
 }
 

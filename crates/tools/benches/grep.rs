@@ -73,7 +73,7 @@ fn ours(
     let took = start.elapsed();
     let result: Value = serde_json::from_str(reply.unwrap().result.get()).unwrap();
     let text = result["content"][0]["text"].as_str().unwrap();
-    (took, text.lines().filter(|line| *line != "no line fits").count())
+    (took, text.lines().filter(|line| *line != "no matching lines").count())
 }
 
 fn theirs(program: &Path, root: &Path, args: &[&str]) -> (Duration, usize) {

@@ -102,7 +102,7 @@ impl Workspace {
             .into_iter()
             .find(|(tool, known)| *known == name && tool.is_permitted(self.permissions));
         let Some((tool, _)) = known else {
-            return Err(Fault::said(format!("there is no tool '{name}' here")));
+            return Err(Fault::said(format!("the workspace has no tool '{name}'")));
         };
         if tool == BuiltinTool::Bash {
             return self.bash(call, ctx).await;
@@ -116,7 +116,7 @@ impl Workspace {
                 BuiltinTool::Edit => write::edit(&root, &arguments),
                 BuiltinTool::Glob => glob::run(&root, &arguments, &stop),
                 BuiltinTool::Grep => grep::run(&root, &arguments, &stop),
-                BuiltinTool::Bash => Err(Fault::said("Bash runs elsewhere")),
+                BuiltinTool::Bash => Err(Fault::said("Bash cannot run on this thread")),
             }
         })
         .await

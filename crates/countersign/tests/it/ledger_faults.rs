@@ -63,7 +63,7 @@ async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
     let failing = health(&gate).await;
     assert_eq!(failing["state"], "failing", "{failing}");
     assert!(failing["queue"].as_u64().unwrap() >= 2, "{failing}");
-    assert!(failing["last_error"].as_str().unwrap().contains("another process holds it"));
+    assert!(failing["last_error"].as_str().unwrap().contains("another process has locked it"));
     holder.execute_batch("COMMIT").unwrap();
     state(&gate, "ok").await;
     let again = client.two_key_call("write", "s:last", json!({})).await;
@@ -199,7 +199,7 @@ async fn a_signing_key_that_cannot_be_trusted_stops_the_start() {
     std::fs::set_permissions(&key, std::fs::Permissions::from_mode(0o644)).unwrap();
     does_not_start(&gate, &["LEDGER_UNAVAILABLE", &name, "mode 644", "chmod 600"]).await;
     std::fs::remove_file(&key).unwrap();
-    does_not_start(&gate, &[&name, "is missing", "backup", "move ledger.db aside"]).await;
+    does_not_start(&gate, &[&name, "is missing", "backup", "move ledger.db away"]).await;
     let other = used_home().await;
     std::fs::copy(secret_key(&other), &key).unwrap();
     does_not_start(&gate, &[&name, "was replaced", "backup"]).await;
@@ -219,7 +219,7 @@ async fn a_damaged_ledger_stops_the_start() {
     let mut bytes = std::fs::read(&file).unwrap();
     bytes[..64].fill(b'?');
     std::fs::write(&file, bytes).unwrap();
-    does_not_start(&gate, &["LEDGER_UNAVAILABLE", "the ledger is damaged", "move ledger.db aside"])
+    does_not_start(&gate, &["LEDGER_UNAVAILABLE", "the ledger is damaged", "move ledger.db away"])
         .await;
     std::fs::write(&file, b"").unwrap();
     for companion in ["ledger.db-wal", "ledger.db-shm"] {

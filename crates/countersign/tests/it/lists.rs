@@ -141,12 +141,12 @@ async fn tools_that_are_left_out_are_told() {
     assert_eq!(list["total"], ODD_NAMES.len() + 1);
     let log = stderr(&output);
     for reason in [
-        "tool 'twice' is listed twice; the first one counts",
-        "a tool with an empty name",
-        "tool name ' blank' has blanks around it",
-        r"tool name 'esc\u{1b}[31m' holds a control character",
-        r"tool name 'line\nbreak' holds a control character",
-        "tool name of 257 bytes",
+        "tool 'twice' is listed twice; only the first entry is used",
+        "tool name is empty",
+        "tool name ' blank' has leading or trailing spaces",
+        r"tool name 'esc\u{1b}[31m' contains a control character",
+        r"tool name 'line\nbreak' contains a control character",
+        "tool name of 257 bytes is too long",
         "not a tool object: missing field `name`",
         "not a tool object: name: ",
         "not a tool object: invalid type: string",

@@ -134,13 +134,16 @@ async fn a_stranger_sees_every_change_of_an_export() {
     let words = export.broken(&export.without(2)).await;
     assert!(words.contains("sequence is 2, expected 1"), "{words}");
     let words = export.broken(&export.without(1)).await;
-    assert!(words.contains(&chains[0].0) && words.contains("its end is missing"), "{words}");
+    assert!(
+        words.contains(&chains[0].0) && words.contains("the end of the chain is missing"),
+        "{words}"
+    );
     let words = export.broken(&export.lines[2..]).await;
-    assert!(words.contains(&chains[0].0) && words.contains("it is missing"), "{words}");
+    assert!(words.contains(&chains[0].0) && words.contains("the chain is missing"), "{words}");
     let mut unreadable = export.lines.clone();
     unreadable[3].truncate(40);
     let words = export.broken(&unreadable).await;
-    assert!(words.contains("broken at receipt 2: ") && words.contains("not JSON"), "{words}");
+    assert!(words.contains("broken at receipt 2: ") && words.contains("not valid JSON"), "{words}");
 
     // A single chain cannot show the others, and the report says so.
     export.write(&export.lines[4..]);
@@ -230,7 +233,7 @@ async fn receipts_that_were_deleted_from_the_ledger_are_missed() {
         &format!("DELETE FROM receipts WHERE sequence = 2 AND chain_id = {newest}"),
     );
     let words = refused(home.path(), &["receipt", "verify"], 1).await;
-    assert!(words.contains("its end is missing"), "{words}");
+    assert!(words.contains("the end of the chain is missing"), "{words}");
 
     let home = three_chains().await;
     let middle = "(SELECT chain_id FROM chains ORDER BY chain LIMIT 1 OFFSET 1)";
@@ -241,7 +244,7 @@ async fn receipts_that_were_deleted_from_the_ledger_are_missed() {
         ),
     );
     let words = refused(home.path(), &["receipt", "verify"], 1).await;
-    assert!(words.contains("it is missing"), "{words}");
+    assert!(words.contains("the chain is missing"), "{words}");
 
     let home = three_chains().await;
     in_ledger(

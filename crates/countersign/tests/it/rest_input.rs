@@ -45,14 +45,14 @@ async fn bad_parameters_are_told_by_name() {
     let between = |max: usize| format!("limit must lie between 1 and {max}");
     let (to_100, to_1000) = (between(100), between(1000));
     for (path, words) in [
-        ("/activity?cursor=x", "'x' is no cursor of this list"),
-        ("/activity?cursor=", "is no cursor of this list"),
-        ("/activity?cursor=r1", "'r1' is no cursor of this list"),
-        ("/activity?cursor=a-1", "is no cursor of this list"),
-        ("/activity?cursor=a0", "is no cursor of this list"),
-        ("/activity?cursor=afffffffffffffffff", "is no cursor of this list"),
-        ("/receipts?cursor=a1", "is no cursor of this list"),
-        ("/receipts?chain=x&cursor=r1", "is no cursor of this list"),
+        ("/activity?cursor=x", "'x' is not a cursor of this list"),
+        ("/activity?cursor=", "is not a cursor of this list"),
+        ("/activity?cursor=r1", "'r1' is not a cursor of this list"),
+        ("/activity?cursor=a-1", "is not a cursor of this list"),
+        ("/activity?cursor=a0", "is not a cursor of this list"),
+        ("/activity?cursor=afffffffffffffffff", "is not a cursor of this list"),
+        ("/receipts?cursor=a1", "is not a cursor of this list"),
+        ("/receipts?chain=x&cursor=r1", "is not a cursor of this list"),
         ("/activity?start_time=yesterday", "start_time must be a time such as"),
         ("/activity?end_time=2026-13-01T00:00:00Z", "end_time must be a time such as"),
         ("/activity?start_time=", "start_time must be a time such as"),

@@ -48,7 +48,7 @@ pub enum ScopeFault {
     Word { field: &'static str, word: String, valid: Vec<&'static str> },
     #[error("'{field}' must name at least one of {}", listed(valid))]
     Empty { field: &'static str, valid: Vec<&'static str> },
-    #[error("'servers' must name at least one server; leave it out for all")]
+    #[error("'servers' must name at least one server; omit it to allow all")]
     NoServers,
     #[error("invalid name '{word}' in '{field}': {fault}")]
     Name { field: &'static str, word: String, fault: String },

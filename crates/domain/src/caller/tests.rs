@@ -130,8 +130,8 @@ fn what_is_no_scope_says_what_would_be() {
         (with("surfaces", json!([])), "'surfaces' must name at least one of discovery or passthrough".to_owned()),
         (with("surfaces", json!(["rest"])), "invalid surfaces 'rest': must be discovery or passthrough".to_owned()),
         (with("unannotated_tools", json!("ask")), "invalid unannotated_tools 'ask': must be allow or deny".to_owned()),
-        (with("servers", json!([])), "'servers' must name at least one server; leave it out for all".to_owned()),
-        (with("servers", json!(["a b"])), "invalid name 'a b' in 'servers': a name consists of letters, digits, '_', '.' and '-'".to_owned()),
+        (with("servers", json!([])), "'servers' must name at least one server; omit it to allow all".to_owned()),
+        (with("servers", json!(["a b"])), "invalid name 'a b' in 'servers': a name may contain only letters, digits, '_', '.' and '-'".to_owned()),
         (with("profile", json!("")), "invalid name '' in 'profile': a name must not be empty".to_owned()),
         (with("expires", json!(1)), "unknown field `expires`, expected one of `servers`, `operations`, `surfaces`, `profile`, `unannotated_tools`".to_owned()),
     ] {

@@ -56,14 +56,14 @@ impl Listing {
             match Tool::parse(source.clone(), definition) {
                 Ok(tool) if by_name.contains_key(&tool.name) => {
                     faults.push(format!(
-                        "tool '{}' is listed twice; the first one counts",
+                        "tool '{}' is listed twice; only the first entry is used",
                         tool.name
                     ));
                 }
                 Ok(tool) => {
                     faults.extend(tool.schema_excess().map(|excess| {
                         format!(
-                            "tool '{}' is locked: its input schema cannot be checked: {excess}",
+                            "tool '{}' is locked; its input schema cannot be checked: {excess}",
                             tool.name
                         )
                     }));

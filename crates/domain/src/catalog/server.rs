@@ -163,10 +163,10 @@ impl Server {
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             UpstreamState::Ready => None,
-            UpstreamState::Idle => Some("it is idle and was not started yet"),
+            UpstreamState::Idle => Some("it is idle and has not been started"),
             UpstreamState::Connecting => Some("it is still connecting"),
             UpstreamState::Waiting(reason) => Some(reason),
-            UpstreamState::Stopped => Some("it was stopped"),
+            UpstreamState::Stopped => Some("it has been stopped"),
         }
     }
 }
@@ -184,6 +184,6 @@ pub struct UnknownToolName {
 impl fmt::Display for UnknownToolName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let UnknownToolName { key, name, near } = self;
-        write!(f, "{key} names '{name}', which the server does not list{}", near::hint(near))
+        write!(f, "{key} names '{name}', but the server lists no such tool{}", near::hint(near))
     }
 }

@@ -8,11 +8,11 @@ use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing,
 /// Keys that are read and checked but have no effect in this version; each produces a note.
 const NOT_YET: &[&str] = &["rate_limit", "store", "mcpServers.<name>.oauth"];
 
-pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
+pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
 
 /// The note on a server with the SSE transport, as long as that is not supported upstream.
 pub(super) const SSE_NOTE: Option<&str> =
-    Some("legacy SSE upstreams come in a later version; the server will show as unavailable");
+    Some("the legacy SSE transport is not supported in this version; the server stays unavailable");
 
 pub(super) struct Table {
     /// The path of the object, with `<name>` for any name; empty for the whole file.
@@ -139,10 +139,18 @@ pub(super) static TOP: Table = Table {
     path: "",
     foreign: &[],
     keys: &[
-        hot("$schema", Kind::Text, "Address of a JSON schema, for editors; not read."),
-        restart("listen", ADDRESS, "Where HTTP is served."),
-        hot("allowed_hosts", HOSTS, "`Host` values that are answered. Replaces the default."),
-        hot("allowed_origins", ORIGINS, "`Origin` values that are answered. Replaces the default."),
+        hot("$schema", Kind::Text, "URL of a JSON schema, for editors; the gate does not read it."),
+        restart("listen", ADDRESS, "The address on which the gate serves HTTP."),
+        hot(
+            "allowed_hosts",
+            HOSTS,
+            "Accepted values of the `Host` header. Replaces the default list.",
+        ),
+        hot(
+            "allowed_origins",
+            ORIGINS,
+            "Accepted values of the `Origin` header. Replaces the default list.",
+        ),
         reconnect(
             "mcpServers",
             Kind::Named(&SERVER),
@@ -151,49 +159,65 @@ pub(super) static TOP: Table = Table {
         hot(
             "profiles",
             Kind::Named(&PROFILE),
-            "Subsets of servers and tools, each at `/mcp/p/<name>`.",
+            "Subsets of servers and tools, each served at `/mcp/p/<name>`.",
         ),
-        hot("workspace", Kind::Section(&WORKSPACE), "The built-in tools, as server `workspace`."),
-        reconnect("plugins", Kind::Named(&PLUGIN), "Plugins whose operations are tools."),
-        hot("intent_declaration", Kind::Section(&INTENT), "What is checked of a declared intent."),
-        hot("tools_limit", TOOLS_LIMIT, "Tools in one search result."),
+        hot(
+            "workspace",
+            Kind::Section(&WORKSPACE),
+            "The built-in tools, offered as server `workspace`.",
+        ),
+        reconnect(
+            "plugins",
+            Kind::Named(&PLUGIN),
+            "Plugins whose operations are offered as tools.",
+        ),
+        hot(
+            "intent_declaration",
+            Kind::Section(&INTENT),
+            "How strictly declared intents are checked.",
+        ),
+        hot("tools_limit", TOOLS_LIMIT, "The most tools in one search result."),
         hot(
             "tool_response_limit",
             RESPONSE_LIMIT,
-            "Characters of a result in discovery mode; the rest is cut.",
+            "The longest result in discovery mode, in characters; the rest is cut off.",
         ),
-        hot("call_timeout", TIMEOUT, "How long a call may take."),
+        hot("call_timeout", TIMEOUT, "The longest time a call may take."),
         hot(
             "connect_timeout",
             CONNECT,
-            "How long a server may take to start and answer `initialize`.",
+            "The longest time a server may take to start and answer `initialize`.",
         ),
         hot(
             "shutdown_timeout",
             SHUTDOWN,
-            "How long running calls have to end when the gate stops.",
+            "How long the gate waits for running calls when it shuts down.",
         ),
-        hot("refresh_interval", REFRESH, "How often the tools of a server are listed again."),
-        restart("ledger", Kind::Section(&LEDGER), "What is recorded of calls, and for how long."),
+        hot("refresh_interval", REFRESH, "How often the gate lists each server's tools again."),
+        restart(
+            "ledger",
+            Kind::Section(&LEDGER),
+            "What the gate records about calls, and for how long.",
+        ),
         hot(
             "redact",
             Kind::Section(&REDACT),
-            "What is hidden in records, added to the built-in list.",
+            "What to redact in records, in addition to the built-in rules.",
         ),
         restart(
             "telemetry",
             Kind::Section(&TELEMETRY),
-            "Where spans go; what is not set here is taken from `OTEL_*`.",
+            "Where spans are exported; `OTEL_*` variables supply what is not set here.",
         ),
         hot(
             "rate_limit",
             Kind::CountOrZero { min: 1, max: RATE_MAX },
-            "Requests a minute for each caller of `/mcp`; bad tokens are always limited.",
+            "Requests per minute for each caller of `/mcp`; invalid tokens are always limited.",
         ),
         restart(
             "store",
             STORE,
-            "Where records are kept; empty is SQLite in the home. `${env:NAME}` allowed.",
+            "Where records are stored; empty for SQLite in the home. `${env:NAME}` allowed.",
         ),
     ],
 };
@@ -201,60 +225,76 @@ pub(super) static TOP: Table = Table {
 pub(super) static SERVER: Table = Table {
     path: "mcpServers.<name>",
     foreign: &[
-        ("type", "understood as 'transport'"),
-        ("disabled", "understood as the opposite of 'enabled'"),
+        ("type", "read as 'transport'"),
+        ("disabled", "read as the opposite of 'enabled'"),
         ("autoApprove", "ignored: tools are approved in Countersign (see 'auto_approve')"),
         ("alwaysAllow", "ignored: tools are approved in Countersign (see 'auto_approve')"),
         ("trust", "ignored: tools are approved in Countersign (see 'auto_approve')"),
         ("timeout", "ignored: clients differ on its unit; use 'call_timeout'"),
-        ("envFile", "ignored: no file is read; put the variables in 'env'"),
-        ("description", "ignored: for people"),
-        ("title", "ignored: for people"),
-        ("icon", "ignored: for people"),
-        ("tags", "ignored: for people"),
-        ("version", "ignored: written by a client's gallery"),
-        ("gallery", "ignored: written by a client's gallery"),
-        ("dev", "ignored: a client's development mode"),
+        ("envFile", "ignored: Countersign reads no env file; put the variables in 'env'"),
+        ("description", "ignored: display only"),
+        ("title", "ignored: display only"),
+        ("icon", "ignored: display only"),
+        ("tags", "ignored: display only"),
+        ("version", "ignored: metadata of a client's gallery"),
+        ("gallery", "ignored: metadata of a client's gallery"),
+        ("dev", "ignored: setting of a client's development mode"),
     ],
     keys: &[
-        reconnect("name", Kind::Text, "Only in a list of servers, where no key says it."),
-        reconnect("command", Kind::Text, "The program to start; one program, not a command line."),
-        reconnect("args", TEMPLATES, "Its arguments."),
-        reconnect("env", NAMED_TEMPLATES, "Its environment variables."),
-        reconnect("cwd", Kind::Text, "The folder it is started in."),
-        reconnect("url", URL, "The server's address, instead of `command`."),
-        reconnect("headers", NAMED_TEMPLATES, "Sent with every request to `url`."),
+        reconnect(
+            "name",
+            Kind::Text,
+            "The server's name; only in a list of servers, which has no keys.",
+        ),
+        reconnect(
+            "command",
+            Kind::Text,
+            "The program to start: a single program, not a command line.",
+        ),
+        reconnect("args", TEMPLATES, "Arguments of the program."),
+        reconnect("env", NAMED_TEMPLATES, "Environment variables of the program."),
+        reconnect("cwd", Kind::Text, "The working directory of the program."),
+        reconnect("url", URL, "The server's URL; replaces `command`."),
+        reconnect("headers", NAMED_TEMPLATES, "HTTP headers sent with every request to `url`."),
         reconnect(
             "transport",
             TRANSPORT,
-            "Guessed when absent: sse for a `url` that ends in `/sse`, http for others.",
+            "If absent: stdio with `command`; sse for a `url` that ends in `/sse`, otherwise http.",
         ),
-        reconnect("enabled", Kind::Flag, "Off: not started, its tools are hidden."),
+        reconnect(
+            "enabled",
+            Kind::Flag,
+            "If false, the server is not started and its tools are hidden.",
+        ),
         hot(
             "quarantined",
             Kind::Flag,
-            "On: its tools are listed as locked until a person approves the server.",
+            "If true, its tools are listed as locked until a person approves the server.",
         ),
-        hot("enabled_tools", Kind::Texts, "Only these tools; not together with `disabled_tools`."),
-        hot("disabled_tools", Kind::Texts, "All tools but these."),
+        hot(
+            "enabled_tools",
+            Kind::Texts,
+            "The only tools allowed; cannot be combined with `disabled_tools`.",
+        ),
+        hot("disabled_tools", Kind::Texts, "Tools to lock; all others are allowed."),
         hot(
             "auto_approve",
             Kind::OneOf(AutoApprove::NAMES),
-            "Which tools need no approval: none, new ones, or changed ones too.",
+            "Which tools need no approval: none, new ones, or new and changed ones.",
         ),
         reconnect("sharing", Kind::OneOf(Sharing::NAMES), "Whether callers share one connection."),
         reconnect(
             "start",
             Kind::OneOf(Start::NAMES),
-            "Connected at start, or when a search, a list or a call first needs it.",
+            "Connect at start, or when a search, a list or a call first needs the server.",
         ),
-        hot("call_timeout", TIMEOUT, "Instead of the general one."),
+        hot("call_timeout", TIMEOUT, "Replaces the top-level `call_timeout` for this server."),
         reconnect(
             "max_concurrent",
             Kind::Count { min: 1, max: CONCURRENT_MAX },
-            "Calls at a time.",
+            "The most concurrent calls.",
         ),
-        reconnect("oauth", Kind::Section(&OAUTH), "For servers that ask for a sign-in."),
+        reconnect("oauth", Kind::Section(&OAUTH), "For servers that require sign-in."),
     ],
 };
 
@@ -265,12 +305,12 @@ pub(super) static OAUTH: Table = Table {
         reconnect(
             "client_id",
             Kind::Text,
-            "A client registered beforehand; otherwise one is registered.",
+            "ID of a pre-registered client; if absent, the gate registers one.",
         ),
         reconnect(
             "scopes",
             Kind::Texts,
-            "Scopes to ask for; otherwise those that the server names.",
+            "Scopes to request; if absent, those that the server advertises.",
         ),
     ],
 };
@@ -279,9 +319,9 @@ pub(super) static PROFILE: Table = Table {
     path: "profiles.<name>",
     foreign: &[],
     keys: &[
-        hot("servers", Kind::Texts, "Its servers. Required."),
-        hot("tools", Kind::Texts, "Only these tools, as `server:tool`."),
-        hot("exclude", Kind::Texts, "All but these tools, as `server:tool`."),
+        hot("servers", Kind::Texts, "Servers of the profile. Required."),
+        hot("tools", Kind::Texts, "The only tools included, as `server:tool`."),
+        hot("exclude", Kind::Texts, "Tools to exclude, as `server:tool`."),
     ],
 };
 
@@ -289,18 +329,26 @@ pub(super) static WORKSPACE: Table = Table {
     path: "workspace",
     foreign: &[],
     keys: &[
-        hot("enabled", Kind::Flag, "By default only while no server and no plugin is configured."),
+        hot(
+            "enabled",
+            Kind::Flag,
+            "By default true only while no server and no plugin is configured.",
+        ),
         hot(
             "root",
             Kind::Text,
-            "The folder the tools work in; `/` and the person's home only where named here.",
+            "The folder the tools work in; `/` or the user's home must be named explicitly.",
         ),
-        hot("write", Kind::Flag, "Offers `Write` and `Edit` beside `Read`, `Glob` and `Grep`."),
-        hot("shell", Kind::Flag, "Offers `Bash`, which the root does not confine."),
+        hot(
+            "write",
+            Kind::Flag,
+            "Offers `Write` and `Edit` in addition to `Read`, `Glob` and `Grep`.",
+        ),
+        hot("shell", Kind::Flag, "Offers `Bash`, which is not confined to the root."),
         hot(
             "allow_outside",
             Kind::Flag,
-            "Whether files outside the root can be reached; the gate's own home never.",
+            "Whether tools may access files outside the root; never the gate's own home.",
         ),
     ],
 };
@@ -312,10 +360,10 @@ pub(super) static PLUGIN: Table = Table {
         reconnect(
             "path",
             Kind::Text,
-            "Absolute: its folder or its program, when it is not in a plugin folder.",
+            "Absolute path of its folder or executable, if it is not in a plugin folder.",
         ),
-        reconnect("config", ANYTHING, "Handed to the plugin as it stands."),
-        reconnect("sha256", SHA256, "Of the executable; naming it approves it."),
+        reconnect("config", ANYTHING, "Passed to the plugin unchanged."),
+        reconnect("sha256", SHA256, "SHA-256 of the executable; setting it approves the plugin."),
     ],
 };
 
@@ -325,7 +373,7 @@ pub(super) static INTENT: Table = Table {
     keys: &[hot(
         "strict_server_validation",
         Kind::Flag,
-        "Refuse a call whose declared intent is milder than the server's annotations; off: warn.",
+        "Refuse a call that declares a milder intent than the tool's annotations; else warn.",
     )],
 };
 
@@ -336,33 +384,33 @@ pub(super) static LEDGER: Table = Table {
         restart(
             "durability",
             Kind::OneOf(Durability::NAMES),
-            "A record survives the end of the process, or the loss of power.",
+            "What a record survives: a crash of the process, or a power loss too.",
         ),
-        hot("payloads", Kind::OneOf(Payloads::NAMES), "What is stored of arguments and results."),
+        hot("payloads", Kind::OneOf(Payloads::NAMES), "How arguments and results are stored."),
         restart(
             "on_failure",
             Kind::OneOf(OnFailure::NAMES),
-            "While it cannot be written: queue reads and refuse the rest, or refuse all.",
+            "While the ledger cannot be written, queue reads and refuse the rest, or refuse all.",
         ),
         restart(
             "activity_retention_days",
             Kind::Count { min: 1, max: DAYS_MAX },
-            "Days that activity is kept.",
+            "How many days of activity to keep.",
         ),
         restart(
             "max_records",
             Kind::Count { min: 1_000, max: u32::MAX },
-            "Records of activity that are kept.",
+            "How many activity records to keep.",
         ),
         restart(
             "max_size_mb",
             Kind::Count { min: 16, max: u32::MAX },
-            "Megabytes of activity that are kept.",
+            "How many megabytes of activity to keep.",
         ),
         restart(
             "receipt_retention_days",
             Kind::CountOrZero { min: 1, max: DAYS_MAX },
-            "Days that receipts are kept; 0: for ever.",
+            "How many days to keep receipts; 0 keeps them forever.",
         ),
     ],
 };
@@ -371,8 +419,8 @@ pub(super) static REDACT: Table = Table {
     path: "redact",
     foreign: &[],
     keys: &[
-        hot("keys", Kind::Texts, "Names of members whose values are hidden."),
-        hot("patterns", Kind::Texts, "Regular expressions; what matches is hidden."),
+        hot("keys", Kind::Texts, "Names of JSON members whose values are redacted."),
+        hot("patterns", Kind::Texts, "Regular expressions; matching text is redacted."),
     ],
 };
 
@@ -383,9 +431,9 @@ pub(super) static TELEMETRY: Table = Table {
         restart(
             "exporter",
             Kind::Text,
-            "OTLP endpoint, `http` or `https`; empty: what `OTEL_*` names, if anything.",
+            "OTLP endpoint, `http` or `https`; if empty, the one set by `OTEL_*` variables.",
         ),
-        restart("service_name", Kind::Text, "The name spans carry."),
-        restart("protocol", Kind::OneOf(OtlpProtocol::NAMES), "How the endpoint is spoken to."),
+        restart("service_name", Kind::Text, "The service name in spans."),
+        restart("protocol", Kind::OneOf(OtlpProtocol::NAMES), "The OTLP protocol of the endpoint."),
     ],
 };

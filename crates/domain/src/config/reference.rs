@@ -9,18 +9,18 @@ use crate::duration::spell;
 const INTRODUCTION: &str = "\
 # Configuration
 
-One JSON file; comments and trailing commas are allowed. `countersign config check` tells every
-fault with its line and column, `countersign config show` prints the file with all defaults filled
-in and what looks secret left out.
+One JSON file; comments and trailing commas are allowed. `countersign config check` reports every
+fault with its line and column. `countersign config show` prints the file with all defaults filled
+in and secrets masked.
 
 A duration is `\"500ms\"`, `\"30s\"`, `\"2m\"`, `\"1h\"` or a number of seconds. `${env:NAME}` is
-replaced by the environment variable when the value is used; a variable that is not set fails that
-server alone. Other `${…}` stay as they are.
+replaced by the environment variable when the value is used; if a variable is not set, only that
+server fails. Any other `${…}` is left unchanged.
 
-A running gate notices within about a second that the file has changed. A change takes effect *at
-once*, when the server *reconnects* (which the gate sees to; calls that run are not lost), or at the
-next *start*. A file with a fault changes nothing: the old configuration stays, and
-`GET /api/v1/status` shows the fault.
+A running gate notices a changed file within about a second. A change takes effect *at once*, when
+the server *reconnects* (the gate reconnects it without losing running calls), or at the next
+*start*. A file with a fault changes nothing: the old configuration stays in effect, and
+`GET /api/v1/status` reports the fault.
 ";
 
 const HEAD: &str = "\
@@ -29,9 +29,10 @@ const HEAD: &str = "\
 ";
 
 const FOREIGN: &str = "
-An `mcpServers` block of another client can be pasted. Keys that are not ours are noted:
+You can paste the `mcpServers` block of another client. Keys that Countersign does not use get a
+note:
 
-| key of another client | what becomes of it |
+| key of another client | effect |
 |---|---|
 ";
 
@@ -57,7 +58,7 @@ fn sample() -> Value {
 
 fn section(page: &mut String, table: &Table, defaults: &Value) {
     let title = match table.path {
-        "" => "The file".to_owned(),
+        "" => "Top level".to_owned(),
         path => format!("`{path}`"),
     };
     let rows: String = table.keys.iter().map(|key| row(table, key, defaults)).collect();
@@ -78,8 +79,8 @@ fn row(table: &Table, key: &Key, defaults: &Value) -> String {
     let (kind, default) = (kind(key.kind), default(table, key, defaults));
     let when = match key.when {
         When::Hot => "at once",
-        When::Reconnect => "reconnects",
-        When::Restart => "start",
+        When::Reconnect => "on reconnect",
+        When::Restart => "next start",
     };
     let not_yet = if table.is_not_yet(name) { format!(" ({NOT_YET_NOTE})") } else { String::new() };
     format!("| `{name}` | {kind} | {default} | {when} | {meaning}{not_yet} |\n")

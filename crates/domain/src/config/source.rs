@@ -42,18 +42,18 @@ pub(super) fn tree(text: &str) -> Result<Tree, Unreadable> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = Lines::new(text);
     if text.len() > SIZE_MAX_BYTES {
-        let message = "larger than 4 MiB: this is not a configuration".to_owned();
+        let message = "larger than 4 MiB, which is too large for a configuration".to_owned();
         return Err(Unreadable { mark: Mark::START, message });
     }
     if let Some(at) = too_deep(text.as_bytes()) {
-        let message = format!("nested deeper than {DEPTH_MAX}");
+        let message = format!("nested more than {DEPTH_MAX} levels deep");
         return Err(Unreadable { mark: lines.mark(at), message });
     }
     match parse_to_ast(text, &CollectOptions::default(), &OPTIONS) {
         Ok(parsed) => match &parsed.value {
             Some(value) => Ok(located(value, &mut lines)),
             None => {
-                let message = "empty: write {} for the defaults".to_owned();
+                let message = "the file is empty; write {} to use the defaults".to_owned();
                 Err(Unreadable { mark: Mark::START, message })
             }
         },
@@ -181,7 +181,7 @@ mod tests {
     fn depth_is_bounded_before_parsing() {
         let nested = |depth| format!("{}{}", "[".repeat(depth), "]".repeat(depth));
         assert_eq!(unreadable(&nested(DEPTH_MAX)), None);
-        let fault = Some((DEPTH_MAX, "nested deeper than 64".to_owned()));
+        let fault = Some((DEPTH_MAX, "nested more than 64 levels deep".to_owned()));
         assert_eq!(unreadable(&nested(DEPTH_MAX + 1)), fault);
         assert_eq!(unreadable(&"[".repeat(1_000_000)), fault);
         assert_eq!(unreadable(&"{\"a\":".repeat(500_000)).map(|(at, _)| at), Some(5 * DEPTH_MAX));

@@ -30,7 +30,9 @@ pub struct MissingVariable(pub String);
 pub enum TemplateFault {
     #[error("'${{env:' has no closing '}}'")]
     Unclosed,
-    #[error("'${{env:{0}}}' is not a variable name: letters, digits and '_', not a digit first")]
+    #[error(
+        "'${{env:{0}}}' is not a variable name: use letters, digits and '_', and no leading digit"
+    )]
     Name(String),
 }
 
@@ -129,7 +131,7 @@ mod tests {
         check("${env:TOKEN}${env:TOKEN}!", Ok("s3cr3ts3cr3t!"));
         check("${env:ABSENT}", Err("environment variable 'ABSENT' is not set"));
         check("a ${env:TOKEN", Err("'${env:' has no closing '}'"));
-        let rule = "is not a variable name: letters, digits and '_', not a digit first";
+        let rule = "is not a variable name: use letters, digits and '_', and no leading digit";
         check("${env:}", Err(&format!("'${{env:}}' {rule}")));
         check("${env:1A}", Err(&format!("'${{env:1A}}' {rule}")));
     }

@@ -57,8 +57,8 @@ fn five_mistakes_are_five_faults_in_their_places() {
             "line 2, column 3: listn: unknown key, did you mean 'listen'?",
             "line 3, column 18: tools_limit: expected a number, found a string",
             "line 5, column 12: mcpServers.a.comand: unknown key, did you mean 'command'?",
-            "line 6, column 5: mcpServers[\"ü b\"]: a name consists of letters, digits, '_', '.' \
-             and '-'",
+            "line 6, column 5: mcpServers[\"ü b\"]: a name may contain only letters, digits, '_', \
+             '.' and '-'",
             "line 6, column 45: mcpServers[\"ü b\"].args[1]: expected a string, found a number",
         ],
     );
@@ -66,8 +66,12 @@ fn five_mistakes_are_five_faults_in_their_places() {
 
 #[test]
 fn texts_that_are_no_configuration() {
-    check("", &["line 1, column 1: empty: write {} for the defaults"]);
-    check("// only a comment", &["line 1, column 1: empty: write {} for the defaults"]);
+    check("", &["line 1, column 1: the file is empty; write {} to use the defaults"]);
+    check(
+        "// only a comment",
+        &["line 1, column 1: the file is empty; write {} to use the \
+                                  defaults"],
+    );
     check("[]", &["line 1, column 1: expected an object, found a list"]);
     check("{\n \"a\": 'x'}", &["line 2, column 7: single-quoted strings are not allowed"]);
     check(
@@ -88,11 +92,11 @@ fn comments_trailing_commas_and_a_byte_order_mark_are_accepted() {
 fn a_key_given_twice_is_a_fault() {
     check(
         "{\"tools_limit\": 3,\n\"tools_limit\": 4}",
-        &["line 2, column 1: tools_limit: stands here twice; keep one"],
+        &["line 2, column 1: tools_limit: duplicate key; keep one"],
     );
     check_server(
         "\"command\":\"x\",\n\"env\":{\"A\":\"1\",\"A\":\"2\"}",
-        &["line 3, column 16: mcpServers.s.env.A: stands here twice; keep one"],
+        &["line 3, column 16: mcpServers.s.env.A: duplicate key; keep one"],
     );
 }
 
@@ -132,7 +136,10 @@ fn wrong_types_say_what_was_expected_and_found() {
             r#""call_timeout": "2 m""#,
             "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
         ),
-        (r#""call_timeout": "48h""#, "call_timeout: expected 10ms to 24h, found 48h"),
+        (
+            r#""call_timeout": "48h""#,
+            "call_timeout: expected a duration from 10ms to 24h, found 48h",
+        ),
         (
             r#""call_timeout": -1"#,
             "call_timeout: expected a duration such as \"30s\", \"2m\", \"500ms\" or a number of seconds",
@@ -145,11 +152,11 @@ fn wrong_types_say_what_was_expected_and_found() {
         (r#""profiles": {"p": {}}"#, "profiles.p: a profile needs 'servers'"),
         (
             r#""plugins": {"p": {"sha256": "ab"}}"#,
-            "plugins.p.sha256: expected the 64 hex digits of a SHA-256",
+            "plugins.p.sha256: expected a SHA-256 of 64 hex digits",
         ),
         (
             r#""telemetry": {"exporter": "here"}"#,
-            "telemetry.exporter: expected an http or https url, or \"\"",
+            "telemetry.exporter: expected an http or https URL, or \"\"",
         ),
     ] {
         let faults = parse(&format!("{{{member}}}")).expect_err(member);
@@ -183,10 +190,8 @@ fn listen_takes_ip_or_localhost() {
     assert_eq!(parsed(r#"{"listen": "[::1]:80"}"#).0.listen.to_string(), "[::1]:80");
     assert_eq!(
         parsed(r#"{"listen": "0.0.0.0:80"}"#).1,
-        [
-            "line 1, column 2: listen: other machines can reach this address; name the host they use \
-         in 'allowed_hosts'",
-        ]
+        ["line 1, column 2: listen: other machines can reach this address; add the host name \
+             they use to 'allowed_hosts'",]
     );
 }
 
@@ -199,18 +204,21 @@ fn a_server_is_stdio_or_remote() {
     );
     check_server(
         "\"command\":\"x\",\n\"url\":\"http://x\"",
-        &[&format!("line 3, column 1: {place}.url: a server has 'command' or 'url', not both")],
+        &[&format!(
+            "line 3, column 1: {place}.url: a server takes 'command' or 'url', not both; \
+                    remove one"
+        )],
     );
     check_server(
         "\"command\":\"x\",\"transport\":\"http\"",
         &[&format!(
-            "line 2, column 1: {place}.command: 'command' goes with transport \"stdio\"; give a 'url' \
-         instead"
+            "line 2, column 1: {place}.command: 'command' requires transport \"stdio\"; use 'url' \
+             for other transports"
         )],
     );
     check_server(
         "\"url\":\"file:///etc\"",
-        &[&format!("line 2, column 7: {place}.url: expected an http or https url")],
+        &[&format!("line 2, column 7: {place}.url: expected an http or https URL")],
     );
     check_server(
         "\"type\":\"sse\",\"transport\":\"http\",\"url\":\"http://x\"",
@@ -240,8 +248,8 @@ fn the_transport_is_guessed_from_the_url() {
     let (_, notes) = server(r#""url": "https://h/sse""#);
     assert_eq!(
         notes,
-        ["line 2, column 1: mcpServers.s.url: legacy SSE upstreams come in a later version; the \
-         server will show as unavailable",]
+        ["line 2, column 1: mcpServers.s.url: the legacy SSE transport is not supported in this \
+          version; the server stays unavailable",]
     );
 }
 
@@ -251,24 +259,24 @@ fn what_a_server_may_not_hold() {
         (r#""command": """#, ".command: the command must not be empty"),
         (
             r#""command": "countersign", "args": ["mcp"]"#,
-            ".command: this is Countersign itself, which would call itself without end",
+            ".command: this command is Countersign itself, which would call itself endlessly",
         ),
         (
             r#""url": "http://localhost:7420/mcp""#,
-            ".url: this is Countersign's own address; it would call itself without end",
+            ".url: this is Countersign's own address; it would call itself endlessly",
         ),
         (
             r#""command": "x", "env": {"COUNTERSIGN_HOME": "/"}"#,
-            ".env.COUNTERSIGN_HOME: COUNTERSIGN_ variables are not given to servers",
+            ".env.COUNTERSIGN_HOME: COUNTERSIGN_ variables are never passed to servers; remove it",
         ),
         (
             r#""command": "x", "env": {"A=B": "c"}"#,
-            ".env[\"A=B\"]: not a name for an environment variable",
+            ".env[\"A=B\"]: not a valid environment variable name",
         ),
         (r#""command": "x", "args": ["${env:A"]"#, ".args[0]: '${env:' has no closing '}'"),
         (
             r#""command": "x", "enabled_tools": [], "disabled_tools": []"#,
-            ".disabled_tools: not together with 'enabled_tools'; keep one of them",
+            ".disabled_tools: cannot be combined with 'enabled_tools'; keep one of them",
         ),
         (
             r#""command": "x", "enabled": true, "disabled": true"#,
@@ -280,15 +288,15 @@ fn what_a_server_may_not_hold() {
         ),
         (
             r#""url": "http://h", "headers": {"a b": "c"}"#,
-            ".headers[\"a b\"]: not a name for a header",
+            ".headers[\"a b\"]: not a valid header name",
         ),
         (
             r#""url": "http://h", "headers": {"a": "b\r\nc"}"#,
-            ".headers.a: a header's value must not hold control characters",
+            ".headers.a: a header value must not contain control characters",
         ),
         (
             r#""url": "http://h", "headers": {"a": "b", "A": "c"}"#,
-            ".headers.A: the same header stands here twice; keep one",
+            ".headers.A: duplicate header; keep one",
         ),
         (
             r#""command": "x", "disabledTools": []"#,
@@ -311,9 +319,9 @@ fn names_of_servers_are_checked() {
     let long = "x".repeat(65);
     for (name, expect) in [
         ("", "a name must not be empty"),
-        ("a:b", "a name consists of letters, digits, '_', '.' and '-'"),
-        ("a/b", "a name consists of letters, digits, '_', '.' and '-'"),
-        (long.as_str(), "a name has at most 64 characters"),
+        ("a:b", "a name may contain only letters, digits, '_', '.' and '-'"),
+        ("a/b", "a name may contain only letters, digits, '_', '.' and '-'"),
+        (long.as_str(), "a name must have at most 64 characters"),
         ("..", "a name must not be '.' or '..'"),
         ("workspace", "this name is reserved for the built-in tools; choose another"),
     ] {
@@ -341,7 +349,7 @@ fn servers_may_be_a_list_and_keep_its_order() {
     check(
         "{\"mcpServers\":[{\"name\":\"a\",\"command\":\"x\"},\n{\"name\":\"a\",\"command\":\"x\"},\n{\"command\":\"x\"}]}",
         &[
-            "line 2, column 9: mcpServers[1].name: another server is named \"a\" already",
+            "line 2, column 9: mcpServers[1].name: another server is already named \"a\"",
             "line 3, column 1: mcpServers[2]: a server in a list needs a 'name'",
         ],
     );
@@ -365,7 +373,7 @@ fn a_block_of_claude_desktop_can_be_pasted() {
   }
 }"#,
     );
-    assert_eq!(notes, ["line 8, column 7: mcpServers.github.type: understood as 'transport'"]);
+    assert_eq!(notes, ["line 8, column 7: mcpServers.github.type: read as 'transport'"]);
     assert!(!config.workspace.enabled);
     let Transport::Stdio { command, args, env, cwd } = &config.servers[1].transport else {
         panic!("{:?}", config.servers[1]);
@@ -387,7 +395,7 @@ fn a_block_of_cursor_or_cline_can_be_pasted() {
     let expect = [
         "line 2, column 66: mcpServers.s.headers.Accept: ignored: the protocol sets this header",
         "line 3, column 1: mcpServers.s.env: ignored: has no effect with 'url'",
-        "line 3, column 20: mcpServers.s.disabled: understood as the opposite of 'enabled'",
+        "line 3, column 20: mcpServers.s.disabled: read as the opposite of 'enabled'",
         "line 3, column 38: mcpServers.s.autoApprove: ignored: tools are approved in Countersign \
          (see 'auto_approve')",
         "line 3, column 60: mcpServers.s.alwaysAllow: ignored: tools are approved in Countersign \
@@ -405,15 +413,15 @@ fn a_block_of_vs_code_can_be_pasted() {
 "env": {"KEY": "${input:key}"}, "envFile": ".env", "dev": {"watch": "*.js"}"#,
     );
     assert!(matches!(server.transport, Transport::Stdio { .. }));
-    let kept = "only ${env:NAME} is replaced; other '${…}' stay as they are";
+    let kept = "only ${env:NAME} is replaced; any other '${…}' is passed on unchanged";
     assert_eq!(notes, [
-        "line 2, column 1: mcpServers.s.type: understood as 'transport'".to_owned(),
+        "line 2, column 1: mcpServers.s.type: read as 'transport'".to_owned(),
         format!("line 2, column 46: mcpServers.s.args[0]: {kept}"),
         format!("line 3, column 16: mcpServers.s.env.KEY: {kept}"),
-        "line 3, column 33: mcpServers.s.envFile: ignored: no file is read; put the variables in \
-         'env'"
+        "line 3, column 33: mcpServers.s.envFile: ignored: Countersign reads no env file; put the \
+         variables in 'env'"
             .to_owned(),
-        "line 3, column 52: mcpServers.s.dev: ignored: a client's development mode".to_owned(),
+        "line 3, column 52: mcpServers.s.dev: ignored: setting of a client's development mode".to_owned(),
     ]);
     check(
         r#"{"servers": {}}"#,
@@ -426,23 +434,23 @@ fn risky_settings_are_noted() {
     for (members, expect) in [
         (
             r#""command": "x", "env": {"LD_PRELOAD": "/x.so"}"#,
-            "makes the server load code from elsewhere; be sure of it",
+            "makes the server load extra code; make sure that you trust its source",
         ),
         (
             r#""command": "npx -y thing""#,
-            "one program, not a command line: put what follows it in 'args'",
+            "expected a program, not a command line; put its arguments in 'args'",
         ),
         (
             r#""command": "a; b""#,
-            "no shell reads the command; these characters are part of its name",
+            "no shell runs this command, so shell characters are taken literally",
         ),
         (
             r#""command": "./server""#,
-            "a relative path depends on the folder Countersign is started in",
+            "a relative path depends on the directory Countersign is started from",
         ),
-        (r#""command": "x", "oauth": {}"#, "accepted, not in effect in this version"),
-        (r#""command": "x", "disabled_tools": ["a", ""]"#, "ignored: no tool has an empty name"),
-        (r#""command": "x", "enabled_tools": ["a", "a"]"#, "\"a\" stands here twice"),
+        (r#""command": "x", "oauth": {}"#, "accepted, but has no effect in this version"),
+        (r#""command": "x", "disabled_tools": ["a", ""]"#, "ignored: a tool name cannot be empty"),
+        (r#""command": "x", "enabled_tools": ["a", "a"]"#, "\"a\" is listed twice"),
     ] {
         let (_, notes) = server(members);
         assert_eq!(notes.len(), 1, "{notes:?}");
@@ -479,10 +487,12 @@ fn profiles_are_held_against_the_servers() {
             r#""servers": ["github"], "tools": ["files:a"], "exclude": ["x:y"]"#,
             vec![
                 format!(
-                    "{place} 53: profiles.p.tools[0]: \"files\" is not among the profile's 'servers'"
+                    "{place} 53: profiles.p.tools[0]: \"files\" is not listed in the profile's \
+                     'servers'"
                 ),
                 format!(
-                    "{place} 77: profiles.p.exclude[0]: \"x\" is not among the profile's 'servers'"
+                    "{place} 77: profiles.p.exclude[0]: \"x\" is not listed in the profile's \
+                     'servers'"
                 ),
             ],
         ),

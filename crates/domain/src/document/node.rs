@@ -40,13 +40,6 @@ pub struct Mismatch {
 }
 
 impl Syntax {
-    fn text(self) -> &'static str {
-        match self {
-            Syntax::Json => "a string",
-            Syntax::Yaml => "a text",
-        }
-    }
-
     fn map(self) -> &'static str {
         match self {
             Syntax::Json => "an object",
@@ -76,7 +69,7 @@ impl<'a> Node<'a> {
                 ScalarKind::Flag(true) => "true",
                 ScalarKind::Flag(false) => "false",
                 ScalarKind::Number(_) => "a number",
-                ScalarKind::Text => self.syntax.text(),
+                ScalarKind::Text => "a string",
             },
         };
         let message = format!("expected {expected}, found {found}");
@@ -90,7 +83,7 @@ impl<'a> Node<'a> {
     pub fn text(&self) -> Result<&'a str, Mismatch> {
         match self.tree.scalar() {
             Some(Scalar { text, kind: ScalarKind::Text }) => Ok(text),
-            _ => Err(self.mismatch(self.syntax.text())),
+            _ => Err(self.mismatch("a string")),
         }
     }
 
@@ -98,7 +91,7 @@ impl<'a> Node<'a> {
     pub fn word(&self) -> Result<&'a str, Mismatch> {
         match self.tree.scalar() {
             Some(scalar) if scalar.kind != ScalarKind::Null => Ok(&scalar.text),
-            _ => Err(self.mismatch(self.syntax.text())),
+            _ => Err(self.mismatch("a string")),
         }
     }
 

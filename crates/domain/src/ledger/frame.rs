@@ -87,21 +87,21 @@ pub struct Identity {
 /// The reason a frame is dropped.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FrameFault {
-    #[error("frame of {0} bytes, at most {FRAME_BYTES_MAX} are taken")]
+    #[error("frame of {0} bytes exceeds the limit of {FRAME_BYTES_MAX}")]
     Size(usize),
-    #[error("not JSON: {0}")]
+    #[error("frame cannot be parsed: {0}")]
     Json(String),
-    #[error("frame version {0}, only \"{VERSION}\" is known")]
+    #[error("unsupported frame version {0}; use \"{VERSION}\"")]
     Version(String),
     #[error("{0} is missing or empty")]
     Missing(&'static str),
-    #[error("{field} has {bytes} bytes, at most {bytes_max} are taken")]
+    #[error("{field} has {bytes} bytes, over the limit of {bytes_max}")]
     Long { field: &'static str, bytes: usize, bytes_max: usize },
-    #[error("decision '{0}' is none of allowed, denied, pending")]
+    #[error("invalid decision '{0}': must be allowed, denied, or pending")]
     Decision(String),
-    #[error("ts_emit '{0}' is no RFC 3339 time")]
+    #[error("ts_emit '{0}' is not an RFC 3339 time")]
     Time(String),
-    #[error("target_system and target_resource come together or not at all")]
+    #[error("target_system and target_resource must be given together")]
     HalfTarget,
 }
 
@@ -370,31 +370,31 @@ mod tests {
             (json!({"channel": null}), "channel is missing"),
             (json!({"tool": null}), "tool is missing"),
             (json!({"tool": {}}), "tool.name is missing"),
-            (json!({"tool": "x"}), "not JSON"),
+            (json!({"tool": "x"}), "cannot be parsed"),
             (json!({"tool": {"name": "x".repeat(1025)}}), "tool.name has 1025 bytes"),
             (json!({"decision": "maybe"}), "decision 'maybe'"),
-            (json!({"ts_emit": "yesterday"}), "no RFC 3339 time"),
-            (json!({"ts_emit": "2026-05-03 10:00:00Z"}), "no RFC 3339 time"),
-            (json!({"ts_emit": "2026-05-03T10:00:00"}), "no RFC 3339 time"),
-            (json!({"ts_emit": "2026-13-03T10:00:00Z"}), "no RFC 3339 time"),
-            (json!({"ts_emit": "2026-05-03T10:00:00.Z"}), "no RFC 3339 time"),
-            (json!({"ts_emit": "2026-05-03T10:00:00Z[UTC]"}), "no RFC 3339 time"),
+            (json!({"ts_emit": "yesterday"}), "not an RFC 3339 time"),
+            (json!({"ts_emit": "2026-05-03 10:00:00Z"}), "not an RFC 3339 time"),
+            (json!({"ts_emit": "2026-05-03T10:00:00"}), "not an RFC 3339 time"),
+            (json!({"ts_emit": "2026-13-03T10:00:00Z"}), "not an RFC 3339 time"),
+            (json!({"ts_emit": "2026-05-03T10:00:00.Z"}), "not an RFC 3339 time"),
+            (json!({"ts_emit": "2026-05-03T10:00:00Z[UTC]"}), "not an RFC 3339 time"),
             (json!({"target_system": "fs"}), "together"),
             (json!({"target_resource": "/x"}), "together"),
             (json!({"target_system": long, "target_resource": "/x"}), "target_system has 257"),
             (json!({"target_system": "s", "target_resource": "x".repeat(4097)}), "has 4097"),
             (json!({"agent_id": long}), "agent_id has 257 bytes"),
-            (json!({"agent_id": 5}), "not JSON"),
-            (json!({"drop_count": -1}), "not JSON"),
-            (json!({"error": {"a": 1}}), "not JSON"),
+            (json!({"agent_id": 5}), "cannot be parsed"),
+            (json!({"drop_count": -1}), "cannot be parsed"),
+            (json!({"error": {"a": 1}}), "cannot be parsed"),
         ] {
             let fault = with(members.clone()).map(|_| ()).unwrap_err().to_string();
             assert!(fault.contains(reason), "{members}: {fault}");
         }
         for (bytes, reason) in [
             (&b"[]"[..], "frame version null"),
-            (b"", "not JSON"),
-            (b"\xff{}", "not JSON"),
+            (b"", "cannot be parsed"),
+            (b"\xff{}", "cannot be parsed"),
             (br#"{"v":"1","v":"1"}"#, "duplicate key 'v'"),
             (br#"{"v":"1","input":{"a":1,"a":2}}"#, "duplicate key 'a'"),
         ] {

@@ -19,7 +19,7 @@ const NO_SESSION: &str = "unknown";
 const ERROR_BYTES_KEPT: usize = 64 << 10;
 
 #[derive(Debug, thiserror::Error)]
-#[error("not a hook event: {0}")]
+#[error("not a valid hook event: {0}")]
 pub struct HookFault(#[from] serde_json::Error);
 
 /// Returns the frame as JSON text, or `None` for an event that is not recorded. A field that would

@@ -42,11 +42,11 @@ pub struct Redactor {
 /// A configured pattern that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternFault {
-    #[error("pattern '{pattern}' is no regular expression: {message}")]
+    #[error("pattern '{pattern}' is not a valid regular expression: {message}")]
     Syntax { pattern: String, message: String },
-    #[error("pattern '{0}' matches the empty text, so it would match everywhere")]
+    #[error("pattern '{0}' matches the empty string, so it would match everywhere")]
     Empty(String),
-    #[error("{0} patterns, at most {PATTERNS_MAX} are taken")]
+    #[error("{0} patterns exceed the limit of {PATTERNS_MAX}")]
     TooMany(usize),
 }
 

@@ -61,7 +61,7 @@ impl LockStatus {
                  not user-overridable: only the operator can change it, by editing the config."
             }
             LockStatus::DisabledByUser => {
-                "The tool was switched off by a person: ask the user to switch it on, with \
+                "A person switched the tool off: ask the user to switch it on again with \
                  `countersign tools enable`."
             }
             LockStatus::PendingApproval => {
@@ -69,13 +69,13 @@ impl LockStatus {
                  approve it, with `countersign tools approve`."
             }
             LockStatus::DisabledUnknown => {
-                "Why the tool is locked cannot be read: ask the person who runs Countersign to \
-                 look at its logs."
+                "The reason for the lock cannot be read: ask the person who runs Countersign to \
+                 check its logs."
             }
             LockStatus::SchemaTooCostly => {
-                "The tool's input schema would take too long to check: only whoever maintains the \
-                 server can change that, by simplifying the schema. The gate's log says what is \
-                 wrong with it."
+                "Checking arguments against the tool's input schema would take too long: only the \
+                 maintainer of the server can fix this, by simplifying the schema. The gate's log \
+                 has the details."
             }
         }
     }

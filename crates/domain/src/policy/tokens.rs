@@ -112,7 +112,7 @@ fn a_closed_door_tells_nothing_of_what_is_behind_it() {
     assert_eq!(nothing.code, Code::NotPermitted);
     assert_eq!(
         nothing.message,
-        "token 't' may not use the passthrough surface; ask the operator for a token that covers it"
+        "token 't' may not use the passthrough surface; ask the operator for a token that may"
     );
     assert_eq!(nothing.details["surface"], "passthrough");
     let found =

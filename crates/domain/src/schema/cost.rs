@@ -122,8 +122,8 @@ impl Graph {
         let count = patterns().filter(|it| it.light + it.heavy > 0).count();
         if heavy > HEAVY_MAX as u64 {
             return Err(format!(
-                "it has {heavy} patterns that look around, refer back or are very large; at most \
-                 {HEAVY_MAX} are checked"
+                "it has {heavy} patterns with lookaround, backreferences or great size; at most \
+                 {HEAVY_MAX} are allowed"
             ));
         }
         if count > PATTERNS_MAX {
@@ -137,10 +137,10 @@ impl Graph {
         let mut steps = vec![Progress::Open; self.nodes.len()];
         let most = (0..self.nodes.len()).map(|node| self.reckon(node, 0, &mut steps)).max();
         match most.unwrap_or(0) {
-            u64::MAX => Err("it applies itself over and over to the same value".to_owned()),
-            most if most > STEPS_MAX => {
-                Err(format!("it applies {most} subschemas to one value; at most {STEPS_MAX} are"))
-            }
+            u64::MAX => Err("it applies itself endlessly to the same value".to_owned()),
+            most if most > STEPS_MAX => Err(format!(
+                "it applies {most} subschemas to one value; at most {STEPS_MAX} are allowed"
+            )),
             _ => Ok(()),
         }
     }
@@ -291,9 +291,12 @@ impl<'a> Builder<'a> {
                     node.parts.extend(parts.into_iter().map(|schema| self.meet(schema)));
                 }
                 keyword if REFERENCES.contains(&keyword) => {
-                    let shown = || value.as_str().unwrap_or("something else").chars().take(200);
+                    let shown = || value.as_str().unwrap_or("a non-string value").chars().take(200);
                     let target = self.target(value).ok_or_else(|| {
-                        format!("it refers to {}, which is not in it", shown().collect::<String>())
+                        format!(
+                            "it refers to {}, which it does not contain",
+                            shown().collect::<String>()
+                        )
                     })?;
                     node.same.push(self.meet(target));
                 }
@@ -309,7 +312,7 @@ impl<'a> Builder<'a> {
         let is_named = |keyword: &str| schema.get(keyword).is_some_and(Value::is_string);
         let is_root = std::ptr::eq(schema, self.root);
         if !is_root && (is_named("$id") || is_named("id") && self.is_old()) {
-            return Err("a part of it has a name of its own".to_owned());
+            return Err("a subschema has its own $id".to_owned());
         }
         Ok(())
     }
@@ -463,7 +466,7 @@ mod tests {
             json!({"$ref": "#"}),
             json!({"$anchor": "x", "allOf": [{"$ref": "#x"}]}),
         ] {
-            assert!(excess(&schema).contains("over and over"), "{schema}");
+            assert!(excess(&schema).contains("applies itself endlessly"), "{schema}");
         }
         let wide = json!({"allOf": vec![json!({}); 20_001]});
         assert!(excess(&wide).contains("20002 subschemas to one value"));

@@ -91,7 +91,7 @@ impl Short {
     fn text(self, room: &mut Room) -> &str {
         *room = (u128::from(self.0) | u128::from(self.1) << 64).to_le_bytes();
         let word = &room[..usize::from(room[Short::BYTES_MAX])];
-        std::str::from_utf8(word).expect("it was made of whole characters")
+        std::str::from_utf8(word).expect("words are cut at character boundaries")
     }
 }
 

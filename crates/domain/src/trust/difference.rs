@@ -241,7 +241,7 @@ fn fold_run(
     folded.extend(run.into_iter().take(first));
     folded.push(DifferenceLine {
         mark: LineChange::Skipped(skipped),
-        text: format!("… {skipped} lines unchanged"),
+        text: format!("… {skipped} unchanged lines"),
     });
     folded.extend(tail);
 }

@@ -53,7 +53,8 @@ pub fn visible(text: &str) -> Cow<'_, str> {
     let mut shown = text[..first].to_owned();
     for character in text[first..].chars() {
         if is_hidden(character) {
-            write!(shown, "⟨U+{:04X}⟩", u32::from(character)).expect("a string takes all");
+            write!(shown, "⟨U+{:04X}⟩", u32::from(character))
+                .expect("writing to a string cannot fail");
         } else {
             shown.push(character);
         }

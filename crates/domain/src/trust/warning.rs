@@ -82,7 +82,7 @@ fn encoded(passages: &[Passage]) -> Option<Warning> {
     // Pictures and signatures are routinely encoded.
     let mut seen = passages.iter().filter(|passage| !UNSEEN.contains(&passage.member.as_str()));
     let (passage, blob) = seen.find_map(|passage| Some((passage, blob(passage)?)))?;
-    let what = format!("holds {} characters of encoded text", blob.chars().count());
+    let what = format!("contains {} characters of encoded text", blob.chars().count());
     Some(warning(WarningKind::EncodedText, passage, &what, &blob))
 }
 
@@ -141,9 +141,9 @@ pub fn reference() -> String {
     };
     row(
         WarningKind::HiddenCharacters,
-        "characters that are made visible, but for those that writing needs: a line's end in two \
-         characters, emoji, joiners in Arabic and Indic scripts",
-        "a person does not see them, and a model reads them",
+        "invisible and control characters, except those that ordinary text needs: CRLF line \
+         endings, emoji, joiners in Arabic and Indic scripts",
+        "a person cannot see them, but a model reads them",
     );
     for rule in &RULES {
         row(rule.kind, &rule.shown(), rule.why);
@@ -151,21 +151,21 @@ pub fn reference() -> String {
     row(
         WarningKind::EncodedText,
         &format!(
-            "over {ENCODED_CHARS_MIN} letters and digits of base64 or the like in a row, outside \
-             `_meta` and `icons`"
+            "more than {ENCODED_CHARS_MIN} consecutive letters and digits of base64 or a similar \
+             encoding, outside `_meta` and `icons`"
         ),
-        "nobody can review it, and a model can decode it",
+        "a person cannot review it, but a model can decode it",
     );
     row(
         WarningKind::BorrowedName,
         "an item with the name of another server's tool",
-        "a model may take one for the other",
+        "a model may confuse the two",
     );
     row(
         WarningKind::BorrowedName,
         "a description that mentions another server's tool: as `server:tool` or `server__tool`, \
-         or by a name of 6 characters or more with `_`, `-`, `.` or a capital inside",
-        "a server has no business with the tools of another",
+         or by a name of at least 6 characters that contains `_`, `-`, `.` or a capital letter",
+        "a server has no reason to mention another server's tools",
     );
     text
 }

@@ -139,7 +139,7 @@ fn chains_are_whole_in_any_order_and_interleaved() {
     assert_eq!(broken(a.lines[..2].iter().chain(&b.lines)), []);
     let found = broken(a.lines[..1].iter().chain(&b.lines));
     assert_eq!(found.len(), 1);
-    assert!(found[0].1.contains("it has 1 receipts, but 2 were there when chain b began"));
+    assert!(found[0].1.contains("the chain has 1 receipts, but had 2 when chain b began"));
 }
 
 #[test]
@@ -150,7 +150,10 @@ fn a_chain_that_another_names_must_be_there_unless_it_was_let_go() {
     let found = broken(b.lines.iter().chain(&c.lines));
     assert_eq!(
         found,
-        [("a".to_owned(), "it is missing: chain b names it as the one before".to_owned())]
+        [(
+            "a".to_owned(),
+            "the chain is missing: chain b names it as its preceding chain".to_owned()
+        )]
     );
     let c = c.expire(&a);
     assert_eq!(broken(b.lines.iter().chain(&c.lines)), []);
@@ -167,7 +170,7 @@ fn a_chain_that_was_written_anew_is_not_the_one_that_was_there() {
     let anew = Writer::new("a", 1).expire(&b).close();
     let found = broken(anew.lines.iter().chain(&b.lines));
     assert_eq!(found.len(), 1);
-    assert!(found[0].1.contains("receipt 2 is not the one that was there when chain b began"));
+    assert!(found[0].1.contains("receipt 2 has changed since chain b began"));
 }
 
 #[test]
@@ -214,6 +217,6 @@ fn a_chain_that_has_ended_says_so_itself() {
     assert!(end(&a.lines).valid);
     for lines in [&a.lines[..1], &[]] {
         let report = end(lines);
-        assert!(!report.valid && report.error.unwrap().contains("its end is missing"));
+        assert!(!report.valid && report.error.unwrap().contains("the end of the chain is missing"));
     }
 }

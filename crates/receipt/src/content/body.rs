@@ -15,7 +15,7 @@ pub struct Body {
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("not the unsigned text of a receipt of ours")]
+#[error("not an unsigned receipt made by this program")]
 pub struct BodyError;
 
 impl Receipt<'_> {

@@ -88,7 +88,7 @@ fn a_changed_receipt_breaks_its_signature_and_the_link_after_it() {
     let mut chain = plain(CHAIN, 4);
     chain[1] = chain[1].replace("filesystem.file.read", "filesystem.file.move");
     let check = check(&chain);
-    assert_broken(&check, 1, "receipt at index 1: its signature does not fit");
+    assert_broken(&check, 1, "receipt at index 1: signature does not match");
     assert!(!check.receipts[1].signature_valid && check.receipts[1].hash_link_valid);
     assert!(check.receipts[2].signature_valid && !check.receipts[2].hash_link_valid);
     assert!(check.receipts[3].hash_link_valid);
@@ -108,7 +108,7 @@ fn a_cut_off_tail_is_seen_by_length_or_final_hash_only() {
     assert_broken(
         &check_with(cut, ChainExpectation { length: None, final_hash: author.last }),
         2,
-        "last receipt's hash",
+        "hash of the last receipt",
     );
 }
 
@@ -116,10 +116,10 @@ fn a_cut_off_tail_is_seen_by_length_or_final_hash_only() {
 fn missing_swapped_and_doubled_receipts_are_found() {
     let chain = plain(CHAIN, 5);
     let pick = |order: &[usize]| order.iter().map(|at| chain[*at].clone()).collect::<Vec<_>>();
-    assert_broken(&check(&pick(&[0, 1, 3, 4])), 2, "its sequence is 4, expected 3");
-    assert_broken(&check(&pick(&[0, 2, 1, 3, 4])), 1, "its sequence is 3, expected 2");
-    assert_broken(&check(&pick(&[0, 1, 1, 2])), 2, "its sequence is 2, expected 3");
-    assert_broken(&check(&pick(&[1, 2, 3])), 0, "its sequence is 2, expected 1");
+    assert_broken(&check(&pick(&[0, 1, 3, 4])), 2, "sequence is 4, expected 3");
+    assert_broken(&check(&pick(&[0, 2, 1, 3, 4])), 1, "sequence is 3, expected 2");
+    assert_broken(&check(&pick(&[0, 1, 1, 2])), 2, "sequence is 2, expected 3");
+    assert_broken(&check(&pick(&[1, 2, 3])), 0, "sequence is 2, expected 1");
 }
 
 #[test]
@@ -132,7 +132,7 @@ fn a_fork_breaks_where_the_other_branch_goes_on() {
     branch.add(&minimal(&issuer), &key(1), None);
     let forked = [main[0].clone(), main[1].clone(), branch.signed[2].clone()];
     let check = check(&forked);
-    assert_broken(&check, 2, "its previous_receipt_hash is sha256:");
+    assert_broken(&check, 2, "previous_receipt_hash is sha256:");
     assert!(check.receipts[2].signature_valid && check.receipts[2].sequence_valid);
 }
 
@@ -140,14 +140,14 @@ fn a_fork_breaks_where_the_other_branch_goes_on() {
 fn receipts_of_another_chain_do_not_fit_in() {
     let (main, other) = (plain(CHAIN, 3), plain("chain_other", 3));
     let spliced = [main[0].clone(), main[1].clone(), other[2].clone()];
-    assert_broken(&check(&spliced), 2, "it belongs to chain \"chain_other\", not to");
+    assert_broken(&check(&spliced), 2, "belongs to chain \"chain_other\", expected");
     // correctly linked and signed, but under another name
     let issuer = key(1).public().did();
     let mut author = Author::new(CHAIN);
     author.add(&minimal(&issuer), &key(1), None);
     author.chain_id = "chain_other";
     author.add(&minimal(&issuer), &key(1), None);
-    assert_broken(&check(&author.signed), 1, "it belongs to chain");
+    assert_broken(&check(&author.signed), 1, "belongs to chain");
 }
 
 #[test]
@@ -159,7 +159,7 @@ fn nothing_may_follow_a_terminal_receipt() {
         author.add(&minimal(&issuer), &key(1), Some(end));
         assert_eq!(json!(check(&author.signed).status), end.as_str());
         author.add(&minimal(&issuer), &key(1), None);
-        assert_broken(&check(&author.signed), 2, "it follows a terminal receipt");
+        assert_broken(&check(&author.signed), 2, "follows a terminal receipt");
     }
 }
 
@@ -196,11 +196,11 @@ fn only_the_active_key_may_sign_and_hand_over() {
 fn what_cannot_be_read_breaks_the_chain_there_and_is_not_skipped() {
     let good = plain(CHAIN, 3);
     for (bad, reason) in [
-        (String::new(), "not JSON"),
+        (String::new(), "not valid JSON"),
         ("[]".to_owned(), "the receipt object"),
         (
             good[1].replace("\"version\":\"0.5.0\"", "\"version\":\"0.7.0\""),
-            "version \"0.7.0\" is not known",
+            "unsupported format version \"0.7.0\"",
         ),
         (
             good[1].replace("\"sequence\":2", "\"sequence\":2,\"sequence\":2"),

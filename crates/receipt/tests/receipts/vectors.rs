@@ -167,12 +167,12 @@ fn malformed_receipts_are_refused_for_their_fault() {
     let vectors = vector("malformed_vectors.json");
     let key = public_key(&vectors);
     let expect = [
-        ("wrong_proof_type", "proof type \"RsaSignature2018\" is not known"),
-        ("mutated_action_type", "its signature does not fit"),
-        ("mutated_principal_id", "its signature does not fit"),
+        ("wrong_proof_type", "unsupported proof type \"RsaSignature2018\""),
+        ("mutated_action_type", "signature does not match"),
+        ("mutated_principal_id", "signature does not match"),
         ("truncated_proof_value", "proofValue is not"),
         ("wrong_multibase_prefix", "proofValue is not"),
-        ("flipped_proof_byte", "its signature does not fit"),
+        ("flipped_proof_byte", "signature does not match"),
     ];
     let cases = vectors["receipts"].as_array().unwrap();
     assert_eq!(cases.len(), expect.len());

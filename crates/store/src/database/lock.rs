@@ -35,7 +35,7 @@ impl Lock {
                 return Ok(lock);
             }
             if Instant::now() >= deadline {
-                let words = "another process has been putting it in order for too long";
+                let words = "another process has been maintaining it for too long; try again";
                 return Err(StoreError::Write(words.to_owned()));
             }
             std::thread::park_timeout(MAINTENANCE_LOOK);

@@ -17,5 +17,5 @@ pub(crate) fn text(at: Timestamp) -> String {
 /// Reads a time from a column.
 pub(crate) fn read(microseconds: i64) -> Result<Timestamp, StoreError> {
     Timestamp::from_microsecond(microseconds)
-        .map_err(|_| StoreError::Corrupt(format!("{microseconds} is no time")))
+        .map_err(|_| StoreError::Corrupt(format!("{microseconds} is not a valid time")))
 }

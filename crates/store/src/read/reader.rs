@@ -25,7 +25,7 @@ impl Reader {
     pub fn open(file: &Path) -> Result<Reader, StoreError> {
         let pool = Pool::new(ReadOnlyFile::at(file)?);
         if !pool.ask(|db| schema::has_table(db, "receipts"))? {
-            return Err(StoreError::Read("the file holds no receipts".to_owned()));
+            return Err(StoreError::Read("the file contains no receipts".to_owned()));
         }
         Ok(Reader { pool: Arc::new(pool) })
     }

@@ -157,7 +157,7 @@ fn read(row: &Row<'_>) -> Result<Record, StoreError> {
         error_code: row.get(9)?,
         error_message: row.get(10)?,
         duration: row.get::<_, Option<u64>>(11)?.map(Duration::from_micros),
-        timestamp: Timestamp::from_microsecond(started_us).map_err(|_| damaged("no time"))?,
+        timestamp: Timestamp::from_microsecond(started_us).map_err(|_| damaged("invalid time"))?,
         session_id: row.get(13)?,
         request_id: row.get(14)?,
         agent: RecordAgent { name: row.get(15)?, client: row.get(16)?, token: row.get(17)? },

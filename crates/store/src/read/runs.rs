@@ -274,7 +274,7 @@ fn read_step(row: &Row<'_>) -> Result<StepRecord, StoreError> {
         cost_usd: row.get(12)?,
         error_code: row.get(13)?,
         error: row.get(14)?,
-        sessions: sessions.map_err(|_| damaged("no list of sessions"))?,
+        sessions: sessions.map_err(|_| damaged("sessions are not a list"))?,
         output: row.get(17)?,
         run,
     })

@@ -125,7 +125,7 @@ struct Count {
 impl Count {
     fn new(period: Period, now: Timestamp) -> Count {
         let (width, number) = period.buckets();
-        let width_us = i64::try_from(width.as_micros()).expect("a bucket is hours at most");
+        let width_us = i64::try_from(width.as_micros()).expect("a bucket spans hours at most");
         let number_us = i64::try_from(number).expect("buckets are few");
         let end_us = (now.as_microsecond().div_euclid(width_us) + 1).saturating_mul(width_us);
         let start_us = end_us.saturating_sub(width_us * number_us);
@@ -276,7 +276,7 @@ fn known<'a, T: Default>(names: &'a mut HashMap<String, T>, name: &str) -> &'a m
     if !names.contains_key(name) {
         names.insert(name.to_owned(), T::default());
     }
-    names.get_mut(name).expect("it was put there if it was missing")
+    names.get_mut(name).expect("inserted above if it was missing")
 }
 
 fn busiest<T: Ord>(counted: impl IntoIterator<Item = (T, Counts)>) -> Vec<Tally<T>> {

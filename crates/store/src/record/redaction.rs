@@ -7,7 +7,7 @@ use domain::ledger::redaction::Redactor;
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
 
 /// The note in a record whose target was omitted.
-pub const TARGET_OMITTED: &str = "target omitted: it holds what looks like a secret";
+pub const TARGET_OMITTED: &str = "target omitted: it appears to contain a secret";
 
 impl Entry {
     /// Returns the entry as it may be written: receipts are signed for good, so nothing can be

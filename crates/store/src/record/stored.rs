@@ -26,7 +26,7 @@ pub(super) fn deserialize<'de, T: JournalText, D: Deserializer<'de>>(
     from: D,
 ) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
-    T::restore(&text).ok_or_else(|| D::Error::custom(format!("'{text}' is none of ours")))
+    T::restore(&text).ok_or_else(|| D::Error::custom(format!("unknown value '{text}'")))
 }
 
 pub(super) mod optional {
@@ -51,7 +51,7 @@ pub(super) mod optional {
         };
         match T::restore(&text) {
             Some(value) => Ok(Some(value)),
-            None => Err(D::Error::custom(format!("'{text}' is none of ours"))),
+            None => Err(D::Error::custom(format!("unknown value '{text}'"))),
         }
     }
 }

@@ -65,7 +65,8 @@ impl OperatorState {
         self.change(|db| {
             let words = "UPDATE run_steps SET changed = ?3, sessions = ?4
                          WHERE run = (SELECT number FROM runs WHERE id = ?1) AND number = ?2";
-            let sessions = serde_json::to_string(sessions).expect("texts are JSON");
+            let sessions =
+                serde_json::to_string(sessions).expect("a list of strings can be written as JSON");
             let values = (run, number, change::next(db)?, sessions);
             let set = db.prepare_cached(words)?.execute(values)?;
             is_there(set, || format!("step {number} of run '{run}'"))
@@ -91,7 +92,7 @@ impl OperatorState {
         };
         // The id becomes a part of a path.
         if uuid::Uuid::parse_str(id).is_err() {
-            return Err(StoreError::Write(format!("'{id}' is no id of a run")));
+            return Err(StoreError::Write(format!("'{id}' is not a run id")));
         }
         match Lock::take(&writers, &lock_name(id))? {
             Some(lock) => Ok(Some(lock)),
@@ -215,7 +216,7 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
         step.cost_usd,
         step.error_code,
         step.error,
-        serde_json::to_string(&step.sessions).expect("texts are JSON"),
+        serde_json::to_string(&step.sessions).expect("a list of strings can be written as JSON"),
         step.output,
     ])?;
     is_there(put, || format!("step {} of run '{}'", step.number, step.run))
@@ -223,7 +224,7 @@ fn put_step(db: &Connection, step: &StepRecord, words: &str) -> Result<(), Store
 
 fn is_there(rows: usize, what: impl FnOnce() -> String) -> Result<(), StoreError> {
     match rows {
-        0 => Err(StoreError::Write(format!("there is no {}", what()))),
+        0 => Err(StoreError::Write(format!("{} does not exist", what()))),
         _ => Ok(()),
     }
 }

@@ -158,6 +158,6 @@ pub(crate) fn filed_end_of(db: &Connection, chain_id: &str) -> Result<ChainEnd, 
 
 fn parsed(hash: &str, chain_id: &str, sequence: u64) -> Result<Hash, StoreError> {
     hash.parse().map_err(|_| {
-        StoreError::Corrupt(format!("chain {chain_id}, receipt {sequence}: '{hash}' is no hash"))
+        StoreError::Corrupt(format!("chain {chain_id}, receipt {sequence}: '{hash}' is not a hash"))
     })
 }

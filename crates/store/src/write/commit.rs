@@ -44,7 +44,7 @@ impl Future for Commit {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         match &mut self.0 {
             Answer::Known(result) => {
-                Poll::Ready(result.take().expect("a future is not polled after its end"))
+                Poll::Ready(result.take().expect("a future is not polled after completion"))
             }
             Answer::Awaited(answer) => {
                 let answer = ready!(Pin::new(answer).poll(cx));

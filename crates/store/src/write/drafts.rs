@@ -156,7 +156,7 @@ impl Drafts {
             return None;
         }
         if let Some(reply) = reply {
-            let unknown = StoreError::Write(format!("call {} has no start", ended.id));
+            let unknown = StoreError::Write(format!("call {} was never started", ended.id));
             let _ = reply.send(Err(unknown));
         }
         None

@@ -113,7 +113,7 @@ fn compose_again(chain: &OpenChain, end: &mut ChainEnd, row: &mut JournalRow) {
     let mut after = *end;
     let mut link = compose::call(chain.issuance(&mut after), call, ended, &issued_at);
     if promise.issued_at.is_some() && link.body.hash().to_string() != promise.hash {
-        tracing::warn!(call = %call.id, "its record is not the one that was committed");
+        tracing::warn!(call = %call.id, "the record of this call differs from the committed one");
         after = *end;
         link = compose::reissued(chain.issuance(&mut after), call, ended, &promise.hash);
     }

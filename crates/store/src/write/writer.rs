@@ -152,7 +152,7 @@ impl Writer {
     fn close(mut self) {
         let result = self.finish();
         if let Err(error) = &result {
-            tracing::error!("the ledger was not closed: {error}");
+            tracing::error!("cannot close the ledger: {error}");
         }
         // The file alone then holds everything, for anyone who copies it.
         let _ = self.db.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
@@ -167,7 +167,9 @@ impl Writer {
 
     fn failed(&mut self, error: &StoreError) {
         if self.health.set_failing(error) {
-            tracing::error!("{error}; calls that change things are refused until it can");
+            tracing::error!(
+                "{error}; calls that write or destroy are refused until the ledger can be written"
+            );
             let _ = self.db.busy_timeout(BUSY_TIMEOUT_FAILING);
         }
     }

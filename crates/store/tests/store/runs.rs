@@ -117,7 +117,7 @@ fn what_never_began_cannot_end() {
         state.set_step_sessions(&run.id, 1, &[]),
     ] {
         let Err(StoreError::Write(words)) = result else { panic!("{result:?}") };
-        assert!(words.starts_with("there is no ") && words.contains(&run.id), "{words}");
+        assert!(words.ends_with(" does not exist") && words.contains(&run.id), "{words}");
     }
     state.begin_run(&run).unwrap();
     assert!(state.begin_run(&run).is_err(), "no id twice");

@@ -35,13 +35,13 @@ impl BashRequest {
     pub(super) fn of(arguments: &Arguments<'_>, seconds_max: u64) -> Result<BashRequest> {
         let command = arguments.text(&["command"])?;
         if command.contains('\0') {
-            return Err(Fault::said("a command cannot hold a NUL character"));
+            return Err(Fault::said("'command' must not contain a NUL character"));
         }
         let timeout = match arguments.count("timeout_seconds")? {
             None => limits::BASH_TIMEOUT,
             Some(seconds) if (1..=seconds_max).contains(&seconds) => Duration::from_secs(seconds),
             Some(_) => {
-                let words = format!("'timeout_seconds' must be from 1 to {seconds_max}");
+                let words = format!("'timeout_seconds' must be between 1 and {seconds_max}");
                 return Err(Fault::said(words));
             }
         };
@@ -84,7 +84,7 @@ pub(super) async fn run(
     let end = tokio::select! {
         status = running.child.wait() => match status {
             Ok(status) => CommandEnd::Exited(status),
-            Err(error) => return Err(Fault::said(format!("the command was lost: {error}"))),
+            Err(error) => return Err(Fault::said(format!("cannot wait for the command: {error}"))),
         },
         () = tokio::time::sleep(within) => CommandEnd::TimedOut,
         () = ctx.cancel.cancelled() => CommandEnd::Cancelled,
@@ -93,7 +93,7 @@ pub(super) async fn run(
     let (word, exit_code) = match end {
         CommandEnd::Cancelled => return Err(Fault::Cancelled),
         CommandEnd::TimedOut => {
-            (format!("killed: not done after {:.0} s", within.as_secs_f32()), None)
+            (format!("killed: timed out after {:.0} s", within.as_secs_f32()), None)
         }
         CommandEnd::Exited(status) => (words(status), status.code()),
     };
@@ -122,7 +122,7 @@ fn append(text: &mut String, title: &str, part: &str) -> Range<usize> {
 fn words(status: ExitStatus) -> String {
     match (status.code(), status.signal()) {
         (Some(code), _) => format!("exit code {code}"),
-        (None, Some(signal)) => format!("ended by signal {signal}"),
+        (None, Some(signal)) => format!("killed by signal {signal}"),
         (None, None) => "ended".to_owned(),
     }
 }
@@ -263,7 +263,7 @@ impl CommandOutput {
             return String::from_utf8_lossy(&[&self.head, &*tail].concat()).into_owned();
         }
         let (head, tail) = (String::from_utf8_lossy(&self.head), String::from_utf8_lossy(tail));
-        format!("{head}\n[… {} bytes left out …]\n{tail}", self.left_out)
+        format!("{head}\n[… {} bytes omitted …]\n{tail}", self.left_out)
     }
 }
 
@@ -276,8 +276,8 @@ mod tests {
         for (parts, expected) in [
             (vec!["ab", "cd"], "abcd"),
             (vec!["abcd", "efgh"], "abcdefgh"),
-            (vec!["abcd", "efgh", "i"], "abcd\n[… 1 bytes left out …]\nfghi"),
-            (vec!["abcdefghijkl"], "abcd\n[… 4 bytes left out …]\nijkl"),
+            (vec!["abcd", "efgh", "i"], "abcd\n[… 1 bytes omitted …]\nfghi"),
+            (vec!["abcdefghijkl"], "abcd\n[… 4 bytes omitted …]\nijkl"),
         ] {
             let mut output = CommandOutput::new(8);
             parts.iter().for_each(|part| output.add(part.as_bytes()));

@@ -17,18 +17,18 @@ pub(super) fn definition(tool: BuiltinTool, seconds_max: u64) -> Value {
     }
 }
 
-const PATH: &str = "Path of the file, relative to the workspace's root or absolute. Required.";
+const PATH: &str = "Path of the file, absolute or relative to the workspace root. Required.";
 
 fn read() -> Value {
     json!({
         "name": "Read",
-        "description": "Reads a file of the workspace: text as it is, images as images. Gives at \
-            most 5 MiB; a note then says with which offset to go on.",
+        "description": "Reads a file in the workspace: text unchanged, images as image content. \
+            Returns at most 5 MiB, with a note that gives the offset for the next call.",
         "inputSchema": {"type": "object", "properties": {
             "path": text(PATH),
-            "file_path": text("Another name for path."),
-            "offset": count("Lines to pass over before the first one that is read. Default 0."),
-            "limit": count("How many lines to read. Default: as many as fit."),
+            "file_path": text("Alias of path."),
+            "offset": count("Number of lines to skip before reading. Default 0."),
+            "limit": count("Number of lines to read. Default: as many as fit."),
         }},
         "annotations": {"title": "Read a file", "readOnlyHint": true, "openWorldHint": false},
     })
@@ -37,12 +37,12 @@ fn read() -> Value {
 fn write() -> Value {
     json!({
         "name": "Write",
-        "description": "Writes a whole file in the workspace, in place of what is there. Folders \
-            above it are made. The file's mode is kept.",
+        "description": "Writes a file in the workspace, replacing an existing one. Creates missing \
+            parent folders. Keeps the mode of an existing file.",
         "inputSchema": {"type": "object", "required": ["content"], "properties": {
             "path": text(PATH),
-            "file_path": text("Another name for path."),
-            "content": text("All that the file is to hold."),
+            "file_path": text("Alias of path."),
+            "content": text("The full content of the file."),
         }},
         "annotations": {"title": "Write a file", "readOnlyHint": false, "destructiveHint": false,
             "idempotentHint": true, "openWorldHint": false},
@@ -52,15 +52,15 @@ fn write() -> Value {
 fn edit() -> Value {
     json!({
         "name": "Edit",
-        "description": "Replaces a text in a file of the workspace by another. The old text must \
-            occur exactly once, unless replace_all is set.",
+        "description": "Replaces text in a file in the workspace. The old text must occur exactly \
+            once, unless replace_all is set.",
         "inputSchema": {"type": "object", "properties": {
             "path": text(PATH),
-            "file_path": text("Another name for path."),
-            "old": text("The text to replace, exactly as it stands in the file. Required."),
-            "old_string": text("Another name for old."),
-            "new": text("The text to put in its place. Required."),
-            "new_string": text("Another name for new."),
+            "file_path": text("Alias of path."),
+            "old": text("The text to replace, exactly as it appears in the file. Required."),
+            "old_string": text("Alias of old."),
+            "new": text("The replacement text. Required."),
+            "new_string": text("Alias of new."),
             "replace_all": flag("Replace every occurrence. Default false."),
         }},
         "annotations": {"title": "Edit a file", "readOnlyHint": false, "destructiveHint": false,
@@ -71,15 +71,15 @@ fn edit() -> Value {
 fn bash(seconds_max: u64) -> Value {
     json!({
         "name": "Bash",
-        "description": "Runs a shell command in the workspace and gives its output and exit code. \
-            When it ends, everything that it left running is killed. Output is cut in the middle \
-            at 1 MiB. It is not confined to the workspace.",
+        "description": "Runs a shell command in the workspace and returns its output and exit \
+            code. When it ends, processes that it left running are killed. Output over 1 MiB is \
+            cut in the middle. The command is not confined to the workspace.",
         "inputSchema": {"type": "object", "required": ["command"], "properties": {
-            "command": text("The command, for `sh -c`."),
-            "cwd": text("Folder to run it in. Default: the workspace's root."),
+            "command": text("The command, run with `sh -c`."),
+            "cwd": text("Working directory of the command. Default: the workspace root."),
             "timeout_seconds": {"type": "integer", "minimum": 1, "maximum": seconds_max,
-                "description": "Seconds after which it is killed, unless the call itself may not take as \
-                    long. Default 120."},
+                "description": "Seconds after which the command is killed; a shorter timeout of \
+                    the call itself takes precedence. Default 120."},
         }},
         "annotations": {"title": "Run a command", "readOnlyHint": false, "destructiveHint": true,
             "idempotentHint": false, "openWorldHint": true},
@@ -89,14 +89,14 @@ fn bash(seconds_max: u64) -> Value {
 fn glob() -> Value {
     json!({
         "name": "Glob",
-        "description": "Finds files of the workspace by a pattern of their path, newest first. \
-            What .gitignore names is left out.",
+        "description": "Finds files in the workspace whose path matches a glob pattern, newest \
+            first. Skips what .gitignore excludes.",
         "inputSchema": {"type": "object", "required": ["pattern"], "properties": {
-            "pattern": text("Pattern relative to cwd, such as `src/**/*.{rs,toml}`; `*` stays \
-                within one folder, `**` does not."),
-            "cwd": text("Folder to look in. Default: the workspace's root."),
-            "path": text("Another name for cwd."),
-            "no_ignore": flag("Also find what .gitignore names. Default false."),
+            "pattern": text("Glob pattern relative to cwd, such as `src/**/*.{rs,toml}`; `*` stays \
+                within one folder, `**` crosses folders."),
+            "cwd": text("Folder to search. Default: the workspace root."),
+            "path": text("Alias of cwd."),
+            "no_ignore": flag("Include what .gitignore excludes. Default false."),
         }},
         "annotations": {"title": "Find files", "readOnlyHint": true, "openWorldHint": false},
     })
@@ -105,18 +105,18 @@ fn glob() -> Value {
 fn grep() -> Value {
     json!({
         "name": "Grep",
-        "description": "Finds lines by a regular expression in the workspace's files, as \
-            `file:line:text`. Binary files and what .gitignore names are left out. Gives at most \
-            10,000 lines.",
+        "description": "Searches the workspace's files for lines that match a regular expression \
+            and returns them as `file:line:text`. Skips binary files and what .gitignore excludes. \
+            Returns at most 10,000 lines.",
         "inputSchema": {"type": "object", "required": ["pattern"], "properties": {
-            "pattern": text("Regular expression, in Rust's syntax."),
-            "path": text("File or folder to look in. Default: the workspace's root."),
-            "glob": text("Look only in files that fit, such as `*.rs` or `src/**/*.toml`."),
+            "pattern": text("Regular expression, in Rust syntax."),
+            "path": text("File or folder to search. Default: the workspace root."),
+            "glob": text("Search only files that match, such as `*.rs` or `src/**/*.toml`."),
             "output_mode": {"type": "string", "enum": ["content", "files_with_matches", "count"],
-                "description": "Lines, names of files, or how many lines in each. Default content."},
-            "case_insensitive": flag("Take upper and lower case as the same. Default false."),
+                "description": "Return lines, file names, or lines per file. Default content."},
+            "case_insensitive": flag("Match upper and lower case alike. Default false."),
             "context": count("Lines to show before and after each match, at most 100. Default 0."),
-            "no_ignore": flag("Also look in what .gitignore names. Default false."),
+            "no_ignore": flag("Search what .gitignore excludes too. Default false."),
         }},
         "annotations": {"title": "Search in files", "readOnlyHint": true, "openWorldHint": false},
     })

@@ -23,13 +23,13 @@ impl Fault {
 
     pub(super) fn outside(path: &str) -> Fault {
         Fault::said(format!(
-            "'{path}' is outside of the workspace's root, or leads out of it; only what is inside \
-             can be reached"
+            "'{path}' is outside the workspace root, or leads outside it; only files inside can be \
+             accessed"
         ))
     }
 
     pub(super) fn refused(path: &str) -> Fault {
-        Fault::said(format!("'{path}' is in Countersign's own home, which no tool can reach"))
+        Fault::said(format!("'{path}' is in Countersign's own home, which no tool can access"))
     }
 
     /// Refuses to change a file that decides what agents may do.
@@ -42,7 +42,7 @@ impl Fault {
     }
 
     pub(super) fn unchecked(path: &Path, why: &str) -> Fault {
-        Fault::said(format!("cannot tell whether '{}' may be changed: {why}", path.display()))
+        Fault::said(format!("cannot determine whether '{}' may be changed: {why}", path.display()))
     }
 
     pub(super) fn is_folder(path: &Path) -> Fault {
@@ -53,10 +53,10 @@ impl Fault {
     pub(super) fn system(path: &Path, error: Errno) -> Fault {
         let path = path.display();
         Fault::said(match error {
-            Errno::NOENT => format!("'{path}' was not found"),
+            Errno::NOENT => format!("'{path}' does not exist"),
             Errno::ISDIR => format!("'{path}' is a directory, not a file"),
-            Errno::NOTDIR => format!("'{path}' is not a directory, or something above it is none"),
-            Errno::ACCESS | Errno::PERM => format!("'{path}' may not be opened: permission denied"),
+            Errno::NOTDIR => format!("'{path}' is not a directory, or one of its parents is not"),
+            Errno::ACCESS | Errno::PERM => format!("cannot open '{path}': permission denied"),
             Errno::NAMETOOLONG => format!("'{path}' is too long for a path"),
             error => format!("'{path}': {}", std::io::Error::from(error)),
         })

@@ -34,7 +34,9 @@ pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<OpenFile> {
     // A pipe without a writer must not block the thread.
     let flags = OFlags::RDONLY | OFlags::NONBLOCK | OFlags::NOCTTY;
     let fd = folder.open(name, flags, Mode::empty()).map_err(|error| match error {
-        Errno::LOOP => Fault::said(format!("'{}' became a link meanwhile", path.display())),
+        Errno::LOOP => {
+            Fault::said(format!("'{}' was replaced by a link; try again", path.display()))
+        }
         error => Fault::system(&path, error),
     })?;
     let file = File::from(fd);
@@ -43,7 +45,7 @@ pub(super) fn open_in(folder: &Folder, name: &OsStr) -> Result<OpenFile> {
         return Err(Fault::is_folder(&path));
     }
     if !found.is_file() {
-        return Err(Fault::said(format!("'{}' is no regular file", path.display())));
+        return Err(Fault::said(format!("'{}' is not a regular file", path.display())));
     }
     Ok(OpenFile { file, path, bytes: found.len() })
 }
@@ -54,7 +56,7 @@ pub(super) fn write(root: &Root, path: &str, content: &[u8]) -> Result<PathBuf> 
         Destination::Folder(folder) => Err(Fault::is_folder(&folder.path)),
         Destination::File(folder, name) => replace(root, &folder, &name, content),
         Destination::Missing(folder, names) => {
-            let (name, above) = names.split_last().expect("something is missing");
+            let (name, above) = names.split_last().expect("at least one name is missing");
             let folder = make_all(root, folder, above)?;
             replace(root, &folder, name, content)
         }
@@ -92,7 +94,7 @@ pub(super) fn replace(
             FileType::Directory => return Err(Fault::is_folder(&path)),
             FileType::RegularFile => Some(Mode::from_raw_mode(found.st_mode & 0o777)),
             FileType::Symlink => None,
-            _ => return Err(Fault::said(format!("'{}' is no regular file", path.display()))),
+            _ => return Err(Fault::said(format!("'{}' is not a regular file", path.display()))),
         },
         Err(Errno::NOENT) => None,
         Err(error) => return Err(Fault::system(&path, error)),
@@ -133,7 +135,7 @@ impl Temporary {
                 Err(error) => return Err(Fault::system(&folder.path.join(name), error)),
             }
         }
-        Err(Fault::said(format!("no new file can be made in '{}'", folder.path.display())))
+        Err(Fault::said(format!("cannot create a temporary file in '{}'", folder.path.display())))
     }
 }
 

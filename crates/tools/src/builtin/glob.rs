@@ -32,12 +32,12 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     found.sort_by(|a, b| (b.0, b.1).cmp(&(a.0, a.1)).then_with(|| a.2.cmp(&b.2)));
     let all = found.len();
     let paths: Vec<&str> = found.iter().take(GLOB_PATHS_MAX).map(|it| it.2.as_str()).collect();
-    let text = if paths.is_empty() { "no file fits".to_owned() } else { paths.join("\n") };
+    let text = if paths.is_empty() { "no matching files".to_owned() } else { paths.join("\n") };
     let mut content = vec![text_block(&text)];
     if all > paths.len() {
         let least = if all == GLOB_FOUND_MAX { "at least " } else { "" };
         content.push(text_block(&format!(
-            "[cut at {} paths of {least}{all}: narrow the pattern]",
+            "[showing {} of {least}{all} paths: narrow the pattern]",
             paths.len()
         )));
     }
@@ -52,7 +52,7 @@ fn below<'a>(root: &Root, pattern: &'a str) -> Result<&'a str> {
     let pattern = below.unwrap_or(pattern);
     if pattern.starts_with('/') || pattern.split('/').any(|part| part == "..") {
         return Err(Fault::said(format!(
-            "bad glob '{pattern}': a pattern is relative; name the folder in 'cwd'"
+            "invalid glob '{pattern}': must be relative, without '..'; give the folder in 'cwd'"
         )));
     }
     Ok(pattern.strip_prefix("./").unwrap_or(pattern))
@@ -60,11 +60,11 @@ fn below<'a>(root: &Root, pattern: &'a str) -> Result<&'a str> {
 
 pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher> {
     if pattern.is_empty() {
-        return Err(Fault::said("bad glob: the pattern is empty"));
+        return Err(Fault::said("invalid glob: the pattern is empty"));
     }
     let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
     match glob {
         Ok(glob) => Ok(glob.compile_matcher()),
-        Err(error) => Err(Fault::said(format!("bad glob '{pattern}': {}", error.kind()))),
+        Err(error) => Err(Fault::said(format!("invalid glob '{pattern}': {}", error.kind()))),
     }
 }

@@ -63,7 +63,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
     let (page, passed) = page.map_err(|error| Fault::io(&opened.path, &error))?;
     if page.lines == 0 && lines.offset > 0 && lines.limit > 0 {
         return Err(Fault::said(format!(
-            "'{}' has {passed} lines; offset {} is behind its end",
+            "'{}' has {passed} lines; offset {} is past its end",
             opened.path.display(),
             lines.offset
         )));
@@ -75,10 +75,10 @@ fn answer(page: TextPage, lines: &LineRange) -> ToolAnswer {
     let next = lines.offset + page.lines;
     let note = match page.end {
         PageEnd::File => None,
-        PageEnd::Limit => Some(format!("there is more: go on with offset {next}")),
-        PageEnd::Full => Some(format!("cut at 5 MiB: go on with offset {next}")),
+        PageEnd::Limit => Some(format!("there is more: continue with offset {next}")),
+        PageEnd::Full => Some(format!("cut at 5 MiB: continue with offset {next}")),
         PageEnd::LongLine => Some(format!(
-            "line {} is longer than 5 MiB and was cut: go on behind it with offset {next}",
+            "line {} is longer than 5 MiB and was cut: continue after it with offset {next}",
             next - 1
         )),
     };
@@ -89,7 +89,8 @@ fn answer(page: TextPage, lines: &LineRange) -> ToolAnswer {
     let mut content = vec![text_block(&text)];
     content.extend(note.map(|note| text_block(&format!("[{note}]"))));
     if !is_exact {
-        content.push(text_block("[not all of it is UTF-8: what is not is shown as \u{fffd}]"));
+        content
+            .push(text_block("[the file is not all UTF-8: invalid bytes are shown as \u{fffd}]"));
     }
     ToolAnswer::of(content)
 }
@@ -200,7 +201,7 @@ fn image_answer(mut opened: OpenFile, mut bytes: Vec<u8>, kind: &str) -> Result<
     read.map_err(|error| Fault::io(&opened.path, &error))?;
     if bytes.len() > TEXT_BYTES_MAX {
         let path = opened.path.display();
-        return Err(Fault::said(format!("'{path}' is an image of more than 5 MiB")));
+        return Err(Fault::said(format!("'{path}' is an image larger than 5 MiB")));
     }
     let block: Value = json!({"type": "image", "data": STANDARD.encode(bytes), "mimeType": kind});
     Ok(ToolAnswer::of(vec![block]))

@@ -74,7 +74,9 @@ impl Root {
         let refused = root.refused();
         let mut above = root.path.ancestors();
         if above.any(|folder| stat(folder).is_ok_and(|found| refused.ids.contains(&id(&found)))) {
-            return Err(wrong("it lies in Countersign's own home".to_owned()));
+            return Err(wrong(
+                "it is inside Countersign's own home; choose another folder".to_owned(),
+            ));
         }
         Ok(root)
     }
@@ -120,7 +122,7 @@ impl Root {
                 return Ok(place);
             }
         }
-        Err(Fault::said(format!("'{path}' changes all the time; try again")))
+        Err(Fault::said(format!("'{path}' keeps changing; try again")))
     }
 
     pub(super) fn find_folder(&self, path: Option<&str>) -> Result<Folder> {
@@ -136,7 +138,7 @@ impl Root {
     /// Splits a path into its parts below the anchor.
     fn parts(&self, path: &str) -> Result<Vec<OsString>> {
         if path.contains('\0') {
-            return Err(Fault::said("a path cannot hold a NUL character"));
+            return Err(Fault::said("a path must not contain a NUL character"));
         }
         let asked = Path::new(path);
         let below =
@@ -189,7 +191,7 @@ impl<'a> Walk<'a> {
     }
 
     fn here(&self) -> &Folder {
-        self.held.last().expect("the anchor is never given up")
+        self.held.last().expect("the anchor is always held")
     }
 
     /// Returns `None` if something changed during the walk, which must then start over.
@@ -225,7 +227,10 @@ impl<'a> Walk<'a> {
     fn follow(&mut self, target: &Path) -> Result<()> {
         self.links += 1;
         if self.links > limits::LINKS_MAX {
-            return Err(Fault::said(format!("'{}' leads through too many links", self.asked)));
+            return Err(Fault::said(format!(
+                "'{}' passes through too many symbolic links",
+                self.asked
+            )));
         }
         if !target.is_absolute() {
             self.ahead.extend(names(target).collect::<Vec<_>>().into_iter().rev());

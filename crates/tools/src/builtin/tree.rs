@@ -72,7 +72,8 @@ impl<'a> Tree<'a> {
     ) -> Result<WalkStep> {
         self.stop.check()?;
         if depth > DEPTH_MAX {
-            self.notes.add(format!("{}: too deep", self.root.shown(&folder.path).display()));
+            self.notes
+                .add(format!("{}: nested too deeply", self.root.shown(&folder.path).display()));
             return Ok(WalkStep::More);
         }
         let known = self.rules.len();

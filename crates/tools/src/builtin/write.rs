@@ -20,7 +20,7 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer>
     let old = arguments.text(&["old", "old_string"])?;
     let new = arguments.text(&["new", "new_string"])?;
     if old.is_empty() {
-        return Err(Fault::said("'old' is empty: name the text to replace, or use Write"));
+        return Err(Fault::said("'old' is empty: give the text to replace, or use Write"));
     }
     if old == new {
         return Err(Fault::said("'old' and 'new' are the same: nothing to do"));
@@ -33,7 +33,9 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer>
     let mut opened = file::open_in(&folder, &name)?;
     if opened.bytes > EDIT_BYTES_MAX {
         let (path, bytes) = (opened.path.display(), opened.bytes);
-        return Err(Fault::said(format!("'{path}' has {bytes} bytes; the most is 64 MiB")));
+        return Err(Fault::said(format!(
+            "'{path}' has {bytes} bytes; Edit accepts at most 64 MiB"
+        )));
     }
     let mut bytes = Vec::new();
     let read = (&mut opened.file).take(EDIT_BYTES_MAX + 1).read_to_end(&mut bytes);
@@ -52,7 +54,7 @@ pub(super) fn edit(root: &Root, arguments: &Arguments<'_>) -> Result<ToolAnswer>
 fn check(places: &[usize], bytes: &[u8], shown: &str, replace_all: bool) -> Result<()> {
     match places {
         [] => Err(Fault::said(format!(
-            "the old text was not found in '{shown}': read the file again, every blank counts"
+            "the old text was not found in '{shown}': read it again; whitespace must match exactly"
         ))),
         [_] => Ok(()),
         _ if replace_all => Ok(()),
@@ -61,8 +63,8 @@ fn check(places: &[usize], bytes: &[u8], shown: &str, replace_all: bool) -> Resu
             let lines = lines.collect::<Vec<_>>().join(", ");
             let more = if places.len() > PLACES_MAX { ", …" } else { "" };
             Err(Fault::said(format!(
-                "the old text was found {} times in '{shown}', at lines {lines}{more}: give more of \
-                 the text around it, or set replace_all",
+                "the old text was found {} times in '{shown}', at lines {lines}{more}: include \
+                 more of the surrounding text, or set replace_all",
                 places.len()
             )))
         }

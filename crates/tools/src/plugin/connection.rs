@@ -59,9 +59,8 @@ impl Plugin {
         let started = PluginProcess::start(&self.found, &self.start, heard).await;
         let mut running = started.map_err(fault)?;
         let greeted = tokio::time::timeout(self.start.timeout, self.greet(&mut running)).await;
-        let greeted = greeted.unwrap_or_else(|_| {
-            Err(format!("it was not ready after {}", seconds(self.start.timeout)))
-        });
+        let greeted = greeted
+            .unwrap_or_else(|_| Err(format!("not ready after {}", seconds(self.start.timeout))));
         match greeted {
             Ok((host, operations)) => Ok((PluginSession::keep(name, running, host), operations)),
             Err(reason) => {
@@ -82,7 +81,7 @@ impl Plugin {
         let about = host.about().await?;
         // A name for people: the tools use the name in the manifest.
         if about.name != self.found.name {
-            running.heard.push(format!("it calls itself '{}'", about.name));
+            running.heard.push(format!("the plugin reports another name: '{}'", about.name));
         }
         host.init(&self.found.config).await?;
         let operations = host.operations().await?;
@@ -158,7 +157,7 @@ impl PluginSession {
     async fn gone(&self) -> String {
         let mut gone = self.gone.clone();
         let reason = gone.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        let reason = reason.unwrap_or_else(|| "it was closed".to_owned());
+        let reason = reason.unwrap_or_else(|| "closed".to_owned());
         format!("plugin '{}': {reason}", self.name)
     }
 
@@ -175,7 +174,7 @@ impl PluginSession {
             let reason = match asked {
                 Ok(Ok(())) => return,
                 Ok(Err(reason)) => reason,
-                Err(_) => "it does not answer any more".to_owned(),
+                Err(_) => "it has stopped responding".to_owned(),
             };
             let _ = give_up.try_send(reason);
         };
@@ -198,7 +197,7 @@ async fn keep(
     listening.spawn(host.clone().listen(heard.clone()));
     tokio::select! {
         () = process.ended() => {
-            let reason = explained(&mut process, &heard, "the process ended".to_owned()).await;
+            let reason = explained(&mut process, &heard, "the process exited".to_owned()).await;
             tell.send_replace(Some(reason));
         }
         Some(reason) = given_up.recv() => {
@@ -223,11 +222,11 @@ struct PluginProvider {
 impl PluginProvider {
     async fn run(&self, call: &Call, ctx: &CallContext) -> Result<Reply, ProviderError> {
         let Some(tool) = self.tools.iter().find(|tool| tool.name == call.tool.tool) else {
-            return Ok(reply::failed(&format!("there is no tool '{}' here", call.tool.tool)));
+            return Ok(reply::failed(&format!("the plugin has no tool '{}'", call.tool.tool)));
         };
         let place = format!("plugin '{}', operation '{}'", self.session.name, tool.operation);
         if call.arguments.text().get().len() > limits::MESSAGE_BYTES_MAX {
-            return Ok(reply::failed(&format!("{place}: {}", too_large("arguments"))));
+            return Ok(reply::failed(&format!("{place}: {}", too_large("the arguments"))));
         }
         let request = ExecuteRequest { operation: tool.operation.clone(), inputs: inputs(call) };
         tokio::select! {
@@ -255,9 +254,9 @@ impl PluginProvider {
             return Err(ProviderError::Unavailable(reason));
         }
         let message = match status.code() {
-            Code::OutOfRange if status.message().contains("too large") => too_large("an answer"),
+            Code::OutOfRange if status.message().contains("too large") => too_large("the response"),
             code => match status.message() {
-                "" => format!("it answered with the gRPC status {code:?}"),
+                "" => format!("failed with gRPC status {code:?}"),
                 message => message.to_owned(),
             },
         };
@@ -267,7 +266,7 @@ impl PluginProvider {
 
 fn too_large(what: &str) -> String {
     let most = limits::MESSAGE_BYTES_MAX / (1024 * 1024);
-    format!("{what} may have {most} MiB at most")
+    format!("{what} must not exceed {most} MiB")
 }
 
 /// Returns the JSON of each argument, unchanged.

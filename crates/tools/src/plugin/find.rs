@@ -183,7 +183,7 @@ impl Findings {
         let names = names.chain(declared.iter().map(|plugin| (&plugin.name, "the project")));
         for (name, who) in names {
             if !self.plugins.iter().any(|found| found.name == *name) {
-                self.faults.push(format!("{who} names the plugin '{name}', which is nowhere"));
+                self.faults.push(format!("{who} names the plugin '{name}', which was not found"));
             }
         }
     }
@@ -225,7 +225,7 @@ impl PluginSearch<'_> {
         if paths.len() > limits::FOLDERS_MAX {
             let most = limits::FOLDERS_MAX;
             let shown = folder.display();
-            findings.faults.push(format!("{shown}: only the first {most} entries are looked at"));
+            findings.faults.push(format!("{shown}: only the first {most} entries are searched"));
             paths.truncate(most);
         }
         for path in paths.iter().filter(|path| path.join(MANIFEST).symlink_metadata().is_ok()) {
@@ -245,7 +245,7 @@ impl PluginSearch<'_> {
             self.look(folder, Some(path), origin)
         };
         if found.fault.is_none() && found.name != name {
-            let fault = format!("its manifest calls it '{}', not '{name}'", found.name);
+            let fault = format!("its manifest has the name '{}', expected '{name}'", found.name);
             return FoundPlugin { name: name.to_owned(), fault: Some(fault), ..found };
         }
         FoundPlugin { name: name.to_owned(), ..found }
@@ -302,7 +302,7 @@ impl PluginSearch<'_> {
         let pins = [found.pinned.as_ref(), declared.and_then(|plugin| plugin.sha256.as_ref())];
         if let Some(pin) = pins.into_iter().flatten().find(|pin| **pin != found.executable_sha256) {
             let is = &found.executable_sha256;
-            return Err(format!("the executable's SHA-256 is {is}, and is to be {pin}"));
+            return Err(format!("the executable's SHA-256 is {is}, expected {pin}"));
         }
         let mut given: BTreeMap<String, Value> = BTreeMap::new();
         let layers =
@@ -333,5 +333,5 @@ fn executable_in(folder: &Path, given: &Path) -> Result<PathBuf, String> {
             }
         }
     }
-    Err(format!("{}: there is no executable {}", folder.display(), tried.join(" or ")))
+    Err(format!("{}: no executable found, expected {}", folder.display(), tried.join(" or ")))
 }

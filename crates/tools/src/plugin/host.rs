@@ -38,11 +38,11 @@ pub(super) struct Host {
 impl Host {
     pub(super) async fn connect(socket: &Path) -> Result<Host, String> {
         let endpoint = Endpoint::from_shared(format!("unix://{}", socket.display()))
-            .map_err(|error| format!("'{}' cannot be reached: {error}", socket.display()))?;
+            .map_err(|error| format!("cannot connect to '{}': {error}", socket.display()))?;
         let channel = endpoint
             .connect()
             .await
-            .map_err(|error| format!("'{}' cannot be reached: {error}", socket.display()))?;
+            .map_err(|error| format!("cannot connect to '{}': {error}", socket.display()))?;
         let operations = OperationServiceClient::new(channel.clone())
             .max_decoding_message_size(limits::MESSAGE_BYTES_MAX);
         Ok(Host { channel, operations })
@@ -56,7 +56,7 @@ impl Host {
         match answer.status() {
             ServingStatus::Serving => Ok(()),
             ServingStatus::Unknown | ServingStatus::NotServing | ServingStatus::ServiceUnknown => {
-                Err("it says that it does not serve".to_owned())
+                Err("it reports that it is not serving".to_owned())
             }
         }
     }

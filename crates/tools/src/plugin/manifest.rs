@@ -48,7 +48,7 @@ impl Manifest {
         let word = |name: &str| match yaml::get(&root, name).map(yaml::text) {
             None => Ok(None),
             Some(Some(text)) => Ok(Some(text.to_owned())),
-            Some(None) => Err(format!("'{name}' must be a text")),
+            Some(None) => Err(format!("'{name}' must be a string")),
         };
         let needed = |name: &str| {
             let given = word(name)?.filter(|text| !text.trim().is_empty());
@@ -64,7 +64,9 @@ impl Manifest {
             && let Content::List(capabilities) = &tree.content
             && !capabilities.iter().any(|tree| yaml::text(tree) == Some("operations"))
         {
-            return Err("'capabilities' does not name 'operations': it offers no tools".to_owned());
+            return Err(
+                "'capabilities' does not include 'operations', so it offers no tools".to_owned()
+            );
         }
         let mut config = BTreeMap::new();
         if let Some((_, tree)) = entries.iter().find(|(key, _)| key.name == "config") {
@@ -111,7 +113,7 @@ impl Field {
             Some("boolean") => FieldKind::Boolean,
             other => {
                 let other = other.unwrap_or_default();
-                return Err(format!("type '{other}' is none of string, integer, boolean"));
+                return Err(format!("unknown type '{other}': must be string, integer or boolean"));
             }
         };
         let flag = |name: &str| match yaml::get(tree, name).map(Tree::to_json) {
@@ -134,7 +136,7 @@ impl Field {
 
     fn check(&self, value: Option<&Value>) -> Result<(), String> {
         match value {
-            None if self.is_required => Err("must be given".to_owned()),
+            None if self.is_required => Err("is required".to_owned()),
             None => Ok(()),
             Some(value) => self.fits(value),
         }
@@ -148,7 +150,7 @@ impl Field {
             Some(FieldKind::Boolean) => value.is_boolean(),
         };
         match (is_of_kind, self.kind) {
-            (false, Some(FieldKind::String)) => Err("must be a text".to_owned()),
+            (false, Some(FieldKind::String)) => Err("must be a string".to_owned()),
             (false, Some(FieldKind::Integer)) => Err("must be a whole number".to_owned()),
             (false, Some(FieldKind::Boolean) | None) => Err("must be true or false".to_owned()),
             (true, _) if self.allowed.is_empty() || self.allowed.contains(value) => Ok(()),
@@ -167,7 +169,7 @@ pub(super) fn name_fault(name: &str) -> Option<String> {
         !name.is_empty() && name.len() <= limits::NAME_CHARS_MAX && name.chars().all(plain);
     (!is_fit).then(|| {
         let most = limits::NAME_CHARS_MAX;
-        format!("the name '{name}' must have 1 to {most} letters, digits, '_' or '-'")
+        format!("invalid name '{name}': must be 1 to {most} letters, digits, '_' or '-'")
     })
 }
 
@@ -176,10 +178,11 @@ pub(super) fn declarations(text: &str) -> Result<Vec<Declaration>, String> {
     let root = yaml::parse(text)?;
     let entries = yaml::entries(&root).ok_or("expected a mapping with 'plugins'")?;
     if let Some((key, _)) = entries.iter().find(|(key, _)| key.name != "plugins") {
-        return Err(format!("'{}' is not known; expected 'plugins'", key.name));
+        return Err(format!("unknown key '{}'; expected 'plugins'", key.name));
     }
     let Some(plugins) = yaml::get(&root, "plugins") else { return Ok(Vec::new()) };
-    let plugins = yaml::entries(plugins).ok_or("'plugins' must be a mapping of names")?;
+    let plugins =
+        yaml::entries(plugins).ok_or("'plugins' must be a mapping from names to plugins")?;
     plugins.iter().map(|(key, tree)| declaration(&key.name, tree)).collect()
 }
 
@@ -188,13 +191,13 @@ fn declaration(name: &str, tree: &Tree) -> Result<Declaration, String> {
     let entries = yaml::entries(tree).ok_or_else(|| fault("expected a mapping"))?;
     let mut declared = Declaration { name: name.to_owned(), ..Declaration::default() };
     for (key, tree) in entries {
-        let text = || yaml::text(tree).map(str::to_owned).ok_or_else(|| fault("expected a text"));
+        let text = || yaml::text(tree).map(str::to_owned).ok_or_else(|| fault("expected a string"));
         match key.name.as_str() {
             "path" => declared.path = Some(text()?),
             "sha256" => {
                 let hex = text()?.to_ascii_lowercase();
                 if hex.len() != 64 || !hex.chars().all(|c| c.is_ascii_hexdigit()) {
-                    return Err(fault("'sha256' must have 64 hex digits"));
+                    return Err(fault("'sha256' must be 64 hex digits"));
                 }
                 declared.sha256 = Some(hex);
             }
@@ -205,7 +208,7 @@ fn declaration(name: &str, tree: &Tree) -> Result<Declaration, String> {
                 }
             }
             other => {
-                let words = format!("'{other}' is not known; expected path, config or sha256");
+                let words = format!("unknown key '{other}'; expected path, config or sha256");
                 return Err(fault(&words));
             }
         }

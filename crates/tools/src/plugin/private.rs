@@ -22,7 +22,7 @@ impl Private {
     /// Creates a folder within this one, or in the temporary folder if its path would be too long.
     pub(super) fn make(within: &Path) -> Result<Private, String> {
         let fault = |path: &Path, error: std::io::Error| {
-            format!("cannot make the folder '{}': {error}", path.display())
+            format!("cannot create the folder '{}': {error}", path.display())
         };
         DirBuilder::new()
             .recursive(true)
@@ -54,7 +54,7 @@ impl Private {
                 Err(error) => return Err(fault(&path, error)),
             }
         }
-        Err(format!("cannot make a folder in '{}': every name is taken", within.display()))
+        Err(format!("cannot create a folder in '{}': every name is taken", within.display()))
     }
 
     pub(super) fn path(&self) -> &Path {

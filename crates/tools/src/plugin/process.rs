@@ -66,42 +66,42 @@ impl PluginProcess {
     pub(super) async fn address(&mut self) -> Result<PathBuf, String> {
         for _ in 0..limits::LINES_BEFORE_HANDSHAKE_MAX {
             let Some(text) = next_line(&mut self.stdout).await else {
-                return Err("it did not say where it listens".to_owned());
+                return Err("it closed its output without announcing its address".to_owned());
             };
             match HandshakeLine::parse(&text) {
                 Some(line) => return self.checked(&line),
                 None => self.heard.push(text),
             }
         }
-        Err("it prints, and does not say where it listens".to_owned())
+        Err("it printed other output and did not announce its address".to_owned())
     }
 
     fn checked(&self, line: &HandshakeLine<'_>) -> Result<PathBuf, String> {
         if line.core_version != CORE_VERSION {
             let theirs = line.core_version;
-            return Err(format!("it speaks version {theirs} of go-plugin, not {CORE_VERSION}"));
+            return Err(format!("it uses version {theirs} of go-plugin, expected {CORE_VERSION}"));
         }
         if line.protocol_version != PROTOCOL_VERSION {
             let theirs = line.protocol_version;
-            return Err(format!("it speaks protocol version {theirs}, not {PROTOCOL_VERSION}"));
+            return Err(format!("it uses protocol version {theirs}, expected {PROTOCOL_VERSION}"));
         }
         if line.protocol != "grpc" {
-            return Err(format!("it speaks '{}', not grpc", line.protocol));
+            return Err(format!("it uses the protocol '{}', expected grpc", line.protocol));
         }
         if line.network != "unix" {
-            return Err(format!("it listens on '{}', not on a unix socket", line.network));
+            return Err(format!("it listens on '{}', expected a unix socket", line.network));
         }
         if !line.certificate.is_empty() {
-            return Err("it wants TLS, which its private socket has no need of".to_owned());
+            return Err("it requires TLS, which is not supported on its private socket".to_owned());
         }
         let path = Path::new(line.address);
         let is_inside = path.parent().and_then(|parent| parent.canonicalize().ok());
         if is_inside.as_deref() != Some(self.folder.path()) {
-            return Err(format!("its socket '{}' is not in its private folder", line.address));
+            return Err(format!("its socket '{}' is outside its private folder", line.address));
         }
         match path.symlink_metadata() {
             Ok(about) if about.file_type().is_socket() => Ok(path.to_owned()),
-            Ok(_) | Err(_) => Err(format!("'{}' is no socket", line.address)),
+            Ok(_) | Err(_) => Err(format!("'{}' is not a socket", line.address)),
         }
     }
 
@@ -122,9 +122,9 @@ pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason:
     let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
     let lines = heard.lines();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
-    let words = if last.is_empty() { String::new() } else { format!("; it said: {last}") };
+    let words = if last.is_empty() { String::new() } else { format!("; last output: {last}") };
     match exited {
-        Ok(Some(status)) => format!("the process ended ({status}){words}"),
+        Ok(Some(status)) => format!("the process exited ({status}){words}"),
         Ok(None) | Err(_) => format!("{reason}{words}"),
     }
 }
@@ -139,7 +139,9 @@ fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), Str
     let copy = folder.path().join(name);
     if file::copy(&found.executable, &copy)? != found.executable_sha256 {
         let path = found.executable.display();
-        return Err(format!("'{path}' has changed since it was approved: it is not started"));
+        return Err(format!(
+            "'{path}' has changed since it was approved; run `countersign plugin approve`"
+        ));
     }
     Ok((folder, copy))
 }

@@ -64,14 +64,14 @@ pub(super) fn of(place: &str, answer: &ExecuteResponse) -> Reply {
     let data = match data(answer) {
         Ok(data) => data,
         Err(name) => {
-            return failed(&format!("{place} answered with data that is not JSON: '{name}'"));
+            return failed(&format!("{place} returned data that is not valid JSON: '{name}'"));
         }
     };
     let mut texts = Vec::new();
     if is_error {
         let reason = [answer.error.as_str(), answer.output.as_str()];
         let reason = reason.into_iter().find(|text| !text.is_empty());
-        let reason = reason.unwrap_or("the operation failed, and the plugin did not say why");
+        let reason = reason.unwrap_or("the operation failed; the plugin gave no reason");
         texts.push(ResultText::Plain(reason));
     }
     match &data {
@@ -157,7 +157,7 @@ mod tests {
             assert_eq!((texts(&answer), answer["isError"].as_bool()), (expected, Some(is_error)));
         }
         let silent = result(false, "", &[], "");
-        assert!(texts(&silent)[0].contains("did not say why"));
+        assert!(texts(&silent)[0].contains("gave no reason"));
     }
 
     #[test]
@@ -167,7 +167,7 @@ mod tests {
         for garbage in ["{", "nope", "", "1 2"] {
             let told = result(true, "", &[("ok", "1"), ("bad", garbage)], "");
             assert_eq!(told["isError"], true, "{garbage}");
-            assert!(texts(&told)[0].ends_with("data that is not JSON: 'bad'"), "{told}");
+            assert!(texts(&told)[0].ends_with("data that is not valid JSON: 'bad'"), "{told}");
         }
     }
 }

@@ -29,7 +29,9 @@ pub(super) fn tools(
 ) -> Result<Vec<PluginTool>, String> {
     if operations.len() > limits::OPERATIONS_MAX {
         let (count, most) = (operations.len(), limits::OPERATIONS_MAX);
-        return Err(format!("plugin '{plugin}' has {count} operations, the most is {most}"));
+        return Err(format!(
+            "plugin '{plugin}' has {count} operations; at most {most} are allowed"
+        ));
     }
     let mut names = BTreeSet::new();
     if let Some(twice) = operations.iter().find(|operation| !names.insert(&*operation.name)) {
@@ -56,7 +58,7 @@ pub(super) fn tool(plugin: &str, operation: &OperationSchema) -> Result<PluginTo
     {
         let most = limits::TOOL_NAME_CHARS_MAX;
         return Err(format!(
-            "{place}: '{name}' cannot be a tool's name: up to {most} letters, digits, '_' and '-'"
+            "{place}: invalid tool name '{name}': use at most {most} letters, digits, '_' and '-'"
         ));
     }
     let definition = json!({
@@ -98,7 +100,7 @@ fn input_schema(operation: &OperationSchema, place: &str) -> Result<Value, Strin
         let place = format!("{place}, input '{}'", input.name);
         let property = property(input).map_err(|fault| format!("{place}: {fault}"))?;
         if properties.insert(input.name.clone(), property).is_some() {
-            return Err(format!("{place} comes twice"));
+            return Err(format!("{place} is declared twice"));
         }
         if input.required {
             required.push(input.name.as_str());
@@ -117,17 +119,17 @@ fn property(input: &InputSchema) -> Result<Value, String> {
     let length = input.name.chars().count();
     if length == 0 || length > limits::INPUT_NAME_CHARS_MAX || !input.name.chars().all(is_plain) {
         let most = limits::INPUT_NAME_CHARS_MAX;
-        return Err(format!("a name has 1 to {most} letters, digits, '_', '.' and '-'"));
+        return Err(format!("a name must have 1 to {most} letters, digits, '_', '.' and '-'"));
     }
     let kind = input.r#type.as_str();
     let mut property = match kind {
         "string" | "integer" | "number" | "boolean" | "object" => json!({"type": kind}),
         // Models expect an item type; the plugin does not state one.
         "array" => json!({"type": kind, "items": {}}),
-        "" => return Err("it has no type".to_owned()),
+        "" => return Err("its type is missing".to_owned()),
         other => {
             return Err(format!(
-                "type '{other}' is none of string, integer, number, boolean, array, object"
+                "unknown type '{other}': must be string, integer, number, boolean, array or object"
             ));
         }
     };
@@ -136,9 +138,11 @@ fn property(input: &InputSchema) -> Result<Value, String> {
         ("url", "string") => property["format"] = json!("uri"),
         ("email", "string") => property["format"] = json!("email"),
         (rule @ ("url" | "email"), kind) => {
-            return Err(format!("validation '{rule}' is for texts, and this is '{kind}'"));
+            return Err(format!(
+                "validation '{rule}' requires type 'string', but the type is '{kind}'"
+            ));
         }
-        (rule, _) => return Err(format!("validation '{rule}' is neither url nor email")),
+        (rule, _) => return Err(format!("unknown validation '{rule}': must be url or email")),
     }
     if !input.description.is_empty() {
         property["description"] = json!(input.description);
@@ -163,7 +167,7 @@ fn default(kind: &str, text: &str) -> Result<Value, String> {
         "array" => value.is_array(),
         _ => value.is_object(),
     };
-    value.filter(fits).ok_or_else(|| format!("the default '{text}' is no {kind}"))
+    value.filter(fits).ok_or_else(|| format!("the default '{text}' is not of type {kind}"))
 }
 
 #[cfg(test)]

@@ -19,18 +19,18 @@ pub(super) fn parse(text: &str) -> Result<Rc<Tree>, String> {
 
 fn explained(Flaw { mark, kind }: Flaw) -> String {
     let words = match kind {
-        FlawKind::NotYaml(error) => return format!("not YAML: {error}"),
+        FlawKind::NotYaml(error) => return format!("not valid YAML: {error}"),
         FlawKind::Empty => return "empty".to_owned(),
-        FlawKind::SecondDocument => "a second document",
-        FlawKind::Alias | FlawKind::AliasInItself => "anchors are not known here",
-        FlawKind::ForeignTag => "tags of its own are not known here",
+        FlawKind::SecondDocument => "only one YAML document is allowed",
+        FlawKind::Alias | FlawKind::AliasInItself => "anchors and aliases are not supported",
+        FlawKind::ForeignTag => "custom tags are not supported",
         // This error is detected only at the end of the key.
         FlawKind::KeyIsNoScalar { end } => {
-            return format!("line {}: a key must be a word", end.line);
+            return format!("line {}: a key must be a plain string", end.line);
         }
-        FlawKind::MergeKey => "a key must be a word",
-        FlawKind::RepeatedKey(name) => &format!("'{name}' comes twice"),
-        FlawKind::TooDeep | FlawKind::TooManyValues => "too many values, or too deep",
+        FlawKind::MergeKey => "a key must be a plain string",
+        FlawKind::RepeatedKey(name) => &format!("duplicate key '{name}'"),
+        FlawKind::TooDeep | FlawKind::TooManyValues => "too many values, or nested too deeply",
     };
     format!("line {}: {words}", mark.line)
 }
@@ -75,13 +75,13 @@ mod tests {
         let many = "- x\n".repeat(limits::YAML_VALUES_MAX + 1);
         for (text, words) in [
             ("", "empty"),
-            ("a: 1\na: 2", "line 2: 'a' comes twice"),
+            ("a: 1\na: 2", "line 2: duplicate key 'a'"),
             ("a: &x 1\nb: *x", "line 2: anchors"),
             ("a: !own 1", "tags"),
-            ("a: 1\n---\nb: 2", "second document"),
-            ("a: [", "not YAML"),
-            ("? [a]\n: 1", "a key must be a word"),
-            (&deep, "too deep"),
+            ("a: 1\n---\nb: 2", "only one YAML document"),
+            ("a: [", "not valid YAML"),
+            ("? [a]\n: 1", "a key must be a plain string"),
+            (&deep, "too deeply"),
             (&many, "too many values"),
         ] {
             let refused = parse(text).unwrap_err();

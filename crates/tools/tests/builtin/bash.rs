@@ -22,7 +22,7 @@ async fn output_errors_and_exit_code_come_back() {
             "out\n[stderr]\nerr\n[exit code 3]".to_owned(),
             true,
         ),
-        (json!({"command": "kill -9 $$"}), "[ended by signal 9]".to_owned(), true),
+        (json!({"command": "kill -9 $$"}), "[killed by signal 9]".to_owned(), true),
         (json!({"command": "pwd"}), format!("{root}\n[exit code 0]"), false),
         (json!({"command": "ls", "cwd": "sub"}), "file\n[exit code 0]".to_owned(), false),
         (json!({"command": "cat"}), "[exit code 0]".to_owned(), false),
@@ -32,9 +32,9 @@ async fn output_errors_and_exit_code_come_back() {
     }
     for (arguments, words) in [
         (json!({}), "'command' is missing"),
-        (json!({"command": "true", "timeout_seconds": 601}), "must be from 1 to 600"),
-        (json!({"command": "true", "timeout_seconds": 0}), "must be from 1 to 600"),
-        (json!({"command": "true", "cwd": "no"}), "no' was not found"),
+        (json!({"command": "true", "timeout_seconds": 601}), "must be between 1 and 600"),
+        (json!({"command": "true", "timeout_seconds": 0}), "must be between 1 and 600"),
+        (json!({"command": "true", "cwd": "no"}), "no' does not exist"),
         (json!({"command": "true", "cwd": "sub/file"}), "is not a directory"),
     ] {
         rig.call("Bash", arguments).await.refused(words);
@@ -48,7 +48,7 @@ async fn long_output_is_cut_in_the_middle() {
     let said = rig.call("Bash", json!({"command": command})).await.ok();
     assert!(said.text().starts_with("begin\nxxx"));
     assert!(said.text().ends_with("xxx\nend\n[exit code 0]"));
-    assert!(said.text().contains("bytes left out"));
+    assert!(said.text().contains("bytes omitted"));
     assert!(said.text().len() <= 1024 * 1024, "{}", said.text().len());
 }
 
@@ -58,7 +58,7 @@ async fn a_timeout_kills_the_whole_group() {
     let command = "echo begun; (sleep 300 & echo $! > child; wait) & sleep 300";
     let calling = rig.call("Bash", json!({"command": command, "timeout_seconds": 1}));
     let said = tokio::time::timeout(PATIENCE, calling).await.expect("it ends before its children");
-    assert_eq!(said.text(), "begun\n[killed: not done after 1 s]");
+    assert_eq!(said.text(), "begun\n[killed: timed out after 1 s]");
     assert!(said.is_error);
     gone(rig.get("child").trim()).await;
 }

@@ -23,12 +23,12 @@ async fn read_gives_the_lines_that_were_asked_for() {
         (json!({"path": "a.txt", "offset": 1, "limit": 2}), vec!["two\nthree"]),
         (
             json!({"path": "a.txt", "limit": 1}),
-            vec!["one\r\n", "[there is more: go on with offset 1]"],
+            vec!["one\r\n", "[there is more: continue with offset 1]"],
         ),
-        (json!({"path": "a.txt", "offset": 3}), vec!["!has 3 lines; offset 3 is behind"]),
+        (json!({"path": "a.txt", "offset": 3}), vec!["!has 3 lines; offset 3 is past"]),
         (json!({"path": "empty"}), vec![""]),
-        (json!({"path": "b.txt"}), vec!["!b.txt' was not found"]),
-        (json!({"path": "x/y/b.txt"}), vec!["!x/y/b.txt' was not found"]),
+        (json!({"path": "b.txt"}), vec!["!b.txt' does not exist"]),
+        (json!({"path": "x/y/b.txt"}), vec!["!x/y/b.txt' does not exist"]),
         (json!({"path": "a.txt/b"}), vec!["!is not a directory"]),
         (json!({"path": "."}), vec!["!is a directory"]),
         (json!({}), vec!["!'path' is missing"]),
@@ -56,7 +56,7 @@ async fn read_tells_binary_images_and_other_encodings_apart() {
     rig.call("Read", json!({"path": "b.bin"})).await.refused("is a binary file of 7 bytes");
     let said = rig.call("Read", json!({"path": "latin"})).await.ok();
     assert_eq!(said.text(), "caf\u{fffd}\n");
-    assert!(said.texts[1].contains("not all of it is UTF-8"), "{said:?}");
+    assert!(said.texts[1].contains("not all UTF-8"), "{said:?}");
     let said = rig.call("Read", json!({"path": "image"})).await.ok();
     let block = &said.result["content"][0];
     assert_eq!((&block["type"], &block["mimeType"]), (&json!("image"), &json!("image/png")));
@@ -68,8 +68,8 @@ async fn a_pipe_is_refused_and_holds_nothing_up() {
     let rig = Rig::new();
     let made = std::process::Command::new("mkfifo").arg(rig.root.join("pipe")).status().unwrap();
     assert!(made.success());
-    rig.call("Read", json!({"path": "pipe"})).await.refused("is no regular file");
-    rig.call("Write", json!({"path": "pipe", "content": ""})).await.refused("no regular file");
+    rig.call("Read", json!({"path": "pipe"})).await.refused("is not a regular file");
+    rig.call("Write", json!({"path": "pipe", "content": ""})).await.refused("not a regular file");
 }
 
 #[tokio::test]
@@ -97,7 +97,7 @@ async fn a_line_that_does_not_fit_is_cut_and_passed() {
     rig.put("long", format!("{}\nend\n", "é".repeat(3 * 1024 * 1024)));
     let said = rig.call("Read", json!({"path": "long"})).await.ok();
     assert!(said.text().len() <= 5 * 1024 * 1024 && said.text().ends_with('é'));
-    assert!(said.texts[1].contains("go on behind it with offset 1"), "{:?}", said.texts[1]);
+    assert!(said.texts[1].contains("continue after it with offset 1"), "{:?}", said.texts[1]);
     let said = rig.call("Read", json!({"path": "long", "offset": 1})).await.ok();
     assert_eq!(said.texts, ["end\n"]);
 }
@@ -181,7 +181,7 @@ async fn edit_replaces_what_it_finds_and_says_where() {
     let aliases = json!({"file_path": "f.rs", "old_string": "fn b", "new_string": "fn c"});
     let said = rig.call("Edit", aliases).await.ok();
     assert_eq!(said.text(), "OK: 1 replacement in f.rs\n@@ line 2 @@\n-fn b\n+fn c");
-    rig.call("Edit", json!({"path": "no", "old": "a", "new": "b"})).await.refused("not found");
+    rig.call("Edit", json!({"path": "no", "old": "a", "new": "b"})).await.refused("does not exist");
 }
 
 #[tokio::test]
@@ -200,7 +200,7 @@ async fn only_what_is_allowed_is_listed_and_runs() {
         assert_eq!(names.join(" "), expected);
         for name in ["Write", "Edit", "Bash"] {
             if !names.contains(&name) {
-                rig.call(name, json!({"command": "touch x"})).await.refused("there is no tool");
+                rig.call(name, json!({"command": "touch x"})).await.refused("has no tool");
             }
         }
         for tool in &tools {

@@ -12,7 +12,7 @@ use tools::builtin::{OffLimits, Permissions, Workspace};
 
 use crate::rig::{ALL, Rig};
 
-const OUTSIDE: &str = "is outside of the workspace's root";
+const OUTSIDE: &str = "is outside the workspace root";
 
 #[tokio::test]
 async fn nothing_leads_out() {
@@ -56,7 +56,7 @@ async fn nothing_leads_out() {
     // Walks skip links.
     let found = rig.call("Grep", json!({"pattern": "secret|inside"})).await.ok();
     assert_eq!(found.text(), "in/file:1:inside");
-    rig.call("Glob", json!({"pattern": "../*"})).await.refused("bad glob");
+    rig.call("Glob", json!({"pattern": "../*"})).await.refused("invalid glob");
 }
 
 #[tokio::test]
@@ -76,7 +76,7 @@ async fn links_that_stay_inside_are_followed() {
     assert!(rig.root.join("link").is_symlink(), "the link itself stays");
     rig.call("Write", json!({"path": "dangling", "content": "made"})).await.ok();
     assert_eq!(rig.get("made/here"), "made");
-    rig.call("Read", json!({"path": "loop"})).await.refused("too many links");
+    rig.call("Read", json!({"path": "loop"})).await.refused("too many symbolic links");
 }
 
 #[tokio::test]
@@ -230,7 +230,7 @@ async fn swapped(rounds: usize) {
         let said = rig.call("Read", json!({"path": "folder/file"})).await;
         assert!(!said.text().contains("secret"), "round {round}: {}", said.text());
         let said = rig.call("Grep", json!({"pattern": "secret"})).await;
-        assert_eq!(said.text(), "no line fits", "round {round}");
+        assert_eq!(said.text(), "no matching lines", "round {round}");
     }
     done.store(true, Ordering::Relaxed);
     swapping.join().unwrap();

@@ -44,7 +44,7 @@ async fn glob_finds_by_pattern() {
         (json!({"pattern": "*.log", "cwd": "src", "no_ignore": true}), "src/a.log src/keep.log"),
         (json!({"pattern": "target/*", "no_ignore": true}), "target/out.rs"),
         (json!({"pattern": "[cC]argo.t?ml"}), "Cargo.toml"),
-        (json!({"pattern": "*.java"}), "no file fits"),
+        (json!({"pattern": "*.java"}), "no matching files"),
     ] {
         let said = rig.call("Glob", arguments.clone()).await.ok();
         let mut paths: Vec<&str> = said.text().lines().collect();
@@ -52,11 +52,11 @@ async fn glob_finds_by_pattern() {
         assert_eq!(paths.join(" "), expected, "{arguments}");
     }
     for (arguments, words) in [
-        (json!({"pattern": "src/[a"}), "bad glob 'src/[a': unclosed character class"),
-        (json!({"pattern": "{a"}), "bad glob '{a'"),
-        (json!({"pattern": "/etc/*"}), "bad glob '/etc/*': a pattern is relative"),
+        (json!({"pattern": "src/[a"}), "invalid glob 'src/[a': unclosed character class"),
+        (json!({"pattern": "{a"}), "invalid glob '{a'"),
+        (json!({"pattern": "/etc/*"}), "invalid glob '/etc/*': must be relative"),
         (json!({"pattern": ""}), "the pattern is empty"),
-        (json!({"pattern": "*", "cwd": "no"}), "no' was not found"),
+        (json!({"pattern": "*", "cwd": "no"}), "no' does not exist"),
         (json!({"pattern": "*", "cwd": "bin.rs"}), "is not a directory"),
     ] {
         rig.call("Glob", arguments).await.refused(words);
@@ -103,8 +103,8 @@ async fn grep_prints_lines_files_and_counts() {
             "src/main.rs-1-fn main() {|src/main.rs:2:    helper();|src/main.rs-3-}",
         ),
         (json!({"pattern": "^fn", "path": "src/main.rs"}), "src/main.rs:1:fn main() {"),
-        (json!({"pattern": "helper", "path": "bin.rs"}), "no line fits"),
-        (json!({"pattern": "absent"}), "no line fits"),
+        (json!({"pattern": "helper", "path": "bin.rs"}), "no matching lines"),
+        (json!({"pattern": "absent"}), "no matching lines"),
         (
             json!({"pattern": "helper", "glob": "*.log", "no_ignore": true}),
             "src/a.log:1:helper|src/keep.log:1:helper",
@@ -114,15 +114,15 @@ async fn grep_prints_lines_files_and_counts() {
         assert_eq!(said.text().lines().collect::<Vec<_>>().join("|"), expected, "{arguments}");
     }
     for (arguments, words) in [
-        (json!({"pattern": "a(b"}), "bad regular expression 'a(b': unclosed group"),
+        (json!({"pattern": "a(b"}), "invalid regular expression 'a(b': unclosed group"),
         (
             json!({"pattern": "a[z-a]"}),
-            "bad regular expression 'a[z-a]': invalid character class range, the start must be <= \
-             the end, at character 3",
+            "invalid regular expression 'a[z-a]': invalid character class range, the start must \
+             be <= the end, at character 3",
         ),
-        (json!({"pattern": "x", "glob": "["}), "bad glob"),
-        (json!({"pattern": "x", "output_mode": "all"}), "'output_mode' is 'all'"),
-        (json!({"pattern": "x", "path": "no"}), "no' was not found"),
+        (json!({"pattern": "x", "glob": "["}), "invalid glob"),
+        (json!({"pattern": "x", "output_mode": "all"}), "invalid output_mode 'all'"),
+        (json!({"pattern": "x", "path": "no"}), "no' does not exist"),
         (json!({}), "'pattern' is missing"),
     ] {
         rig.call("Grep", arguments).await.refused(words);

@@ -26,9 +26,12 @@ async fn the_echo_plugin_gives_back_what_it_is_given() {
     assert_eq!(said.text, said.result["structuredContent"].to_string());
 
     let refused = echo.call("echo_echo", "{}").await.unwrap();
-    assert!(refused.is_error && refused.text == "'text' must be given, as a text", "{refused:?}");
+    assert!(
+        refused.is_error && refused.text == "'text' is required and must be a string",
+        "{refused:?}"
+    );
     let unknown = echo.call("echo_other", "{}").await.unwrap();
-    assert!(unknown.is_error && unknown.text.contains("there is no tool 'echo_other'"));
+    assert!(unknown.is_error && unknown.text.contains("has no tool 'echo_other'"));
 
     echo.connected.close().await;
     assert!(echo.connected.lost().await.contains("closed"));
@@ -41,7 +44,7 @@ async fn the_sqlite_plugin_answers_from_the_database_of_its_config() {
     let folder =
         place(&rig.own, "sqlite", include_str!("../../../../examples/plugins/sqlite/plugin.yaml"));
     std::fs::copy(built("awf-plugin-sqlite"), folder.join("awf-plugin-sqlite")).unwrap();
-    assert_eq!(rig.found("sqlite").fault.as_deref(), Some("config 'database' must be given"));
+    assert_eq!(rig.found("sqlite").fault.as_deref(), Some("config 'database' is required"));
 
     let file = rig.project.join("x.db");
     let database = rusqlite::Connection::open(&file).unwrap();
@@ -72,7 +75,7 @@ async fn only_what_is_exposed_becomes_tools() {
     let names: Vec<_> = some.tools().await.iter().map(|tool| tool["name"].clone()).collect();
     assert_eq!(names, ["faulty_ok", "faulty_print"]);
     let hidden = some.call("faulty_refuse", "{}").await.unwrap();
-    assert!(hidden.is_error && hidden.text.contains("there is no tool"), "{}", hidden.text);
+    assert!(hidden.is_error && hidden.text.contains("has no tool"), "{}", hidden.text);
     some.connected.close().await;
 
     let Err(all) = rig.connect("faulty", rig.start()).await else { panic!("it was mapped") };

@@ -22,25 +22,37 @@ async fn refusal(rig: &Rig, name: &str, start: StartOptions) -> String {
 #[tokio::test]
 async fn a_plugin_that_does_not_greet_is_told_and_leaves_nothing() {
     for (name, body, words) in [
-        ("silent", "exit 0", "the process ended (exit status: 0)"),
+        ("silent", "exit 0", "the process exited (exit status: 0)"),
         (
             "broken",
             "echo 'no such library' >&2; exit 3",
-            "(exit status: 3); it said: no such library",
+            "(exit status: 3); last output: no such library",
         ),
-        ("chatty", "yes noise", "it prints, and does not say where it listens"),
-        ("core", "echo '9|1|unix|/x|grpc|'; sleep 300", "version 9 of go-plugin, not 1"),
-        ("version", "echo '1|2|unix|/x|grpc|'; sleep 300", "protocol version 2, not 1"),
-        ("netrpc", "echo '1|1|unix|/x|netrpc|'; sleep 300", "it speaks 'netrpc', not grpc"),
+        ("chatty", "yes noise", "it printed other output and did not announce its address"),
+        ("core", "echo '9|1|unix|/x|grpc|'; sleep 300", "version 9 of go-plugin, expected 1"),
+        ("version", "echo '1|2|unix|/x|grpc|'; sleep 300", "protocol version 2, expected 1"),
+        (
+            "netrpc",
+            "echo '1|1|unix|/x|netrpc|'; sleep 300",
+            "it uses the protocol 'netrpc', expected grpc",
+        ),
         ("tcp", "echo '1|1|tcp|127.0.0.1:1|grpc|'; sleep 300", "it listens on 'tcp'"),
-        ("tls", "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|MIIB\"; sleep 300", "it wants TLS"),
-        ("outside", "echo '1|1|unix|/tmp/x|grpc|'; sleep 300", "is not in its private folder"),
+        (
+            "tls",
+            "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|MIIB\"; sleep 300",
+            "it requires TLS",
+        ),
+        ("outside", "echo '1|1|unix|/tmp/x|grpc|'; sleep 300", "is outside its private folder"),
         (
             "above",
             "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/../x|grpc|\"; sleep 300",
-            "is not in its private folder",
+            "is outside its private folder",
         ),
-        ("nothing", "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|\"; sleep 300", "is no socket"),
+        (
+            "nothing",
+            "echo \"1|1|unix|$PLUGIN_UNIX_SOCKET_DIR/x|grpc|\"; sleep 300",
+            "is not a socket",
+        ),
     ] {
         let rig = Rig::new();
         rig.script(name, &format!("echo $$ > pid\n{body}"));
@@ -58,7 +70,7 @@ async fn a_plugin_that_says_nothing_is_not_waited_for() {
     rig.script("slow", "echo $$ > pid\nwhile :; do sleep 1; done");
     let start = StartOptions { timeout: Duration::from_millis(800), ..rig.start() };
     let refused = refusal(&rig, "slow", start).await;
-    assert!(refused.contains("it was not ready after 1 s"), "{refused}");
+    assert!(refused.contains("not ready after 1 s"), "{refused}");
     gone(std::fs::read_to_string(rig.project.join("pid")).unwrap().trim()).await;
     rig.assert_empty();
 }
@@ -82,9 +94,12 @@ async fn a_plugin_that_misses_its_cookie_says_so() {
     let program = crate::rig::built("awf-plugin-echo");
     rig.script("uncooked", &format!("unset AWF_PLUGIN; exec {}", program.display()));
     let refused = refusal(&rig, "uncooked", rig.start()).await;
-    assert!(refused.contains("(exit status: 1); it said: This binary is a plugin."), "{refused}");
+    assert!(
+        refused.contains("(exit status: 1); last output: This binary is a plugin."),
+        "{refused}"
+    );
     rig.script("tls", &format!("PLUGIN_CLIENT_CERT=x exec {}", program.display()));
-    assert!(refusal(&rig, "tls", rig.start()).await.contains("asks for mutual TLS"));
+    assert!(refusal(&rig, "tls", rig.start()).await.contains("requires mutual TLS"));
     rig.assert_empty();
 }
 
@@ -104,8 +119,8 @@ async fn answers_that_cannot_be_used_are_told_and_the_plugin_goes_on() {
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
     for (tool, words) in [
-        ("faulty_garbage", "answered with data that is not JSON: 'bad'"),
-        ("faulty_huge", "operation 'huge': an answer may have 16 MiB at most"),
+        ("faulty_garbage", "returned data that is not valid JSON: 'bad'"),
+        ("faulty_huge", "operation 'huge': the response must not exceed 16 MiB"),
         ("faulty_refuse", "operation 'refuse': not like this"),
     ] {
         let said = faulty.call(tool, "{}").await.unwrap();
@@ -126,7 +141,7 @@ async fn what_is_too_large_to_send_is_not_sent() {
     let arguments = json!({"text": "x".repeat(17 * 1024 * 1024)}).to_string();
     let said = echo.call("echo_echo", &arguments).await.unwrap();
     assert!(
-        said.is_error && said.text.contains("arguments may have 16 MiB at most"),
+        said.is_error && said.text.contains("the arguments must not exceed 16 MiB"),
         "{:.200}",
         said.text
     );
@@ -144,7 +159,7 @@ async fn noise_becomes_log_lines() {
         "noise behind the line",
         "printed while it works",
         "complained while it works",
-        "it calls itself 'other'",
+        "the plugin reports another name: 'other'",
     ] {
         faulty.heard(words).await;
     }
@@ -158,7 +173,7 @@ async fn death_in_mid_call_is_told_with_its_last_words() {
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
     let (died, lost) = tokio::join!(faulty.call("faulty_die", "{}"), faulty.connected.lost());
     for reason in [died.unwrap_err().to_string(), lost] {
-        assert!(reason.starts_with("plugin 'faulty': the process ended (signal: 6"), "{reason}");
+        assert!(reason.starts_with("plugin 'faulty': the process exited (signal: 6"), "{reason}");
         assert!(reason.contains("it is all over"), "{reason}");
     }
     let after = faulty.call("faulty_ok", "{}").await;
@@ -197,7 +212,7 @@ async fn a_plugin_that_hangs_altogether_is_given_up() {
     let late = faulty.call_with("faulty_freeze", "{}", &ctx).await;
     assert!(matches!(late, Err(ProviderError::Timeout)), "{late:?}");
     let lost = faulty.connected.lost().await;
-    assert!(lost.contains("plugin 'faulty': it does not answer any more"), "{lost}");
+    assert!(lost.contains("plugin 'faulty': it has stopped responding"), "{lost}");
     faulty.connected.close().await;
     for pid in pids.split(' ') {
         gone(pid).await;

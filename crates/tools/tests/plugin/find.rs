@@ -116,7 +116,7 @@ fn what_is_wrong_with_a_plugin_is_told_with_it() {
     place(&own, "empty", "");
     assert!(fault(&rig, "empty").contains("plugin.yaml: empty"));
     place(&own, "bare", &manifest("bare"));
-    let words = "no executable awf-plugin-bare or countersign-plugin-bare";
+    let words = "no executable found, expected awf-plugin-bare or countersign-plugin-bare";
     assert!(fault(&rig, "bare").contains(words), "{}", fault(&rig, "bare"));
     let flat = plant(&rig, &own, "flat").join("awf-plugin-flat");
     std::fs::set_permissions(&flat, PermissionsExt::from_mode(0o644)).unwrap();
@@ -125,7 +125,7 @@ fn what_is_wrong_with_a_plugin_is_told_with_it() {
     std::fs::create_dir(folder.join("awf-plugin-dir")).unwrap();
     assert!(fault(&rig, "dir").contains("not a file"));
     place(&own, "spaced", "name: a b\nversion: 1\n");
-    assert!(fault(&rig, "spaced").contains("the name 'a b'"));
+    assert!(fault(&rig, "spaced").contains("invalid name 'a b'"));
     place(&own, "big", &format!("# {}\n{}", "x".repeat(300_000), manifest("big")));
     assert!(fault(&rig, "big").contains("too large"));
     // A pipe that nobody writes to must not block the search.
@@ -142,10 +142,10 @@ fn what_is_wrong_with_a_plugin_is_told_with_it() {
         configured("away", Some("/nowhere/away"), None),
         configured("relative", Some("x"), None),
     ];
-    assert!(fault(&rig, "pinned").contains(&format!("and is to be {}", "0".repeat(64))));
+    assert!(fault(&rig, "pinned").contains(&format!(", expected {}", "0".repeat(64))));
     assert!(fault(&rig, "away").contains("/nowhere"));
     assert!(fault(&rig, "relative").contains("must be absolute"));
-    assert_eq!(rig.find().faults, ["the config names the plugin 'lost', which is nowhere"]);
+    assert_eq!(rig.find().faults, ["the config names the plugin 'lost', which was not found"]);
     assert!(!rig.project.join("started").exists());
 }
 
@@ -164,7 +164,7 @@ fn the_manifest_names_the_plugin_and_the_folder_its_executable() {
     let path = rig.own.join("a");
     rig.configured = vec![configured("other", path.to_str(), None)];
     let fault = rig.found("other").fault.unwrap();
-    assert_eq!(fault, "its manifest calls it 'named-a', not 'other'");
+    assert_eq!(fault, "its manifest has the name 'named-a', expected 'other'");
 }
 
 #[test]
@@ -218,5 +218,5 @@ fn the_config_is_laid_in_three_layers() {
     assert!(rig.found("one").needs_approval(), "a project cannot approve its own plugin");
     std::fs::write(rig.project.join(".countersign/plugins.yaml"), "plugins: [").unwrap();
     let faults = rig.find().faults;
-    assert!(faults.len() == 1 && faults[0].contains("plugins.yaml: not YAML"), "{faults:?}");
+    assert!(faults.len() == 1 && faults[0].contains("plugins.yaml: not valid YAML"), "{faults:?}");
 }

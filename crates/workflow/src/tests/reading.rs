@@ -134,7 +134,7 @@ fn the_text_itself() {
             "WORKFLOW.SYNTAX 1:7 : a value that begins with {{ must stand in quotes",
         ),
         ("[a]", "WORKFLOW.WRONG_TYPE 1:1 : expected a mapping, found a list"),
-        ("text", "WORKFLOW.WRONG_TYPE 1:1 : expected a mapping, found a text"),
+        ("text", "WORKFLOW.WRONG_TYPE 1:1 : expected a mapping, found a string"),
     ];
     for (text, expect) in table {
         let (text, expect) = placed(text, expect);
@@ -157,14 +157,14 @@ fn the_frame() {
                 "WORKFLOW.UNKNOWN_KEY 1:1 nam: unknown key; did you mean 'name'?",
                 "WORKFLOW.MISSING_KEY 1:1 : 'name' is missing",
                 "WORKFLOW.MISSING_KEY 1:1 : 'states' is missing",
-                "WORKFLOW.WRONG_TYPE 2:10 version: expected a text, found a list",
-                "WORKFLOW.WRONG_TYPE 3:14 description: expected a text, found nothing",
+                "WORKFLOW.WRONG_TYPE 2:10 version: expected a string, found a list",
+                "WORKFLOW.WRONG_TYPE 3:14 description: expected a string, found nothing",
             ],
         ),
         (
             "name: 5\nstates: {}",
             &[
-                "WORKFLOW.WRONG_TYPE 1:7 name: expected a text, found a number",
+                "WORKFLOW.WRONG_TYPE 1:7 name: expected a string, found a number",
                 "WORKFLOW.MISSING_KEY 2:9 states: 'initial' is missing",
             ],
         ),
@@ -204,7 +204,7 @@ fn states_of_every_type() {
         ),
         (
             "type: step, command: §[x]",
-            "WORKFLOW.WRONG_TYPE @ states.s.command: expected a text, found a list",
+            "WORKFLOW.WRONG_TYPE @ states.s.command: expected a string, found a list",
         ),
         ("type: step, command: §' '", "WORKFLOW.BAD_VALUE @ states.s.command: an empty command"),
         (
@@ -229,7 +229,7 @@ fn states_of_every_type() {
         ),
         (
             "type: step, command: x, continue_on_error: §yes",
-            "WORKFLOW.WRONG_TYPE @ states.s.continue_on_error: expected true or false, found a text",
+            "WORKFLOW.WRONG_TYPE @ states.s.continue_on_error: expected true or false, found a string",
         ),
         (
             "type: step, command: x, retry: §{}",
@@ -371,7 +371,7 @@ fn agents_and_their_proxy() {
         ),
         (
             "A, options: {args: §x}",
-            "WORKFLOW.WRONG_TYPE @ states.s.options.args: expected a list of texts, found a text",
+            "WORKFLOW.WRONG_TYPE @ states.s.options.args: expected a list of texts, found a string",
         ),
         (
             "A, options: {env: {§A-B: x}}",

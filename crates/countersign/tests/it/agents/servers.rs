@@ -128,7 +128,7 @@ async fn agents_at_once_have_each_their_own_tools_and_folder() {
     );
     let (heard, other) = (one.model.results(), two.model.results());
     assert!(heard[0].contains("the file of one") && other[0].contains("the file of two"));
-    assert!(heard[1].contains("is outside of the workspace's root"), "{heard:?}");
+    assert!(heard[1].contains("is outside the workspace root"), "{heard:?}");
     let records = records_when(&one.home(), |records| records.len() == 5).await;
     for record in &records {
         let of_one = record["token"] == "flow/one/claude";

@@ -20,8 +20,8 @@ const OWN: &str = r#"{
   "redact": {"keys": ["k"], "patterns": ["p+"]},
 }"#;
 
-const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
-                         `countersign config trust` to put it into effect";
+const UNTRUSTED: &str = "ignored: an untrusted file in the folder may only restrict; run \
+                         `countersign config trust` to apply all of it";
 
 fn own() -> Config {
     parse(OWN).unwrap_or_else(|faults| panic!("{faults}")).config
@@ -169,8 +169,8 @@ fn a_new_server_is_quarantined_whatever_it_says() {
       "quarantined": false, "auto_approve": "all", "disabled_tools": ["t"]}}}"#;
     let (config, notes) = laid(found);
     assert_eq!(notes, [
-        "line 2, column 7: mcpServers.new.quarantined: ignored: a server that was found in the \
-         folder stays quarantined until a person approves it"
+        "line 2, column 7: mcpServers.new.quarantined: ignored: a server from an untrusted file \
+         stays quarantined until a person approves it"
             .to_owned(),
         format!("line 2, column 29: mcpServers.new.auto_approve: {UNTRUSTED}"),
     ]);
@@ -205,7 +205,7 @@ fn lists_narrow_and_both_kinds_may_meet() {
     }
     let both = r#"{"mcpServers": {"all": {"enabled_tools": ["x"], "disabled_tools": ["y"]}}}"#;
     let faults = overlay(own(), both).unwrap_err();
-    assert_eq!(faults.list[0].message, "not together with 'enabled_tools'; keep one of them");
+    assert_eq!(faults.list[0].message, "cannot be combined with 'enabled_tools'; keep one of them");
 }
 
 #[test]
@@ -261,7 +261,7 @@ fn a_hostile_file_changes_nothing_but_what_narrows() {
         ]
     );
     assert_eq!(notes[0], format!("line 2, column 3: listen: {UNTRUSTED}"));
-    assert!(notes[11].ends_with("ignored: your own configuration has a profile of this name"));
+    assert!(notes[11].ends_with("ignored: your own configuration has a profile with this name"));
     assert!(notes[12].ends_with("no server is named \"evli\", did you mean 'evil'?"));
 }
 
@@ -280,16 +280,25 @@ fn a_file_with_faults_is_refused_as_a_whole() {
         (r#"{"mcpServers": {"new": {}}}"#.to_owned(), "a server needs 'command' (stdio) or 'url' (http)"),
         (
             r#"{"listen": "127.0.0.1:1", "mcpServers": {"new": {"url": "http://localhost:7420/mcp"}}}"#.to_owned(),
-            "this is Countersign's own address; it would call itself without end",
+            "this is Countersign's own address; it would call itself endlessly",
         ),
         (r#"{"profiles": {"p": {}}}"#.to_owned(), "a profile needs 'servers'"),
-        (with("redact", json!({"keys": many})), "a file that was found may add 100 keys of 100 characters at most"),
-        (with("redact", json!({"keys": ["k".repeat(101)]})), "a file that was found may add 100 keys of 100 characters at most"),
+        (
+            with("redact", json!({"keys": many})),
+            "an untrusted file may add at most 100 keys of 100 characters",
+        ),
+        (
+            with("redact", json!({"keys": ["k".repeat(101)]})),
+            "an untrusted file may add at most 100 keys of 100 characters",
+        ),
         (
             with("mcpServers", json!({"all": {"disabled_tools": vec!["x"; 1_001]}})),
-            "a file that was found may name 1000 tools at most",
+            "an untrusted file may name at most 1000 tools",
         ),
-        (with("mcpServers", Value::Object(servers)), "more than 1000 servers, with your own"),
+        (
+            with("mcpServers", Value::Object(servers)),
+            "too many servers: at most 1000 are allowed, including your own",
+        ),
     ] {
         let faults = overlay(own(), &found).expect_err(&found);
         assert_eq!(faults.list[0].message, expected, "{found}");

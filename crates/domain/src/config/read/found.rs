@@ -12,13 +12,13 @@ use super::table::Section;
 use super::{profile, section, server, top};
 use crate::document::{Content, Location, Member, Node, Syntax};
 
-const UNTRUSTED: &str = "ignored: a file that was found in the folder may only narrow; run \
-                         `countersign config trust` to put it into effect";
+const UNTRUSTED: &str = "ignored: an untrusted file in the folder may only restrict; run \
+                         `countersign config trust` to apply all of it";
 
-const PROFILE_TAKEN: &str = "ignored: your own configuration has a profile of this name";
+const PROFILE_TAKEN: &str = "ignored: your own configuration has a profile with this name";
 
-const STAYS_QUARANTINED: &str = "ignored: a server that was found in the folder stays quarantined \
-                                 until a person approves it";
+const STAYS_QUARANTINED: &str = "ignored: a server from an untrusted file stays quarantined until \
+                                 a person approves it";
 
 /// Members that take effect in an entry for one of the user's own servers.
 const NARROWING: [&str; 3] = ["name", "enabled_tools", "disabled_tools"];
@@ -145,7 +145,10 @@ fn servers(found: &mut FolderConfig, top: &Section<'_>, own: &Config, report: &m
         }
     });
     if own.servers.len() + found.servers.len() > server::SERVERS_MAX {
-        let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
+        let fault = format!(
+            "too many servers: at most {} are allowed, including your own",
+            server::SERVERS_MAX
+        );
         report.fault(&entry.node.location, fault);
     }
 }
@@ -155,7 +158,7 @@ fn check_lists(members: &Section<'_>, report: &mut Report) {
         if let Content::List(list) = &entry.node.tree.content
             && list.len() > TOOL_NAMES_MAX
         {
-            let fault = format!("a file that was found may name {TOOL_NAMES_MAX} tools at most");
+            let fault = format!("an untrusted file may name at most {TOOL_NAMES_MAX} tools");
             report.fault(&entry.node.location, fault);
         }
     }
@@ -185,8 +188,7 @@ fn check_redaction(redact: &Redact, top: &Section<'_>, own: &Config, report: &mu
     let long = |key: &String| key.chars().count() > REDACT_KEY_CHARS_MAX;
     if redact.keys.len() > REDACT_KEYS_MAX || redact.keys.iter().any(long) {
         let bound = format!("{REDACT_KEYS_MAX} keys of {REDACT_KEY_CHARS_MAX} characters");
-        report
-            .fault(&entry.node.location, format!("a file that was found may add {bound} at most"));
+        report.fault(&entry.node.location, format!("an untrusted file may add at most {bound}"));
         return;
     }
     section::check_together(own, redact, &entry.node, report);

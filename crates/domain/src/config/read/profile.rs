@@ -73,7 +73,8 @@ fn tools(node: &Node<'_>, servers: &BTreeSet<&str>, report: &mut Report) -> Opti
         };
         if !servers.contains(tool.server.as_str()) {
             let server = shown(&tool.server);
-            report.note(&item.location, format!("{server} is not among the profile's 'servers'"));
+            report
+                .note(&item.location, format!("{server} is not listed in the profile's 'servers'"));
         }
         tools.push(tool);
     }

@@ -50,7 +50,10 @@ pub(super) fn span(
     };
     if !range.contains(&span) {
         let (min, max) = (spell(*range.start()), spell(*range.end()));
-        report.fault(&node.location, format!("expected {min} to {max}, found {}", spell(span)));
+        report.fault(
+            &node.location,
+            format!("expected a duration from {min} to {max}, found {}", spell(span)),
+        );
         return None;
     }
     Some(span)
@@ -110,9 +113,9 @@ pub fn name_fault(name: &str) -> Option<String> {
     let fault = if name.is_empty() {
         "a name must not be empty"
     } else if name.len() > NAME_CHARS_MAX {
-        "a name has at most 64 characters"
+        "a name must have at most 64 characters"
     } else if !name.chars().all(plain) {
-        "a name consists of letters, digits, '_', '.' and '-'"
+        "a name may contain only letters, digits, '_', '.' and '-'"
     } else if matches!(name, "." | "..") {
         "a name must not be '.' or '..'"
     } else {

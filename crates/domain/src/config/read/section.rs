@@ -42,7 +42,7 @@ fn sha256(node: &Node<'_>, report: &mut Report) -> Option<String> {
     let text = report.take(node.text())?;
     let hex = text.len() == SHA256_HEX_CHARS && text.chars().all(|c| c.is_ascii_hexdigit());
     if !hex {
-        report.fault(&node.location, "expected the 64 hex digits of a SHA-256");
+        report.fault(&node.location, "expected a SHA-256 of 64 hex digits");
     }
     hex.then(|| text.to_ascii_lowercase())
 }
@@ -96,7 +96,7 @@ fn patterns(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
 pub(super) fn check_together(own: &Config, more: &Redact, node: &Node<'_>, report: &mut Report) {
     let patterns = [own.redact.patterns.as_slice(), &more.patterns].concat();
     for fault in Redactor::new(&[], &patterns).err().into_iter().flatten() {
-        report.fault(&node.location, format!("together with your own: {fault}"));
+        report.fault(&node.location, format!("combined with your own patterns: {fault}"));
     }
 }
 
@@ -110,7 +110,7 @@ pub(super) fn telemetry(telemetry: &mut Telemetry, top: &Section<'_>, report: &m
 fn exporter(node: &Node<'_>, report: &mut Report) -> Option<String> {
     let text = report.take(node.text())?;
     if !text.is_empty() && !transport::is_http_url(text) {
-        report.fault(&node.location, "expected an http or https url, or \"\"");
+        report.fault(&node.location, "expected an http or https URL, or \"\"");
     }
     Some(text.to_owned())
 }
@@ -143,7 +143,7 @@ fn json(node: &Node<'_>, report: &mut Report) -> Value {
         }
         Content::Scalar(scalar) => {
             if scalar.kind == ScalarKind::Number(None) {
-                report.fault(&node.location, "a number that JSON cannot hold");
+                report.fault(&node.location, "not a number that JSON can represent");
             }
             node.tree.to_json()
         }

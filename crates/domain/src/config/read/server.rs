@@ -26,7 +26,8 @@ pub(super) fn all(node: &Node<'_>, listen: SocketAddr, report: &mut Report) -> V
         servers.extend(server(name, members, listen, report));
     });
     if servers.len() > SERVERS_MAX {
-        report.fault(&node.location, format!("more than {SERVERS_MAX} servers"));
+        report
+            .fault(&node.location, format!("too many servers: at most {SERVERS_MAX} are allowed"));
     }
     servers
 }
@@ -71,7 +72,7 @@ fn listed(node: &Node<'_>, report: &mut Report, visit: &mut Visit<'_>) -> Option
         if let Some((name, location)) = name {
             check_name(name, location, report);
             if !names.insert(name) {
-                report.fault(location, format!("another server is named {} already", shown(name)));
+                report.fault(location, format!("another server is already named {}", shown(name)));
             }
         }
         visit(name.map_or("", |(name, _)| name), &members, report);
@@ -171,7 +172,7 @@ fn tools(members: &Section<'_>, report: &mut Report) -> Option<ToolRules> {
     let enabled = members.read("enabled_tools", report, tool_names);
     let disabled = members.read("disabled_tools", report, tool_names);
     if let (Some(_), Some(entry)) = (members.get("enabled_tools"), members.get("disabled_tools")) {
-        report.fault(&entry.key, "not together with 'enabled_tools'; keep one of them");
+        report.fault(&entry.key, "cannot be combined with 'enabled_tools'; keep one of them");
     }
     let disabled = disabled.filter(|names| !names.is_empty());
     let set = |names: Vec<String>| names.into_iter().collect();
@@ -186,9 +187,9 @@ fn tool_names(node: &Node<'_>, report: &mut Report) -> Option<Vec<String>> {
     for item in report.take(node.items("a list of strings"))? {
         let Some(name) = report.take(item.text()) else { continue };
         if name.trim().is_empty() {
-            report.note(&item.location, "ignored: no tool has an empty name");
+            report.note(&item.location, "ignored: a tool name cannot be empty");
         } else if !seen.insert(name) {
-            report.note(&item.location, format!("{} stands here twice", shown(name)));
+            report.note(&item.location, format!("{} is listed twice", shown(name)));
         } else {
             names.push(name.to_owned());
         }

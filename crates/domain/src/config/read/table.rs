@@ -93,7 +93,7 @@ pub(super) fn entries<'a>(node: &Node<'a>, report: &mut Report) -> Option<Vec<Me
     entries.retain(|entry| {
         let is_first = seen.insert(entry.name);
         if !is_first {
-            report.fault(&entry.key, "stands here twice; keep one");
+            report.fault(&entry.key, "duplicate key; keep one");
         }
         is_first
     });

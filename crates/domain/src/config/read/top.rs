@@ -42,7 +42,7 @@ fn note_reachable(top: &Section<'_>, listen: SocketAddr, report: &mut Report) {
         && !listen.ip().is_loopback()
     {
         let own_hosts = top.get("allowed_hosts").is_some();
-        let hint = if own_hosts { "" } else { "; name the host they use in 'allowed_hosts'" };
+        let hint = if own_hosts { "" } else { "; add the host name they use to 'allowed_hosts'" };
         report.note(&entry.key, format!("other machines can reach this address{hint}"));
     }
 }

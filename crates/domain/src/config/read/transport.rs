@@ -62,7 +62,7 @@ pub(super) fn read(
         (Some(command), None) => stdio(command, members, stated, report),
         (None, Some(url)) => remote(url, members, stated, listen, report),
         (Some(_), Some(url)) => {
-            report.fault(&url.key, "a server has 'command' or 'url', not both");
+            report.fault(&url.key, "a server takes 'command' or 'url', not both; remove one");
             None
         }
         (None, None) => {
@@ -100,7 +100,10 @@ fn stdio(
     report: &mut Report,
 ) -> Option<Transport> {
     if stated.is_some_and(|wire| wire != Wire::Stdio) {
-        report.fault(&entry.key, "'command' goes with transport \"stdio\"; give a 'url' instead");
+        report.fault(
+            &entry.key,
+            "'command' requires transport \"stdio\"; use 'url' for other transports",
+        );
     }
     note_idle(members, &["headers"], "command", report);
     let command = report.take(entry.node.text());
@@ -129,7 +132,8 @@ fn remote(
             Some(Transport::Sse { url, headers })
         }
         Wire::Stdio => {
-            report.fault(&entry.key, "'url' does not go with transport \"stdio\"");
+            report
+                .fault(&entry.key, "'url' cannot be used with transport \"stdio\"; use 'command'");
             None
         }
     }
@@ -151,15 +155,21 @@ fn check_command(entry: &Member<'_>, command: &str, args: &[ConfigTemplate], rep
     if command.trim().is_empty() {
         report.fault(location, "the command must not be empty");
     } else if command.contains('\0') {
-        report.fault(location, "the command must not hold a NUL character");
+        report.fault(location, "the command must not contain a NUL character");
     } else if is_countersign(command, args) {
-        report.fault(location, "this is Countersign itself, which would call itself without end");
+        report.fault(
+            location,
+            "this command is Countersign itself, which would call itself endlessly",
+        );
     } else if command.contains(['|', '&', ';', '<', '>', '$', '`']) {
-        report.note(location, "no shell reads the command; these characters are part of its name");
+        report
+            .note(location, "no shell runs this command, so shell characters are taken literally");
     } else if command.contains(char::is_whitespace) && !command.contains(['/', '\\']) {
-        report.note(location, "one program, not a command line: put what follows it in 'args'");
+        report
+            .note(location, "expected a program, not a command line; put its arguments in 'args'");
     } else if command.contains('/') && !command.starts_with('/') && !command.contains(['\\', ':']) {
-        report.note(location, "a relative path depends on the folder Countersign is started in");
+        report
+            .note(location, "a relative path depends on the directory Countersign is started from");
     }
 }
 
@@ -175,9 +185,9 @@ fn check_url(entry: &Member<'_>, url: &ConfigTemplate, listen: SocketAddr, repor
         return;
     }
     if !is_http_url(url.text()) {
-        report.fault(&entry.node.location, "expected an http or https url");
+        report.fault(&entry.node.location, "expected an http or https URL");
     } else if is_own(url.text(), listen) {
-        let fault = "this is Countersign's own address; it would call itself without end";
+        let fault = "this is Countersign's own address; it would call itself endlessly";
         report.fault(&entry.node.location, fault);
     }
 }
@@ -216,7 +226,7 @@ fn templates(node: &Node<'_>, report: &mut Report) -> Option<Vec<ConfigTemplate>
 pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<ConfigTemplate> {
     let text = report.take(node.text())?;
     if text.contains('\0') {
-        report.fault(&node.location, "must not hold a NUL character");
+        report.fault(&node.location, "must not contain a NUL character");
     }
     match ConfigTemplate::parse(text) {
         Ok(template) => {
@@ -233,7 +243,10 @@ pub(super) fn template(node: &Node<'_>, report: &mut Report) -> Option<ConfigTem
 /// Notes variables that only other clients replace; they reach the server unexpanded.
 fn note_unreplaced(node: &Node<'_>, template: &ConfigTemplate, report: &mut Report) {
     if template.literals().any(|literal| literal.contains("${")) {
-        report.note(&node.location, "only ${env:NAME} is replaced; other '${…}' stay as they are");
+        report.note(
+            &node.location,
+            "only ${env:NAME} is replaced; any other '${…}' is passed on unchanged",
+        );
     }
 }
 
@@ -242,11 +255,15 @@ fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTempla
     for entry in entries(node, report)? {
         let name = entry.name;
         if name.is_empty() || name.contains(['=', '\0']) {
-            report.fault(&entry.key, "not a name for an environment variable");
+            report.fault(&entry.key, "not a valid environment variable name");
         } else if name.starts_with(OWN_VARIABLES) {
-            report.fault(&entry.key, "COUNTERSIGN_ variables are not given to servers");
+            report
+                .fault(&entry.key, "COUNTERSIGN_ variables are never passed to servers; remove it");
         } else if RISKY_VARIABLES.contains(&name) {
-            report.note(&entry.key, "makes the server load code from elsewhere; be sure of it");
+            report.note(
+                &entry.key,
+                "makes the server load extra code; make sure that you trust its source",
+            );
         }
         env.extend(template(&entry.node, report).map(|value| (name.to_owned(), value)));
     }
@@ -263,13 +280,14 @@ fn headers(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTe
             continue;
         }
         if !is_header_name(&lower) {
-            report.fault(&entry.key, "not a name for a header");
+            report.fault(&entry.key, "not a valid header name");
         } else if !seen.insert(lower) {
-            report.fault(&entry.key, "the same header stands here twice; keep one");
+            report.fault(&entry.key, "duplicate header; keep one");
         }
         let Some(value) = template(&entry.node, report) else { continue };
         if value.text().contains(|c: char| c.is_control() && c != '\t') {
-            report.fault(&entry.node.location, "a header's value must not hold control characters");
+            report
+                .fault(&entry.node.location, "a header value must not contain control characters");
         }
         headers.push((entry.name.to_owned(), value));
     }

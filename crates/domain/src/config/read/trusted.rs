@@ -58,7 +58,10 @@ fn servers(config: &mut Config, top: &Section<'_>, report: &mut Report) {
         put(&mut config.servers, server, |server| &server.name);
     }
     if config.servers.len() > server::SERVERS_MAX {
-        let fault = format!("more than {} servers, with your own", server::SERVERS_MAX);
+        let fault = format!(
+            "too many servers: at most {} are allowed, including your own",
+            server::SERVERS_MAX
+        );
         report.fault(&entry.node.location, fault);
     }
 }

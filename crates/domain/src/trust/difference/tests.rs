@@ -67,7 +67,7 @@ fn long_runs_without_a_change_are_folded() {
     assert_eq!(
         shown(Some(&text(&old)), &text(&new)),
         [
-            "~… 7 lines unchanged",
+            "~… 7 unchanged lines",
             " 7",
             " 8",
             " 9",
@@ -76,7 +76,7 @@ fn long_runs_without_a_change_are_folded() {
             " 11",
             " 12",
             " 13",
-            "~… 13 lines unchanged",
+            "~… 13 unchanged lines",
             " 27",
             " 28",
             " 29",

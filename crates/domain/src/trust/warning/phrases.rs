@@ -43,8 +43,8 @@ impl Rule {
 pub(super) static RULES: [Rule; 14] = [
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "the classic way to take a model over",
-        what: "tells the model to set instructions aside",
+        why: "this is the classic prompt injection",
+        what: "tells the model to ignore instructions",
         begins: &["ignore", "disregard", "forget", "override", "overrides", "bypass"],
         then: &[
             "previous instructions",
@@ -66,8 +66,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "a tool has no reason to have its use kept from the user",
-        what: "tells the model to keep something from the user",
+        why: "a tool has no reason to hide its use from the user",
+        what: "tells the model to hide something from the user",
         begins: &["do not", "don't", "never", "must not", "should not", "avoid"],
         then: &[
             "tell the user",
@@ -92,8 +92,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "what happens behind the user's back should be looked at",
-        what: "wants something done without the user",
+        why: "actions behind the user's back need a closer look",
+        what: "asks for an action without the user's knowledge",
         begins: &["without"],
         then: &[
             "asking the user",
@@ -112,8 +112,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "marks of a prompt pretend that the text comes from somebody else",
-        what: "uses marks of a prompt",
+        why: "prompt markup pretends that the text comes from someone else",
+        what: "uses prompt markup",
         begins: &[
             "<important>",
             "<system>",
@@ -136,31 +136,31 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "it is no tool's business, but for tools that prompt a model themselves",
-        what: "speaks of the system prompt",
+        why: "only tools that prompt a model have a reason to mention it",
+        what: "mentions the system prompt",
         begins: &["system prompt", "system prompts"],
         then: &[],
         within: 0,
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "it orders the model about instead of saying what the tool does",
-        what: "orders the model to do something",
+        why: "it instructs the model instead of describing the tool",
+        what: "instructs the model to do something",
         begins: &["you must", "you have to", "assistant must", "model must"],
         then: &["call", "use", "invoke", "read", "run", "execute", "send", "include"],
         within: 16,
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "a tool that wants to come first can prepare what comes after",
-        what: "wants to be called before other tools",
+        why: "a tool that is called first can influence the calls that follow",
+        what: "asks to be called before other tools",
         begins: &["before"],
         then: &["any other tool", "any other tools", "all other tools", "other tools", "any tool"],
         within: 20,
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "a tool that puts itself in the place of others",
+        why: "a tool should not replace others by its own word",
         what: "steers the model away from other tools",
         begins: &[
             "instead of",
@@ -184,8 +184,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "the model should choose by what the tool does",
-        what: "presses for its own use",
+        why: "the model should choose a tool by its purpose",
+        what: "urges the model to use it",
         begins: &[
             "always use this tool",
             "always call this tool",
@@ -200,16 +200,16 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "a fixed address to which a model is to carry things",
-        what: "names an address to send things to",
+        why: "a fixed address can be used to collect data",
+        what: "names an address to send data to",
         begins: &["send", "post", "upload", "forward", "transmit", "exfiltrate"],
         then: &["to http://", "to https://"],
         within: 60,
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "a parameter that carries something out beside its purpose",
-        what: "asks for the contents of something in a parameter",
+        why: "a parameter can carry data out besides its stated purpose",
+        what: "asks for the contents of a file in a parameter",
         begins: &["pass", "include", "put", "attach", "append"],
         then: &[
             "contents of that file",
@@ -229,7 +229,7 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::InstructsModel,
-        why: "what was said to the model is not the tool's to collect",
+        why: "a tool has no reason to collect the conversation",
         what: "asks for the conversation",
         begins: &["pass", "include", "put", "attach", "append", "provide", "send", "save", "log"],
         then: &[
@@ -244,8 +244,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::NamesSecrets,
-        why: "keys and the configs of agents are what an attacker wants read",
-        what: "names a file with secrets",
+        why: "attackers look for keys and for the configs of agents",
+        what: "names a file that holds secrets",
         begins: &[
             "~/.ssh",
             ".ssh/",
@@ -267,8 +267,8 @@ pub(super) static RULES: [Rule; 14] = [
     },
     Rule {
         kind: WarningKind::NamesSecrets,
-        why: "the file where projects keep their secrets",
-        what: "names a file with secrets",
+        why: "projects keep their secrets in this file",
+        what: "names a file that holds secrets",
         begins: &["read", "open", "cat", "send", "contents of", "content of"],
         then: &[".env"],
         within: 30,
@@ -288,7 +288,8 @@ static BEGINNINGS: LazyLock<Beginnings> = LazyLock::new(|| {
         rules.flat_map(|(at, rule)| rule.begins.iter().map(move |begin| (at, *begin)))
     };
     Beginnings {
-        all: AhoCorasick::new(pairs().map(|(_, begin)| begin)).expect("a few short phrases"),
+        all: AhoCorasick::new(pairs().map(|(_, begin)| begin))
+            .expect("the phrases are few and short"),
         rules: pairs().map(|(rule, _)| rule).collect(),
     }
 });

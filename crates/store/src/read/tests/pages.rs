@@ -71,7 +71,7 @@ fn a_cursor_that_nobody_gave_out_is_refused() {
         let error = rig.reader.activity(&RecordFilter::default(), &page).unwrap_err();
         assert!(matches!(&error, StoreError::Cursor(text) if text == bad), "{bad}: {error}");
         assert_eq!(error.code(), domain::Code::InvalidRequest);
-        assert!(error.to_string().contains(&format!("'{bad}' is no cursor")), "{error}");
+        assert!(error.to_string().contains(&format!("'{bad}' is not a cursor")), "{error}");
     }
 }
 

@@ -182,7 +182,7 @@ impl Journal {
         let found: ReadLine = serde_json::from_slice(line).map_err(|error| {
             let name = self.path.display();
             let words = String::from_utf8_lossy(&line[..line.len().min(24)]).into_owned();
-            StoreError::CorruptJournal(format!("'{name}', the line that begins '{words}': {error}"))
+            StoreError::CorruptJournal(format!("'{name}', line starting with '{words}': {error}"))
         })?;
         let (mut started, mut ended) = (found.started, found.ended);
         if let Some(started) = &mut started {
@@ -265,7 +265,7 @@ fn write_row(lines: &mut Vec<u8>, row: &JournalRow) {
 }
 
 fn write_line(lines: &mut Vec<u8>, line: &WrittenLine<'_>) {
-    serde_json::to_writer(&mut *lines, line).expect("it is text and numbers, and memory takes it");
+    serde_json::to_writer(&mut *lines, line).expect("text and numbers can be written to memory");
     lines.push(b'\n');
 }
 

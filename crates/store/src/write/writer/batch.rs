@@ -38,7 +38,7 @@ impl Writer {
     }
 
     fn key_of_chain(&self) -> Arc<SigningKey> {
-        let chain = self.work.chain.as_ref().expect("what is committed is of a chain");
+        let chain = self.work.chain.as_ref().expect("a commit belongs to an open chain");
         chain.key.clone()
     }
 
@@ -64,7 +64,7 @@ impl Writer {
     }
 
     fn try_file(&mut self, rows: &[JournalRow], interlude: Interlude) -> Result<i64, StoreError> {
-        let chain = self.work.chain.as_ref().expect("what is signed is of a chain");
+        let chain = self.work.chain.as_ref().expect("a signature belongs to an open chain");
         let (number, id) = (chain.number, chain.id.clone());
         let mut filing = Filing::begin(&self.db, ChainRef { number, id: &id }, rows)?;
         let mut filed = Ok(());
@@ -93,7 +93,7 @@ impl Writer {
             return;
         };
         if let Err(error) = chain.journal.begin_anew(drafts.running(), backlog.rows()) {
-            tracing::warn!("the journal grows: {error}");
+            tracing::warn!("cannot shrink the journal, which keeps growing: {error}");
         }
     }
 

@@ -110,7 +110,7 @@ impl Writer {
     /// Writes drafts as rows of the journal.
     pub(super) fn write(&mut self, drafts: &[Draft]) -> Result<Vec<JournalRow>, StoreError> {
         self.open_chain()?;
-        let chain = self.work.chain.as_mut().expect("it was opened");
+        let chain = self.work.chain.as_mut().expect("the chain was just opened");
         let mut end = chain.end;
         let mut rows: Vec<JournalRow> =
             drafts.iter().map(|draft| draft.row(chain.issuance(&mut end))).collect();

@@ -17,7 +17,7 @@ impl Writer {
     /// Applies retention, and closes what other processes left open.
     pub(super) fn maintain(&mut self) {
         let upkeep = self.try_maintain().unwrap_or_else(|error| {
-            tracing::warn!("retention: {error}");
+            tracing::warn!("cannot apply retention: {error}");
             Upkeep::Done
         });
         self.schedule.maintained(upkeep, Instant::now());

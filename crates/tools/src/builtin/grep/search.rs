@@ -61,7 +61,7 @@ fn bad_pattern(pattern: &str, told: &str) -> Fault {
     let column =
         mark.and_then(|line| line.find('^')).and_then(|at| at.checked_sub("    (?:".len()));
     let place = column.map(|column| format!(", at character {}", column + 1)).unwrap_or_default();
-    Fault::said(format!("bad regular expression '{pattern}': {reason}{place}"))
+    Fault::said(format!("invalid regular expression '{pattern}': {reason}{place}"))
 }
 
 impl<'a> GrepSearch<'a> {
@@ -76,7 +76,7 @@ impl<'a> GrepSearch<'a> {
             Some("count") => OutputMode::Count,
             Some(other) => {
                 return Err(Fault::said(format!(
-                    "'output_mode' is '{other}': it must be content, files_with_matches or count"
+                    "invalid output_mode '{other}': must be content, files_with_matches or count"
                 )));
             }
         };
@@ -250,13 +250,13 @@ impl Printout {
 
     pub(super) fn answer(self, notes: &Notes) -> ToolAnswer {
         let text = match self.text.as_str() {
-            "" => "no line fits",
+            "" => "no matching lines",
             text => text.trim_end_matches('\n'),
         };
         let mut content = vec![text_block(text)];
         if self.is_full {
             content.push(text_block(&format!(
-                "[cut at {} lines, there may be more: narrow the pattern, the path or the glob]",
+                "[cut at {} lines; there may be more: narrow the pattern, path or glob]",
                 self.lines
             )));
         }
@@ -286,7 +286,8 @@ impl MatchedLines<'_> {
         let number = number.unwrap_or_default();
         let before = self.found.len();
         let shown = self.shown.display();
-        writeln!(self.found, "{shown}{mark}{number}{mark}{text}").expect("a string takes it");
+        writeln!(self.found, "{shown}{mark}{number}{mark}{text}")
+            .expect("writing to a string cannot fail");
         self.lines += 1;
         if self.found.len() > self.room.bytes {
             let room = self.room.bytes.max(before);

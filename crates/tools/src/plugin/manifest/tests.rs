@@ -38,8 +38,8 @@ fn a_manifest_says_who_it_is_and_what_it_wants() {
 fn a_config_that_does_not_fit_is_told() {
     let manifest = Manifest::parse(FULL).unwrap();
     for (given, words) in [
-        (json!({}), "config 'url' must be given"),
-        (json!({"url": 1}), "config 'url' must be a text"),
+        (json!({}), "config 'url' is required"),
+        (json!({"url": 1}), "config 'url' must be a string"),
         (json!({"url": "x", "tries": "3"}), "config 'tries' must be a whole number"),
         (json!({"url": "x", "loud": "no"}), "config 'loud' must be true or false"),
         (json!({"url": "x", "channel": "#x"}), "must be one of \"#general\", \"#quiet\""),
@@ -53,17 +53,17 @@ fn a_config_that_does_not_fit_is_told() {
 fn a_manifest_that_is_none_says_why() {
     for (text, words) in [
         ("", "empty"),
-        ("name: [", "not YAML"),
+        ("name: [", "not valid YAML"),
         ("- a", "expected a mapping"),
         ("version: 1", "'name' is missing"),
         ("name: a", "'version' is missing"),
-        ("name: [a]\nversion: 1", "'name' must be a text"),
-        ("name: a b\nversion: 1", "the name 'a b' must have"),
-        ("name: a.b\nversion: 1", "the name 'a.b' must have"),
+        ("name: [a]\nversion: 1", "'name' must be a string"),
+        ("name: a b\nversion: 1", "invalid name 'a b'"),
+        ("name: a.b\nversion: 1", "invalid name 'a.b'"),
         (&format!("name: {}\nversion: 1", "x".repeat(49)), "1 to 48"),
         ("name: a\nversion: 1\ncapabilities: [events]", "offers no tools"),
         ("name: a\nversion: 1\nconfig: [x]", "'config' must be a mapping"),
-        ("name: a\nversion: 1\nconfig: {x: {type: float}}", "config 'x': type 'float'"),
+        ("name: a\nversion: 1\nconfig: {x: {type: float}}", "config 'x': unknown type 'float'"),
         (
             "name: a\nversion: 1\nconfig: {x: {type: integer, default: y}}",
             "default must be a whole",
@@ -84,9 +84,9 @@ fn a_project_may_declare_plugins() {
     assert_eq!(declared[0].config["n"], 1);
     assert_eq!(declared[1], Declaration { name: "b".to_owned(), ..Declaration::default() });
     for (text, words) in [
-        ("plugin: {}", "'plugin' is not known"),
-        ("plugins: [a]", "must be a mapping of names"),
-        ("plugins: {a: {pth: x}}", "'pth' is not known"),
+        ("plugin: {}", "unknown key 'plugin'"),
+        ("plugins: [a]", "must be a mapping from names to plugins"),
+        ("plugins: {a: {pth: x}}", "unknown key 'pth'"),
         ("plugins: {a: {sha256: x}}", "64 hex digits"),
         ("plugins: {a: {config: 1}}", "'config' must be a mapping"),
     ] {

@@ -72,28 +72,28 @@ fn every_type_has_its_schema_and_its_defaults() {
 #[test]
 fn what_cannot_be_mapped_names_plugin_operation_and_input() {
     for (input, words) in [
-        (input("x", "float"), "type 'float' is none of"),
-        (input("x", "String"), "type 'String' is none of"),
-        (input("x", ""), "it has no type"),
-        (input("", "string"), "a name has 1 to 64"),
-        (input("a b", "string"), "a name has 1 to 64"),
-        (with_default("integer", "1.5"), "the default '1.5' is no integer"),
-        (with_default("integer", "many"), "the default 'many' is no integer"),
-        (with_default("number", "NaN"), "the default 'NaN' is no number"),
-        (with_default("boolean", "yes"), "the default 'yes' is no boolean"),
-        (with_default("array", "{}"), "the default '{}' is no array"),
-        (with_default("array", "a,b"), "the default 'a,b' is no array"),
-        (with_default("object", "[]"), "the default '[]' is no object"),
-        (with_default("object", r#"{"a":1,"a":2}"#), "is no object"),
-        (validated("string", "ipv4"), "validation 'ipv4' is neither"),
-        (validated("integer", "url"), "validation 'url' is for texts"),
+        (input("x", "float"), "unknown type 'float'"),
+        (input("x", "String"), "unknown type 'String'"),
+        (input("x", ""), "its type is missing"),
+        (input("", "string"), "a name must have 1 to 64"),
+        (input("a b", "string"), "a name must have 1 to 64"),
+        (with_default("integer", "1.5"), "the default '1.5' is not of type integer"),
+        (with_default("integer", "many"), "the default 'many' is not of type integer"),
+        (with_default("number", "NaN"), "the default 'NaN' is not of type number"),
+        (with_default("boolean", "yes"), "the default 'yes' is not of type boolean"),
+        (with_default("array", "{}"), "the default '{}' is not of type array"),
+        (with_default("array", "a,b"), "the default 'a,b' is not of type array"),
+        (with_default("object", "[]"), "the default '[]' is not of type object"),
+        (with_default("object", r#"{"a":1,"a":2}"#), "is not of type object"),
+        (validated("string", "ipv4"), "unknown validation 'ipv4'"),
+        (validated("integer", "url"), "validation 'url' requires type 'string'"),
     ] {
         let refused = mapped(&operation(vec![input.clone()])).unwrap_err();
         let place = format!("plugin 'plug', operation 'op', input '{}'", input.name);
         assert!(refused.starts_with(&place) && refused.contains(words), "{refused}");
     }
     let twice = mapped(&operation(vec![input("x", "string"), input("x", "array")]));
-    assert_eq!(twice.unwrap_err(), "plugin 'plug', operation 'op', input 'x' comes twice");
+    assert_eq!(twice.unwrap_err(), "plugin 'plug', operation 'op', input 'x' is declared twice");
 }
 
 #[test]
@@ -138,7 +138,7 @@ fn names_that_no_agent_takes_are_refused() {
     for name in ["", "a.b", "größe", "a b", &"x".repeat(60)] {
         let odd = OperationSchema { name: name.to_owned(), ..operation(Vec::new()) };
         let refused = mapped(&odd).unwrap_err();
-        assert!(refused.contains("cannot be a tool's name"), "{name}: {refused}");
+        assert!(refused.contains("invalid tool name"), "{name}: {refused}");
     }
 }
 
