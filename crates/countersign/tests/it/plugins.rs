@@ -98,7 +98,7 @@ async fn a_projects_plugin_is_never_started_before_it_is_approved_nor_after_it_c
     let listed = async || stdout(&run(dir.path(), ["plugin", "list"]).await);
     assert!(listed().await.contains("not approved"), "{}", listed().await);
     let shown = run(dir.path(), ["plugin", "show", "deploy"]).await;
-    assert!(stdout(&shown).contains("it is not started"), "{}", stdout(&shown));
+    assert!(stdout(&shown).contains("(not started)"), "{}", stdout(&shown));
     let refused = one("MCP_PROXY.PLUGIN_NOT_APPROVED", "states.only.operation");
     assert_eq!(faults(dir.path(), &file).await, refused);
     let (_, output) = run_json(dir.path(), &file).await;
@@ -381,7 +381,7 @@ async fn a_gate_serves_the_plugins_of_its_config_like_servers() {
     gate.ready("deploy").await;
     gate.server_when("strange", |server| server["state"] == "quarantined").await;
     let nobody = gate.server_when("nobody", |server| server["state"] == "error").await;
-    assert!(nobody["error"].as_str().unwrap().contains("no plugin 'nobody'"), "{nobody}");
+    assert!(nobody["error"].as_str().unwrap().contains("plugin 'nobody' not found"), "{nobody}");
     let client = gate.http().await;
     let found = client.call("retrieve_tools", json!({"query": "deploy apply"})).await;
     assert!(found.to_string().contains("deploy:deploy_apply"), "{found}");

@@ -171,7 +171,7 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
         assert!(stage.model.requests().is_empty());
         stage.assert_nothing_left().await;
         let runs = stdout(&run(stage.dir(), ["runs", "list"]).await);
-        assert_eq!(runs.trim(), "no runs that fit");
+        assert_eq!(runs.trim(), "no matching runs");
     }
 }
 
@@ -196,7 +196,7 @@ async fn quiet_says_nothing_and_wrong_words_are_told() {
         (vec!["run", "--provider", "claude"], 1, "--prompt"),
         (vec!["run", "--provider", "nobody", "--prompt", "x"], 2, "nobody"),
         (vec!["run", "--provider", "claude", "--prompt", " "], 3, "the prompt is empty"),
-        (vec!["run", "--provider", "claude", "--prompt", "x", "-i", "a=b"], 1, "inputs are for"),
+        (vec!["run", "--provider", "claude", "--prompt", "x", "-i", "a=b"], 1, "--input requires"),
         (
             vec!["run", "--provider", "claude", "--prompt", "x", "--server", "no"],
             2,
