@@ -189,7 +189,7 @@ async fn quiet_says_nothing_and_wrong_words_are_told() {
     let output = stage.run(&flow, &[]).await;
     assert_eq!((output.status.code(), stdout(&output)), (Some(9), String::new()));
     assert!(stderr(&output).contains("no luck"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the command ended with exit code 7"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the command failed with exit code 7"), "{}", stderr(&output));
     let flow = flow.to_str().unwrap();
     for (args, code, words) in [
         (vec!["run"], 1, "FILE"),
