@@ -185,10 +185,10 @@ states:
     let told = stdout(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     for words in [
-        "UNKNOWN_PLUGIN: line 4, column 37: states.one.operation: no plugin 'deplay' found; did you mean 'deploy'?",
-        "UNKNOWN_OPERATION: line 5, column 37: states.two.operation: 'deploy' has no operation 'aply'; did you mean 'apply'?",
-        "states.three.mcp_proxy.plugin_tools[0].expose[1]: 'deploy' has no operation 'nothing'",
-        "states.three.mcp_proxy.plugin_tools[1].plugin: no plugin 'nobody' found",
+        "UNKNOWN_PLUGIN: line 4, column 37: states.one.operation: plugin 'deplay' not found; did you mean 'deploy'?",
+        "UNKNOWN_OPERATION: line 5, column 37: states.two.operation: plugin 'deploy' has no operation 'aply'; did you mean 'apply'?",
+        "states.three.mcp_proxy.plugin_tools[0].expose[1]: plugin 'deploy' has no operation 'nothing'",
+        "states.three.mcp_proxy.plugin_tools[1].plugin: plugin 'nobody' not found",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }

@@ -203,7 +203,7 @@ async fn quiet_says_nothing_and_wrong_words_are_told() {
             "UNKNOWN_SERVER",
         ),
         (vec!["run", flow, "-i", "a"], 1, "NAME=VALUE"),
-        (vec!["run", flow, "-i", "a=b"], 1, "inputs.a: no such input"),
+        (vec!["run", flow, "-i", "a=b"], 1, "inputs.a: unknown input"),
         (vec!["run", flow, "--provider", "claude", "--prompt", "x"], 1, "cannot be used with"),
     ] {
         let mut command = stage.countersign(args[0]);
