@@ -286,7 +286,7 @@ async fn the_secret_stands_alone_on_stdout_and_in_no_file_or_log() {
     assert!(made["token"].is_string() && made["operations"] == json!(["read"]), "{made}");
     let help = stdout(&run(dir.path(), ["token", "create", "--help"]).await);
     assert!(
-        help.contains("$(countersign token create") && help.contains("alone on stdout"),
+        help.contains("$(countersign token create") && help.contains("is printed on stdout"),
         "{help}"
     );
 }

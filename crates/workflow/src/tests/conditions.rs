@@ -123,7 +123,7 @@ fn what_cannot_be_read_says_where_and_why() {
         assert_eq!((fault.at, fault.message.as_str()), (at, message), "{text}");
     }
     let deep = format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(Condition::parse(&deep).unwrap_err().message.contains("at most 4096 bytes"));
+    assert!(Condition::parse(&deep).unwrap_err().message.contains("longer than 4096 bytes"));
     let deep = format!("{}true{}", "(".repeat(100), ")".repeat(100));
     assert!(Condition::parse(&deep).unwrap_err().message.contains("nested deeper than 32 levels"));
     assert!(Condition::parse(&"not ".repeat(900)).unwrap_err().message.contains("deeper"));
