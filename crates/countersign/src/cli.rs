@@ -100,8 +100,8 @@ pub(crate) enum Command {
         countersign run flow.yaml -i env=dev\n  \
         countersign run --provider claude --prompt \"Fix the failing test\"\n  \
         countersign run flow.yaml --dry-run      print what would be started, and start nothing\n\n\
-        Exit codes: 0 success, 2 invalid workflow, 3 run failed, 130 cancelled; a workflow can set its\n\
-        own. Ctrl+C stops all steps and then exits; press it again to exit at once.")]
+        Exit codes: 0 success, 2 invalid workflow, 3 run failed, 130 cancelled; a workflow can set\n\
+        its own. Ctrl+C stops all steps and then exits; press it again to exit at once.")]
     Run(Run),
     /// Check a workflow and report every error with its line and column
     Validate(Validate),
@@ -157,8 +157,8 @@ pub(crate) enum Command {
     #[command(after_help = "Examples:\n  \
         countersign contention                          accesses within one hour of each other\n  \
         countersign contention --window 10m --kind stale-read\n\n\
-        write-write: both agents wrote. read-write: one agent read what the other wrote. stale-read:\n\
-        an agent read, another wrote, and the first then wrote without reading again.")]
+        write-write: both agents wrote. read-write: one agent read what the other wrote.\n\
+        stale-read: an agent read, another wrote, and the first wrote without reading again.")]
     Contention(Contention),
     /// Record an action of Claude Code's own tools, from a hook event on stdin
     #[command(
@@ -355,8 +355,8 @@ pub(crate) enum Config {
     Check,
     /// Trust a folder's countersign.json in its current form, so that all its settings apply
     #[command(
-        after_help = "An untrusted file can only restrict: it can lock tools, redact values in records, and add\n\
-        servers, which are not started. A file that changes must be trusted again."
+        after_help = "An untrusted file can only restrict: it can lock tools, redact values in \
+        records,\nand add servers, which are not started. A file that changes must be trusted again."
     )]
     Trust {
         /// File to trust [default: ./countersign.json]

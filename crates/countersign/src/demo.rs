@@ -64,7 +64,7 @@ fn notes_server(notes: &Notes) -> Server {
     );
     add(
         &mut server,
-        &json!({"name": "write_note", "description": "Writes a note, replacing any note of that name.",
+        &json!({"name": "write_note", "description": "Writes or replaces a note.",
                 "inputSchema": {"type": "object", "properties": {
                     "path": {"type": "string", "description": "Name of the note"},
                     "text": {"type": "string", "description": "Text of the note"}},

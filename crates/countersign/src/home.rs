@@ -123,7 +123,8 @@ impl Home {
             let mut pid = String::new();
             let _ = file.read_to_string(&mut pid);
             return Err(Failure::system(format!(
-                "another 'serve' (pid {}) is running in the home '{}': stop it, or use another --home",
+                "another 'serve' (pid {}) is running in the home '{}': stop it, or use another \
+                 --home",
                 pid.trim(),
                 self.path.display()
             )));
@@ -145,8 +146,8 @@ fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
             let mode = file.metadata().map_err(fail)?.mode() & 0o777;
             if mode & 0o077 != 0 {
                 return Err(Failure::system(format!(
-                    "other users can read the key file '{}' (mode {mode:o}): run 'chmod 600' on it, or \
-                     delete it to get a new key",
+                    "other users can read the key file '{}' (mode {mode:o}): run 'chmod 600' on it, \
+                     or delete it to get a new key",
                     path.display()
                 )));
             }

@@ -312,8 +312,8 @@ impl Ready<'_> {
             "Countersign {version} is ready on http://{address}\n\n\
              \x20 servers  {servers}\n\
              \x20 home     {home}\n\n\
-             Watch your agents (this link works once and expires after ten minutes; 'countersign page' \
-             prints another):\n\
+             Watch your agents (this link works once and expires after ten minutes; \
+             'countersign page' prints another):\n\
              \x20 {page}\n\n\
              Connect an agent over stdio:\n\
              \x20 claude mcp add countersign -- {program} mcp\n\

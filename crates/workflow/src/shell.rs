@@ -242,8 +242,8 @@ impl Scan {
             '`' => self.lose("a value after a backtick is not supported: use $(…) instead"),
             '$' if ["$(", "${", "$["].iter().any(|opening| rest.starts_with(opening)) => {
                 self.lose(
-                    "a value after $(…) or ${…} in double quotes is not supported: its quoting is \
-                     uncertain",
+                    "a value after $(…) or ${…} in double quotes is not supported: its quoting \
+                     is uncertain",
                 );
             }
             _ => self.push(character),

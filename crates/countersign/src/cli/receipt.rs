@@ -35,7 +35,7 @@ pub(crate) enum Receipt {
     /// Verify that no receipt was changed, removed or inserted
     #[command(after_help = "Examples:\n  \
         countersign receipt verify                      every chain of the home's ledger\n  \
-        countersign receipt verify receipts.jsonl       an export and its receipts.jsonl.pub.pem\n  \
+        countersign receipt verify receipts.jsonl       an export and its .pub.pem file\n  \
         countersign receipt verify --db copy.db --public-key countersign.pem\n\n\
         Exit codes: 0 intact, 1 broken, 2 could not be verified")]
     Verify(Verify),

@@ -56,7 +56,7 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     let own = source::own(place)?;
     if own.file.as_deref().is_some_and(|own| found::is_same(own, file)) {
         return Err(Failure::input(format!(
-            "'{}' is your own config: it is fully in effect and needs no trust",
+            "'{}' is your own config: all of it is already in effect",
             file.display()
         )));
     }
@@ -68,7 +68,7 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
         output::line("All its settings are already in effect.")?;
     } else {
         output::line(&format!(
-            "Settings that take effect by trusting it:\n  {}",
+            "Settings that trusting it puts into effect:\n  {}",
             changes.join("\n  ")
         ))?;
     }

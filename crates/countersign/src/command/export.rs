@@ -102,7 +102,7 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 fn unwritten(place: &Path, error: &std::io::Error) -> Failure {
     let what = match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "; the incomplete file was removed: free some space, or write to another disk"
+            "; nothing was kept: free some space, or write to another disk"
         }
         _ => "",
     };

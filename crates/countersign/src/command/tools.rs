@@ -111,7 +111,8 @@ fn path(name: &ToolName) -> String {
 
 fn list(answer: &ToolList) -> String {
     if answer.tools.is_empty() {
-        return "no matching tools; run 'countersign upstream list' to see the state of the servers".to_owned();
+        return "no matching tools; see 'countersign upstream list' for the state of the servers"
+            .to_owned();
     }
     let row = |tool: &ToolEntry| {
         vec![tool.name.clone(), class(tool), tool.status.clone(), first_sentence(&tool.description)]
