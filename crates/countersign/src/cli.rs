@@ -60,7 +60,7 @@ pub(crate) struct Locations {
     #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Directory of keys, sockets and records [default: $XDG_DATA_HOME/countersign]
+    /// Folder of keys and records [default: $XDG_DATA_HOME/countersign]
     #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST)]
     pub(crate) home: Option<PathBuf>,
 

@@ -79,7 +79,7 @@ pub(crate) struct Filters {
     #[arg(long, hide_possible_values = true, help = list("Only calls whose declared intent is", &Class::ALL, Class::as_str),
         value_parser = words(&Class::ALL, Class::as_str))]
     pub(crate) intent_type: Option<String>,
-    /// Only calls by this agent (its name, or name and session) or with this token
+    /// Only calls by this agent, in all sessions or one, or with this token
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
     /// Only calls in this session
@@ -95,7 +95,7 @@ pub(crate) struct Filters {
         help = list("Only records of this type", &RecordKind::ALL, RecordKind::as_str),
         value_parser = words(&RecordKind::ALL, RecordKind::as_str))]
     pub(crate) kind: Option<String>,
-    /// Only records with this text in their tool, server, reason, error or target
+    /// Only records with this text in tool, server, reason, error or target
     #[arg(short = 'q', long = "query", value_name = "TEXT")]
     pub(crate) text: Option<String>,
 }

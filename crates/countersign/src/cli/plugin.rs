@@ -6,7 +6,7 @@ use super::Format;
 
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
-    /// List the plugins available in this folder, without starting them
+    /// List the plugins available here, without starting them
     List {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
