@@ -34,17 +34,17 @@ const LAST: usize = 900;
     name = "countersign",
     version,
     arg_required_else_help = true,
-    about = "The gate between AI agents and their tools",
+    about = "Control and record the tool calls of AI agents",
     after_help = "Examples:\n  \
-        countersign serve                      run the gate; it says how to connect an agent\n  \
+        countersign serve                      start the gate and print how to connect an agent\n  \
         countersign run --provider claude --prompt \"Fix the failing test\"\n\n\
-        Exit codes: 0 done, 1 wrong input, 2 wrong config, 3 a call failed, 4 the system failed"
+        Exit codes: 0 success, 1 bad input, 2 bad config, 3 call failed, 4 system error"
 )]
 pub(crate) struct Cli {
     #[command(flatten)]
     pub(crate) place: Locations,
 
-    /// How log lines on stderr look: text, json
+    /// Format of the log on stderr: text, json
     #[arg(long, global = true, value_enum, default_value_t = LogFormat::Text, display_order = LAST,
         hide_possible_values = true)]
     pub(crate) log_format: LogFormat,
@@ -56,11 +56,11 @@ pub(crate) struct Cli {
 /// Where things are.
 #[derive(Args, Clone)]
 pub(crate) struct Locations {
-    /// The config file [default: $XDG_CONFIG_HOME/countersign/config.json]
+    /// Config file [default: $XDG_CONFIG_HOME/countersign/config.json]
     #[arg(long, global = true, env = "COUNTERSIGN_CONFIG", value_name = "FILE", display_order = LAST)]
     pub(crate) config: Option<PathBuf>,
 
-    /// Keys, sockets and records [default: $XDG_DATA_HOME/countersign]
+    /// Folder of keys and records [default: $XDG_DATA_HOME/countersign]
     #[arg(long, global = true, env = "COUNTERSIGN_HOME", value_name = "DIR", display_order = LAST)]
     pub(crate) home: Option<PathBuf>,
 
@@ -84,105 +84,105 @@ pub(crate) enum Format {
 
 #[derive(Subcommand)]
 pub(crate) enum Command {
-    /// Run the gate until it is told to stop
+    /// Run the gate until it receives SIGTERM or Ctrl+C
     Serve(Serve),
-    /// Speak MCP on stdin and stdout: through a running `serve`, else with a gate of its own
+    /// Serve MCP on stdin and stdout, through a running `serve` if there is one
     Mcp(Mcp),
-    /// Be the MCP server of the agent in a step of a run; --config names the step's file
+    /// Serve the tools of one workflow step over MCP; --config names the step's file
     #[command(hide = true)]
     McpServe,
-    /// Stand in for one server: pass its messages on as they are, and record every call
+    /// Wrap one MCP server: forward its messages unchanged and record every call
     #[command(after_help = "Example, in a client's configuration:\n  \
         \"command\": \"countersign\", \"args\": [\"wrap\", \"--name\", \"github\", \"--\", \"npx\", \"…\"]")]
     Wrap(Wrap),
-    /// Run a workflow, or one agent, with the gate as the only source of tools
+    /// Run a workflow or a single agent that gets its tools only from the gate
     #[command(after_help = "Examples:\n  \
         countersign run flow.yaml -i env=dev\n  \
         countersign run --provider claude --prompt \"Fix the failing test\"\n  \
-        countersign run flow.yaml --dry-run      what would be started, and how\n\n\
-        Ends with 0, 2 where the workflow is wrong, 3 where the run failed, 130 where it was\n\
-        cancelled, or what the workflow says. Ctrl+C ends every step first; a second one does not wait.")]
+        countersign run flow.yaml --dry-run      print what would be started, and start nothing\n\n\
+        Exit codes: 0 success, 2 invalid workflow, 3 run failed, 130 cancelled; a workflow can set\n\
+        its own. Ctrl+C stops all steps and then exits; press it again to exit at once.")]
     Run(Run),
-    /// Check a workflow and tell every fault at once, with its place
+    /// Check a workflow and report every error with its line and column
     Validate(Validate),
-    /// Call a tool; the intent is filled in from the command
+    /// Call a tool, with the intent taken from the subcommand
     Call {
         #[command(subcommand)]
         variant: Call,
     },
-    /// See the tools of all servers, approve what waits, switch them on and off
+    /// List, search, approve, enable and disable tools
     Tools {
         #[command(subcommand)]
         verb: Tools,
     },
-    /// See the servers behind the gate, add, approve and switch them
+    /// List, add, approve, enable and disable MCP servers
     Upstream {
         #[command(subcommand)]
         verb: Upstream,
     },
-    /// See the plugins that are found here, let them be started
+    /// List and approve plugins
     Plugin {
         #[command(subcommand)]
         verb: Plugin,
     },
-    /// Print a link to the page, where all of this can be seen and done
-    #[command(after_help = "The link signs one browser in. It works once, for ten minutes.")]
+    /// Print a sign-in link to the web page
+    #[command(after_help = "The link signs in one browser, once, and expires after ten minutes.")]
     Page,
-    /// Make tokens for agents, see them, revoke them
+    /// Create, list and revoke agent tokens
     Token {
         #[command(subcommand)]
         verb: Token,
     },
-    /// See what was done: every call, refused ones too
+    /// List, watch and export the calls that agents made, including refused ones
     Activity {
         #[command(subcommand)]
         verb: Activity,
     },
-    /// See the runs of workflows, their steps and calls
+    /// List workflow runs and show their steps and calls
     Runs {
         #[command(subcommand)]
         verb: Runs,
     },
-    /// See, check and take along the signed proof of what was done
+    /// List, verify and export signed receipts
     Receipt {
         #[command(subcommand)]
         verb: Receipt,
     },
-    /// See or change the key that signs the receipts
+    /// Show or rotate the key that signs receipts
     Keys {
         #[command(subcommand)]
         verb: Keys,
     },
-    /// See which agents touched the same thing
+    /// Show which agents used the same resource at about the same time
     #[command(after_help = "Examples:\n  \
-        countersign contention                          within an hour of each other\n  \
+        countersign contention                          accesses within one hour of each other\n  \
         countersign contention --window 10m --kind stale-read\n\n\
-        write-write: both changed it. read-write: one read what the other changed. stale-read:\n\
-        the first read, the second changed, and the first changed it without looking again.")]
+        write-write: both agents wrote. read-write: one agent read what the other wrote.\n\
+        stale-read: an agent read, another wrote, and the first wrote without reading again.")]
     Contention(Contention),
-    /// Record what an agent does by itself: a hook event of Claude Code on stdin
+    /// Record an action of Claude Code's own tools, from a hook event on stdin
     #[command(
         after_help = "In Claude Code's settings, for PreToolUse, PostToolUse and PostToolUseFailure:\n  \
         {\"matcher\": \"*\", \"hooks\": [{\"type\": \"command\", \"command\": \"countersign hook\"}]}\n\n\
-        It ends at once and never stops the agent. While no 'serve' runs, events are written\n\
-        down in <home>/spool and taken in at its next start."
+        The hook exits at once and never blocks the agent. While no 'serve' is running, it writes\n\
+        events to <home>/spool; the next 'serve' imports them."
     )]
     Hook,
-    /// Run a command and end its whole process group when stdin is closed, or a process ends
+    /// Run a command and kill its process group when stdin closes or a given process exits
     #[command(hide = true)]
     Supervise(Supervise),
-    /// Show it all alive: demo servers and two scripted agents, in a temporary home
+    /// Start a demo in a temporary home: sample servers and two scripted agents
     Demo(Demo),
     /// Print a completion script for your shell
     Completions { shell: clap_complete::Shell },
-    /// Print a page for `man`, for those who package the program
+    /// Print a man page, for packagers
     #[command(hide = true)]
     Man {
-        /// The command that it is about [default: the program itself]
+        /// Command to document [default: countersign itself]
         #[arg(value_name = "COMMAND")]
         words: Vec<String>,
     },
-    /// See, check or trust the configuration
+    /// Show, check or trust the configuration
     Config {
         #[command(subcommand)]
         verb: Config,
@@ -191,39 +191,39 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Address and port; port 0 takes a free one [default: 127.0.0.1:7420]
+    /// Address and port to listen on; port 0 picks a free port [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// json: one line on stdout once it is ready
+    /// Output format; json prints one line on stdout when the gate is ready
     #[arg(short, long, value_enum, default_value_t = ServeFormat::Text)]
     pub(crate) output: ServeFormat,
 }
 
 #[derive(Args)]
 pub(crate) struct Mcp {
-    /// Show one server's tools under their own names, without the two-key tools
+    /// Offer only this server's tools, under their own names and without an intent
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
 
-    /// Show only what lies within this profile of the config
+    /// Offer only the servers and tools in this profile of the config
     #[arg(long, value_name = "NAME", conflicts_with = "server")]
     pub(crate) profile: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct Wrap {
-    /// The server's name in the records
+    /// Name of the server in records
     #[arg(long, value_name = "NAME", value_parser = server_name)]
     pub(crate) name: String,
 
-    /// The server's command line, after --
+    /// Command line of the server, after --
     #[arg(last = true, required = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }
 
 fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse().map_err(|_| "expected an address and a port such as 127.0.0.1:7420".to_owned())
+    text.parse().map_err(|_| "expected an address and a port, such as 127.0.0.1:7420".to_owned())
 }
 
 /// As in the configuration, where names of servers stand before the tool's: `server:tool`.
@@ -236,7 +236,7 @@ fn server_name(text: &str) -> Result<String, String> {
 
 #[derive(Args)]
 pub(crate) struct Supervise {
-    /// End with this process, our parent, instead of stdin
+    /// Watch this process, the parent, instead of stdin
     #[arg(long, value_name = "PID", value_parser = clap::value_parser!(i32).range(1..))]
     pub(crate) gate: Option<i32>,
 
@@ -250,11 +250,11 @@ pub(crate) struct Supervise {
 
 #[derive(Args)]
 pub(crate) struct Demo {
-    /// Address and port [default: a free port]
+    /// Address and port to listen on [default: a free port]
     #[arg(long, value_name = "ADDR")]
     pub(crate) listen: Option<SocketAddr>,
 
-    /// End after the agent has gone through its script once
+    /// Exit once the agents have finished their script
     #[arg(long)]
     pub(crate) once: bool,
 }
@@ -280,19 +280,19 @@ pub(crate) enum Call {
 
 #[derive(Args)]
 pub(crate) struct CallArgs {
-    /// The tool, as server:tool
+    /// Tool to call, as server:tool
     #[arg(long, alias = "tool_name", value_name = "SERVER:TOOL")]
     pub(crate) tool_name: String,
 
-    /// The tool's arguments: a JSON object, or @file
+    /// Arguments of the tool: a JSON object, or @FILE to read one from a file
     #[arg(long = "json_args", alias = "json-args", value_name = "JSON")]
     pub(crate) json_args: Option<String>,
 
-    /// Why the call is made; it is recorded
+    /// Reason for the call, kept in the record
     #[arg(long, value_name = "TEXT")]
     pub(crate) reason: Option<String>,
 
-    /// public, internal, private or unknown
+    /// Sensitivity of the data: public, internal, private or unknown
     #[arg(long, value_name = "LEVEL")]
     pub(crate) sensitivity: Option<String>,
 
@@ -302,17 +302,17 @@ pub(crate) struct CallArgs {
 
 #[derive(Subcommand)]
 pub(crate) enum Keys {
-    /// Show the public keys, the one that signs now first
+    /// Show the public keys, the current one first
     #[command(after_help = "Example:\n  \
-        countersign keys show --pem > countersign.pem      for whoever checks your receipts")]
+        countersign keys show --pem > countersign.pem      for anyone who verifies your receipts")]
     Show {
-        /// Print the public key that signs now, as PEM and nothing else
+        /// Print only the current public key, as PEM
         #[arg(long)]
         pem: bool,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Have a new key sign from here on; the old one signs a receipt that says so
+    /// Replace the signing key; the old key signs a receipt of the change
     Rotate {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
@@ -321,19 +321,19 @@ pub(crate) enum Keys {
 
 #[derive(Args)]
 pub(crate) struct Contention {
-    /// How close in time two agents must have touched it, such as 10m or 2h [default: 1h]
+    /// Longest time between two accesses, such as 10m or 2h [default: 1h]
     #[arg(long, value_name = "DURATION", value_parser = activity::duration)]
     pub(crate) window: Option<String>,
 
-    /// Only what lies in this system: the name of a server, or 'filesystem'
+    /// Only resources of this system: a server name or 'filesystem'
     #[arg(long, value_name = "NAME")]
     pub(crate) system: Option<String>,
 
-    /// Only this kind
+    /// Only contention of this kind
     #[arg(long, value_parser = activity::words(&ContentionKind::ALL, ContentionKind::as_str))]
     pub(crate) kind: Option<String>,
 
-    /// Also where both only read, which is no contention
+    /// Include resources that both agents only read
     #[arg(long, conflicts_with = "kind")]
     pub(crate) reads: bool,
 
@@ -346,23 +346,23 @@ pub(crate) struct Contention {
 
 #[derive(Subcommand)]
 pub(crate) enum Config {
-    /// Print the configuration in force, defaults filled in and secrets left out
+    /// Print the effective configuration with defaults and without secrets
     Show {
         #[arg(short, long, value_enum, default_value_t = Format::Json)]
         output: Format,
     },
-    /// Check the config files and tell every fault at once
+    /// Check the config files and report every error
     Check,
-    /// Put all of a folder's countersign.json into effect, as it is now
+    /// Trust a folder's countersign.json in its current form, so that all its settings apply
     #[command(
-        after_help = "Until then such a file may only narrow: it can lock tools, hide values in records and add\n\
-        servers that are not started. Once it is changed, it may only narrow again."
+        after_help = "An untrusted file can only restrict: it can lock tools, redact values in \
+        records,\nand add servers, which are not started. A file that changes must be trusted again."
     )]
     Trust {
-        /// The file [default: ./countersign.json]
+        /// File to trust [default: ./countersign.json]
         #[arg(long, value_name = "PATH")]
         file: Option<PathBuf>,
-        /// Trust it no longer
+        /// Stop trusting the file
         #[arg(long)]
         revoke: bool,
     },

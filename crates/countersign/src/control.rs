@@ -117,8 +117,9 @@ impl Control {
         path: &str,
         body: &impl Serialize,
     ) -> Result<Value, Failure> {
-        let body = serde_json::to_string(body)
-            .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))?;
+        let body = serde_json::to_string(body).map_err(|error| {
+            Failure::system(format!("cannot encode the request to the gate: {error}"))
+        })?;
         self.ask(Method::POST, path, Some(body)).await
     }
 
@@ -138,7 +139,7 @@ impl Control {
             return Err(refused(&answer));
         }
         serde_json::from_str(&answer.text)
-            .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
+            .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))
     }
 
     /// Sends a GET and returns the body unchanged.
@@ -185,9 +186,9 @@ impl Control {
     }
 
     async fn send(&self, request: request::Builder, body: Body) -> Result<Response, Failure> {
-        let request = request
-            .body(body)
-            .map_err(|error| Failure::input(format!("cannot ask the gate: {error}")))?;
+        let request = request.body(body).map_err(|error| {
+            Failure::input(format!("cannot encode the request to the gate: {error}"))
+        })?;
         match &self.door {
             Door::Process { router, .. } => {
                 let Ok(response) = router.clone().oneshot(request).await;
@@ -246,7 +247,7 @@ pub(crate) fn with_query(path: &str, values: &[(&str, Option<String>)]) -> Strin
 pub(crate) fn words(answer: &Answer) -> String {
     match serde_json::from_str(&answer.text) {
         Ok(ErrorAnswer { error, .. }) => format!("{}: {}", error.code, plain_lines(&error.message)),
-        Err(_) => format!("the gate answered {}", answer.status),
+        Err(_) => format!("the gate responded with status {}", answer.status),
     }
 }
 

@@ -36,12 +36,13 @@ impl Home {
             Some(path) => path.clone(),
             None => folders::data()
                 .ok_or_else(|| {
-                    Failure::system("no home directory: set HOME, or name a folder with --home")
+                    Failure::system("no home directory: set HOME, or pass a folder with --home")
                 })?
                 .join("countersign"),
         };
-        let path = std::path::absolute(&path)
-            .map_err(|error| Failure::system(format!("home '{}': {error}", path.display())))?;
+        let path = std::path::absolute(&path).map_err(|error| {
+            Failure::system(format!("cannot resolve the home '{}': {error}", path.display()))
+        })?;
         let config_files = folders::config_files(place);
         let config_files = config_files.filter_map(|file| std::path::absolute(file).ok()).collect();
         Ok(Home { path, config_files })
@@ -60,7 +61,7 @@ impl Home {
         let mode = fs::metadata(&self.path).map_err(|error| fail("read", error))?.mode();
         if mode & 0o077 != 0 {
             fs::set_permissions(&self.path, Permissions::from_mode(0o700))
-                .map_err(|error| fail("close to others", error))?;
+                .map_err(|error| fail("restrict access to", error))?;
         }
         Ok(())
     }
@@ -122,7 +123,8 @@ impl Home {
             let mut pid = String::new();
             let _ = file.read_to_string(&mut pid);
             return Err(Failure::system(format!(
-                "another 'serve' (pid {}) runs in the home '{}': stop it, or use another --home",
+                "another 'serve' (pid {}) is running in the home '{}': stop it, or use another \
+                 --home",
                 pid.trim(),
                 self.path.display()
             )));
@@ -137,15 +139,15 @@ impl Home {
 /// longer secret.
 fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
     let fail = |error: std::io::Error| {
-        Failure::system(format!("cannot use the key file '{}': {error}", path.display()))
+        Failure::system(format!("cannot read the key file '{}': {error}", path.display()))
     };
     match File::open(path) {
         Ok(mut file) => {
             let mode = file.metadata().map_err(fail)?.mode() & 0o777;
             if mode & 0o077 != 0 {
                 return Err(Failure::system(format!(
-                    "others can read the key file '{}' (mode {mode:o}): run 'chmod 600' on it, or \
-                     delete it to have a new one made",
+                    "other users can read the key file '{}' (mode {mode:o}): run 'chmod 600' on it, \
+                     or delete it to get a new key",
                     path.display()
                 )));
             }
@@ -153,7 +155,7 @@ fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
             file.read_to_string(&mut text).map_err(fail)?;
             if text.trim().is_empty() {
                 return Err(Failure::system(format!(
-                    "the key file '{}' is empty: delete it to have a new one made",
+                    "the key file '{}' is empty: delete it to get a new key",
                     path.display()
                 )));
             }
@@ -167,7 +169,7 @@ fn secret(path: &Path, prefix: &str) -> Result<Secret, Failure> {
 fn make(path: &Path, prefix: &str) -> Result<Secret, Failure> {
     let mut random = [0; SECRET_BYTES];
     getrandom::fill(&mut random)
-        .map_err(|error| Failure::system(format!("no randomness for a key: {error}")))?;
+        .map_err(|error| Failure::system(format!("cannot generate a key: {error}")))?;
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     let key = format!("{prefix}_{digits}");
     let written = OpenOptions::new()

@@ -110,6 +110,6 @@ async fn connection(stream: Box<dyn Stream>, router: Router, stop: CancellationT
         }
     };
     if let Err(error) = result {
-        tracing::debug!(%error, "connection ended");
+        tracing::debug!(%error, "connection failed");
     }
 }

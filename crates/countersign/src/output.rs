@@ -22,7 +22,8 @@ pub(crate) fn print<T: Serialize>(
         Format::Json => line(&pretty(value)),
         Format::Yaml => {
             let text = serde_saphyr::to_string(value);
-            let text = text.map_err(|error| Failure::system(format!("cannot print: {error}")))?;
+            let text = text
+                .map_err(|error| Failure::system(format!("cannot format the output: {error}")))?;
             line(text.trim_end())
         }
     }
@@ -46,7 +47,7 @@ pub(crate) fn answer<T: DeserializeOwned>(
 /// Parses a response of the gate.
 pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
     T::deserialize(answer)
-        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
+        .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))
 }
 
 /// Formats JSON for people and programs; characters that a terminal would obey are escaped, which
@@ -204,7 +205,7 @@ impl Rest<'_> {
         let Some(cursor) = self.next_cursor else { return };
         let at_least = if self.is_exact { "" } else { "at least " };
         let (shown, total) = (self.shown, self.total);
-        note(&format!("{shown} of {at_least}{total}; go on with --cursor {cursor}"));
+        note(&format!("{shown} of {at_least}{total}; continue with --cursor {cursor}"));
     }
 }
 

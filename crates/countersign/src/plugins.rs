@@ -36,7 +36,7 @@ impl Plugins {
             let is_taken = config.servers.iter().any(|server| server.name == plugin.name)
                 || plugin.name == crate::workspace::NAME;
             if is_taken && plugin.fault.is_none() {
-                plugin.fault = Some("a server has this name: one of them must have another".into());
+                plugin.fault = Some("a server has the same name: rename one of them".into());
             }
         }
         let start = StartOptions {
@@ -62,7 +62,7 @@ impl Plugins {
         let unusable = |message: String| Refusal::new(Code::ProxyUnknownPlugin, message);
         let found = self.get(name).ok_or_else(|| unusable(missing(name)))?;
         match &found.fault {
-            Some(fault) => Err(unusable(format!("the plugin '{name}' cannot be used: {fault}"))),
+            Some(fault) => Err(unusable(format!("plugin '{name}' cannot be used: {fault}"))),
             None => Ok(self.usable(found, cwd)),
         }
     }
@@ -114,7 +114,7 @@ impl Plugins {
 }
 
 fn missing(name: &str) -> String {
-    format!("no plugin '{name}' was found: see countersign plugin list")
+    format!("plugin '{name}' not found: see 'countersign plugin list'")
 }
 
 /// Returns the trust in a plugin. A project's plugin counts as the user's own once its files are

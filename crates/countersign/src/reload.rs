@@ -75,7 +75,7 @@ impl Reload {
         if now.own.is_none() {
             // Some programs save by deleting first; a missing file does not mean "no servers".
             let path = source::path(&self.place).unwrap_or_default();
-            self.reject(format!("config '{}' is gone", path.display()));
+            self.reject(format!("config '{}' does not exist", path.display()));
             return false;
         }
         match source::own(&self.place) {
@@ -101,7 +101,7 @@ impl Reload {
     }
 
     fn reject(&self, message: String) {
-        tracing::error!("{message}; the old configuration stays");
+        tracing::error!("{message}; the old configuration stays in effect");
         self.gateway.set_config_fault(Some(message));
     }
 

@@ -66,7 +66,7 @@ pub(crate) async fn run_with(
     let tcp = bind_tcp(args.listen.unwrap_or(source.config.listen)).await?;
     let address = tcp
         .local_addr()
-        .map_err(|error| Failure::system(format!("cannot read the address: {error}")))?;
+        .map_err(|error| Failure::system(format!("cannot read the listening address: {error}")))?;
     let socket = bind_socket(&home.control_socket())?;
     let events_socket = bind_socket(&home.events_socket())?;
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
@@ -109,7 +109,7 @@ async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
     TcpListener::bind(address).await.map_err(|error| {
         let hint = match error.kind() {
             std::io::ErrorKind::AddrInUse => {
-                "; another program listens there: stop it, or use --listen 127.0.0.1:0"
+                "; another program is using the port: stop it, or use --listen 127.0.0.1:0"
             }
             _ => "",
         };
@@ -312,12 +312,12 @@ impl Ready<'_> {
             "Countersign {version} is ready on http://{address}\n\n\
              \x20 servers  {servers}\n\
              \x20 home     {home}\n\n\
-             See what agents do (this link works once, for ten minutes; 'countersign page' prints \
-             another):\n\
+             Watch your agents (this link works once and expires after ten minutes; \
+             'countersign page' prints another):\n\
              \x20 {page}\n\n\
-             Connect an agent, by stdio:\n\
+             Connect an agent over stdio:\n\
              \x20 claude mcp add countersign -- {program} mcp\n\
-             or any MCP client, by streamable HTTP:\n\
+             or any MCP client over streamable HTTP:\n\
              \x20 url      http://{address}/mcp\n\
              \x20 header   Authorization: Bearer $(cat {token})\n\n\
              Try it:    {program} {example}\n\
@@ -369,7 +369,7 @@ fn servers(config: &Config, purpose: Purpose) -> (String, &'static str) {
     let mut servers = names.join(", ");
     if !found.is_empty() {
         let found: Vec<&str> = found.iter().map(|server| server.name.as_str()).collect();
-        servers.push_str(&format!("; not started, found in the folder: {}", found.join(", ")));
+        servers.push_str(&format!("; found in this folder, not started: {}", found.join(", ")));
     }
     (servers, example)
 }

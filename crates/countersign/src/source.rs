@@ -51,8 +51,8 @@ impl Standing {
     pub(crate) fn words(&self) -> &'static str {
         match self {
             Standing::Trusted => "trusted",
-            Standing::Untrusted => "not trusted: it may only narrow",
-            Standing::Wrong(_) => "wrong: nothing of it takes effect",
+            Standing::Untrusted => "not trusted: it can only restrict",
+            Standing::Wrong(_) => "not valid: none of it takes effect",
         }
     }
 }
@@ -102,7 +102,7 @@ fn read(path: &Path) -> Result<OwnConfig, Failure> {
             Ok(OwnConfig { config: parsed.config, file: Some(path.to_owned()), notes })
         }
         Err(faults) => {
-            Err(Failure::config(format!("config '{}' is wrong:\n{faults}", path.display())))
+            Err(Failure::config(format!("config '{}' is not valid:\n{faults}", path.display())))
         }
     }
 }
@@ -136,11 +136,11 @@ impl OwnConfig {
         found::settle(&mut config, &self.config, &found.place);
         let mut notes = self.notes;
         notes.extend(unknown.map(|error| {
-            format!("{SHOWN}: cannot tell whether it is trusted, so it may only narrow: {error}")
+            format!("{SHOWN}: cannot check whether it is trusted, so it can only restrict: {error}")
         }));
         if trusted.is_some() && !is_trusted {
             notes.push(format!(
-                "{SHOWN}: it has changed since it was trusted, so it may only narrow; look at it \
+                "{SHOWN}: it has changed since it was trusted, so it can only restrict; review it \
                  and run `countersign config trust` again"
             ));
         }
@@ -151,7 +151,7 @@ impl OwnConfig {
 
     fn without_folder(self, faults: String, words: &str, trusted: Option<String>) -> Source {
         let mut notes = self.notes;
-        notes.push(format!("{SHOWN}: nothing of it takes effect: {words}"));
+        notes.push(format!("{SHOWN}: none of it takes effect: {words}"));
         let folder = Some(Folder { standing: Standing::Wrong(faults), trusted });
         Source { config: self.config, file: self.file, notes, folder }
     }
@@ -185,7 +185,7 @@ pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
         return Ok(file);
     }
     Err(Failure::input(format!(
-        "'{}' is never found in a folder: only a file named '{}' is",
+        "'{}' cannot be trusted: only a file named '{}' can",
         file.display(),
         found::NAME
     )))
@@ -195,7 +195,7 @@ pub(crate) fn to_trust(file: Option<PathBuf>) -> Result<PathBuf, Failure> {
 pub(crate) fn read_to_trust(file: &Path) -> Result<FolderConfig, Failure> {
     match found::read(file) {
         Ok(Some(found)) => Ok(found),
-        Ok(None) => Err(Failure::input(format!("there is no '{}'", file.display()))),
+        Ok(None) => Err(Failure::input(format!("file '{}' not found", file.display()))),
         Err(words) => Err(Failure::config(format!("'{}': {words}", file.display()))),
     }
 }

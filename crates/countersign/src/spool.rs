@@ -66,10 +66,10 @@ async fn take_file(path: &Path, events: &Events) {
                 events.record(frame, None, Arrival::Spool).await;
                 count += 1;
             }
-            Err(fault) => tracing::warn!("an event in the spool was not taken: {fault}"),
+            Err(fault) => tracing::warn!("skipped an event in the spool: {fault}"),
         }
     }
-    tracing::info!(events = count, "took in what hooks wrote down");
+    tracing::info!(events = count, "imported hook events from the spool");
     if let Err(error) = fs::remove_file(path) {
         tracing::warn!("cannot remove '{}': {error}", path.display());
     }

@@ -252,27 +252,28 @@ async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), R
     let catalog = gateway.catalog();
     for PluginGrant { plugin, operations } in plugins {
         let unavailable = |reason: &str| {
-            let message = format!("the plugin '{plugin}' did not come up: {reason}");
+            let message = format!("plugin '{plugin}' did not start: {reason}");
             Refusal::new(Code::UpstreamUnavailable, message)
         };
-        let server = catalog.server(plugin).ok_or_else(|| unavailable("it is not there"))?;
+        let server =
+            catalog.server(plugin).ok_or_else(|| unavailable("it is not in the catalog"))?;
         match &server.state {
             UpstreamState::Ready => {}
             UpstreamState::Waiting(reason) => return Err(unavailable(reason)),
             UpstreamState::Stopped if server.rules.quarantined => {
                 return Err(plugins::not_approved(plugin));
             }
-            UpstreamState::Stopped => return Err(unavailable("it is switched off")),
+            UpstreamState::Stopped => return Err(unavailable("it is disabled")),
             UpstreamState::Idle | UpstreamState::Connecting => {
-                return Err(unavailable("it takes too long"));
+                return Err(unavailable("it did not connect in time"));
             }
         }
         for operation in operations {
             let tool = tool_name(plugin, operation);
             if server.lock(&tool) != Lock::Callable {
                 let message = format!(
-                    "the operation '{operation}' of plugin '{plugin}' is locked: see \
-                     countersign tools show {plugin}:{tool}"
+                    "operation '{operation}' of plugin '{plugin}' is locked: see \
+                     'countersign tools show {plugin}:{tool}'"
                 );
                 return Err(Refusal::new(Code::ToolBlocked, message));
             }

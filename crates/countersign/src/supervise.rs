@@ -67,7 +67,7 @@ async fn supervise(order: &Supervise) -> Result<(), Failure> {
 }
 
 fn heard(kind: SignalKind) -> Result<tokio::signal::unix::Signal, Failure> {
-    signal(kind).map_err(|error| Failure::system(format!("cannot hear signals: {error}")))
+    signal(kind).map_err(|error| Failure::system(format!("cannot receive signals: {error}")))
 }
 
 /// Closes our stdout, which would keep the pipe open: a command that closes its own and lives on
@@ -121,7 +121,8 @@ async fn leave(status: std::io::Result<ExitStatus>, lifeline: Lifeline) -> Resul
 
 /// Passes on the command's exit code; a signal is reported as shells do.
 fn ended(status: std::io::Result<ExitStatus>) -> Result<(), Failure> {
-    let status = status.map_err(|error| Failure::system(format!("cannot wait: {error}")))?;
+    let status =
+        status.map_err(|error| Failure::system(format!("cannot wait for the command: {error}")))?;
     let code = status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0));
     match u8::try_from(code).unwrap_or(u8::MAX) {
         0 => Ok(()),

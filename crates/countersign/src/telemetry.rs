@@ -45,7 +45,7 @@ impl Telemetry {
         match started {
             Ok(provider) => Telemetry(Some(provider)),
             Err(reason) => {
-                tracing::warn!("no spans are sent: {reason}");
+                tracing::warn!("spans are not exported: {reason}");
                 Telemetry(None)
             }
         }
@@ -67,7 +67,7 @@ impl Telemetry {
         };
         let flushing = move || provider.shutdown_with_timeout(FLUSH_WAIT);
         if let Ok(Err(error)) = tokio::task::spawn_blocking(flushing).await {
-            tracing::debug!(%error, "spans were lost at the end");
+            tracing::debug!(%error, "spans were lost at shutdown");
         }
     }
 }
@@ -109,7 +109,7 @@ fn grpc_exporter(destination: &Destination) -> Result<SpanExporter, String> {
     if destination.endpoint.starts_with("http://") {
         return builder().build().map_err(|error| error.to_string());
     }
-    let mut outcome = Err("there is nobody to trust".to_owned());
+    let mut outcome = Err("no trusted certificates".to_owned());
     for config in trust::grpc_configs(destination)? {
         let built = builder().with_tls_config(config).build();
         outcome = built.map_err(|error| error.to_string());

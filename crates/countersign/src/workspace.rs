@@ -87,8 +87,8 @@ fn too_wide(root: &str) -> Option<String> {
     let here = Path::new(root).canonicalize().ok()?;
     is_wide(&here).then(|| {
         format!(
-            "the current folder is '{}', which is too much to open unasked: start in a project's \
-             folder, or name it as 'workspace.root' in the config",
+            "the current folder '{}' is too broad to open by default: start in a project folder, \
+             or set 'workspace.root' in the config",
             here.display()
         )
     })
@@ -112,8 +112,8 @@ pub(crate) fn step_root(
     };
     if is_wide(&root) && !named() {
         return Err(format!(
-            "the step's folder is '{}', which is too much to open unasked: give the step a 'dir', \
-             or name the folder as 'workspace.root' in the config",
+            "the step's folder '{}' is too broad to open by default: give the step a 'dir', or \
+             set 'workspace.root' to this folder in the config",
             root.display()
         ));
     }

@@ -89,7 +89,9 @@ pub async fn converse(
             messages.extend(answer.calls.iter().zip(&results).map(|(call, it)| result(call, it)));
         }
     }
-    let message = format!("the model still asks for tools after {turns_max} turns (max_turns)");
+    let message = format!(
+        "the model still calls tools after {turns_max} turns: raise max_turns to allow more"
+    );
     Err(ConversationError::new(Code::ProxyLoopGuard, message))
 }
 
@@ -111,14 +113,14 @@ impl ConversationCost {
 fn last_words(answer: ModelAnswer) -> Result<String, ConversationError> {
     match answer.finish.as_deref() {
         Some("tool_calls" | "function_call") => {
-            let message = "the model asks for tools and names none: it is not asked again";
+            let message = "the model announced tool calls but made none: stopped to avoid a loop";
             return Err(ConversationError::new(Code::ProxyLoopGuard, message));
         }
         Some("content_filter") => {
-            let message = "the server's content filter ended the model's answer";
+            let message = "the model server's content filter stopped the response";
             return Err(ConversationError::new(Code::AgentFailed, message));
         }
-        Some("length") => tracing::warn!("the model's answer was cut at its longest"),
+        Some("length") => tracing::warn!("the model's response was truncated at its length limit"),
         Some(_) | None => {}
     }
     if answer.text.is_empty() && !answer.refusal.is_empty() {

@@ -116,7 +116,7 @@ impl Run {
                     // A step that panicked leaves the machine waiting for it, so the run can only
                     // end.
                     Some(Err(error)) => return broken(&error.to_string()),
-                    None => return broken("nothing is under way"),
+                    None => return broken("no step is running"),
                 },
                 () = cancel.cancelled(), if !is_cancelled => {
                     is_cancelled = true;
@@ -219,7 +219,7 @@ fn broken(why: &str) -> Finish {
     Finish {
         ending: Ending::Failure,
         state: String::new(),
-        message: Some(format!("the run broke down: {why}")),
+        message: Some(format!("the run failed unexpectedly: {why}")),
         exit_status: workflow::EXIT_FAILURE,
         code: None,
     }

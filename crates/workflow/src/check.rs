@@ -28,7 +28,7 @@ pub(super) fn references(
         }
         if !names.states.contains(state.as_str()) {
             let near = near::hint(&near::names(state, names.states.iter().copied(), 1));
-            let message = format!("no state '{state}'{near}");
+            let message = format!("state '{state}' not found{near}");
             report.error(location, Code::WorkflowUnknownState, message);
         }
     }
@@ -36,7 +36,7 @@ pub(super) fn references(
         if report.is_full() {
             return;
         }
-        let never_boolean = "this is never true or false: compare it with something";
+        let never_boolean = "this value is never true or false: compare it with another";
         let (code, message) = match mention.by {
             Mentioner::Template => (Code::WorkflowBadTemplate, mention.reference.fault(names)),
             Mentioner::Condition => (Code::WorkflowBadExpression, mention.reference.fault(names)),
@@ -78,7 +78,7 @@ impl<'w> Plan<'w> {
             for name in &parallel.branches {
                 let is_terminal = self.state(name).is_some_and(is_terminal);
                 if is_terminal {
-                    let message = format!("'{name}' is a terminal state, which ends a run");
+                    let message = format!("'{name}' is a terminal state and cannot be a branch");
                     report.error(&state.location, Code::WorkflowBadParallel, message);
                 }
             }
@@ -97,11 +97,13 @@ impl<'w> Plan<'w> {
     ) -> Result<(), String> {
         let StateKind::Parallel(parallel) = &state.kind else { return Ok(()) };
         if depth > PARALLEL_DEPTH_MAX {
-            return Err(format!("parallel states nested deeper than {PARALLEL_DEPTH_MAX}"));
+            return Err(format!(
+                "parallel states are nested deeper than {PARALLEL_DEPTH_MAX} levels"
+            ));
         }
         for name in &parallel.branches {
             if !seen.insert(name) {
-                return Err(format!("'{name}' would run while it runs already"));
+                return Err(format!("'{name}' would run twice at the same time"));
             }
             if let Some(branch) = self.state(name) {
                 self.unfold(branch, depth + 1, seen)?;
@@ -121,15 +123,15 @@ impl<'w> Plan<'w> {
             let leads_on = state.on_success.is_some()
                 || state.transitions.iter().any(|transition| transition.when.is_none());
             if !leads_on && (is_goal || !is_branch) {
-                let message = "'on_success' is missing: where does it lead?";
+                let message = "'on_success' is missing: name the next state";
                 report.error(&state.location, Code::WorkflowMissingKey, message);
             }
             let says_where = state.on_success.is_some()
                 || state.on_failure.is_some()
                 || !state.transitions.is_empty();
             if says_where && is_branch && !is_goal {
-                let message = "no effect: a branch of a parallel state leads back to it, not to \
-                               its own on_success, on_failure or transitions";
+                let message = "no effect: after a branch, the run continues with its parallel \
+                               state; on_success, on_failure and transitions are ignored";
                 report.warn(&state.location, Code::WorkflowNoEffect, message);
             }
         }
@@ -138,7 +140,7 @@ impl<'w> Plan<'w> {
     fn idle_failures(&self, report: &mut Report) {
         let idle = |state: &&State| state.continue_on_error && state.on_failure.is_some();
         for state in self.workflow.states.iter().filter(idle) {
-            let message = "no effect: continue_on_error takes a failure to on_success";
+            let message = "no effect: with continue_on_error, a failure continues with on_success";
             let path = format!("{}.on_failure", state.location.path);
             let location = Location { path, mark: state.location.mark };
             report.warn(&location, Code::WorkflowNoEffect, message);
@@ -149,13 +151,13 @@ impl<'w> Plan<'w> {
         let reached = self.reached();
         let ends = |name: &&str| self.state(name).is_some_and(is_terminal);
         if !reached.iter().any(ends) {
-            let message = "no way leads from 'initial' to a terminal state";
+            let message = "no terminal state can be reached from 'initial'";
             let location = Location { path: "states".to_owned(), ..self.initial_location() };
             report.error(&location, Code::WorkflowNoTerminal, message);
         }
         for state in &self.workflow.states {
             if !reached.contains(state.name.as_str()) {
-                let message = "no way leads here from 'initial'";
+                let message = "this state cannot be reached from 'initial'";
                 report.warn(&state.location, Code::WorkflowUnreachable, message);
             }
         }

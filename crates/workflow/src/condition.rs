@@ -70,7 +70,10 @@ impl Condition {
 
     pub(super) fn parse(text: &str) -> Result<Condition, TextFault> {
         if text.len() > SIZE_MAX_BYTES {
-            return Err(malformed(0, format!("a condition has at most {SIZE_MAX_BYTES} bytes")));
+            return Err(malformed(
+                0,
+                format!("the condition is longer than {SIZE_MAX_BYTES} bytes"),
+            ));
         }
         let tokens = tokens(text)?;
         let mut parser = Parser { tokens: &tokens, next: 0, end: text.len(), depth: 0 };
@@ -277,12 +280,12 @@ fn tokens(text: &str) -> Result<Vec<Token>, TextFault> {
 /// Returns the first token of text that does not begin with a space, and its length.
 fn token(rest: &str) -> Result<(TokenKind, usize), String> {
     const FOREIGN: [(&str, &str); 6] = [
-        ("{{", "a condition takes names as they are: write inputs.x without braces"),
-        ("&&", "write 'and'"),
-        ("||", "write 'or'"),
-        ("===", "write '=='"),
-        ("=~", "there are contains, startsWith and endsWith"),
-        ("$", "variables are written env.NAME"),
+        ("{{", "conditions use names without braces: write inputs.x"),
+        ("&&", "use 'and'"),
+        ("||", "use 'or'"),
+        ("===", "use '=='"),
+        ("=~", "use contains, startsWith or endsWith"),
+        ("$", "write variables as env.NAME"),
     ];
     if let Some((_, message)) = FOREIGN.iter().find(|(foreign, _)| rest.starts_with(foreign)) {
         return Err((*message).to_owned());
@@ -297,10 +300,10 @@ fn token(rest: &str) -> Result<(TokenKind, usize), String> {
         '(' => Ok((TokenKind::Open, 1)),
         ')' => Ok((TokenKind::Close, 1)),
         '\'' | '"' => quoted(rest, first),
-        '!' => Err("write 'not'".to_owned()),
-        '=' => Err("write '=='".to_owned()),
+        '!' => Err("use 'not'".to_owned()),
+        '=' => Err("use '=='".to_owned()),
         _ if first.is_ascii_alphanumeric() || matches!(first, '.' | '_' | '-') => word(rest),
-        _ => Err(format!("{first:?} has no meaning here")),
+        _ => Err(format!("unexpected character {first:?}")),
     }
 }
 
@@ -310,7 +313,7 @@ fn quoted(rest: &str, quote: char) -> Result<(TokenKind, usize), String> {
             let text = rest[1..=length].to_owned();
             Ok((TokenKind::Literal(Value::String(text)), length + 2))
         }
-        None => Err("a text without its closing quote".to_owned()),
+        None => Err("the closing quote is missing".to_owned()),
     }
 }
 
@@ -329,7 +332,7 @@ fn word(rest: &str) -> Result<(TokenKind, usize), String> {
         "false" => TokenKind::Literal(Value::Bool(false)),
         _ if word.starts_with(|c: char| c.is_ascii_digit() || c == '-') => {
             let number: Option<Number> = serde_json::from_str(word).ok();
-            let number = number.ok_or_else(|| format!("'{word}' is no number"))?;
+            let number = number.ok_or_else(|| format!("'{word}' is not a number"))?;
             TokenKind::Literal(Value::Number(number))
         }
         _ => TokenKind::Path(word.to_owned()),
@@ -376,7 +379,10 @@ impl<'t> Parser<'t> {
         let at = self.peek().map_or(self.end, |token| token.at);
         self.depth += 1;
         if self.depth > DEPTH_MAX {
-            return Err(malformed(at, format!("brackets nested deeper than {DEPTH_MAX}")));
+            return Err(malformed(
+                at,
+                format!("parentheses are nested deeper than {DEPTH_MAX} levels"),
+            ));
         }
         let expression = if self.take_if(&TokenKind::Not) {
             let inner = self.negated()?;
@@ -395,7 +401,8 @@ impl<'t> Parser<'t> {
         let inner = self.term()?;
         match inner {
             Expression::Compare { .. } if !self.closed_before() => {
-                let message = "write not (a == b), with brackets: 'not' binds closer".to_owned();
+                let message =
+                    "write not (a == b), with parentheses: 'not' binds more tightly".to_owned();
                 Err(malformed(at, message))
             }
             Expression::Compare { .. }
@@ -416,10 +423,10 @@ impl<'t> Parser<'t> {
         let inner = self.any_of()?;
         let at = self.peek().map_or(self.end, |token| token.at);
         if !self.take_if(&TokenKind::Close) {
-            return Err(malformed(at, "a bracket is not closed".to_owned()));
+            return Err(malformed(at, "a closing parenthesis is missing".to_owned()));
         }
         if let Some(Token { at, kind: TokenKind::Operator(_) }) = self.peek() {
-            let message = "brackets hold conditions, which cannot be compared".to_owned();
+            let message = "a condition in parentheses cannot be compared".to_owned();
             return Err(malformed(*at, message));
         }
         Ok(inner)
@@ -434,14 +441,14 @@ impl<'t> Parser<'t> {
                     Ok(Expression::Alone(left))
                 }
                 Operand::Literal(_) => {
-                    Err(malformed(at, "a value alone is no condition: compare it".to_owned()))
+                    Err(malformed(at, "a value alone is not a condition: compare it".to_owned()))
                 }
             };
         };
         let right = self.operand()?;
         let at = self.peek().map_or(self.end, |token| token.at);
         if self.operator().is_some() {
-            let message = "two comparisons in a row: join them with 'and'".to_owned();
+            let message = "comparisons cannot be chained: join them with 'and'".to_owned();
             return Err(malformed(at, message));
         }
         Ok(Expression::Compare { left, operator, right })
@@ -455,13 +462,13 @@ impl<'t> Parser<'t> {
 
     fn operand(&mut self) -> Result<Operand, TextFault> {
         let Some(token) = self.peek() else {
-            return Err(malformed(self.end, "a value is missing at the end".to_owned()));
+            return Err(malformed(self.end, "expected a value at the end".to_owned()));
         };
         let operand = match &token.kind {
             TokenKind::Literal(value) => Operand::Literal(value.clone()),
             TokenKind::Path(path) => {
                 let reference = Reference::parse(path).map_err(|why| {
-                    malformed(token.at, format!("'{path}': {why}; texts stand in quotes"))
+                    malformed(token.at, format!("'{path}': {why}; put text in quotes"))
                 })?;
                 Operand::Reference { reference, at: token.at }
             }
@@ -478,17 +485,17 @@ impl<'t> Parser<'t> {
 
     fn surprise(&self, token: &Token) -> String {
         match &token.kind {
-            TokenKind::And => "'and' stands where a value should".to_owned(),
-            TokenKind::Or => "'or' stands where a value should".to_owned(),
-            TokenKind::Not => "'not' stands where a value should".to_owned(),
-            TokenKind::Open => "'(' stands where it has no meaning".to_owned(),
+            TokenKind::And => "expected a value, found 'and'".to_owned(),
+            TokenKind::Or => "expected a value, found 'or'".to_owned(),
+            TokenKind::Not => "expected a value, found 'not'".to_owned(),
+            TokenKind::Open => "unexpected '('".to_owned(),
             TokenKind::Close => "')' without '('".to_owned(),
-            TokenKind::Operator(text) => format!("'{text}' stands where a value should"),
+            TokenKind::Operator(text) => format!("expected a value, found '{text}'"),
             TokenKind::Literal(value) => {
-                format!("{value} follows without 'and', 'or' or a comparison")
+                format!("expected 'and', 'or' or a comparison before {value}")
             }
             TokenKind::Path(path) => {
-                format!("'{path}' follows without 'and', 'or' or a comparison")
+                format!("expected 'and', 'or' or a comparison before '{path}'")
             }
         }
     }

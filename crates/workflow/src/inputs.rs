@@ -74,7 +74,7 @@ impl Inputs {
                     values.insert(input.name.clone(), value.clone());
                 }
                 None if input.required => {
-                    faults.push(input.fault(format!("required: give -i {}=…", input.name)));
+                    faults.push(input.fault(format!("required: pass -i {}=…", input.name)));
                 }
                 None => {}
             }
@@ -145,9 +145,9 @@ fn unknown(name: &str, inputs: &[WorkflowInput]) -> WorkflowFault {
     let path = format!("inputs.{}", name.chars().take(80).collect::<String>());
     let known: Vec<&str> = names().collect();
     let message = match (near.is_empty(), known.is_empty()) {
-        (_, true) => "no such input: the workflow takes none".to_owned(),
-        (false, false) => format!("no such input{near}"),
-        (true, false) => format!("no such input; there are {}", known.join(", ")),
+        (_, true) => "unknown input: the workflow has no inputs".to_owned(),
+        (false, false) => format!("unknown input{near}"),
+        (true, false) => format!("unknown input; expected one of {}", known.join(", ")),
     };
     let location = Location { path, mark: Mark::default() };
     WorkflowFault::new(&location, Code::WorkflowBadInput, message)

@@ -48,18 +48,18 @@ fn undone(agent: &AgentState, places: &AgentPlaces, report: &mut Report) {
     let code = Code::WorkflowIsolation;
     let rules = ProgramRules::of(agent.provider);
     if !agent.proxy.is_isolating() {
-        let message = "isolation needs mcp_proxy with enable: true and intercept_builtins: true";
+        let message = "isolation requires mcp_proxy with enable: true and intercept_builtins: true";
         report.error(&places.isolation, code, message);
     }
     for (arg, place) in agent.options.args.iter().zip(&places.args) {
         if let Some(flag) = touched_flag(rules, arg) {
-            let message = format!("{flag} is set by the isolation that the step requires");
+            let message = format!("{flag} conflicts with the isolation that the step requires");
             report.error(place, code, message);
         }
     }
     for ((name, _), place) in agent.options.env.iter().zip(&places.env) {
         if rules.owns_variable(name) {
-            let message = format!("{name} belongs to the isolation that the step requires");
+            let message = format!("{name} conflicts with the isolation that the step requires");
             report.error(place, code, message);
         }
     }
@@ -70,7 +70,7 @@ fn undone(agent: &AgentState, places: &AgentPlaces, report: &mut Report) {
 fn touched_flag(rules: &ProgramRules, arg: &Template) -> Option<String> {
     let text = arg.as_written();
     if text.starts_with("{{") {
-        return Some(format!("{text} can become a flag, and flags are what"));
+        return Some(format!("{text} can become any flag, which"));
     }
     let name = text.split('=').next().unwrap_or_default();
     let is_touched = |flag: &&str| {

@@ -117,7 +117,7 @@ impl Machine {
         self.at = name;
         let workflow = Arc::clone(&self.workflow);
         let Some(state) = workflow.state(&self.at) else {
-            let message = format!("there is no state '{}'", self.at);
+            let message = format!("state '{}' not found", self.at);
             return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowUnknownState));
         };
         if let StateKind::Terminal(terminal) = &state.kind {
@@ -125,7 +125,8 @@ impl Machine {
         }
         self.visits = self.visits.saturating_add(workflow.weight(state));
         if self.visits > VISITS_MAX {
-            let message = format!("the run went through {VISITS_MAX} states without an end");
+            let message =
+                format!("the run visited {VISITS_MAX} states without reaching a terminal state");
             return self.fail(message, EXIT_FAILURE, Some(Code::WorkflowVisitLimit));
         }
         let mut actions = Vec::new();
@@ -147,7 +148,10 @@ impl Machine {
             return match &state.on_success {
                 Some(next) => self.enter(next.clone()),
                 None => {
-                    let message = format!("no transition of '{}' holds", state.name);
+                    let message = format!(
+                        "no transition of '{}' applies, and it has no on_success",
+                        state.name
+                    );
                     self.fail(message, EXIT_FAILURE, None)
                 }
             };
@@ -159,7 +163,8 @@ impl Machine {
                     machine.finish(Ending::Failure, message, *exit_status, None)
                 }),
             None => {
-                let message = format!("'{}' ended with {}", state.name, end.status.name());
+                let message =
+                    format!("state '{}' ended with status {}", state.name, end.status.name());
                 self.fail(message, EXIT_FAILURE, None)
             }
         }
@@ -186,7 +191,7 @@ impl Machine {
         match message.map(|message| message.render(&self.values)).transpose() {
             Ok(message) => finish(self, message),
             Err(why) => {
-                let message = format!("the message of '{}' cannot be made: {why}", self.at);
+                let message = format!("cannot fill in the message of '{}': {why}", self.at);
                 self.fail(message, EXIT_FAILURE, Some(Code::WorkflowBadTemplate))
             }
         }

@@ -54,5 +54,5 @@ fn cut(text: String) -> String {
     }
     let half = KEPT_MAX_BYTES / 2;
     let (head, tail) = (text.floor_char_boundary(half), text.ceil_char_boundary(text.len() - half));
-    format!("{}\n… {} bytes left out …\n{}", &text[..head], tail - head, &text[tail..])
+    format!("{}\n… {} bytes omitted …\n{}", &text[..head], tail - head, &text[tail..])
 }

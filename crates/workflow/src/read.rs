@@ -86,7 +86,11 @@ impl<'a> Reader<'a> {
         if let (Some(name), Some(node)) = (name, members.get("name"))
             && (name.trim().is_empty() || name.chars().any(char::is_control))
         {
-            self.report.error(&node.location, Code::WorkflowBadName, "a name is a line of text");
+            self.report.error(
+                &node.location,
+                Code::WorkflowBadName,
+                "the name must be one non-empty line of text",
+            );
         }
         let name = name.map(str::to_owned);
         let version = members.get("version").and_then(|node| self.word(node));

@@ -52,32 +52,32 @@ impl Reference {
         let rest: Vec<&str> = parts.collect();
         if let Some(odd) = rest.iter().find(|part| !is_name(part)) {
             return Err(if odd.is_empty() {
-                "there is a dot too many".to_owned()
+                "there is one dot too many".to_owned()
             } else {
-                "between dots stand letters, digits, '_' and '-'".to_owned()
+                "names consist of letters, digits, '_' and '-'".to_owned()
             });
         }
         match (root, rest.as_slice()) {
             ("inputs", [name]) => Ok(Reference::Input((*name).to_owned())),
             ("inputs", _) => Err("write inputs.NAME".to_owned()),
             ("env", [name]) if name.starts_with(OWN_VARIABLES) => {
-                Err(format!("variables named {OWN_VARIABLES}… are not given to steps"))
+                Err(format!("variables named {OWN_VARIABLES}… are not passed to steps"))
             }
             ("env", [name]) => Ok(Reference::Env((*name).to_owned())),
             ("env", _) => Err("write env.NAME".to_owned()),
             ("workflow", ["id"]) => Ok(Reference::WorkflowId),
             ("workflow", ["name"]) => Ok(Reference::WorkflowName),
-            ("workflow", _) => {
-                Err("of the workflow there are workflow.id and workflow.name".to_owned())
-            }
+            ("workflow", _) => Err("expected workflow.id or workflow.name".to_owned()),
             ("states", [state, field @ ..]) if !field.is_empty() => {
                 let field = Field::parse(field)?;
                 Ok(Reference::State { state: (*state).to_owned(), field })
             }
-            ("states", _) => Err(format!("write states.NAME.FIELD, FIELD is {}", fields())),
+            ("states", _) => {
+                Err(format!("write states.NAME.FIELD, where FIELD is one of {}", fields()))
+            }
             (other, _) => {
                 let near = near::hint(&near::names(other, ROOTS, 1));
-                Err(format!("there are inputs, states, workflow and env{near}"))
+                Err(format!("expected inputs, states, workflow or env{near}"))
             }
         }
     }
@@ -88,15 +88,18 @@ impl Reference {
             Reference::Input(name) => {
                 let known = || names.inputs.iter().map(|input| input.name.as_str());
                 (!known().any(|input| input == name)).then(|| {
-                    format!("no input '{name}'{}", near::hint(&near::names(name, known(), 1)))
+                    format!(
+                        "input '{name}' not found{}",
+                        near::hint(&near::names(name, known(), 1))
+                    )
                 })
             }
             Reference::State { state, .. } if names.terminals.contains(state.as_str()) => {
-                Some(format!("'{state}' is a terminal state: it puts nothing out"))
+                Some(format!("'{state}' is a terminal state and has no output"))
             }
             Reference::State { state, .. } => (!names.states.contains(state.as_str())).then(|| {
                 let near = near::names(state, names.states.iter().copied(), 1);
-                format!("no state '{state}'{}", near::hint(&near))
+                format!("state '{state}' not found{}", near::hint(&near))
             }),
             Reference::WorkflowId | Reference::WorkflowName | Reference::Env(_) => None,
         }
@@ -130,13 +133,13 @@ impl Field {
             ["JSON", path @ ..] if path.len() <= JSON_FIELDS_MAX => {
                 Field::Json(path.iter().map(|part| (*part).to_owned()).collect())
             }
-            ["JSON", ..] => return Err(format!("more than {JSON_FIELDS_MAX} fields below JSON")),
+            ["JSON", ..] => return Err(format!("more than {JSON_FIELDS_MAX} fields after JSON")),
             [known, ..] if FIELDS.contains(known) => return Err(format!("{known} has no fields")),
             [other, ..] => {
                 let near = near::hint(&near::names(other, FIELDS, 1));
-                return Err(format!("a state has {}{near}", fields()));
+                return Err(format!("unknown field; a state has {}{near}", fields()));
             }
-            [] => return Err(format!("a state has {}", fields())),
+            [] => return Err(format!("the field is missing; a state has {}", fields())),
         };
         Ok(field)
     }

@@ -75,7 +75,7 @@ pub(super) fn resolve(
     values: &Values,
 ) -> Result<ResolvedStep, WorkflowFault> {
     let Some(state) = workflow.state(name) else {
-        let message = format!("there is no state '{name}'");
+        let message = format!("state '{name}' not found");
         return Err(WorkflowFault::new(&Location::default(), Code::WorkflowUnknownState, message));
     };
     let filler = Filler { values, location: &state.location };
@@ -97,7 +97,7 @@ pub(super) fn resolve(
             dir,
         }),
         StateKind::Parallel(_) | StateKind::Terminal(_) => {
-            let message = format!("a {} state is not run by itself", state.type_name());
+            let message = format!("a {} state cannot be run on its own", state.type_name());
             Err(WorkflowFault::new(&state.location, Code::WorkflowBadValue, message))
         }
     }

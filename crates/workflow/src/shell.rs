@@ -24,7 +24,8 @@ impl Template {
                 Part::Value { reference, at } => {
                     let value = self.value(reference, *at, values)?;
                     if value.contains('\0') {
-                        let what = "it holds a NUL character, which no command can be given";
+                        let what =
+                            "it contains a NUL character, which cannot be passed to a command";
                         return Err(format!("{}: {what}", self.written(*at)));
                     }
                     script.value(&value);
@@ -86,13 +87,13 @@ pub(super) fn faults(command: &Template) -> Vec<TextFault> {
     faults
 }
 
-const IN_QUOTES: &str = "a value brings its own quotes: write it outside of them, \
+const IN_QUOTES: &str = "a value is quoted automatically: write it outside of quotes, \
                          as in 'a '{{.inputs.x}}' b'";
-const AFTER_BACKSLASH: &str = "a backslash before a value would undo its quotes";
-const AFTER_DOLLAR: &str = "a '$' before a value would change the meaning of its quotes";
-const IN_COMMENT: &str = "a value in a comment could end it";
-const READ_TWICE: &str = "the shell would read this value as code; \
-                          give it to a command as an argument instead";
+const AFTER_BACKSLASH: &str = "a backslash before a value would break its quoting";
+const AFTER_DOLLAR: &str = "a '$' before a value would change its quoting";
+const IN_COMMENT: &str = "a value in a comment could end the comment";
+const READ_TWICE: &str = "the shell would run this value as code; \
+                          pass it to a command as an argument instead";
 
 #[derive(Default)]
 struct Scan {
@@ -196,7 +197,7 @@ impl Scan {
             _ => {
                 match character {
                     '$' => self.before = Before::Dollar,
-                    '`' => self.lose("a value after a backtick: use $(…) instead"),
+                    '`' => self.lose("a value after a backtick is not supported: use $(…) instead"),
                     '[' if self.word.is_some() => self.in_subscript = true,
                     ']' => self.in_subscript = false,
                     '{' if after_dollar => self.braces += 1,
@@ -214,7 +215,7 @@ impl Scan {
     fn beginning(&mut self, rest: &str, after_dollar: bool) -> Option<usize> {
         let begins = |text: &str| rest.starts_with(text);
         if after_dollar && begins("'") {
-            self.lose("a value after $'…': which quotes it stands in is not certain");
+            self.lose("a value after $'…' is not supported: its quoting is uncertain");
         } else if after_dollar && (begins("[") || begins("(") && self.is_command_word()) {
             self.lose(READ_TWICE);
         } else if begins("<<<") {
@@ -222,7 +223,7 @@ impl Scan {
             self.words.add("<<<");
             return Some(3);
         } else if begins("<<") {
-            self.lose("a value after '<<': what stands in a here-document is not quoted");
+            self.lose("a value after '<<' is not supported: here-documents are not quoted");
         } else if begins("((") || begins("[[") && self.word.is_none() {
             self.lose(READ_TWICE);
         }
@@ -238,11 +239,11 @@ impl Scan {
     fn in_double(&mut self, rest: &str, character: char) -> usize {
         match character {
             '\\' => self.before = Before::Backslash,
-            '`' => self.lose("a value after a backtick: use $(…) instead"),
+            '`' => self.lose("a value after a backtick is not supported: use $(…) instead"),
             '$' if ["$(", "${", "$["].iter().any(|opening| rest.starts_with(opening)) => {
                 self.lose(
-                    "a value after $(…) or ${…} in double quotes: which quotes it stands in is \
-                     not certain",
+                    "a value after $(…) or ${…} in double quotes is not supported: its quoting \
+                     is uncertain",
                 );
             }
             _ => self.push(character),

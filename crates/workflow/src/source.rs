@@ -19,7 +19,7 @@ const VALUES_MAX: usize = 50_000;
 /// use, and a thousand faults would each scan a megabyte.
 const WALKED_MAX_BYTES: usize = 16 * 1024;
 
-pub(super) const BARE_TEMPLATE: &str = "a value that begins with {{ must stand in quotes";
+pub(super) const BARE_TEMPLATE: &str = "a value that begins with {{ must be in quotes";
 
 pub(super) struct Source<'t> {
     text: &'t str,
@@ -43,10 +43,10 @@ impl<'t> Source<'t> {
     /// Parses the tree and lists its duplicate keys, of which the first counts.
     pub(super) fn tree(&self) -> Result<(Rc<Tree>, Vec<SyntaxFault>), SyntaxFault> {
         if self.text.len() > SIZE_MAX_BYTES {
-            return Err(fault(Mark::START, "larger than 1 MiB: this is not a workflow"));
+            return Err(fault(Mark::START, "the file is larger than 1 MiB"));
         }
         if let Some(mark) = self.find('\0') {
-            return Err(fault(mark, "a NUL character: this is not text"));
+            return Err(fault(mark, "the file contains a NUL character and is not text"));
         }
         let rules = Rules { features: Features::All, depth_max: DEPTH_MAX, values_max: VALUES_MAX };
         let yaml = yaml::parse(self.text, rules).map_err(|flaw| self.explained(flaw))?;
@@ -105,27 +105,30 @@ impl<'t> Source<'t> {
     fn explained(&self, Flaw { mark, kind }: Flaw) -> SyntaxFault {
         match kind {
             FlawKind::NotYaml(error) => self.not_yaml(mark, error.info()),
-            FlawKind::Empty => fault(mark, "empty: a workflow has a name and states"),
-            FlawKind::SecondDocument => fault(mark, "a second document: a file holds one workflow"),
+            FlawKind::Empty => fault(mark, "the file is empty: a workflow needs a name and states"),
+            FlawKind::SecondDocument => fault(
+                mark,
+                "the file has a second YAML document: put each workflow in its own file",
+            ),
             FlawKind::Alias | FlawKind::AliasInItself => {
-                fault(mark, "an alias inside of what it stands for")
+                fault(mark, "an alias refers to a value that contains it")
             }
-            FlawKind::ForeignTag => fault(mark, "tags of its own are not known in a workflow"),
+            FlawKind::ForeignTag => fault(mark, "custom YAML tags are not supported"),
             FlawKind::MergeKey => {
-                fault(mark, "merge keys (<<) are not known here: write the keys out")
+                fault(mark, "merge keys (<<) are not supported: write the keys out")
             }
             FlawKind::KeyIsNoScalar { .. } => {
                 let outer = Mark { column: mark.column.saturating_sub(1).max(1), ..mark };
                 if self.is_bare_template(outer) {
                     fault(outer, BARE_TEMPLATE)
                 } else {
-                    fault(mark, "a key must be a word")
+                    fault(mark, "a key must be a string")
                 }
             }
             FlawKind::RepeatedKey(name) => fault(mark, repeated(&name)),
             FlawKind::TooDeep => too_deep(mark),
             FlawKind::TooManyValues => {
-                fault(mark, "too many values; an alias counts for all it stands for")
+                fault(mark, "too many values; each alias counts as all the values it expands to")
             }
         }
     }
@@ -137,23 +140,23 @@ impl<'t> Source<'t> {
             let indent = &line[..line.len() - line.trim_start().len()];
             if let Some(at) = indent.find('\t') {
                 let mark = Mark::new(number as usize, at + 1);
-                return fault(mark, "a tab: YAML is indented with spaces only");
+                return fault(mark, "the line is indented with a tab: YAML requires spaces");
             }
         }
         // The parser may reach its own limit first.
         match complaint {
             "recursion limit exceeded" => too_deep(mark),
-            complaint => fault(mark, format!("not YAML: {complaint}")),
+            complaint => fault(mark, format!("not valid YAML: {complaint}")),
         }
     }
 }
 
 fn repeated(name: &str) -> String {
-    format!("{} comes twice", shown(name))
+    format!("duplicate key {}", shown(name))
 }
 
 fn too_deep(mark: Mark) -> SyntaxFault {
-    fault(mark, format!("nested deeper than {DEPTH_MAX}"))
+    fault(mark, format!("nested deeper than {DEPTH_MAX} levels"))
 }
 
 fn fault(mark: Mark, message: impl Into<String>) -> SyntaxFault {

@@ -85,8 +85,8 @@ pub fn tool_name(plugin: &str, operation: &str) -> String {
 /// Returns the message for a plugin that has not been approved.
 pub fn not_approved(plugin: &str) -> String {
     format!(
-        "the plugin '{plugin}' is not approved: look at it, then run countersign plugin approve \
-         {plugin}"
+        "plugin '{plugin}' is not approved: review it, then run 'countersign plugin approve \
+         {plugin}'"
     )
 }
 
@@ -96,12 +96,12 @@ pub(super) fn known_plugin(plugin: &str, known: &Inventory) -> Result<(), (Code,
         Some(KnownPlugin::Approved { .. }) => Ok(()),
         Some(KnownPlugin::NotApproved) => Err((Code::ProxyPluginNotApproved, not_approved(plugin))),
         Some(KnownPlugin::Unusable(reason)) => {
-            let message = format!("the plugin '{plugin}' was found and cannot be used: {reason}");
+            let message = format!("plugin '{plugin}' cannot be used: {reason}");
             Err((Code::ProxyUnknownPlugin, message))
         }
         None => {
             let near = near::names(plugin, known.plugins.keys().map(String::as_str), 1);
-            let message = format!("no plugin '{plugin}' found{}", near::hint(&near));
+            let message = format!("plugin '{plugin}' not found{}", near::hint(&near));
             Err((Code::ProxyUnknownPlugin, message))
         }
     }
@@ -120,7 +120,7 @@ pub(super) fn known_operation(
         return Ok(());
     }
     let near = near::names(operation, operations.iter().map(String::as_str), 1);
-    let message = format!("'{plugin}' has no operation '{operation}'{}", near::hint(&near));
+    let message = format!("plugin '{plugin}' has no operation '{operation}'{}", near::hint(&near));
     Err((Code::ProxyUnknownOperation, message))
 }
 
@@ -133,7 +133,7 @@ impl Table<'_> {
     fn add_server(&mut self, server: &str, known: &Inventory, location: &Location) {
         if !known.servers.contains(server) {
             let near = near::names(server, known.servers.iter().map(String::as_str), 1);
-            let message = format!("the config has no server '{server}'{}", near::hint(&near));
+            let message = format!("server '{server}' not found in the config{}", near::hint(&near));
             self.report.error(location, Code::ProxyUnknownServer, message);
             return;
         }
@@ -142,7 +142,7 @@ impl Table<'_> {
 
     fn add(&mut self, name: String, source: ToolSource, location: &Location) {
         if let Some(other) = self.entries.iter().find(|entry| meet(&entry.name, &name)) {
-            let message = format!("two tools have the name {name}: {} and this one", told(other));
+            let message = format!("two tools are named {name}: {} and this one", told(other));
             self.report.error(location, Code::ProxyNameCollision, message);
             return;
         }
@@ -150,7 +150,7 @@ impl Table<'_> {
         let is_server = matches!(source, ToolSource::Server(_));
         if !is_server && (name.len() > NAME_CHARS_MAX || !name.chars().all(is_plain)) {
             let message = format!(
-                "the tool would be named '{name}', and clients take at most {NAME_CHARS_MAX} \
+                "tool name '{name}' is not valid: clients accept at most {NAME_CHARS_MAX} \
                  letters, digits, '_' and '-'"
             );
             self.report.error(location, Code::WorkflowBadName, message);

@@ -117,7 +117,7 @@ pub(super) fn bounded(length: usize) -> Result<(), String> {
     if length <= RENDERED_MAX_BYTES {
         Ok(())
     } else {
-        Err("with its values put in, the text is over 8 MiB".to_owned())
+        Err("the text is larger than 8 MiB with its values filled in".to_owned())
     }
 }
 
@@ -125,7 +125,7 @@ fn reference(inside: &str) -> Result<Reference, String> {
     let inside = inside.trim();
     if !inside.starts_with('.') {
         let example = "{{.inputs.x}} or {{.states.S.Output}}";
-        return Err(format!("a value is written {example}, with the dot"));
+        return Err(format!("write a value as {example}, with the dot"));
     }
     Reference::parse(inside)
 }
@@ -152,36 +152,32 @@ mod tests {
         }
         let table = [
             ("x {{", 2, "'{{' without '}}'"),
-            ("{{}}", 0, "a value is written {{.inputs.x}} or {{.states.S.Output}}, with the dot"),
+            ("{{}}", 0, "write a value as {{.inputs.x}} or {{.states.S.Output}}, with the dot"),
             (
                 "{{inputs.x}}",
                 0,
-                "a value is written {{.inputs.x}} or {{.states.S.Output}}, with the dot",
+                "write a value as {{.inputs.x}} or {{.states.S.Output}}, with the dot",
             ),
-            (
-                "{{.input.x}}",
-                0,
-                "there are inputs, states, workflow and env; did you mean 'inputs'?",
-            ),
-            ("{{.inputs.x | raw}}", 0, "between dots stand letters, digits, '_' and '-'"),
-            ("{{.inputs..x}}", 0, "there is a dot too many"),
+            ("{{.input.x}}", 0, "expected inputs, states, workflow or env; did you mean 'inputs'?"),
+            ("{{.inputs.x | raw}}", 0, "names consist of letters, digits, '_' and '-'"),
+            ("{{.inputs..x}}", 0, "there is one dot too many"),
             ("{{.inputs.x.y}}", 0, "write inputs.NAME"),
-            ("{{.workflow.uuid}}", 0, "of the workflow there are workflow.id and workflow.name"),
+            ("{{.workflow.uuid}}", 0, "expected workflow.id or workflow.name"),
             (
                 "{{.states.s.output}}",
                 0,
-                "a state has Output, Stderr, ExitCode, Status, JSON, TokensUsed; did you mean 'Output'?",
+                "unknown field; a state has Output, Stderr, ExitCode, Status, JSON, TokensUsed; did you mean 'Output'?",
             ),
             ("{{.states.s.Output.f}}", 0, "Output has no fields"),
             (
                 "{{.states.s}}",
                 0,
-                "write states.NAME.FIELD, FIELD is Output, Stderr, ExitCode, Status, JSON, TokensUsed",
+                "write states.NAME.FIELD, where FIELD is one of Output, Stderr, ExitCode, Status, JSON, TokensUsed",
             ),
             (
                 "{{.env.COUNTERSIGN_HOME}}",
                 0,
-                "variables named COUNTERSIGN_… are not given to steps",
+                "variables named COUNTERSIGN_… are not passed to steps",
             ),
         ];
         for (text, at, message) in table {

@@ -37,14 +37,16 @@ impl Values {
             (Some(value), _) => Ok(text_of(value)),
             // An optional input that was not given.
             (None, Reference::Input(_)) => Ok(String::new()),
-            (None, Reference::Env(name)) => Err(format!("the variable {name} is not set")),
+            (None, Reference::Env(name)) => Err(format!("environment variable {name} is not set")),
             (None, Reference::State { state, .. }) if !self.outcomes.contains_key(state) => {
-                Err(format!("'{state}' has not run"))
+                Err(format!("state '{state}' has not run"))
             }
-            (None, Reference::State { state, field: Field::Json(_) }) => {
-                Err(format!("the output of '{state}' is not JSON, or has no such field"))
+            (None, Reference::State { state, field: Field::Json(_) }) => Err(format!(
+                "the output of state '{state}' is not JSON or does not have this field"
+            )),
+            (None, Reference::State { state, .. }) => {
+                Err(format!("state '{state}' does not have this value"))
             }
-            (None, Reference::State { state, .. }) => Err(format!("'{state}' has no such value")),
             (None, Reference::WorkflowId | Reference::WorkflowName) => Ok(String::new()),
         }
     }

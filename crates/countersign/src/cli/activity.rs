@@ -14,7 +14,7 @@ use super::Format;
 
 #[derive(Subcommand)]
 pub(crate) enum Activity {
-    /// List what was done, newest first
+    /// List records of calls and changes, newest first
     #[command(after_help = "Examples:\n  \
         countersign activity list --status blocked --since 2h\n  \
         countersign activity list --server github --intent-type destructive -o json")]
@@ -28,33 +28,33 @@ pub(crate) enum Activity {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show all that is known of one record
+    /// Show one record in full
     Show {
-        /// The record's id, the last column of `activity list`
+        /// Id of the record, as in the last column of `activity list`
         id: String,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show calls as they happen, until Ctrl+C; needs a running `serve`
+    /// Print calls as they end, until Ctrl+C; requires a running `serve`
     #[command(after_help = "Examples:\n  \
         countersign activity watch --status blocked\n  \
         countersign activity watch --starts -o json | jq .record.tool_name")]
     Watch(Watch),
-    /// Count what was done of late
+    /// Summarize recent activity
     Summary {
-        /// How far back
+        /// Period to summarize, up to now
         #[arg(long, value_enum, default_value_t = Period::Day)]
         period: Period,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Write every record that fits, whole: JSON lines or CSV
+    /// Export matching records in full, as JSON lines or CSV
     #[command(after_help = "Example:\n  \
         countersign activity export --format csv --since 7d --output week.csv")]
     Export {
         #[arg(long, value_enum, default_value_t = ExportFormat::Jsonl)]
         format: ExportFormat,
-        /// Write to this file, which is there only once it is whole [default: stdout]
+        /// File to write, created only once the export is complete [default: stdout]
         #[arg(long, value_name = "FILE")]
         output: Option<PathBuf>,
         #[command(flatten)]
@@ -70,32 +70,32 @@ pub(crate) struct Filters {
     /// Only calls to this server
     #[arg(long, value_name = "NAME")]
     pub(crate) server: Option<String>,
-    /// Only calls of this tool
+    /// Only calls to this tool
     #[arg(long, value_name = "NAME")]
     pub(crate) tool: Option<String>,
-    #[arg(long, hide_possible_values = true, help = list("Only with this status", &RecordStatus::ALL, RecordStatus::as_str),
+    #[arg(long, hide_possible_values = true, help = list("Only records with this status", &RecordStatus::ALL, RecordStatus::as_str),
         value_parser = words(&RecordStatus::ALL, RecordStatus::as_str))]
     pub(crate) status: Option<String>,
-    #[arg(long, hide_possible_values = true, help = list("Only declared as", &Class::ALL, Class::as_str),
+    #[arg(long, hide_possible_values = true, help = list("Only calls whose declared intent is", &Class::ALL, Class::as_str),
         value_parser = words(&Class::ALL, Class::as_str))]
     pub(crate) intent_type: Option<String>,
-    /// Only by this agent, in all its sessions or in one, or with this token
+    /// Only calls by this agent, in all sessions or one, or with this token
     #[arg(long, value_name = "NAME")]
     pub(crate) agent: Option<String>,
-    /// Only in this session
+    /// Only calls in this session
     #[arg(long, value_name = "ID")]
     pub(crate) session: Option<String>,
-    /// Only what touched this system
+    /// Only calls that used this system
     #[arg(long, value_name = "NAME")]
     pub(crate) target_system: Option<String>,
-    /// Only what touched this resource
+    /// Only calls that used this resource
     #[arg(long, value_name = "NAME")]
     pub(crate) target_resource: Option<String>,
     #[arg(long = "type", hide_possible_values = true, value_name = "TYPE",
-        help = list("Only of this type", &RecordKind::ALL, RecordKind::as_str),
+        help = list("Only records of this type", &RecordKind::ALL, RecordKind::as_str),
         value_parser = words(&RecordKind::ALL, RecordKind::as_str))]
     pub(crate) kind: Option<String>,
-    /// Only with this text in tool, server, reason, error or target
+    /// Only records with this text in tool, server, reason, error or target
     #[arg(short = 'q', long = "query", value_name = "TEXT")]
     pub(crate) text: Option<String>,
 }
@@ -103,10 +103,10 @@ pub(crate) struct Filters {
 /// From when to when.
 #[derive(Args, Clone, Default)]
 pub(crate) struct Span {
-    /// From this time on: 10m, 2h or 3d ago, or such as 2026-01-31T12:00:00Z
+    /// Only from this time on: 10m, 2h or 3d (ago), or 2026-01-31T12:00:00Z
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(crate) since: Option<Timestamp>,
-    /// Before this time, written the same way
+    /// Only before this time, in the same format
     #[arg(long, value_name = "TIME", value_parser = moment)]
     pub(crate) until: Option<Timestamp>,
 }
@@ -114,10 +114,10 @@ pub(crate) struct Span {
 /// How much of a list.
 #[derive(Args, Clone)]
 pub(crate) struct Rows {
-    /// Most rows
+    /// Maximum number of rows
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=100))]
     pub(crate) limit: u16,
-    /// Go on where an earlier list ended
+    /// Continue after an earlier list, with the cursor that it printed
     #[arg(long, value_name = "CURSOR")]
     pub(crate) cursor: Option<String>,
 }
@@ -126,10 +126,10 @@ pub(crate) struct Rows {
 pub(crate) struct Watch {
     #[command(flatten)]
     pub(crate) filters: Filters,
-    /// Show also that a call began
+    /// Also print a line when a call starts
     #[arg(long)]
     pub(crate) starts: bool,
-    /// json: one object a line
+    /// Output format; json prints one object per line
     #[arg(short, long, value_enum, default_value_t = WatchFormat::Table)]
     pub(crate) output: WatchFormat,
 }
@@ -194,7 +194,8 @@ pub(super) fn list<T: Copy>(what: &str, all: &[T], word: impl Fn(T) -> &'static 
 /// A time that people write: how long ago, RFC 3339, or a date or time of where they are.
 pub(super) fn moment(text: &str) -> Result<Timestamp, String> {
     read_moment(text, Timestamp::now(), &TimeZone::system()).ok_or_else(|| {
-        "expected how long ago (10m, 2h, 3d) or a time such as 2026-01-31T12:00:00Z".to_owned()
+        "expected a time such as 2026-01-31T12:00:00Z, or 10m, 2h or 3d for that long ago"
+            .to_owned()
     })
 }
 
@@ -216,7 +217,7 @@ fn read_moment(text: &str, now: Timestamp, here: &TimeZone) -> Option<Timestamp>
 pub(super) fn duration(text: &str) -> Result<String, String> {
     match domain::duration::parse(text) {
         Some(duration) if !duration.is_zero() => Ok(text.to_owned()),
-        Some(_) | None => Err("expected a duration such as 30s, 10m or 1h".to_owned()),
+        Some(_) | None => Err("expected a duration, such as 30s, 10m or 1h".to_owned()),
     }
 }
 

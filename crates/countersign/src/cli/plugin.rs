@@ -6,24 +6,24 @@ use super::Format;
 
 #[derive(Subcommand)]
 pub(crate) enum Plugin {
-    /// List the plugins that are found from here; none is started
+    /// List the plugins available here, without starting them
     List {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show one plugin; what it offers too, where it may be started
+    /// Show a plugin and, if it is approved, start it to list its operations
     Show {
         name: String,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Let a plugin of the project be started as it is now
+    /// Approve a plugin of the project in its current form, so that it can be started
     #[command(after_help = "Examples:\n  \
-        countersign plugin show deploy         look at it first\n  \
+        countersign plugin show deploy         inspect it first\n  \
         countersign plugin approve deploy\n\n\
-        The approval is bound to the plugin's path, its manifest and its program. Whoever changes\n\
-        one of them needs a new one.")]
+        The approval covers the plugin's path, its manifest and its executable. If one of them\n\
+        changes, the plugin must be approved again.")]
     Approve { name: String },
-    /// Take an approval back
+    /// Withdraw the approval of a plugin
     Revoke { name: String },
 }

@@ -10,7 +10,7 @@ use super::{Format, Rows, Span};
 
 #[derive(Subcommand)]
 pub(crate) enum Receipt {
-    /// List the receipts, newest first
+    /// List receipts, newest first
     #[command(after_help = "Examples:\n  \
         countersign receipt list --status failure --since 1d\n  \
         countersign receipt list --chain CHAIN -o json")]
@@ -26,29 +26,29 @@ pub(crate) enum Receipt {
     },
     /// Print one receipt as JSON
     Show {
-        /// The receipt's id, with or without `urn:receipt:`
+        /// Id of the receipt, with or without `urn:receipt:`
         id: String,
-        /// Exactly the bytes that are kept, without a line break
+        /// Print exactly the stored bytes, without a trailing newline
         #[arg(long)]
         raw: bool,
     },
-    /// Check that no receipt was changed, removed or put in
+    /// Verify that no receipt was changed, removed or inserted
     #[command(after_help = "Examples:\n  \
-        countersign receipt verify                      the ledger of the home, every chain\n  \
-        countersign receipt verify receipts.jsonl       an export, with receipts.jsonl.pub.pem\n  \
+        countersign receipt verify                      every chain of the home's ledger\n  \
+        countersign receipt verify receipts.jsonl       an export and its .pub.pem file\n  \
         countersign receipt verify --db copy.db --public-key countersign.pem\n\n\
-        Exit codes: 0 whole, 1 broken, 2 it could not be checked")]
+        Exit codes: 0 intact, 1 broken, 2 could not be verified")]
     Verify(Verify),
-    /// Write receipts as JSON lines, for others to check
+    /// Export receipts as JSON lines, for others to verify
     #[command(after_help = "Examples:\n  \
-        countersign receipt export --output receipts.jsonl   and receipts.jsonl.pub.pem\n  \
-        countersign receipt verify receipts.jsonl            anywhere, without a home\n\n\
-        To stdout, it writes the receipts without the keys: 'keys show --pem' prints the key.")]
+        countersign receipt export --output receipts.jsonl   also writes receipts.jsonl.pub.pem\n  \
+        countersign receipt verify receipts.jsonl            works on any machine\n\n\
+        Without --output, only the receipts are printed; 'keys show --pem' prints the key.")]
     Export {
         /// Only this chain [default: all]
         #[arg(long)]
         chain: Option<String>,
-        /// A file, or a folder to put it in; the public keys go to FILE.pub.pem [default: stdout]
+        /// File or folder to write to; the public keys go to FILE.pub.pem [default: stdout]
         #[arg(long, value_name = "FILE|DIR")]
         output: Option<PathBuf>,
     },
@@ -56,35 +56,35 @@ pub(crate) enum Receipt {
 
 #[derive(Args, Default)]
 pub(crate) struct ReceiptFilters {
-    /// Only of this chain
+    /// Only receipts of this chain
     #[arg(long)]
     pub(crate) chain: Option<String>,
-    /// Only of this type, such as filesystem.file.delete
+    /// Only receipts of this action type, such as filesystem.file.delete
     #[arg(long, value_name = "TYPE")]
     pub(crate) action_type: Option<String>,
-    /// Only with this outcome
+    /// Only receipts with this outcome
     #[arg(long, value_parser = words(&["success", "failure", "pending"], |word| word))]
     pub(crate) status: Option<String>,
 }
 
 #[derive(Args)]
 pub(crate) struct Verify {
-    /// An export to check; no home is needed
+    /// Export to verify; requires no home
     #[arg(value_name = "FILE", conflicts_with = "db")]
     pub(crate) file: Option<PathBuf>,
     /// Only this chain
     #[arg(long)]
     pub(crate) chain: Option<String>,
-    /// A ledger, or a copy of one, in place of the home's
+    /// Ledger, or copy of one, to verify instead of the home's
     #[arg(long, value_name = "FILE")]
     pub(crate) db: Option<PathBuf>,
-    /// Trust the public keys in this file [default: FILE.pub.pem, or those of the home]
+    /// Trust the public keys in this file [default: FILE.pub.pem, or the home's keys]
     #[arg(long, value_name = "PEM")]
     pub(crate) public_key: Option<PathBuf>,
-    /// How many receipts the chain must have
+    /// Fail unless the chain has this many receipts
     #[arg(long, value_name = "N")]
     pub(crate) expect_length: Option<u64>,
-    /// The hash of the chain's last receipt
+    /// Fail unless the chain's last receipt has this hash
     #[arg(long, value_name = "HASH", value_parser = hash)]
     pub(crate) expect_final_hash: Option<Hash>,
     #[arg(short, long, value_enum, default_value_t = Format::Table)]

@@ -6,54 +6,54 @@ use clap::{Args, ValueEnum};
 
 #[derive(Args)]
 pub(crate) struct Run {
-    /// The workflow's file
+    /// Workflow file
     #[arg(value_name = "FILE", required_unless_present = "provider")]
     pub(crate) file: Option<PathBuf>,
 
-    /// An input of the workflow; as often as there are inputs
+    /// Input of the workflow; can be repeated
     #[arg(short, long = "input", value_name = "NAME=VALUE", value_parser = pair)]
     pub(crate) inputs: Vec<(String, String)>,
 
-    /// Without a file, the agent to run: claude, gemini, codex or opencode
+    /// Agent to run without a workflow file: claude, gemini, codex or opencode
     #[arg(long, value_name = "NAME", requires = "prompt", conflicts_with = "file")]
     pub(crate) provider: Option<String>,
 
-    /// What the agent is to do
+    /// Task for the agent
     #[arg(long, value_name = "TEXT", requires = "provider")]
     pub(crate) prompt: Option<String>,
 
-    /// The model that the agent is to use [default: its own]
+    /// Model to use [default: the agent's own]
     #[arg(long, value_name = "NAME", requires = "provider")]
     pub(crate) model: Option<String>,
 
-    /// Servers of the config that the agent may use as well
+    /// Servers of the config that the agent may also use
     #[arg(long = "server", value_name = "LIST", value_delimiter = ',', requires = "provider")]
     pub(crate) servers: Vec<String>,
 
-    /// Operations of a plugin that the agent may use as well
+    /// Operations of a plugin that the agent may also use
     #[arg(long = "plugin", value_name = "NAME:OPERATION,…", value_parser = plugin, requires = "provider")]
     pub(crate) plugins: Vec<(String, Vec<String>)>,
 
-    /// Show what each step would start, with its environment and files, and start nothing
+    /// Print the command, environment and files of each step, and start nothing
     #[arg(long)]
     pub(crate) dry_run: bool,
 
-    /// Where spans go, such as http://127.0.0.1:4317 [default: as the config says]
+    /// Export spans to this URL, such as http://127.0.0.1:4317 [default: from the config]
     #[arg(long, value_name = "URL")]
     pub(crate) otel_exporter: Option<String>,
 
-    /// The name that spans carry [default: as the config says]
+    /// Service name of the spans [default: from the config]
     #[arg(long, value_name = "NAME")]
     pub(crate) otel_service_name: Option<String>,
 
-    /// quiet: nothing but the exit code
+    /// Output format; quiet prints nothing
     #[arg(short = 'o', long, visible_alias = "output", value_enum, default_value_t = RunFormat::Text)]
     pub(crate) format: RunFormat,
 }
 
 #[derive(Args)]
 pub(crate) struct Validate {
-    /// The workflow's file
+    /// Workflow file
     #[arg(value_name = "FILE")]
     pub(crate) file: PathBuf,
 

@@ -8,17 +8,17 @@ use super::activity::{Rows, list, words};
 
 #[derive(Subcommand)]
 pub(crate) enum Runs {
-    /// List runs of workflows, newest first
+    /// List workflow runs, newest first
     #[command(after_help = "Examples:\n  \
         countersign runs list --status failure\n  \
         countersign runs list --workflow deploy --limit 5 -o json\n\n\
-        interrupted: its process was gone before the run had ended.")]
+        interrupted: the process died before the run ended.")]
     List {
         #[arg(long, hide_possible_values = true,
-            help = list("Only with this status", &RunStatus::ALL, RunStatus::as_str),
+            help = list("Only runs with this status", &RunStatus::ALL, RunStatus::as_str),
             value_parser = words(&RunStatus::ALL, RunStatus::as_str))]
         status: Option<String>,
-        /// Only of this workflow
+        /// Only runs of this workflow
         #[arg(long, value_name = "NAME")]
         workflow: Option<String>,
         #[command(flatten)]
@@ -26,12 +26,12 @@ pub(crate) enum Runs {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show a run, its steps and the calls that they made
+    /// Show a run with its steps and their calls
     #[command(after_help = "Examples:\n  \
         countersign runs show 01a1de05-f636\n  \
-        countersign runs show 01a1de05-f636 -o json      with what each step printed")]
+        countersign runs show 01a1de05-f636 -o json      includes the output of each step")]
     Show {
-        /// The run's id, or as much of its beginning as no other run has
+        /// Id of the run, or a unique prefix of it
         id: String,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,

@@ -8,7 +8,7 @@ use super::activity::words;
 
 #[derive(Subcommand)]
 pub(crate) enum Tools {
-    /// List every tool, with its class and whether it can be called
+    /// List tools with their class and status
     List {
         /// Only tools of this server
         #[arg(long)]
@@ -19,54 +19,54 @@ pub(crate) enum Tools {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Find tools by what they do, as an agent would; locked ones come last
+    /// Search tools as an agent does; locked tools come last
     Search {
-        /// What you want to do, in a few words
+        /// Task to find tools for, in a few words
         #[arg(required = true)]
         query: Vec<String>,
-        /// Most results
+        /// Maximum number of results
         #[arg(long, default_value_t = 15, value_parser = clap::value_parser!(u16).range(1..=100))]
         limit: u16,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show one tool with its whole definition, hidden characters visible
+    /// Show the full definition of a tool, with hidden characters made visible
     #[command(after_help = "Examples:\n  \
-        countersign tools list --status pending_approval     what waits for you\n  \
-        countersign tools show github:create_issue --diff    what has changed in it")]
+        countersign tools list --status pending_approval     tools that wait for approval\n  \
+        countersign tools show github:create_issue --diff    changes since it was approved")]
     Show {
-        /// The tool, as server:tool
+        /// Tool to show, as server:tool
         name: String,
-        /// Compare what waits with what was approved, in place of the definition
+        /// Show the changes since approval instead of the definition
         #[arg(long)]
         diff: bool,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Approve new or changed tools as they are now
+    /// Approve new or changed tools in their current form
     #[command(after_help = "Examples:\n  \
-        countersign tools show github:create_issue --diff    look before you approve\n  \
+        countersign tools show github:create_issue --diff    review the changes first\n  \
         countersign tools approve github:create_issue\n  \
-        countersign tools approve --server github --all      its instructions too")]
+        countersign tools approve --server github --all      its instructions as well")]
     Approve {
-        /// The tools, each as server:tool
+        /// Tools to approve, each as server:tool
         #[arg(value_name = "SERVER:TOOL", required_unless_present = "all")]
         names: Vec<String>,
-        /// The server whose items are meant, with --all
+        /// Server whose items to approve, with --all
         #[arg(long, requires = "all", conflicts_with = "names")]
         server: Option<String>,
-        /// Everything of the server that waits
+        /// Approve every pending item of the server
         #[arg(long, requires = "server", conflicts_with = "names")]
         all: bool,
     },
-    /// Switch a tool on again that was switched off with `disable`
+    /// Enable a tool that was disabled with `disable`
     Enable {
-        /// The tool, as server:tool
+        /// Tool to enable, as server:tool
         name: String,
     },
-    /// Switch a tool off for every agent
+    /// Disable a tool for all agents
     Disable {
-        /// The tool, as server:tool
+        /// Tool to disable, as server:tool
         name: String,
     },
 }

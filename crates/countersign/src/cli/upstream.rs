@@ -6,48 +6,48 @@ use super::Format;
 
 #[derive(Subcommand)]
 pub(crate) enum Upstream {
-    /// List the servers and their state
+    /// List servers and their state
     List {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Show one server: where it comes from, how it is reached, what of it waits
+    /// Show a server: its origin, how it is reached, and what waits for approval
     Get {
         name: String,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Add a server; it is not started until you approve it
+    /// Add a server, which is not started until you approve it
     #[command(after_help = "Examples:\n  \
         countersign upstream add github --env 'GITHUB_TOKEN=${env:GITHUB_TOKEN}' -- npx -y server-github\n  \
         countersign upstream add docs --url https://docs.example/mcp\n  \
-        countersign upstream approve github --inspect        see what it lists\n  \
+        countersign upstream approve github --inspect        start it and show what it lists\n  \
         countersign upstream approve github\n\n\
-        Values are kept as written; of '${env:NAME}' only the name is.")]
+        Values are stored as written; for '${env:NAME}', only the name is stored.")]
     Add(Add),
-    /// Remove a server that was added, and forget what was decided about it
+    /// Remove a server added with `add`, with all decisions about it
     Remove { name: String },
-    /// Switch a server on again
+    /// Enable a server
     Enable { name: String },
-    /// Switch a server off: it is ended, and nothing of it can be called
+    /// Disable a server: stop it and lock its tools
     Disable { name: String },
-    /// Approve a server as it is now, with everything that it was seen to list
+    /// Approve a server in its current form, with everything it has listed
     Approve {
         name: String,
-        /// Only start it and show what it lists; nothing is approved
+        /// Start the server and show what it lists, without approving anything
         #[arg(long)]
         inspect: bool,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Lock everything of a server until it is approved again
+    /// Lock all tools of a server until it is approved again
     Quarantine { name: String },
-    /// End the connection to a server and make it anew
+    /// Close the connection to a server and reconnect
     Restart { name: String },
-    /// Print the last lines that a server wrote on stderr
+    /// Print the last lines that a server wrote to stderr
     Logs {
         name: String,
-        /// Most lines
+        /// Maximum number of lines
         #[arg(short = 'n', long, default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..))]
         lines: u32,
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
@@ -59,19 +59,19 @@ pub(crate) enum Upstream {
 pub(crate) struct Add {
     pub(crate) name: String,
 
-    /// A variable for the command
+    /// Environment variable for the command; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "url")]
     pub(crate) env: Vec<(String, String)>,
 
-    /// A header for the url
+    /// HTTP header for the URL; can be repeated
     #[arg(long, value_name = "NAME=VALUE", value_parser = pair, conflicts_with = "command")]
     pub(crate) header: Vec<(String, String)>,
 
-    /// Where the server is, if it is no command
+    /// URL of the server, instead of a command
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     pub(crate) url: Option<String>,
 
-    /// The server's command line, after --
+    /// Command line of the server, after --
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<String>,
 }

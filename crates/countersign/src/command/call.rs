@@ -30,7 +30,7 @@ pub(crate) async fn run(place: &Locations, call: Call) -> Result<(), Failure> {
         return Err(Failure::call(control::words(&answer)));
     }
     let answer: CallAnswer = serde_json::from_str(&answer.text)
-        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))?;
+        .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))?;
     show(args.output, &answer)
 }
 
@@ -49,14 +49,14 @@ fn body(class: Class, args: &CallArgs) -> Result<String, Failure> {
         ..CallRequest::default()
     };
     serde_json::to_string(&request)
-        .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))
+        .map_err(|error| Failure::system(format!("cannot encode the request to the gate: {error}")))
 }
 
 /// Returns the text itself, or the content of `@file`.
 fn arguments(text: &str) -> Result<String, Failure> {
     let text = match text.strip_prefix('@') {
         Some(path) => std::fs::read_to_string(path).map_err(|error| {
-            Failure::input(format!("cannot read --json_args '{path}': {error}"))
+            Failure::input(format!("cannot read the --json_args file '{path}': {error}"))
         })?,
         None => text.to_owned(),
     };
@@ -74,7 +74,7 @@ fn show(format: Format, answer: &CallAnswer) -> Result<(), Failure> {
     let result = answer.result.value();
     output::print(format, &result, text_blocks)?;
     if result["isError"] == true {
-        return Err(Failure::call("the tool reported an error"));
+        return Err(Failure::call("the tool returned an error"));
     }
     Ok(())
 }

@@ -23,7 +23,7 @@ pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> 
             let source = source::load(place)?;
             source.tell_notes();
             if let Some(folder) = &source.folder {
-                tracing::warn!("{SHOWN} was found: {}", folder.standing.words());
+                tracing::warn!("found {SHOWN}: {}", folder.standing.words());
             }
             let format = if output == Format::Table { Format::Json } else { output };
             output::print(format, &render(&source.config), |_| String::new())
@@ -37,7 +37,7 @@ pub(crate) async fn run(place: &Locations, verb: Config) -> Result<(), Failure> 
 fn check(source: &Source) -> Result<(), Failure> {
     let folder = source.folder.as_ref().map(|folder| &folder.standing);
     if let Some(Standing::Wrong(faults)) = folder {
-        return Err(Failure::config(format!("{SHOWN} is wrong:\n{faults}")));
+        return Err(Failure::config(format!("{SHOWN} is not valid:\n{faults}")));
     }
     for note in &source.notes {
         output::line(&format!("note: {note}"))?;
@@ -45,7 +45,7 @@ fn check(source: &Source) -> Result<(), Failure> {
     let servers = source.config.servers.len();
     let file = match &source.file {
         Some(file) => file.display().to_string(),
-        None => "no config file, the defaults".to_owned(),
+        None => "no config file (using defaults)".to_owned(),
     };
     let folder = folder.map(|standing| format!(" and {SHOWN} ({})", standing.words()));
     let folder = folder.unwrap_or_default();
@@ -56,7 +56,7 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     let own = source::own(place)?;
     if own.file.as_deref().is_some_and(|own| found::is_same(own, file)) {
         return Err(Failure::input(format!(
-            "'{}' is your own config: all of it is in effect already",
+            "'{}' is your own config: all of it is already in effect",
             file.display()
         )));
     }
@@ -65,37 +65,44 @@ async fn trust_file(place: &Locations, file: &Path) -> Result<(), Failure> {
     let changes = changes(&own, &found)?;
     output::line(&format!("{path}\n{}\n", found.sha256))?;
     if changes.is_empty() {
-        output::line("It says nothing that is not in effect already.")?;
+        output::line("All its settings are already in effect.")?;
     } else {
-        output::line(&format!("To trust it puts into effect:\n  {}", changes.join("\n  ")))?;
+        output::line(&format!(
+            "Settings that trusting it puts into effect:\n  {}",
+            changes.join("\n  ")
+        ))?;
     }
     let trusting = async |gateway: &Gateway| {
         gateway.trust_file(&by(), path, &found.sha256).await.map_err(refused)
     };
     with_gate(place, &own.config, trusting).await?;
     output::line(
-        "\nIt is trusted until it is changed. A `serve` that runs in its folder takes it up now; \
-         what needs a restart, at its next start.",
+        "\nThe file is trusted until it changes. A `serve` running in its folder applies it now; \
+         settings that need a restart apply at the next start.",
     )
 }
 
 async fn forget_file(place: &Locations, file: Option<PathBuf>) -> Result<(), Failure> {
     let file = source::to_trust(file)?;
     let stands = found::place(&file);
-    let stands = stands.ok_or_else(|| Failure::input(format!("no file: '{}'", file.display())))?;
+    let stands =
+        stands.ok_or_else(|| Failure::input(format!("file '{}' not found", file.display())))?;
     let path = written(&stands)?;
     let forgetting =
         async |gateway: &Gateway| gateway.forget_file(&by(), path).await.map_err(refused);
     if !with_gate(place, &source::own(place)?.config, forgetting).await? {
         return Err(Failure::input(format!("'{path}' was not trusted")));
     }
-    output::line(&format!("{path} is no longer trusted: it may only narrow."))
+    output::line(&format!("{path} is no longer trusted: it can only restrict."))
 }
 
 /// Lists the changes that trusting the file makes, one per line.
 fn changes(own: &OwnConfig, found: &FolderConfig) -> Result<Vec<String>, Failure> {
     let mut after = config::lay_over(own.config.clone(), &found.text).map_err(|faults| {
-        Failure::config(format!("'{}' is wrong, and not trusted:\n{faults}", found.place.display()))
+        Failure::config(format!(
+            "'{}' is not valid and cannot be trusted:\n{faults}",
+            found.place.display()
+        ))
     })?;
     // An untrusted file that has no effect leaves the user's own configuration unchanged.
     let before = config::overlay(own.config.clone(), &found.text);

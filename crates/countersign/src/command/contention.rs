@@ -40,7 +40,7 @@ fn join(graph: &mut ContentionGraph, other: ContentionGraph) {
 
 fn list(graph: &ContentionGraph, now: &Zoned) -> String {
     if graph.edges.is_empty() {
-        return "no two agents touched the same thing within the window".to_owned();
+        return "no two agents used the same resource within the window".to_owned();
     }
     let row = |edge: &ContentionEdge| {
         vec![
@@ -55,11 +55,11 @@ fn list(graph: &ContentionGraph, now: &Zoned) -> String {
         ]
     };
     let rows: Vec<Vec<String>> = graph.edges.iter().map(row).collect();
-    let head = ["kind", "who", "whom", "system", "resources", "times", "gap", "last"];
+    let head = ["kind", "agent", "other agent", "system", "resources", "times", "gap", "last"];
     let table = table(&head, &rows);
     match graph.edges_total.saturating_sub(graph.edges.len()) {
         0 => table,
-        more => format!("{table}\n({more} more: narrow it with --window or --system)"),
+        more => format!("{table}\n({more} more: narrow the list with --window or --system)"),
     }
 }
 
@@ -101,9 +101,9 @@ mod tests {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
         assert_eq!(
             list(&graph(vec![edge("write-write")], 3), &now),
-            "KIND         WHO  WHOM  SYSTEM  RESOURCES               TIMES  GAP    LAST\n\
-             write-write  a#1  b#2   fs      /1, /2, /3 and 27 more  7      1.5 s  09:08:07\n\
-             (2 more: narrow it with --window or --system)"
+            "KIND         AGENT  OTHER AGENT  SYSTEM  RESOURCES               TIMES  GAP    LAST\n\
+             write-write  a#1    b#2          fs      /1, /2, /3 and 27 more  7      1.5 s  09:08:07\n\
+             (2 more: narrow the list with --window or --system)"
         );
         assert!(list(&graph(vec![], 0), &now).starts_with("no two agents"));
     }

@@ -60,8 +60,9 @@ impl Folder {
     /// Makes the folder. It must be new and its name unpredictable: in a directory that all users
     /// share, another user could have made it first.
     fn make() -> Result<Folder, Failure> {
-        let random = getrandom::u64()
-            .map_err(|error| Failure::system(format!("no randomness for a folder: {error}")))?;
+        let random = getrandom::u64().map_err(|error| {
+            Failure::system(format!("cannot generate a random folder name: {error}"))
+        })?;
         let path = std::env::temp_dir().join(format!("countersign-demo-{random:016x}"));
         DirBuilder::new().mode(0o700).create(&path).map_err(|error| {
             Failure::system(format!("cannot create '{}': {error}", path.display()))
@@ -99,7 +100,7 @@ async fn open(gateway: &Gateway, agents: &Agents) -> Result<(), Failure> {
 }
 
 async fn rounds(agents: &Agents, once: bool) -> Result<(), Failure> {
-    output::line("\nTwo scripted agents are at work:\n")?;
+    output::line("\nTwo scripted agents are working:\n")?;
     for round in 1.. {
         for step in script::round(round) {
             output::line(&step.told(&agents.play(&step).await?))?;
@@ -128,8 +129,8 @@ impl Agents {
         let (reviewer, reviewer_gate) = connect(gateway, REVIEWER);
         let agents = Agents { planner, reviewer };
         tokio::select! {
-            () = planner_gate => Err(Failure::system("the demo's connection ended")),
-            () = reviewer_gate => Err(Failure::system("the demo's connection ended")),
+            () = planner_gate => Err(Failure::system("the connection of the demo agents closed")),
+            () = reviewer_gate => Err(Failure::system("the connection of the demo agents closed")),
             told = async {
                 agents.greet().await?;
                 work(&agents).await
@@ -141,7 +142,9 @@ impl Agents {
         for (peer, name) in [(&self.planner, PLANNER), (&self.reviewer, REVIEWER)] {
             let info = json!({"name": name, "version": env!("CARGO_PKG_VERSION")});
             handshake::initialize(peer, &info, &raw("{}".to_owned()), PATIENCE).await.map_err(
-                |error| Failure::system(format!("the demo's agent cannot connect: {error}")),
+                |error| {
+                    Failure::system(format!("the demo agent cannot connect to the gate: {error}"))
+                },
             )?;
         }
         Ok(())
@@ -150,10 +153,11 @@ impl Agents {
     async fn play(&self, step: &Step) -> Result<Value, Failure> {
         let peer = if step.agent == PLANNER { &self.planner } else { &self.reviewer };
         let params = to_raw(&json!({"name": step.tool, "arguments": step.arguments}));
-        let answer = peer
-            .request(Ask::new("tools/call", Some(params), PATIENCE))
-            .await
-            .map_err(|error| Failure::system(format!("the demo's agent got no answer: {error}")))?;
+        let answer = peer.request(Ask::new("tools/call", Some(params), PATIENCE)).await.map_err(
+            |error| {
+                Failure::system(format!("the demo agent got no response from the gate: {error}"))
+            },
+        )?;
         Ok(serde_json::from_str(answer.get()).unwrap_or_default())
     }
 }

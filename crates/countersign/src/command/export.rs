@@ -102,7 +102,7 @@ pub(super) fn with_ending(path: &Path, ending: &str) -> PathBuf {
 fn unwritten(place: &Path, error: &std::io::Error) -> Failure {
     let what = match error.kind() {
         std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded => {
-            "; nothing of it was kept: make room, or name a file on another disk"
+            "; nothing was kept: free some space, or write to another disk"
         }
         _ => "",
     };
@@ -133,7 +133,7 @@ mod tests {
     fn a_full_disk_is_told() {
         let mut output = Output::create(Path::new("/dev/full")).unwrap();
         let Err(failure) = output.write(b"x") else { panic!("it is full") };
-        assert!(failure.message().contains("make room"), "{}", failure.message());
+        assert!(failure.message().contains("free some space"), "{}", failure.message());
         drop(output);
         assert!(Path::new("/dev/full").exists());
     }

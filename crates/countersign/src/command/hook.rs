@@ -22,10 +22,9 @@ const EVENT_BYTES_MAX: u64 = 64 * 1024 * 1024;
 /// Runs without an async runtime: starting one would take longer than everything else.
 pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     let mut event = String::new();
-    std::io::stdin()
-        .take(EVENT_BYTES_MAX)
-        .read_to_string(&mut event)
-        .map_err(|error| Failure::input(format!("cannot read the event: {error}")))?;
+    std::io::stdin().take(EVENT_BYTES_MAX).read_to_string(&mut event).map_err(|error| {
+        Failure::input(format!("cannot read the hook event from stdin: {error}"))
+    })?;
     let frame =
         hook::frame(&event, Timestamp::now()).map_err(|error| Failure::input(error.to_string()))?;
     let Some(frame) = frame else {
@@ -37,7 +36,7 @@ pub(crate) fn run(place: &Locations) -> Result<(), Failure> {
     }
     home.prepare()?;
     spool::append(&home, &frame)
-        .map_err(|error| Failure::system(format!("cannot write the event down: {error}")))
+        .map_err(|error| Failure::system(format!("cannot write the event to the spool: {error}")))
 }
 
 fn send(home: &Home, frame: &str) -> std::io::Result<()> {

@@ -23,7 +23,8 @@ pub(crate) async fn run(place: &Locations, verb: Keys) -> Result<(), Failure> {
             let answer: KeyList = read(&get(place, Reach::Nothing, "/api/v1/keys").await?)?;
             if pem {
                 let current = answer.keys.iter().find(|key| key.current);
-                let current = current.ok_or_else(|| Failure::system("no key signs here"))?;
+                let current = current
+                    .ok_or_else(|| Failure::system("this home has no current signing key"))?;
                 return output::line(current.pem.trim_end());
             }
             let files = in_home(&Home::of(place)?)?;
@@ -63,7 +64,7 @@ fn list(answer: &HomeKeys) -> String {
 }
 
 fn one(HomeKey { key, file }: &HomeKey) -> String {
-    let state = if key.current { "signs now" } else { "signed earlier" };
+    let state = if key.current { "current" } else { "previous" };
     fields(&[
         ("key", key.fingerprint.clone()),
         ("state", state.to_owned()),
@@ -101,13 +102,13 @@ pub(crate) fn in_file(path: &Path) -> Result<Vec<PublicKey>, Failure> {
         .collect();
     match keys {
         Ok(keys) if !keys.is_empty() => Ok(keys),
-        Ok(_) => Err(unread(path, &"it is empty")),
+        Ok(_) => Err(unread(path, &"the file is empty")),
         Err(error) => Err(unread(path, &error)),
     }
 }
 
 fn unread(path: &Path, error: &dyn std::fmt::Display) -> Failure {
-    Failure::system(format!("cannot read the public key '{}': {error}", path.display()))
+    Failure::system(format!("cannot read public keys from '{}': {error}", path.display()))
 }
 
 #[cfg(test)]

@@ -13,13 +13,15 @@ pub(crate) fn run(words: &[String]) -> Result<(), Failure> {
     let mut command = &whole;
     for word in words {
         command = command.find_subcommand(word).ok_or_else(|| {
-            Failure::input(format!("there is no command '{word}': see countersign --help"))
+            Failure::input(format!(
+                "there is no command '{word}': run 'countersign --help' for a list"
+            ))
         })?;
     }
     let mut page = Vec::new();
     clap_mangen::Man::new(command.clone())
         .source(concat!("countersign ", env!("CARGO_PKG_VERSION")))
         .render(&mut page)
-        .map_err(|error| Failure::system(format!("cannot make the page: {error}")))?;
+        .map_err(|error| Failure::system(format!("cannot render the man page: {error}")))?;
     output::line(String::from_utf8_lossy(&page).trim_end())
 }

@@ -81,7 +81,9 @@ pub(crate) async fn copy(
             asked
         }
     };
-    asked.map_err(|_: std::io::Error| Failure::system("the running gate has ended"))
+    asked.map_err(|_: std::io::Error| {
+        Failure::system("the gate has stopped: restart the client to reconnect")
+    })
 }
 
 async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Failure> {

@@ -32,7 +32,9 @@ const AGENT: &str = "mcp-serve";
 /// Uses the step's file instead of the program's own config.
 pub(crate) async fn run(mut place: Locations) -> Result<(), Failure> {
     let file = place.config.take();
-    let file = file.ok_or_else(|| Failure::input("name the step's file with --config=<file>"))?;
+    let file = file.ok_or_else(|| {
+        Failure::input("the step's file is missing: name it with --config=<file>")
+    })?;
     let step = read(&file)?;
     match step.gate {
         Some(socket) => {
@@ -56,7 +58,7 @@ fn read(file: &Path) -> Result<StepFile, Failure> {
     let text = text_within(file, FILE_BYTES_MAX);
     let read = text.and_then(|text| serde_json::from_str(&text).map_err(|error| error.to_string()));
     read.map_err(|error| {
-        Failure::config(format!("cannot use the step's file '{}': {error}", file.display()))
+        Failure::config(format!("cannot read the step's file '{}': {error}", file.display()))
     })
 }
 

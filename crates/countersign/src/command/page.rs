@@ -10,11 +10,11 @@ use crate::output::{self, note};
 
 pub(crate) async fn run(place: &Locations) -> Result<(), Failure> {
     let Some(control) = Control::running(Home::of(place)?).await? else {
-        let words = "no gate runs in this home: start one with 'countersign serve'";
+        let words = "no gate is running in this home: start one with 'countersign serve'";
         return Err(Failure::input(words));
     };
     let link = control.post("/api/v1/page/codes").await?;
     output::line(&output::read::<SignInLink>(&link)?.url)?;
-    note("It signs one browser in, once, within ten minutes.");
+    note("The link signs in one browser, once, and expires after ten minutes.");
     Ok(())
 }

@@ -49,7 +49,7 @@ fn known<'a>(plugins: &'a Plugins, name: &str) -> Result<&'a FoundPlugin, Failur
         let names = plugins.found().iter().map(|found| found.name.as_str());
         let near = domain::near::names(name, names, 1);
         let hint = domain::near::hint(&near);
-        Failure::input(format!("no plugin '{name}' was found{hint}: see countersign plugin list"))
+        Failure::input(format!("plugin '{name}' not found{hint}: see 'countersign plugin list'"))
     })
 }
 
@@ -127,7 +127,7 @@ async fn offered(entry: &mut PluginEntry, plugins: &Plugins, found: &FoundPlugin
 async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
     refuse_own(found)?;
     if let Some(fault) = &found.fault {
-        return Err(Failure::input(format!("the plugin '{}' is unusable: {fault}", found.name)));
+        return Err(Failure::input(format!("plugin '{}' cannot be used: {fault}", found.name)));
     }
     let files = files(found);
     let trusting = async |gateway: &Gateway| {
@@ -137,7 +137,10 @@ async fn approve(place: &Locations, config: &Config, found: &FoundPlugin) -> Res
     for file in &files {
         output::line(&format!("{}  {}", visible(&file.path), file.sha256))?;
     }
-    output::line(&format!("approved plugin '{}': it may be started as it is now", found.name))
+    output::line(&format!(
+        "approved plugin '{}' in its current form: it can now be started",
+        found.name
+    ))
 }
 
 async fn revoke(place: &Locations, config: &Config, found: &FoundPlugin) -> Result<(), Failure> {
@@ -149,7 +152,7 @@ async fn revoke(place: &Locations, config: &Config, found: &FoundPlugin) -> Resu
     if !with_gate(place, config, revoking).await? {
         return Err(Failure::input(format!("plugin '{}' was not approved", found.name)));
     }
-    output::line(&format!("revoked plugin '{}': it is not started any more", found.name))
+    output::line(&format!("revoked plugin '{}': it is no longer started", found.name))
 }
 
 fn refuse_own(found: &FoundPlugin) -> Result<(), Failure> {
@@ -157,7 +160,7 @@ fn refuse_own(found: &FoundPlugin) -> Result<(), Failure> {
         Ok(())
     } else {
         Err(Failure::input(format!(
-            "plugin '{}' at {} is your own, or pinned in your config: nobody has to approve it",
+            "plugin '{}' at {} is your own or is pinned in your config: it needs no approval",
             found.name,
             found.executable.display()
         )))
@@ -166,7 +169,7 @@ fn refuse_own(found: &FoundPlugin) -> Result<(), Failure> {
 
 fn list(PluginList { plugins }: &PluginList) -> String {
     if plugins.is_empty() {
-        return "no plugins: put one into $XDG_DATA_HOME/countersign/plugins or \
+        return "no plugins found: put one in $XDG_DATA_HOME/countersign/plugins or \
                 ./.countersign/plugins"
             .to_owned();
     }
@@ -197,6 +200,6 @@ fn show(plugin: &PluginEntry) -> String {
         ("fault", or_dash(plugin.fault.as_deref())),
         ("program", plugin.program.display().to_string()),
         ("sha256", or_dash(Some(&plugin.sha256))),
-        ("operations", operations.unwrap_or_else(|| "- (it is not started)".to_owned())),
+        ("operations", operations.unwrap_or_else(|| "- (not started)".to_owned())),
     ])
 }

@@ -71,7 +71,7 @@ impl ReceiptFilters {
 
 fn list(receipts: &[ReceiptEntry], now: &Zoned) -> String {
     if receipts.is_empty() {
-        return "no receipt fits".to_owned();
+        return "no matching receipts".to_owned();
     }
     let row = |receipt: &ReceiptEntry| {
         vec![
@@ -94,7 +94,7 @@ fn show(receipt: &str, raw: bool) -> Result<(), Failure> {
         return output::write(receipt.as_bytes()).map(|_| ());
     }
     let value: Value = serde_json::from_str(receipt)
-        .map_err(|error| Failure::system(format!("the receipt is no JSON: {error}")))?;
+        .map_err(|error| Failure::system(format!("receipt is not valid JSON: {error}")))?;
     output::line(&output::pretty(&value))
 }
 

@@ -51,9 +51,9 @@ impl ToolChange<'_> {
     pub(super) fn text(&self) -> String {
         let warnings = text_warnings(self.warnings);
         let head = match self.change {
-            Some("new") => "it is new: nothing of it was approved before",
-            Some(_) => "it has changed since it was approved",
-            None => return format!("{warnings}it is as it was approved"),
+            Some("new") => "new: never approved before",
+            Some(_) => "changed since approval",
+            None => return format!("{warnings}unchanged since approval"),
         };
         let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let difference = difference(self.diff.unwrap_or_default(), is_coloured);

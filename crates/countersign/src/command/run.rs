@@ -108,7 +108,7 @@ fn asked(args: &Run) -> Result<RunRequest, Failure> {
 /// Reads the text of a workflow's file.
 pub(crate) fn text_of(file: &Path) -> Result<String, Failure> {
     text_within(file, known::FILE_BYTES_MAX).map_err(|error| {
-        Failure::input(format!("cannot read the workflow '{}': {error}", file.display()))
+        Failure::input(format!("cannot read workflow '{}': {error}", file.display()))
     })
 }
 
@@ -118,7 +118,7 @@ pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String>
     let opened = File::open(file).map_err(|error| error.to_string())?;
     let read = opened.take(bytes_max + 1).read_to_end(&mut bytes);
     if read.map_err(|error| error.to_string())? as u64 > bytes_max {
-        return Err(format!("it has more than {bytes_max} bytes, which is too much"));
+        return Err(format!("the file is larger than {bytes_max} bytes"));
     }
     String::from_utf8(bytes).map_err(|error| error.to_string())
 }
@@ -126,7 +126,9 @@ pub(crate) fn text_within(file: &Path, bytes_max: u64) -> Result<String, String>
 /// Makes a workflow of one agent. The prompt is passed as an input, since it is not a template.
 fn alone(args: &Run) -> Result<RunRequest, Failure> {
     if !args.inputs.is_empty() {
-        return Err(Failure::input("inputs are for a workflow's file: put them into the prompt"));
+        return Err(Failure::input(
+            "--input requires a workflow file: put the values into the prompt instead",
+        ));
     }
     let mut inputs = vec![json!({"name": "prompt", "required": true})];
     let mut given = vec![("prompt".to_owned(), args.prompt.clone().unwrap_or_default())];
@@ -192,7 +194,7 @@ async fn go(
         tracer: telemetry.tracer(),
         supervisor: folders::own_program(),
         dir: std::env::current_dir()
-            .map_err(|error| Failure::system(format!("cannot use this folder: {error}")))?,
+            .map_err(|error| Failure::system(format!("cannot use the current folder: {error}")))?,
         env: std::env::vars_os().collect(),
         person: Person::new(std::env::vars_os()),
     });
@@ -210,7 +212,7 @@ async fn go(
                     steps.abandon();
                     return Err(cancelled());
                 }
-                output::note("ending the run; once more ends it at once");
+                output::note("stopping the run; press Ctrl+C again to exit at once");
                 cancel.cancel();
             }
         }

@@ -48,7 +48,7 @@ pub(crate) async fn run(place: &Locations, verb: Runs) -> Result<(), Failure> {
 
 fn list(runs: &[RunEntry], now: &Zoned) -> String {
     if runs.is_empty() {
-        return "no runs that fit".to_owned();
+        return "no matching runs".to_owned();
     }
     let row = |run: &RunEntry| {
         vec![
@@ -93,7 +93,7 @@ fn general(run: &RunEntry, steps_shown: usize) -> String {
         ("trace", or_dash(run.trace_id.as_deref())),
     ];
     if run.steps_total > steps_shown as u64 {
-        let steps = format!("{}, of which the last {steps_shown} are shown", run.steps_total);
+        let steps = format!("{} (the last {steps_shown} are shown)", run.steps_total);
         lines.push(("steps", steps));
     }
     fields(&lines)
@@ -193,7 +193,7 @@ mod tests {
         let shown = list(&[run()], &now());
         let line = "01a1de05-f636  deploy\u{fffd}   failure  09:08:07  10.0 s  2";
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
-        assert_eq!(list(&[], &now()), "no runs that fit");
+        assert_eq!(list(&[], &now()), "no matching runs");
     }
 
     #[test]
@@ -209,9 +209,9 @@ mod tests {
         ] {
             assert!(shown.lines().any(|found| found == line), "{line}\n---\n{shown}");
         }
-        assert!(!shown.contains("of which"), "{shown}");
+        assert!(!shown.contains("are shown"), "{shown}");
         let mut long = run();
         long.steps_total = 1_500;
-        assert!(show(&long, &now()).contains("steps     1500, of which the last 2 are shown"));
+        assert!(show(&long, &now()).contains("steps     1500 (the last 2 are shown)"));
     }
 }

@@ -49,7 +49,7 @@ fn show(format: SecretFormat, made: &Value) -> Result<(), Failure> {
         SecretFormat::Text => {
             let made: TokenEntry = output::read(made)?;
             output::note(&format!(
-                "token '{}': {}; keep it now, it is shown this once",
+                "token '{}': {}; save the secret now, it is not shown again",
                 made.name,
                 terms(&made)
             ));
@@ -63,7 +63,7 @@ fn show(format: SecretFormat, made: &Value) -> Result<(), Failure> {
 fn terms(token: &TokenEntry) -> String {
     let until = match &token.expires_at {
         Some(time) => format!("until {time}"),
-        None => "until it is revoked".to_owned(),
+        None => "until revoked".to_owned(),
     };
     let servers = match joined(token.servers.as_deref()).as_str() {
         "*" => "all servers".to_owned(),
@@ -75,7 +75,7 @@ fn terms(token: &TokenEntry) -> String {
 
 fn list(answer: &TokenList) -> String {
     if answer.tokens.is_empty() {
-        return "no tokens but the agent-token of the first start".to_owned();
+        return "no tokens except the agent-token created at the first start".to_owned();
     }
     let row = |token: &TokenEntry| {
         vec![

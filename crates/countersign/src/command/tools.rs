@@ -100,7 +100,7 @@ async fn switch(place: &Locations, name: &str, verb: &str) -> Result<(), Failure
 pub(super) fn parse(name: &str) -> Result<ToolName, Failure> {
     ToolName::parse(name).map_err(|_| {
         Failure::input(format!(
-            "a tool is named 'server:tool', got '{name}'; see 'countersign tools list'"
+            "'{name}' is not a tool name: expected 'server:tool', see 'countersign tools list'"
         ))
     })
 }
@@ -111,7 +111,8 @@ fn path(name: &ToolName) -> String {
 
 fn list(answer: &ToolList) -> String {
     if answer.tools.is_empty() {
-        return "no tools; 'countersign upstream list' says why".to_owned();
+        return "no matching tools; see 'countersign upstream list' for the state of the servers"
+            .to_owned();
     }
     let row = |tool: &ToolEntry| {
         vec![tool.name.clone(), class(tool), tool.status.clone(), first_sentence(&tool.description)]
@@ -122,7 +123,7 @@ fn list(answer: &ToolList) -> String {
 
 fn found(answer: &ToolList) -> String {
     if answer.tools.is_empty() {
-        return "no tool fits; try other words".to_owned();
+        return "no matching tools; try other words".to_owned();
     }
     let row = |tool: &ToolEntry| {
         vec![

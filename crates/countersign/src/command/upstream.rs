@@ -51,7 +51,7 @@ async fn add(place: &Locations, args: Add) -> Result<(), Failure> {
     let add = async |control: &Control| control.send_json(PATH, &body).await;
     Control::with(place, Reach::Only(name.clone()), add).await?;
     output::note(&format!(
-        "it is not started; see what it lists with 'countersign upstream approve {name} --inspect'"
+        "not started yet; run 'countersign upstream approve {name} --inspect' to see what it lists"
     ));
     output::line(&format!("added server '{name}', quarantined"))
 }
@@ -108,7 +108,7 @@ async fn inspect(place: &Locations, name: String, output: Format) -> Result<(), 
     output::answer(output, &answer, inspected)?;
     match output::read::<ServerEntry>(&answer)?.error {
         Some(reason) => {
-            Err(Failure::call(format!("the server could not be asked: {}", plain(&reason))))
+            Err(Failure::call(format!("cannot list what the server offers: {}", plain(&reason))))
         }
         None => Ok(()),
     }
@@ -120,7 +120,7 @@ async fn restart(place: &Locations, name: String) -> Result<(), Failure> {
         if control.is_running() {
             control.post(&path).await
         } else {
-            Err(Failure::input("no 'serve' runs in this home: nothing to restart"))
+            Err(Failure::input("no 'serve' is running in this home: there is nothing to restart"))
         }
     };
     Control::with(place, Reach::Only(name.clone()), restart).await?;
@@ -129,8 +129,7 @@ async fn restart(place: &Locations, name: String) -> Result<(), Failure> {
 
 fn list(answer: &ServerList) -> String {
     if answer.servers.is_empty() {
-        return "no servers; add one with 'countersign upstream add', or name it in the config"
-            .to_owned();
+        return "no servers: add one with 'countersign upstream add' or in the config".to_owned();
     }
     let row = |server: &ServerEntry| {
         vec![
@@ -182,7 +181,7 @@ fn joined(words: Option<&[String]>) -> String {
 fn waiting(server: &ServerEntry) -> String {
     let count = server.pending.map_or("null".to_owned(), |count| count.to_string());
     match server.instructions_pending {
-        Some(true) => format!("{count} (with the instructions)"),
+        Some(true) => format!("{count} (including the instructions)"),
         _ => count,
     }
 }

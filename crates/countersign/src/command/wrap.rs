@@ -73,7 +73,7 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
     }
     if rules.disabled || rules.quarantined {
         return Err(Failure::call(format!(
-            "TOOL_BLOCKED: the configuration has switched off or quarantined the server '{name}'"
+            "TOOL_BLOCKED: server '{name}' is disabled or quarantined by the configuration"
         )));
     }
     Ok(Arc::new(rules))
@@ -81,7 +81,8 @@ fn rules(config: &domain::config::Config, name: &str) -> Result<Arc<ServerRules>
 
 /// Starts the server under a supervisor, so that it ends with this process however that ends.
 fn spawn(command: &[OsString]) -> Result<Child, Failure> {
-    let own = folders::own_program().ok_or_else(|| Failure::system("cannot find this program"))?;
+    let own = folders::own_program()
+        .ok_or_else(|| Failure::system("cannot find the path of the countersign executable"))?;
     let inherited = std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy()));
     Command::new(own)
         .arg("supervise")
@@ -101,7 +102,7 @@ fn spawn(command: &[OsString]) -> Result<Child, Failure> {
 /// Exits as the server did.
 async fn leave(child: &mut Child) -> Result<(), Failure> {
     let Ok(Ok(status)) = tokio::time::timeout(EXIT_WAIT, child.wait()).await else {
-        return Err(Failure::system("the server did not end"));
+        return Err(Failure::system("the server did not exit"));
     };
     match code(status) {
         0 => Ok(()),

@@ -111,7 +111,10 @@ impl Shared {
             // stderr may be closed; then the lines are lost.
             let _ = out.write_all(&written);
             if lost > 0 {
-                let _ = writeln!(out, "countersign: {lost} log lines were lost: nobody read them");
+                let _ = writeln!(
+                    out,
+                    "countersign: {lost} log lines were dropped because stderr was not read"
+                );
             }
             written.clear();
             self.gather();
@@ -228,6 +231,8 @@ mod tests {
         let all: Vec<u8> = received.try_iter().flatten().collect();
         let text = String::from_utf8(all).unwrap();
         assert!(text.starts_with("firstx"), "the order is kept");
-        assert!(text.ends_with("xcountersign: 2 log lines were lost: nobody read them\n"));
+        assert!(
+            text.ends_with("xcountersign: 2 log lines were dropped because stderr was not read\n")
+        );
     }
 }

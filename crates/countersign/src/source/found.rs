@@ -53,7 +53,7 @@ pub(crate) fn read(file: &Path) -> Result<Option<FolderConfig>, String> {
         Err(error) => return Err(format!("it cannot be read: {error}")),
     };
     let mut bytes = Vec::new();
-    let Some(opened) = opened else { return Err("it is no regular file".to_owned()) };
+    let Some(opened) = opened else { return Err("it is not a regular file".to_owned()) };
     let reading = opened.take(BYTES_MAX + 1).read_to_end(&mut bytes);
     reading.map_err(|error| format!("it cannot be read: {error}"))?;
     if bytes.len() as u64 > BYTES_MAX {
@@ -61,9 +61,9 @@ pub(crate) fn read(file: &Path) -> Result<Option<FolderConfig>, String> {
     }
     let sha256 = Hash::of(&bytes).to_string();
     let text = String::from_utf8(bytes).map_err(|error| {
-        format!("it is no text: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
+        format!("it is not text: byte {} is not UTF-8", error.utf8_error().valid_up_to() + 1)
     })?;
-    let place = place(file).ok_or("its folder cannot be told")?;
+    let place = place(file).ok_or("its folder cannot be determined")?;
     Ok(Some(FolderConfig { place, text, sha256 }))
 }
 

@@ -21,7 +21,7 @@ impl Folder {
     pub(super) fn make(home: &Path, number: usize) -> Result<Folder, String> {
         let path = path_of(home, number);
         let made = DirBuilder::new().recursive(true).mode(0o700).create(&path);
-        made.map_err(|error| format!("cannot make the folder '{}': {error}", path.display()))?;
+        made.map_err(|error| format!("cannot create the folder '{}': {error}", path.display()))?;
         Ok(Folder(path))
     }
 

@@ -75,7 +75,7 @@ impl SpanProcessor for Sluice {
         } else if !self.has_told.swap(true, Ordering::Relaxed) {
             tracing::warn!(
                 waiting = self.queue.max,
-                "spans are dropped: there are more than the collector takes"
+                "dropping spans: the collector does not keep up"
             );
         }
     }
@@ -133,17 +133,14 @@ impl Delivery {
             Ok(()) => {
                 let lost = self.lost.swap(0, Ordering::Relaxed);
                 if self.is_failing.swap(false, Ordering::Relaxed) {
-                    tracing::info!(lost, "spans are delivered to {} again", self.host);
+                    tracing::info!(lost, "exporting spans to {} again", self.host);
                 }
             }
             Err(error) => {
                 self.lost.fetch_add(count, Ordering::Relaxed);
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
                     let reason = self.reason.take().unwrap_or_else(|| error.to_string());
-                    tracing::warn!(
-                        "spans cannot be delivered to {} and are dropped: {reason}",
-                        self.host
-                    );
+                    tracing::warn!("cannot export spans to {}, dropping them: {reason}", self.host);
                 }
             }
         }

@@ -56,7 +56,7 @@ fn parse(file: &CertificateFile, pem: &[u8]) -> Result<Vec<CertificateDer<'stati
     let found: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(pem).collect();
     match found {
         Ok(certificates) if !certificates.is_empty() => Ok(certificates),
-        Ok(_) => Err(format!("{}: there is no certificate in '{}'", file.variable, file.path)),
+        Ok(_) => Err(format!("{}: no certificate in '{}'", file.variable, file.path)),
         Err(error) => Err(format!("{}: '{}': {error}", file.variable, file.path)),
     }
 }

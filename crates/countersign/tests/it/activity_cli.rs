@@ -96,14 +96,11 @@ async fn lists_are_filtered_and_go_on() {
         let list = json_of(dir, &[&["activity", "list"], args].concat()).await;
         assert_eq!(list["activities"].as_array().unwrap().len(), count, "{args:?}: {list}");
     }
-    assert_eq!(
-        good(dir, &["activity", "list", "--server", "t"]).await,
-        "nothing recorded that fits\n"
-    );
+    assert_eq!(good(dir, &["activity", "list", "--server", "t"]).await, "no matching records\n");
 
     let first = run(dir, ["activity", "list", "--limit", "1"]).await;
     let words = stderr(&first);
-    let (count, cursor) = words.trim().split_once("; go on with --cursor ").unwrap();
+    let (count, cursor) = words.trim().split_once("; continue with --cursor ").unwrap();
     assert_eq!(count, "1 of 2");
     let second = good(dir, &["activity", "list", "--limit", "1", "--cursor", cursor]).await;
     assert!(stdout(&first).contains("s:drop") && second.contains("s:say"), "{second}");
@@ -148,7 +145,7 @@ async fn what_was_done_is_counted_and_exported() {
 
         let output = run(dir, ["activity", "export", "--output", "/dev/full"]).await;
         assert_eq!(output.status.code(), Some(4));
-        assert!(stderr(&output).contains("make room"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("free some space"), "{}", stderr(&output));
         let output = run(dir, ["activity", "export", "--output", "no/such/folder"]).await;
         assert_eq!(output.status.code(), Some(4));
     })
@@ -260,7 +257,7 @@ async fn without_a_gate_there_is_nothing_to_watch() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), ["activity", "watch"]).await;
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(4), ""));
-    assert!(stderr(&output).contains("no 'serve' runs"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("no 'serve' is running"), "{}", stderr(&output));
     assert!(!dir.path().join("home").exists(), "looking makes nothing");
 }
 
@@ -288,7 +285,7 @@ async fn agents_that_touched_the_same_thing_are_shown() {
     let dir = gate.dir.path();
     let table = good(dir, &["contention"]).await;
     let lines: Vec<&str> = table.lines().collect();
-    assert!(lines[0].starts_with("KIND         WHO"), "{table}");
+    assert!(lines[0].starts_with("KIND         AGENT"), "{table}");
     assert!(lines[1].starts_with("write-write  testkit#"), "{table}");
     assert!(lines[1].contains("  s       /shared "), "{table}");
     assert_eq!(lines.len(), 2, "{table}");

@@ -240,12 +240,12 @@ async fn what_cannot_be_trusted_says_why() {
         assert_eq!(output.status.code(), Some(code), "{args:?}: {}", stderr(&output));
         assert!(stderr(&output).contains(words), "{args:?}: {}", stderr(&output));
     };
-    fails(&["config", "trust"], 1, "there is no './countersign.json'").await;
+    fails(&["config", "trust"], 1, "file './countersign.json' not found").await;
     fails(&["config", "trust", "--file", "other.json"], 1, "only a file named").await;
     place.find("{\n\"listn\": 1,\n\"tools_limit\": \"x\"}");
     fails(&["config", "trust"], 2, "line 2, column 1: listn").await;
     fails(&["config", "trust"], 2, "line 3").await;
-    fails(&["config", "check"], 2, "./countersign.json is wrong:\nline 2").await;
+    fails(&["config", "check"], 2, "./countersign.json is not valid:\nline 2").await;
     fails(&["config", "check"], 2, "line 3").await;
     place.find("{}");
     let file = place.file();
@@ -265,7 +265,7 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
     let (_, words) = place.good(&["tools", "list"]).await;
     let told: Vec<&str> = words.lines().filter(|line| line.contains("countersign.json")).collect();
     let [told] = told.as_slice() else { panic!("{words}") };
-    assert!(told.contains("nothing of it takes effect: line 3, column 11: redact"), "{told}");
+    assert!(told.contains("none of it takes effect: line 3, column 11: redact"), "{told}");
     assert!(told.contains("and 1 more"), "{told}");
     assert_eq!(place.shown().await, before);
     // A file that was valid when trusted, but no longer is with the configuration it is merged
@@ -275,7 +275,7 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
     assert_eq!(place.shown().await["mcpServers"]["s"]["disabled_tools"], json!(["one"]));
     std::fs::write(place.path().join("xdg-config/countersign/config.json"), "{}").unwrap();
     let (_, words) = place.good(&["tools", "list"]).await;
-    assert!(words.contains("nothing of it takes effect: line 1"), "{words}");
+    assert!(words.contains("none of it takes effect: line 1"), "{words}");
 }
 
 /// A name, a way to make it, and the report if it has no effect.
@@ -298,10 +298,10 @@ async fn whatever_lies_there_neither_hangs_nor_stops_the_program() {
     };
     let is_root = rustix::process::geteuid().is_root();
     let cases: [Odd<'_>; 9] = [
-        ("pipe", &|| fifo(&file), Some("no regular file")),
-        ("folder", &|| std::fs::create_dir(&file).unwrap(), Some("no regular file")),
-        ("link to a pipe", &|| symlink(&other, &file).unwrap(), Some("no regular file")),
-        ("link to a device", &|| symlink("/dev/zero", &file).unwrap(), Some("no regular file")),
+        ("pipe", &|| fifo(&file), Some("not a regular file")),
+        ("folder", &|| std::fs::create_dir(&file).unwrap(), Some("not a regular file")),
+        ("link to a pipe", &|| symlink(&other, &file).unwrap(), Some("not a regular file")),
+        ("link to a device", &|| symlink("/dev/zero", &file).unwrap(), Some("not a regular file")),
         ("link to itself", &|| symlink(&file, &file).unwrap(), Some("cannot be read")),
         ("link to nothing", &|| symlink("/nowhere", &file).unwrap(), None),
         ("huge", &huge, Some("larger than 1024 KiB")),

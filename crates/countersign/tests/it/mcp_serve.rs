@@ -131,7 +131,7 @@ async fn a_file_that_cannot_be_used_is_told() {
         (Some("{"), "EOF while parsing"),
         (Some(r#"{"gates": "x"}"#), "unknown field `gates`"),
         (Some(r#"{"root_dir": "/nowhere"}"#), "/nowhere"),
-        (Some(r#"{"root_dir": "/"}"#), "too much to open unasked"),
+        (Some(r#"{"root_dir": "/"}"#), "too broad to open by default"),
         (None, "No such file"),
     ] {
         match text {

@@ -152,7 +152,9 @@ async fn a_model_is_shown_the_tools_of_its_step_and_no_others() {
         let body = &stage.model.turns()[0].body;
         if names.is_empty() {
             assert!(body.get("tools").is_none() && body.get("tool_choice").is_none(), "{body}");
-            assert!(stage.model.results()[0].contains("there is no tool 'Bash'; there are none"));
+            assert!(
+                stage.model.results()[0].contains("there is no tool 'Bash'; available tools: none")
+            );
         }
         for tool in body["tools"].as_array().into_iter().flatten() {
             assert_eq!(tool["type"], "function");
@@ -177,7 +179,7 @@ async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
         let ran = run_with([Turn::Raw(answer), say("never")], |_, _| ()).await;
         let (code, message) = ran.error();
         assert_eq!(code, "USER.MCP_PROXY.INFINITE_LOOP_GUARD", "{}", ran.words);
-        assert!(message.contains("names none"), "{message}");
+        assert!(message.contains("made none"), "{message}");
         assert_eq!(ran.stage.model.requests().len(), 1);
         assert_eq!(ran.step["calls"], 0);
     }
@@ -191,7 +193,7 @@ async fn a_model_is_asked_as_often_as_max_turns_says() {
         let ran = run_with(endless, |step, _| step["options"]["max_turns"] = json!(turns)).await;
         let (code, message) = ran.error();
         assert_eq!(code, "USER.MCP_PROXY.INFINITE_LOOP_GUARD", "{}", ran.words);
-        assert!(message.contains(&format!("after {turns} turns (max_turns)")), "{message}");
+        assert!(message.contains(&format!("after {turns} turns: raise max_turns")), "{message}");
         assert_eq!(ran.stage.model.requests().len(), turns);
         assert_eq!(ran.step["tokens"], 15 * turns, "{}", ran.step);
         records_when(&ran.stage.home(), |records| records.len() == turns - 1).await;
@@ -250,9 +252,9 @@ async fn odd_calls_are_made_or_told_of() {
     let results = ran.stage.model.results();
     for (result, words) in results.iter().zip([
         "error: the arguments are not valid JSON: EOF while parsing a string",
-        "error: there is no tool 'Nope'; there are ",
+        "error: there is no tool 'Nope'; available tools: ",
         "one line",
-        "error: the arguments are not valid JSON: they must be an object",
+        "error: the arguments are not valid JSON: expected an object",
         "error: ",
     ]) {
         assert!(result.starts_with(words), "{results:?}");
@@ -260,7 +262,7 @@ async fn odd_calls_are_made_or_told_of() {
     // A call that was never made is not recorded; one that the tool refused is.
     let records = records_when(&ran.stage.home(), |records| records.len() == 2).await;
     assert!(records.iter().all(|record| record["tool"] == "Read"), "{records:?}");
-    assert_eq!(ran.words.matches("a call of the model was not made").count(), 3, "{}", ran.words);
+    assert_eq!(ran.words.matches("rejected a tool call of the model").count(), 3, "{}", ran.words);
 }
 
 /// The costs that the server reports are summed, and the model's name is the server's.

@@ -220,7 +220,7 @@ async fn instructions_wait_and_are_approved_with_all_else() {
     assert_eq!((&said["change"], &said["name"]), (&json!("changed"), &json!("")));
     assert_eq!(said["warnings"][0]["kind"], "instructs_model");
     let shown = stdout(&gate.cli(&["upstream", "get", "s"]).await);
-    assert!(shown.contains("pending    2 (with the instructions)"), "{shown}");
+    assert!(shown.contains("pending    2 (including the instructions)"), "{shown}");
     let output = gate.cli(&["tools", "approve", "--server", "s", "--all"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("approved the instructions of 's' sha256:"));

@@ -98,7 +98,7 @@ async fn a_projects_plugin_is_never_started_before_it_is_approved_nor_after_it_c
     let listed = async || stdout(&run(dir.path(), ["plugin", "list"]).await);
     assert!(listed().await.contains("not approved"), "{}", listed().await);
     let shown = run(dir.path(), ["plugin", "show", "deploy"]).await;
-    assert!(stdout(&shown).contains("it is not started"), "{}", stdout(&shown));
+    assert!(stdout(&shown).contains("(not started)"), "{}", stdout(&shown));
     let refused = one("MCP_PROXY.PLUGIN_NOT_APPROVED", "states.only.operation");
     assert_eq!(faults(dir.path(), &file).await, refused);
     let (_, output) = run_json(dir.path(), &file).await;
@@ -185,10 +185,10 @@ states:
     let told = stdout(&output);
     assert_eq!(output.status.code(), Some(2), "{told}");
     for words in [
-        "UNKNOWN_PLUGIN: line 4, column 37: states.one.operation: no plugin 'deplay' found; did you mean 'deploy'?",
-        "UNKNOWN_OPERATION: line 5, column 37: states.two.operation: 'deploy' has no operation 'aply'; did you mean 'apply'?",
-        "states.three.mcp_proxy.plugin_tools[0].expose[1]: 'deploy' has no operation 'nothing'",
-        "states.three.mcp_proxy.plugin_tools[1].plugin: no plugin 'nobody' found",
+        "UNKNOWN_PLUGIN: line 4, column 37: states.one.operation: plugin 'deplay' not found; did you mean 'deploy'?",
+        "UNKNOWN_OPERATION: line 5, column 37: states.two.operation: plugin 'deploy' has no operation 'aply'; did you mean 'apply'?",
+        "states.three.mcp_proxy.plugin_tools[0].expose[1]: plugin 'deploy' has no operation 'nothing'",
+        "states.three.mcp_proxy.plugin_tools[1].plugin: plugin 'nobody' not found",
     ] {
         assert!(told.contains(words), "{words}: {told}");
     }
@@ -381,7 +381,7 @@ async fn a_gate_serves_the_plugins_of_its_config_like_servers() {
     gate.ready("deploy").await;
     gate.server_when("strange", |server| server["state"] == "quarantined").await;
     let nobody = gate.server_when("nobody", |server| server["state"] == "error").await;
-    assert!(nobody["error"].as_str().unwrap().contains("no plugin 'nobody'"), "{nobody}");
+    assert!(nobody["error"].as_str().unwrap().contains("plugin 'nobody' not found"), "{nobody}");
     let client = gate.http().await;
     let found = client.call("retrieve_tools", json!({"query": "deploy apply"})).await;
     assert!(found.to_string().contains("deploy:deploy_apply"), "{found}");

@@ -171,7 +171,7 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
         assert!(stage.model.requests().is_empty());
         stage.assert_nothing_left().await;
         let runs = stdout(&run(stage.dir(), ["runs", "list"]).await);
-        assert_eq!(runs.trim(), "no runs that fit");
+        assert_eq!(runs.trim(), "no matching runs");
     }
 }
 
@@ -189,21 +189,21 @@ async fn quiet_says_nothing_and_wrong_words_are_told() {
     let output = stage.run(&flow, &[]).await;
     assert_eq!((output.status.code(), stdout(&output)), (Some(9), String::new()));
     assert!(stderr(&output).contains("no luck"), "{}", stderr(&output));
-    assert!(stderr(&output).contains("the command ended with exit code 7"), "{}", stderr(&output));
+    assert!(stderr(&output).contains("the command failed with exit code 7"), "{}", stderr(&output));
     let flow = flow.to_str().unwrap();
     for (args, code, words) in [
         (vec!["run"], 1, "FILE"),
         (vec!["run", "--provider", "claude"], 1, "--prompt"),
         (vec!["run", "--provider", "nobody", "--prompt", "x"], 2, "nobody"),
         (vec!["run", "--provider", "claude", "--prompt", " "], 3, "the prompt is empty"),
-        (vec!["run", "--provider", "claude", "--prompt", "x", "-i", "a=b"], 1, "inputs are for"),
+        (vec!["run", "--provider", "claude", "--prompt", "x", "-i", "a=b"], 1, "--input requires"),
         (
             vec!["run", "--provider", "claude", "--prompt", "x", "--server", "no"],
             2,
             "UNKNOWN_SERVER",
         ),
         (vec!["run", flow, "-i", "a"], 1, "NAME=VALUE"),
-        (vec!["run", flow, "-i", "a=b"], 1, "inputs.a: no such input"),
+        (vec!["run", flow, "-i", "a=b"], 1, "inputs.a: unknown input"),
         (vec!["run", flow, "--provider", "claude", "--prompt", "x"], 1, "cannot be used with"),
     ] {
         let mut command = stage.countersign(args[0]);

@@ -264,7 +264,7 @@ async fn a_run_whose_process_is_gone_is_interrupted() {
 async fn runs_are_shown_at_the_command_line() {
     in_both_ways(async |dir| {
         let output = run(dir, ["runs", "list"]).await;
-        assert_eq!(stdout(&output), "no runs that fit\n", "{}", stderr(&output));
+        assert_eq!(stdout(&output), "no matching runs\n", "{}", stderr(&output));
         let store = open(&dir.join("home"));
         three(&store, &[]);
         let table = stdout(&run(dir, ["runs", "list"]).await);
@@ -282,7 +282,11 @@ async fn runs_are_shown_at_the_command_line() {
         let answer: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!((&answer["runs"][0]["id"], &answer["total"]), (&json!(id(2)), &json!(2)));
         let output = run(dir, ["runs", "list", "--limit", "2"]).await;
-        assert!(stderr(&output).contains("2 of 3; go on with --cursor w"), "{}", stderr(&output));
+        assert!(
+            stderr(&output).contains("2 of 3; continue with --cursor w"),
+            "{}",
+            stderr(&output)
+        );
         let output = run(dir, ["runs", "show", &id(1), "-o", "yaml"]).await;
         assert!(stdout(&output).contains("workflow: deploy"), "{}", stdout(&output));
         for (args, words) in [

@@ -173,12 +173,12 @@ async fn a_collector_that_nobody_vouches_for_gets_no_spans_and_holds_up_nobody()
             let answer = client.call("call_tool_read", read("echo")).await;
             assert_ne!(answer["isError"], true, "{answer}");
         }
-        let line = gate.log_line("spans cannot be delivered to 127.0.0.1:").await;
+        let line = gate.log_line("cannot export spans to 127.0.0.1:").await;
         assert!(line.contains("certificate"), "{protocol}: {line}");
         client.call("call_tool_read", read("echo")).await;
         assert_eq!(gate.end().await, Some(0));
         let log = gate.log();
-        assert_eq!(log.matches("spans cannot be delivered").count(), 1, "{protocol}: {log}");
+        assert_eq!(log.matches("cannot export spans").count(), 1, "{protocol}: {log}");
         assert_eq!(collector.headers().len(), 0, "{protocol}");
     }
 }
@@ -455,7 +455,7 @@ async fn spans_go_nowhere_else_than_they_were_sent() {
     let config = json!({"telemetry": {"exporter": url, "protocol": "http"}});
     let mut gate = traced(config, &[]).await;
     gate.http().await.call("call_tool_read", read("echo")).await;
-    let line = gate.log_line("spans cannot be delivered").await;
+    let line = gate.log_line("cannot export spans").await;
     assert!(line.contains("307"), "{line}");
     assert_eq!(gate.end().await, Some(0));
     assert_eq!(collector.headers().len(), 0);
@@ -585,11 +585,11 @@ async fn a_collector_that_is_gone_or_says_nothing_is_told_once() {
         for _ in 0..10 {
             client.call("call_tool_read", read("echo")).await;
         }
-        gate.log_line("spans cannot be delivered to 127.0.0.1:").await;
+        gate.log_line("cannot export spans to 127.0.0.1:").await;
         client.call("call_tool_read", read("echo")).await;
         assert_eq!(gate.end().await, Some(0));
         let log = gate.log();
-        for words in ["spans cannot be delivered", "spans are dropped"] {
+        for words in ["cannot export spans", "dropping spans"] {
             assert!(log.matches(words).count() <= 1, "{url} {protocol}: {log}");
         }
         assert!(!log.contains(SECRET), "{log}");
@@ -611,7 +611,7 @@ async fn what_cannot_be_sent_is_told_at_the_start_and_stops_nothing() {
             ("OTEL_EXPORTER_OTLP_CERTIFICATE", "/nothing.pem"),
         ];
         let gate = traced(json!({"telemetry": telemetry}), &variables).await;
-        let line = gate.log_line("no spans are sent").await;
+        let line = gate.log_line("spans are not exported").await;
         assert!(line.contains(words), "{line}");
         gate.http().await.call("call_tool_read", read("echo")).await;
     }

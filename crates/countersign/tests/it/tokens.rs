@@ -269,7 +269,7 @@ async fn the_secret_stands_alone_on_stdout_and_in_no_file_or_log() {
             .unwrap();
         let secret = stdout(&output).trim_end().to_owned();
         assert!(secret.starts_with("cst_") && !secret.contains(char::is_whitespace), "{secret}");
-        assert!(stderr(&output).contains("it is shown this once"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("it is not shown again"), "{}", stderr(&output));
         assert!(!stderr(&output).contains(&secret));
         if is_served {
             let url = format!("http://{}/mcp", ready["listen"].as_str().unwrap());
@@ -286,7 +286,7 @@ async fn the_secret_stands_alone_on_stdout_and_in_no_file_or_log() {
     assert!(made["token"].is_string() && made["operations"] == json!(["read"]), "{made}");
     let help = stdout(&run(dir.path(), ["token", "create", "--help"]).await);
     assert!(
-        help.contains("$(countersign token create") && help.contains("alone on stdout"),
+        help.contains("$(countersign token create") && help.contains("is printed on stdout"),
         "{help}"
     );
 }

@@ -144,7 +144,7 @@ async fn what_is_no_workflow_is_refused_in_words() {
         ("deep", "[".repeat(100_000), 2, "USER.WORKFLOW"),
         ("anchors", bombs(), 2, "USER.WORKFLOW"),
         ("much", format!("name: \"{}\"", "x".repeat(2_000_000)), 2, "USER.WORKFLOW"),
-        ("a prompt of 50 MB", "x".repeat(50_000_000), 1, "it has more than 16777216 bytes"),
+        ("a prompt of 50 MB", "x".repeat(50_000_000), 1, "larger than 16777216 bytes"),
         ("many states", states(60_000), 2, "USER.WORKFLOW"),
     ] {
         std::fs::write(flow, &text).unwrap();
@@ -160,7 +160,7 @@ async fn what_is_no_workflow_is_refused_in_words() {
     for (file, words) in [
         (folder, "is a directory"),
         ("/nowhere/flow.yaml", "No such file"),
-        ("/dev/zero", "it has more than 16777216 bytes"),
+        ("/dev/zero", "larger than 16777216 bytes"),
     ] {
         for verb in ["validate", "run"] {
             let output = run(dir.path(), [verb, file]).await;

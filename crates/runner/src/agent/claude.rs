@@ -107,7 +107,7 @@ fn result(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent> {
     report.cost(event["total_cost_usd"].as_f64());
     if event["is_error"] == true || event["subtype"] != "success" {
         let words = [text(&event["result"]), text(&event["errors"][0]), text(&event["subtype"])];
-        let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or("it failed");
+        let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or("no reason given");
         return report.failed(words);
     }
     report.final_text(text(&event["result"]));

@@ -38,7 +38,7 @@ const READERS: [&str; 3] =
 /// fault.
 pub(super) fn tame(catalogue: &[u8]) -> Result<Vec<u8>, String> {
     let mut catalogue: Value = serde_json::from_slice(catalogue)
-        .map_err(|error| format!("its model catalogue is not JSON: {error}"))?;
+        .map_err(|error| format!("its model catalogue is not valid JSON: {error}"))?;
     let models = catalogue["models"].as_array_mut().filter(|models| !models.is_empty());
     for model in models.ok_or("its model catalogue has no models")? {
         let slug = text(&model["slug"]).to_owned();

@@ -58,7 +58,7 @@ impl InstalledAgent {
         let version = version_of(&version?.text()).ok_or_else(|| AgentError::Crashes {
             program: program.clone(),
             question: "--version".to_owned(),
-            words: "there is no version in its answer".to_owned(),
+            words: "the output contains no version".to_owned(),
         })?;
         let help = help?.text();
         let lacks = lacking(needed(provider), &help);
@@ -82,7 +82,7 @@ async fn look_closer(
 ) -> Result<Vec<u8>, String> {
     let lacks = lacking(isolating(provider), help);
     if !lacks.is_empty() {
-        return Err(format!("version {version} has no {}", lacks.join(", ")));
+        return Err(format!("version {version} does not support {}", lacks.join(", ")));
     }
     match provider {
         Provider::Claude | Provider::Gemini => Ok(Vec::new()),

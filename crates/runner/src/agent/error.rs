@@ -10,26 +10,26 @@ use crate::agent::program::Provider;
 /// Reasons why an agent cannot be started as requested.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
-    #[error("no program '{program}' on PATH: install it, or name it in options.command")]
+    #[error("program '{program}' not found: install it on PATH, or set options.command")]
     Missing { program: String },
-    #[error("{} cannot be run: {cause}", .program.display())]
+    #[error("cannot run {}: {cause}", .program.display())]
     NotRunnable { program: PathBuf, cause: String },
-    #[error("{} did not answer {question} within {} s", .program.display(), .after.as_secs())]
+    #[error("{} did not respond to {question} within {} s", .program.display(), .after.as_secs())]
     Hangs { program: PathBuf, question: String, after: Duration },
-    #[error("{} failed on {question}: {words}", .program.display())]
+    #[error("{} {question} failed: {words}", .program.display())]
     Crashes { program: PathBuf, question: String, words: String },
-    #[error("{} {version} is too old: it has no {}", .program.display(), .lacks.join(", "))]
+    #[error("{} {version} is too old: it does not support {}", .program.display(), .lacks.join(", "))]
     TooOld { program: PathBuf, version: String, lacks: Vec<String> },
     /// Holds all faults at once.
-    #[error("options would undo the isolation of {provider}: {faults}", provider = .provider.as_str(), faults = .faults.join("; "))]
+    #[error("options would weaken the isolation of {provider}: {faults}", provider = .provider.as_str(), faults = .faults.join("; "))]
     LoosensIsolation { provider: Provider, faults: Vec<String> },
     #[error("{0}")]
     BadOption(String),
     #[error("the prompt is empty")]
     EmptyPrompt,
-    #[error("the prompt has {size} {unit}, and {provider} takes {max}: put the text into a file", provider = .provider.as_str())]
+    #[error("the prompt has {size} {unit}, but {provider} accepts at most {max}: put the text into a file", provider = .provider.as_str())]
     PromptTooLarge { provider: Provider, size: usize, max: usize, unit: &'static str },
-    #[error("{} cannot be read: {cause}", .path.display())]
+    #[error("cannot read {}: {cause}", .path.display())]
     Unreadable { path: PathBuf, cause: String },
 }
 

@@ -70,7 +70,9 @@ fn read(root: &Path, name: &str) -> Option<String> {
     bytes.truncate(INSTRUCTIONS_BYTES_MAX as usize);
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
     if is_cut {
-        text.push_str(&format!("\n[cut after {INSTRUCTIONS_BYTES_MAX} bytes: read {name}]"));
+        text.push_str(&format!(
+            "\n[truncated after {INSTRUCTIONS_BYTES_MAX} bytes: read {name} for the rest]"
+        ));
     }
     Some(text).filter(|text| !text.trim().is_empty())
 }
@@ -123,7 +125,7 @@ mod tests {
         assert!(!prompt(Provider::Claude, &root).contains("instructions"));
         std::fs::write(root.join("GEMINI.md"), "ä".repeat(100_000)).unwrap();
         let found = prompt(Provider::Gemini, &root);
-        assert!(found.contains("[cut after 32768 bytes: read GEMINI.md]"));
+        assert!(found.contains("[truncated after 32768 bytes: read GEMINI.md for the rest]"));
         assert!(found.len() < 34_000);
     }
 }

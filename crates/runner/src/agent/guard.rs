@@ -16,24 +16,31 @@ use crate::agent::request::AgentRequest;
 pub(super) fn check(provider: Provider, request: &AgentRequest) -> Result<(), AgentError> {
     for (name, value) in &request.env {
         if name.is_empty() || name.contains(['=', '\0']) || value.contains('\0') {
-            return Err(AgentError::BadOption(format!("options.env: {name:?} is no variable")));
+            return Err(AgentError::BadOption(format!(
+                "options.env: {name:?} is not a valid environment variable"
+            )));
         }
         if name.starts_with("COUNTERSIGN_") {
-            let words = format!("options.env: {name} would reach the agent; none of ours may");
+            let words =
+                format!("options.env: {name} is reserved: agents get no COUNTERSIGN_ variables");
             return Err(AgentError::BadOption(words));
         }
     }
     if request.args.iter().any(|arg| arg.contains('\0')) {
-        return Err(AgentError::BadOption("options.args: an argument has a NUL in it".to_owned()));
+        return Err(AgentError::BadOption(
+            "options.args: an argument contains a NUL character".to_owned(),
+        ));
     }
     match (&request.config, provider) {
         (None, _) | (Some(Value::Object(_)), Provider::Codex | Provider::OpenCode) => Ok(()),
         (Some(_), Provider::Codex | Provider::OpenCode) => {
-            Err(AgentError::BadOption("options.config is no object".to_owned()))
+            Err(AgentError::BadOption("options.config must be an object".to_owned()))
         }
         (Some(_), Provider::Claude | Provider::Gemini) => {
-            let words =
-                format!("options.config is for codex and opencode, not {}", provider.as_str());
+            let words = format!(
+                "options.config is supported by codex and opencode, not by {}",
+                provider.as_str()
+            );
             Err(AgentError::BadOption(words))
         }
     }
@@ -48,11 +55,11 @@ pub(super) fn check_isolated(provider: Provider, request: &AgentRequest) -> Resu
             .env
             .iter()
             .filter(|(name, _)| rules.governs(name))
-            .map(|(name, _)| format!("options.env: {name} steers the program's own tools")),
+            .map(|(name, _)| format!("options.env: {name} affects the program's own tools")),
     );
     for key in request.config.iter().filter_map(Value::as_object).flat_map(|config| config.keys()) {
         if !rules.config.contains(&key.as_str()) {
-            faults.push(format!("options.config: {key} is not known to leave the tools alone"));
+            faults.push(format!("options.config: {key} is not known to be safe under isolation"));
         }
     }
     if faults.is_empty() { Ok(()) } else { Err(AgentError::LoosensIsolation { provider, faults }) }
@@ -98,7 +105,7 @@ fn args_faults(rules: &ProgramRules, args: &[String]) -> Vec<String> {
             let key = setting.split(['.', '=']).next().unwrap_or_default().trim();
             if !rules.config.contains(&key) {
                 faults.push(format!(
-                    "options.args: {flag} {key} is not known to leave the tools alone"
+                    "options.args: {flag} {key} is not known to be safe under isolation"
                 ));
             }
         } else if rules.valued.contains(&flag) {
@@ -106,7 +113,7 @@ fn args_faults(rules: &ProgramRules, args: &[String]) -> Vec<String> {
                 faults.push(format!("options.args: {flag} has no value"));
             }
         } else if value.is_some() || !rules.switches.contains(&flag) {
-            faults.push(format!("options.args: {flag} is not known to leave the tools alone"));
+            faults.push(format!("options.args: {flag} is not known to be safe under isolation"));
         }
     }
     faults

@@ -139,6 +139,6 @@ pub(super) fn words<const N: usize>(words: [&str; N]) -> Vec<String> {
 /// Returns a path as text; ours are all UTF-8, since we name the step's folder.
 pub(super) fn path_text(path: &Path) -> Result<String, AgentError> {
     path.to_str().map(str::to_owned).ok_or_else(|| {
-        AgentError::BadOption(format!("{} is not UTF-8, which the agents need", path.display()))
+        AgentError::BadOption(format!("path {} is not UTF-8, which agents require", path.display()))
     })
 }

@@ -76,8 +76,9 @@ fn config(input: &LaunchInput) -> Result<Map<String, Value>, AgentError> {
     if input.mode != LaunchMode::Isolated
         && let Some(text) = input.var(CONFIG)
     {
-        let person = serde_json::from_str(text)
-            .map_err(|error| AgentError::BadOption(format!("{CONFIG} is not JSON: {error}")))?;
+        let person = serde_json::from_str(text).map_err(|error| {
+            AgentError::BadOption(format!("{CONFIG} is not valid JSON: {error}"))
+        })?;
         lay_over(&mut config, person);
     }
     if let Some(asked) = &input.request.config {
@@ -132,7 +133,8 @@ pub(super) fn line(event: &Value, report: &mut ReportBuilder) -> Vec<AgentEvent>
             let error = &event["error"];
             let words =
                 [text(&error["data"]["message"]), text(&error["message"]), text(&error["name"])];
-            let words = words.into_iter().find(|words| !words.is_empty()).unwrap_or("it failed");
+            let words =
+                words.into_iter().find(|words| !words.is_empty()).unwrap_or("no reason given");
             report.failed(words)
         }
         _ => Vec::new(),

@@ -87,7 +87,7 @@ fn text(path: &Path) -> Result<Option<String>, AgentError> {
     let read = file.take(FILE_BYTES_MAX + 1).read_to_string(&mut text);
     read.map_err(|error| unreadable(error.to_string()))?;
     if text.len() as u64 > FILE_BYTES_MAX {
-        return Err(unreadable(format!("it has more than {FILE_BYTES_MAX} bytes")));
+        return Err(unreadable(format!("the file is larger than {FILE_BYTES_MAX} bytes")));
     }
     Ok(Some(text))
 }
@@ -96,7 +96,7 @@ fn text(path: &Path) -> Result<Option<String>, AgentError> {
 fn settings(path: &Path, text: &str) -> Result<Value, AgentError> {
     serde_json::from_str(&without_comments(text)).map_err(|error| AgentError::Unreadable {
         path: path.to_owned(),
-        cause: format!("it is not JSON: {error}"),
+        cause: format!("not valid JSON: {error}"),
     })
 }
 
@@ -169,6 +169,7 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         std::fs::write(dir.path().join("settings.json"), "{\"a\": ").unwrap();
         let error = GeminiFolder::read(dir.path()).err().unwrap().to_string();
-        assert!(error.contains("settings.json cannot be read: it is not JSON"), "{error}");
+        assert!(error.starts_with("cannot read "), "{error}");
+        assert!(error.contains("settings.json: not valid JSON"), "{error}");
     }
 }

@@ -78,7 +78,7 @@ pub struct AgentReport {
 pub enum Cause {
     #[error("the agent failed: {0}")]
     Reported(String),
-    #[error("the agent ended without a result")]
+    #[error("the agent exited without a result")]
     Unfinished,
 }
 
@@ -209,7 +209,7 @@ impl ReportBuilder {
 
     /// Records that the program reports failure.
     pub(super) fn failed(&mut self, words: &str) -> Vec<AgentEvent> {
-        let words = if words.is_empty() { "it failed" } else { cut(words, ERROR_BYTES_MAX) };
+        let words = if words.is_empty() { "no reason given" } else { cut(words, ERROR_BYTES_MAX) };
         self.outcome = Some(Err(words.to_owned()));
         self.error(words)
     }

@@ -51,17 +51,17 @@ pub(super) struct Usage {
 /// The reason there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum AnswerFault {
-    #[error("its answer has over {0} bytes in one piece")]
+    #[error("the response has more than {0} bytes in one event")]
     LongPiece(usize),
-    #[error("its answer has over {0} bytes")]
+    #[error("the response has more than {0} bytes")]
     Long(usize),
-    #[error("it asks for more than {CALLS_MAX} calls at once")]
+    #[error("the response has more than {CALLS_MAX} tool calls")]
     ManyCalls,
-    #[error("its answer makes no sense: {0}")]
+    #[error("cannot parse the response: {0}")]
     Rubbish(String),
-    #[error("its answer is no Chat Completions answer: there are no choices in it")]
+    #[error("the response is not a Chat Completions response: it has no choices")]
     Nothing,
-    #[error("its answer broke off before its end")]
+    #[error("the response ended early")]
     Unfinished,
     #[error("{message}")]
     Reported { status: Option<u16>, message: String },
@@ -283,7 +283,7 @@ fn reported(object: &Value) -> Option<AnswerFault> {
     };
     let status = [&error["code"], &error["status"]].iter().find_map(|code| code.as_u64());
     let status = status.and_then(|code| u16::try_from(code).ok());
-    let message = message(object).unwrap_or_else(|| "an error without words".to_owned());
+    let message = message(object).unwrap_or_else(|| "no error message".to_owned());
     Some(AnswerFault::Reported { status, message })
 }
 

@@ -30,8 +30,9 @@ impl Key {
     /// Returns the authorization header, if there is a key.
     pub(super) fn header(&self) -> Result<Option<HeaderValue>, &'static str> {
         let Some(key) = &self.0 else { return Ok(None) };
-        let mut value = HeaderValue::from_str(&format!("Bearer {key}"))
-            .map_err(|_| "the api_key has characters that cannot be sent")?;
+        let mut value = HeaderValue::from_str(&format!("Bearer {key}")).map_err(
+            |_| "the api_key contains characters that are not allowed in an HTTP header",
+        )?;
         value.set_sensitive(true);
         Ok(Some(value))
     }

@@ -69,7 +69,7 @@ impl From<AnswerFault> for RequestFailure {
         };
         match fault {
             AnswerFault::Reported { message, .. } => {
-                RequestFailure { said: message, ..RequestFailure::new("it failed", again) }
+                RequestFailure { said: message, ..RequestFailure::new("reported an error", again) }
             }
             other => RequestFailure::new(other.to_string(), again),
         }
@@ -114,16 +114,16 @@ impl<'a> ModelServer<'a> {
             let Some(wait) = retry::wait(failed.again, attempt, random) else {
                 return Err(match attempt {
                     1 => words,
-                    times => format!("{words}; it was asked {times} times"),
+                    times => format!("{words}; gave up after {times} attempts"),
                 });
             };
             if wait > deadline.saturating_duration_since(Instant::now()) {
                 let seconds = wait.as_secs();
                 return Err(format!(
-                    "{words}; it is to be asked again in {seconds} s, and the step ends before that"
+                    "{words}; the next attempt is due in {seconds} s, after the step's timeout"
                 ));
             }
-            tracing::warn!(attempt, wait_ms = wait.as_millis(), "{words}; it is asked again");
+            tracing::warn!(attempt, wait_ms = wait.as_millis(), "{words}; retrying");
             tokio::time::sleep(wait).await;
             attempt += 1;
         }
@@ -134,7 +134,7 @@ impl<'a> ModelServer<'a> {
     fn words(&self, failed: &RequestFailure) -> String {
         let key = &self.settings.key;
         let words = key.clear(&failed.words);
-        let words = format!("the model's server at {}: {words}", self.target.host());
+        let words = format!("model server at {}: {words}", self.target.host());
         match one_line(&key.clear(&failed.said)) {
             said if said.is_empty() => words,
             said => format!("{words}: {said}"),
@@ -158,20 +158,23 @@ impl<'a> ModelServer<'a> {
 
     async fn once(&self, body: String) -> Result<ModelAnswer, RequestFailure> {
         if body.len() > REQUEST_BYTES_MAX {
-            let words = format!("what was said has {} bytes by now, which is too much", body.len());
+            let words = format!(
+                "the conversation has grown to {} bytes, too many for one request",
+                body.len()
+            );
             return Err(RequestFailure::new(words, RetryAdvice::Never));
         }
         let sending = self.target.send(Method::POST, self.headers.clone(), Bytes::from(body));
         let sent = timeout(SILENCE_MAX, sending).await.map_err(|_| silent())?;
         let response = sent.map_err(|cause| {
-            RequestFailure::new(format!("it gave no answer: {cause}"), RetryAdvice::Later)
+            RequestFailure::new(format!("no response: {cause}"), RetryAdvice::Later)
         })?;
         match response.status() {
             status if status.is_success() => read(response).await,
             status if status.is_redirection() => {
                 let words = format!(
-                    "it redirects to {}; redirects are not followed, since the key would travel \
-                     with them: use the new address",
+                    "redirected to {}; redirects are not followed, because the key would be sent \
+                     along: set base_url to the new address",
                     self.target.elsewhere(&response)
                 );
                 Err(RequestFailure::new(words, RetryAdvice::Never))
@@ -197,16 +200,16 @@ impl<'a> ModelServer<'a> {
         });
         let words = match status {
             StatusCode::UNAUTHORIZED if self.settings.key.is_given() => {
-                "it does not accept the api_key (HTTP 401)".to_owned()
+                "rejected the api_key (HTTP 401)".to_owned()
             }
             StatusCode::UNAUTHORIZED => {
-                "it wants a key (HTTP 401), set options.api_key or OPENAI_API_KEY".to_owned()
+                "requires a key (HTTP 401): set options.api_key or OPENAI_API_KEY".to_owned()
             }
             StatusCode::NOT_FOUND => {
                 let path = self.settings.url.path();
-                format!("there is nothing at {path}, or no such model (HTTP 404)")
+                format!("path {path} or the model does not exist (HTTP 404)")
             }
-            status => format!("it answered HTTP {status}"),
+            status => format!("responded with HTTP {status}"),
         };
         RequestFailure { words, said, again, status: Some(status) }
     }
@@ -240,7 +243,7 @@ async fn read(mut response: PooledResponse) -> Result<ModelAnswer, RequestFailur
 }
 
 fn silent() -> RequestFailure {
-    let words = format!("it said nothing for {} s", SILENCE_MAX.as_secs());
+    let words = format!("no data for {} s", SILENCE_MAX.as_secs());
     RequestFailure::new(words, RetryAdvice::Later)
 }
 
@@ -291,8 +294,7 @@ mod tests {
         let begun = Instant::now();
         let deadline = begun + Duration::from_secs(60 * 60);
         let fault = server.ask(&[], &[], deadline).await.unwrap_err();
-        let said =
-            "the model's server at 127.0.0.1: it said nothing for 600 s; it was asked 4 times";
+        let said = "model server at 127.0.0.1: no data for 600 s; gave up after 4 attempts";
         assert_eq!(fault, said);
         assert!(begun.elapsed() >= SILENCE_MAX * 4);
     }
@@ -304,7 +306,7 @@ mod tests {
         let deadline = Instant::now() + Duration::from_secs(60);
         let much = "x".repeat(REQUEST_BYTES_MAX);
         let fault = server.ask(&[much], &[], deadline).await.unwrap_err();
-        assert!(fault.ends_with("bytes by now, which is too much"), "{fault}");
+        assert!(fault.ends_with("bytes, too many for one request"), "{fault}");
     }
 
     #[test]

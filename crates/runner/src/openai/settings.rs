@@ -77,9 +77,10 @@ impl ModelSettings {
         };
         let is_open = self.url.scheme() == "http" && !is_near;
         is_open.then(|| {
-            let what = if self.key.is_given() { "the key and all that is said" } else { "all" };
+            let what =
+                if self.key.is_given() { "the key and all messages" } else { "all messages" };
             let host = self.url.host_str().unwrap_or("?");
-            format!("base_url is http: {what} can be read on the way to {host}")
+            format!("base_url uses http: {what} can be read on the way to {host}")
         })
     }
 
@@ -128,22 +129,22 @@ fn either(option: Option<&str>, env: &[(OsString, OsString)], name: &str) -> Opt
 }
 
 fn missing(option: &str, variable: &str) -> String {
-    format!("there is no {option}: set options.{option} or {variable}")
+    format!("{option} is missing: set options.{option} or {variable}")
 }
 
 /// Returns the URL for requests. The error never contains the address, which may hold a key.
 fn address(base: &str) -> Result<Url, String> {
     const EXAMPLE: &str = "such as https://api.openai.com/v1";
-    let no_url = || format!("base_url is no http or https address, {EXAMPLE}");
+    let no_url = || format!("base_url is not an http or https URL {EXAMPLE}");
     let mut url = Url::parse(base.trim()).map_err(|_| no_url())?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
         return Err(no_url());
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err("base_url has a user name or a password in it: use api_key".to_owned());
+        return Err("base_url contains a user name or password: use api_key instead".to_owned());
     }
     if url.fragment().is_some() {
-        return Err(format!("base_url has a '#' in it: it is an address {EXAMPLE}"));
+        return Err(format!("base_url contains a '#': expected a URL {EXAMPLE}"));
     }
     let path = url.path().trim_end_matches('/');
     let path = path.strip_suffix(PATH).unwrap_or(path);
@@ -180,13 +181,13 @@ mod tests {
             assert_eq!((found.max_turns, found.stream), (25, true));
         }
         for (base, said) in [
-            ("ftp://x.example", "base_url is no http or https address"),
-            ("file:///etc/passwd", "base_url is no http or https address"),
-            ("127.0.0.1:8080/v1", "base_url is no http or https address"),
-            ("http://", "base_url is no http or https address"),
-            ("https://me:sk-secret@x.example/v1", "a user name or a password in it: use api_key"),
-            ("https://sk-secret@x.example/v1", "a user name or a password in it: use api_key"),
-            ("https://x.example/v1#sk-secret", "base_url has a '#' in it"),
+            ("ftp://x.example", "base_url is not an http or https URL"),
+            ("file:///etc/passwd", "base_url is not an http or https URL"),
+            ("127.0.0.1:8080/v1", "base_url is not an http or https URL"),
+            ("http://", "base_url is not an http or https URL"),
+            ("https://me:sk-secret@x.example/v1", "a user name or password: use api_key"),
+            ("https://sk-secret@x.example/v1", "a user name or password: use api_key"),
+            ("https://x.example/v1#sk-secret", "base_url contains a '#'"),
         ] {
             let fault = settings(base, &[("OPENAI_MODEL", "m")]).err().unwrap();
             assert!(fault.contains(said) && !fault.contains("sk-secret"), "{base}: {fault}");
@@ -208,8 +209,9 @@ mod tests {
         let fault = settings(" ", &[("OPENAI_API_KEY", "a\u{7f}b\nc")]).err().unwrap();
         assert_eq!(
             fault,
-            "there is no base_url: set options.base_url or OPENAI_BASE_URL; there is no model: set \
-             options.model or OPENAI_MODEL; the api_key has characters that cannot be sent"
+            "base_url is missing: set options.base_url or OPENAI_BASE_URL; model is missing: set \
+             options.model or OPENAI_MODEL; the api_key contains characters that are not allowed \
+             in an HTTP header"
         );
     }
 

@@ -45,9 +45,10 @@ impl ModelTools {
         let info = json!({"name": CLIENT, "version": env!("CARGO_PKG_VERSION")});
         let nothing = raw("{}".to_owned());
         let welcome = handshake::initialize(&gate, &info, &nothing, patience).await;
-        welcome.map_err(|error| format!("the step's gate: {error}"))?;
+        welcome.map_err(|error| format!("cannot connect to the step's gate: {error}"))?;
         let listed = client::list(&gate, List::Tools, patience).await;
-        let listed = listed.map_err(|error| format!("the step's gate: {error}"))?;
+        let listed =
+            listed.map_err(|error| format!("cannot list the tools of the step's gate: {error}"))?;
         let listed: Vec<(String, String)> = listed.iter().filter_map(|it| function(it)).collect();
         let (names, definitions) = listed.into_iter().unzip();
         Ok(ModelTools { gate: Some(gate), definitions, names, patience })
@@ -66,7 +67,7 @@ impl ModelTools {
         match self.request(call) {
             Ok(ask) => self.made(ask).await,
             Err(fault) => {
-                tracing::warn!(tool = call.name, "a call of the model was not made: {fault}");
+                tracing::warn!(tool = call.name, "rejected a tool call of the model: {fault}");
                 error(&fault)
             }
         }
@@ -74,10 +75,14 @@ impl ModelTools {
 
     fn request(&self, call: &ModelCall) -> Result<Ask, String> {
         if call.name.is_empty() {
-            return Err(format!("the call names no tool; there are {}", self.names()));
+            return Err(format!("the call names no tool; available tools: {}", self.names()));
         }
         if !self.names.contains(&call.name) {
-            return Err(format!("there is no tool '{}'; there are {}", call.name, self.names()));
+            return Err(format!(
+                "there is no tool '{}'; available tools: {}",
+                call.name,
+                self.names()
+            ));
         }
         let arguments = arguments(&call.arguments)?;
         let mut params = ObjectMembers::default();
@@ -87,7 +92,7 @@ impl ModelTools {
     }
 
     async fn made(&self, ask: Ask) -> String {
-        let Some(gate) = &self.gate else { return error("there are no tools") };
+        let Some(gate) = &self.gate else { return error("no tools are available") };
         match gate.request(ask).await {
             Ok(result) => text_of(&result),
             Err(RequestError::Refused(refused)) => error(&refused.message),
@@ -121,7 +126,7 @@ pub(super) fn arguments(text: &str) -> Result<String, String> {
     let read: Result<&RawValue, _> = serde_json::from_str(text);
     let fault = match read {
         Ok(_) if text.starts_with('{') => return Ok(text.to_owned()),
-        Ok(_) => "they must be an object".to_owned(),
+        Ok(_) => "expected an object".to_owned(),
         Err(fault) => fault.to_string(),
     };
     let shown: String = text.chars().take(SHOWN_CHARS_MAX).collect();
@@ -166,7 +171,7 @@ fn block(block: &Value) -> String {
         kind => {
             let media = [&block["mimeType"], &block["resource"]["mimeType"]];
             let media = media.iter().find_map(|it| it.as_str()).unwrap_or("of unknown type");
-            format!("[{} {media}: only text can be shown here]", kind.unwrap_or("content"))
+            format!("[{} {media}: omitted, only text is supported here]", kind.unwrap_or("content"))
         }
     }
 }
@@ -201,8 +206,8 @@ mod tests {
             (" {} \n", Ok("{}")),
             ("", Ok("{}")),
             ("null", Ok("{}")),
-            ("[1]", Err("they must be an object")),
-            (r#""{}""#, Err("they must be an object")),
+            ("[1]", Err("expected an object")),
+            (r#""{}""#, Err("expected an object")),
             (r#"{"path": "a"#, Err("EOF while parsing a string")),
             (r#"{"a":1}{"a":2}"#, Err("trailing characters")),
         ] {
@@ -239,7 +244,7 @@ mod tests {
             (json!({"content": [], "structuredContent": {"n": 1}}), r#"{"n":1}"#),
             (
                 json!({"content": [{"type": "image", "data": "AAAA", "mimeType": "image/png"}]}),
-                "[image image/png: only text can be shown here]",
+                "[image image/png: omitted, only text is supported here]",
             ),
             (
                 json!({"content": [{"type": "resource", "resource": {"uri": "u", "text": "t"}}]}),

@@ -98,13 +98,13 @@ impl Work<'_> {
         let program = provider.as_str();
         let failure = if let Some(tool) = passed.first() {
             let message = format!(
-                "{program} used its own '{tool}', past the gate, though it was to have no tools \
-                 but ours"
+                "{program} bypassed the gate with its own tool '{tool}', which isolation should \
+                 have disabled"
             );
             Failure::new(Code::AgentBypassed, message)
         } else if tools != AgentTools::None && !gate.was_listed() {
             let message =
-                format!("{program} never asked for its tools: its MCP server did not come up");
+                format!("{program} never listed the gate's tools: its MCP server did not start");
             Failure::new(Code::AgentFailed, with_last_words(message, &ran.stderr))
         } else if let Some(cause) = cause {
             Failure::new(Code::AgentFailed, with_last_words(cause, &ran.stderr))
@@ -286,7 +286,7 @@ fn with_last_words(message: String, stderr: &str) -> String {
     let last = &lines[lines.len().saturating_sub(QUOTED_LINES_MAX)..];
     match last {
         [] => message,
-        last => format!("{message}; its last words: {}", last.join(" | ")),
+        last => format!("{message}; last lines of stderr: {}", last.join(" | ")),
     }
 }
 

@@ -55,7 +55,7 @@ impl Failure {
     }
 
     pub(super) fn timed_out(within: Duration) -> Failure {
-        let message = format!("the step was not done within {}", words(within));
+        let message = format!("the step timed out after {}", words(within));
         Failure::new(Code::Timeout, message).with(StepOutcome::new(Status::TimedOut))
     }
 

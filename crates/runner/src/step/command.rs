@@ -66,8 +66,8 @@ fn outcome(result: &Value, within: Duration) -> Result<StepOutcome, Failure> {
         }
         code => {
             let message = match code {
-                Some(code) => format!("the command ended with exit code {code}"),
-                None => "the command was ended by a signal".to_owned(),
+                Some(code) => format!("the command failed with exit code {code}"),
+                None => "the command was killed by a signal".to_owned(),
             };
             let outcome = StepOutcome { status: Status::Failure, ..outcome };
             Err(Failure::new(Code::CommandFailed, message).with(outcome))

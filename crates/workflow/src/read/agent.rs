@@ -62,8 +62,8 @@ impl<'a> Reader<'a> {
         let offers_none = proxy.mcp_servers.is_empty()
             && proxy.plugin_tools.iter().all(|tools| tools.expose.is_empty());
         if table.is_empty() && offers_none {
-            let message = "mcp_proxy is enabled and has no tools: intercept the built-ins, or name \
-                           plugin_tools or mcp_servers";
+            let message = "mcp_proxy is enabled but offers no tools: set intercept_builtins, or \
+                           add plugin_tools or mcp_servers";
             self.report.error(&proxy.location, Code::ProxyEmpty, message);
         }
     }
@@ -114,7 +114,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let (name, others) = (provider.name(), others.join(", "));
-            let message = format!("{name} has no such option; it is for {others}");
+            let message = format!("{name} does not support this option; only {others}");
             self.report.error(&entry.key, Code::WorkflowUnknownKey, message);
         }
     }
@@ -151,11 +151,11 @@ impl<'a> Reader<'a> {
         for entry in &members.entries {
             let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
             if entry.name.is_empty() || !entry.name.chars().all(is_name) {
-                let message = "a variable's name consists of letters, digits and '_'";
+                let message = "a variable name must consist of letters, digits and '_'";
                 self.report.error(&entry.key, Code::WorkflowBadName, message);
             }
             if entry.name.starts_with("COUNTERSIGN_") {
-                let message = "variables named COUNTERSIGN_… are not given to agents";
+                let message = "variables named COUNTERSIGN_… are not passed to agents";
                 self.report.error(&entry.key, Code::WorkflowBadName, message);
             }
             if let Some(value) = self.word_template(&entry.node) {

@@ -29,7 +29,7 @@ impl<'a> Reader<'a> {
         for item in items {
             let Some(input) = self.input(&item) else { continue };
             if inputs.iter().any(|other| other.name == input.name) {
-                let message = format!("a second input '{}'", input.name);
+                let message = format!("duplicate input '{}'", input.name);
                 self.report.error(&item.location, Code::WorkflowBadName, message);
             }
             inputs.push(input);
@@ -83,7 +83,7 @@ impl<'a> Reader<'a> {
         if input.required
             && let Some(required) = members.entry("required")
         {
-            let message = "no effect: an input with a default need not be given";
+            let message = "no effect: an input with a default is never required";
             self.report.warn(&required.key, Code::WorkflowNoEffect, message);
         }
         match input.value(text).and_then(|value| input.checked(value)) {
@@ -105,7 +105,8 @@ impl<'a> Reader<'a> {
                 _ => input.kind,
             };
             if wanted != input.kind {
-                let message = format!("{} is for inputs of type {}", entry.name, wanted.name());
+                let message =
+                    format!("{} applies only to inputs of type {}", entry.name, wanted.name());
                 self.report.error(&entry.key, Code::WorkflowBadInput, message);
             }
         }
@@ -120,7 +121,7 @@ impl<'a> Reader<'a> {
         if let (Some(min), Some(max)) = (validation.min, validation.max)
             && min > max
         {
-            let message = format!("no number is {min} or more and {max} or less");
+            let message = format!("min {min} is greater than max {max}");
             self.report.error(&node.location, Code::WorkflowBadInput, message);
         }
         Some(validation)
@@ -148,7 +149,7 @@ impl<'a> Reader<'a> {
     fn pattern(&mut self, node: &Node<'a>) -> Option<regex::Regex> {
         let text = self.word(node)?;
         if text.len() > PATTERN_MAX_BYTES {
-            let message = format!("a pattern has at most {PATTERN_MAX_BYTES} bytes");
+            let message = format!("the pattern is longer than {PATTERN_MAX_BYTES} bytes");
             self.report.error(&node.location, Code::WorkflowBadInput, message);
             return None;
         }
@@ -160,7 +161,7 @@ impl<'a> Reader<'a> {
                 let error = error.to_string();
                 let why = error.lines().last().unwrap_or_default();
                 let why = why.trim_start_matches("error: ");
-                let message = format!("no pattern: {why}");
+                let message = format!("not a valid pattern: {why}");
                 self.report.error(&node.location, Code::WorkflowBadInput, message);
                 None
             }

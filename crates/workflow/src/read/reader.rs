@@ -86,7 +86,7 @@ impl<'a> Reader<'a> {
             Some(span) if range.contains(&span) => return Some(span),
             Some(_) => {
                 let (min, max) = (range.start().as_millis(), range.end().as_secs());
-                format!("expected {min} ms to {max} s")
+                format!("expected a duration from {min} ms to {max} s")
             }
             None => format!("expected {DURATION}"),
         };
@@ -153,7 +153,7 @@ impl<'a> Reader<'a> {
             near::names(name, keys.iter().copied(), 1)
         };
         let message = if near.is_empty() {
-            format!("unknown key; there are {}", keys.join(", "))
+            format!("unknown key; expected one of {}", keys.join(", "))
         } else {
             format!("unknown key{}", near::hint(&near))
         };
@@ -176,8 +176,9 @@ impl<'a> Reader<'a> {
     /// Checks the name of a state or input: it is part of dot-separated paths.
     pub(super) fn name(&mut self, name: &str, location: &Location) {
         if !is_name(name) || name.len() > NAME_CHARS_MAX {
-            let message =
-                format!("a name consists of 1 to {NAME_CHARS_MAX} letters, digits, '_' and '-'");
+            let message = format!(
+                "a name must consist of 1 to {NAME_CHARS_MAX} letters, digits, '_' and '-'"
+            );
             self.report.error(location, Code::WorkflowBadName, message);
         }
     }

@@ -131,12 +131,12 @@ impl<'a> Reader<'a> {
             (Some(_), None) => Some(Shape::Command),
             (None, Some(_)) => Some(Shape::AgentBlock),
             (Some(_), Some(agent)) => {
-                let message = "a step has a command or an agent, not both";
+                let message = "a step cannot have both 'command' and 'agent'";
                 self.report.error(&agent.key, Code::WorkflowBadValue, message);
                 None
             }
             (None, None) => {
-                let message = "a step needs 'command' or 'agent'";
+                let message = "a step requires 'command' or 'agent'";
                 self.report.error(&members.location, Code::WorkflowMissingKey, message);
                 None
             }
@@ -149,7 +149,8 @@ impl<'a> Reader<'a> {
             let elsewhere = Shape::ALL.iter().find(|other| other.keys().contains(&entry.name));
             match elsewhere {
                 Some(other) => {
-                    let message = format!("{} has no such key; {} has", shape.told(), other.told());
+                    let message =
+                        format!("{} does not have this key; {} does", shape.told(), other.told());
                     self.report.error(&entry.key, Code::WorkflowUnknownKey, message);
                 }
                 None => self.unknown(entry.name, &entry.key, &keys, Code::WorkflowUnknownKey),
@@ -162,7 +163,11 @@ impl<'a> Reader<'a> {
             Shape::Command => {
                 let node = self.required(members, "command")?;
                 if node.is_text() && self.text(node)?.trim().is_empty() {
-                    self.report.error(&node.location, Code::WorkflowBadValue, "an empty command");
+                    self.report.error(
+                        &node.location,
+                        Code::WorkflowBadValue,
+                        "the command is empty",
+                    );
                 }
                 self.command(node).map(StateKind::Command)
             }
@@ -236,7 +241,7 @@ impl<'a> Reader<'a> {
         let node = self.required(members, "parallel")?;
         let items = self.items(node, "a list of states")?;
         if items.len() == 0 {
-            let message = "a parallel state needs states to run";
+            let message = "a parallel state requires at least one state";
             self.report.error(&node.location, Code::WorkflowBadParallel, message);
         }
         if items.len() > STATES_MAX {
@@ -248,7 +253,7 @@ impl<'a> Reader<'a> {
         for item in items {
             let Some(name) = self.goto(&item) else { continue };
             if branches.contains(&name) {
-                let message = format!("'{name}' would run twice at once");
+                let message = format!("'{name}' is listed twice");
                 self.report.error(&item.location, Code::WorkflowBadParallel, message);
             } else {
                 branches.push(name);
@@ -292,7 +297,7 @@ impl<'a> Reader<'a> {
         let mut transitions: Vec<Transition> = Vec::new();
         for item in items {
             if transitions.last().is_some_and(|before| before.when.is_none()) {
-                let message = "no effect: the transition before it always holds";
+                let message = "no effect: the transition before it always applies";
                 self.report.warn(&item.location, Code::WorkflowNoEffect, message);
             }
             transitions.extend(self.transition(&item));

@@ -89,43 +89,43 @@ fn conditions_hold_as_documented() {
 #[test]
 fn what_cannot_be_read_says_where_and_why() {
     let table = [
-        ("", 0, "a value is missing at the end"),
-        ("inputs.n ==", 11, "a value is missing at the end"),
-        ("inputs.n = 1", 9, "write '=='"),
-        ("inputs.n == 1 && true", 14, "write 'and'"),
-        ("a || b", 2, "write 'or'"),
-        ("!inputs.dry", 0, "write 'not'"),
-        (
-            "{{.inputs.n}} == 1",
-            0,
-            "a condition takes names as they are: write inputs.x without braces",
-        ),
+        ("", 0, "expected a value at the end"),
+        ("inputs.n ==", 11, "expected a value at the end"),
+        ("inputs.n = 1", 9, "use '=='"),
+        ("inputs.n == 1 && true", 14, "use 'and'"),
+        ("a || b", 2, "use 'or'"),
+        ("!inputs.dry", 0, "use 'not'"),
+        ("{{.inputs.n}} == 1", 0, "conditions use names without braces: write inputs.x"),
         (
             "inputs.env == prod",
             14,
-            "'prod': there are inputs, states, workflow and env; texts stand in quotes",
+            "'prod': expected inputs, states, workflow or env; put text in quotes",
         ),
-        ("inputs.env == 'prod", 14, "a text without its closing quote"),
-        ("not inputs.env == 'prod'", 4, "write not (a == b), with brackets: 'not' binds closer"),
-        ("1 < inputs.n < 3", 13, "two comparisons in a row: join them with 'and'"),
-        ("(inputs.dry", 11, "a bracket is not closed"),
+        ("inputs.env == 'prod", 14, "the closing quote is missing"),
+        (
+            "not inputs.env == 'prod'",
+            4,
+            "write not (a == b), with parentheses: 'not' binds more tightly",
+        ),
+        ("1 < inputs.n < 3", 13, "comparisons cannot be chained: join them with 'and'"),
+        ("(inputs.dry", 11, "a closing parenthesis is missing"),
         ("inputs.dry)", 10, "')' without '('"),
-        ("(inputs.dry) == true", 13, "brackets hold conditions, which cannot be compared"),
-        ("inputs.dry inputs.n", 11, "'inputs.n' follows without 'and', 'or' or a comparison"),
-        ("'text'", 0, "a value alone is no condition: compare it"),
-        ("5", 0, "a value alone is no condition: compare it"),
-        ("1.2.3 == 1", 0, "'1.2.3' is no number"),
-        ("and", 0, "'and' stands where a value should"),
-        ("inputs.n == ^", 12, "'^' has no meaning here"),
+        ("(inputs.dry) == true", 13, "a condition in parentheses cannot be compared"),
+        ("inputs.dry inputs.n", 11, "expected 'and', 'or' or a comparison before 'inputs.n'"),
+        ("'text'", 0, "a value alone is not a condition: compare it"),
+        ("5", 0, "a value alone is not a condition: compare it"),
+        ("1.2.3 == 1", 0, "'1.2.3' is not a number"),
+        ("and", 0, "expected a value, found 'and'"),
+        ("inputs.n == ^", 12, "unexpected character '^'"),
     ];
     for (text, at, message) in table {
         let fault = Condition::parse(text).unwrap_err();
         assert_eq!((fault.at, fault.message.as_str()), (at, message), "{text}");
     }
     let deep = format!("{}true{}", "(".repeat(10_000), ")".repeat(10_000));
-    assert!(Condition::parse(&deep).unwrap_err().message.contains("at most 4096 bytes"));
+    assert!(Condition::parse(&deep).unwrap_err().message.contains("longer than 4096 bytes"));
     let deep = format!("{}true{}", "(".repeat(100), ")".repeat(100));
-    assert!(Condition::parse(&deep).unwrap_err().message.contains("nested deeper than 32"));
+    assert!(Condition::parse(&deep).unwrap_err().message.contains("nested deeper than 32 levels"));
     assert!(Condition::parse(&"not ".repeat(900)).unwrap_err().message.contains("deeper"));
 }
 
@@ -137,9 +137,9 @@ fn names_in_conditions_are_checked() {
         let (text, expect) = placed(&with_state(&keys), &expect);
         assert_eq!(errors(&text), [expect], "{when}");
     };
-    check("§inputs.x == 1", "no input 'x'");
-    check("true and §states.tt.Output == 1", "no state 'tt'");
-    check("§states.s.ExitCode", "this is never true or false: compare it with something");
+    check("§inputs.x == 1", "input 'x' not found");
+    check("true and §states.tt.Output == 1", "state 'tt' not found");
+    check("§states.s.ExitCode", "this value is never true or false: compare it with another");
 }
 
 proptest! {

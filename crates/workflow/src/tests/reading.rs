@@ -108,30 +108,36 @@ fn the_four_cases_of_the_proxy_are_valid() {
 #[test]
 fn the_text_itself() {
     let table = [
-        ("§", "WORKFLOW.SYNTAX @ : empty: a workflow has a name and states"),
-        ("§# nothing\n", "WORKFLOW.SYNTAX @ : empty: a workflow has a name and states"),
+        ("§", "WORKFLOW.SYNTAX @ : the file is empty: a workflow needs a name and states"),
+        (
+            "§# nothing\n",
+            "WORKFLOW.SYNTAX @ : the file is empty: a workflow needs a name and states",
+        ),
         (
             "a: b§: c",
-            "WORKFLOW.SYNTAX @ : not YAML: mapping values are not allowed in this context",
+            "WORKFLOW.SYNTAX @ : not valid YAML: mapping values are not allowed in this context",
         ),
         (
             "name: n\nstates:\n§\tinitial: s",
-            "WORKFLOW.SYNTAX @ : a tab: YAML is indented with spaces only",
+            "WORKFLOW.SYNTAX @ : the line is indented with a tab: YAML requires spaces",
         ),
-        ("name: \"a§\0b\"", "WORKFLOW.SYNTAX @ : a NUL character: this is not text"),
+        (
+            "name: \"a§\0b\"",
+            "WORKFLOW.SYNTAX @ : the file contains a NUL character and is not text",
+        ),
         (
             "name: n\n---\nname: m",
-            "WORKFLOW.SYNTAX 2:1 : a second document: a file holds one workflow",
+            "WORKFLOW.SYNTAX 2:1 : the file has a second YAML document: put each workflow in its own file",
         ),
-        ("a: &x {b: *x}", "WORKFLOW.SYNTAX 1:11 : an alias inside of what it stands for"),
-        ("name: !mine n", "WORKFLOW.SYNTAX 1:7 : tags of its own are not known in a workflow"),
+        ("a: &x {b: *x}", "WORKFLOW.SYNTAX 1:11 : an alias refers to a value that contains it"),
+        ("name: !mine n", "WORKFLOW.SYNTAX 1:7 : custom YAML tags are not supported"),
         (
             "a: &x {b: 1}\nc:\n  <<: *x",
-            "WORKFLOW.SYNTAX 3:3 : merge keys (<<) are not known here: write the keys out",
+            "WORKFLOW.SYNTAX 3:3 : merge keys (<<) are not supported: write the keys out",
         ),
         (
             "name: {{.inputs.x}}",
-            "WORKFLOW.SYNTAX 1:7 : a value that begins with {{ must stand in quotes",
+            "WORKFLOW.SYNTAX 1:7 : a value that begins with {{ must be in quotes",
         ),
         ("[a]", "WORKFLOW.WRONG_TYPE 1:1 : expected a mapping, found a list"),
         ("text", "WORKFLOW.WRONG_TYPE 1:1 : expected a mapping, found a string"),
@@ -144,7 +150,7 @@ fn the_text_itself() {
     assert_eq!(errors(&bom), [""; 0]);
     assert_eq!(errors(&with_state("type: step, command: x").replace('\n', "\r\n")), [""; 0]);
     let twice = with_state("type: step, command: x, §command: y");
-    let (twice, expect) = placed(&twice, "WORKFLOW.SYNTAX @ : \"command\" comes twice");
+    let (twice, expect) = placed(&twice, "WORKFLOW.SYNTAX @ : duplicate key \"command\"");
     assert_eq!(errors(&twice), [expect]);
 }
 
@@ -171,15 +177,15 @@ fn the_frame() {
         (
             "name: ''\nstates: {initial: a, a b: {type: terminal}}",
             &[
-                "WORKFLOW.BAD_NAME 1:7 name: a name is a line of text",
-                "WORKFLOW.UNKNOWN_STATE 2:19 states.initial: no state 'a'",
-                "WORKFLOW.BAD_NAME 2:22 states[\"a b\"]: a name consists of 1 to 64 letters, digits, '_' and '-'",
+                "WORKFLOW.BAD_NAME 1:7 name: the name must be one non-empty line of text",
+                "WORKFLOW.UNKNOWN_STATE 2:19 states.initial: state 'a' not found",
+                "WORKFLOW.BAD_NAME 2:22 states[\"a b\"]: a name must consist of 1 to 64 letters, digits, '_' and '-'",
             ],
         ),
         (
             "name: n\nstates: {initial: dnoe, done: {type: terminal}, x: 1}",
             &[
-                "WORKFLOW.UNKNOWN_STATE 2:19 states.initial: no state 'dnoe'; did you mean 'done'?",
+                "WORKFLOW.UNKNOWN_STATE 2:19 states.initial: state 'dnoe' not found; did you mean 'done'?",
                 "WORKFLOW.WRONG_TYPE 2:52 states.x: expected a mapping, found a number",
             ],
         ),
@@ -197,23 +203,26 @@ fn states_of_every_type() {
             "type: §sleep",
             "WORKFLOW.BAD_VALUE @ states.s.type: expected step or agent or operation or parallel or terminal, found \"sleep\"; did you mean 'step'?",
         ),
-        ("type: step", "WORKFLOW.MISSING_KEY 4:6 states.s: a step needs 'command' or 'agent'"),
+        ("type: step", "WORKFLOW.MISSING_KEY 4:6 states.s: a step requires 'command' or 'agent'"),
         (
             "type: step, command: x, §agent: {}",
-            "WORKFLOW.BAD_VALUE @ states.s.agent: a step has a command or an agent, not both",
+            "WORKFLOW.BAD_VALUE @ states.s.agent: a step cannot have both 'command' and 'agent'",
         ),
         (
             "type: step, command: §[x]",
             "WORKFLOW.WRONG_TYPE @ states.s.command: expected a string, found a list",
         ),
-        ("type: step, command: §' '", "WORKFLOW.BAD_VALUE @ states.s.command: an empty command"),
+        (
+            "type: step, command: §' '",
+            "WORKFLOW.BAD_VALUE @ states.s.command: the command is empty",
+        ),
         (
             "type: step, command: x, §comand: y",
             "WORKFLOW.UNKNOWN_KEY @ states.s.comand: unknown key; did you mean 'command'?",
         ),
         (
             "type: step, command: x, §mcp_proxy: {}",
-            "WORKFLOW.UNKNOWN_KEY @ states.s.mcp_proxy: a step with a command has no such key; a step with an agent has",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.mcp_proxy: a step with a command does not have this key; a step with an agent does",
         ),
         (
             "type: step, command: x, timeout: §soon",
@@ -221,7 +230,7 @@ fn states_of_every_type() {
         ),
         (
             "type: step, command: x, timeout: §0",
-            "WORKFLOW.BAD_VALUE @ states.s.timeout: expected 1 ms to 604800 s",
+            "WORKFLOW.BAD_VALUE @ states.s.timeout: expected a duration from 1 ms to 604800 s",
         ),
         (
             "type: step, command: x, timeout: §[1]",
@@ -253,7 +262,7 @@ fn states_of_every_type() {
         ),
         (
             "type: step, command: x, on_failure: §faild",
-            "WORKFLOW.UNKNOWN_STATE @ states.s.on_failure: no state 'faild'; did you mean 'failed'?",
+            "WORKFLOW.UNKNOWN_STATE @ states.s.on_failure: state 'faild' not found; did you mean 'failed'?",
         ),
         (
             "type: step, command: x, transitions: [§{when: 'true'}]",
@@ -261,11 +270,11 @@ fn states_of_every_type() {
         ),
         (
             "type: step, command: x, transitions: [{when: 'inputs.x §= 1', goto: done}]",
-            "WORKFLOW.BAD_EXPRESSION @ states.s.transitions[0].when: write '=='",
+            "WORKFLOW.BAD_EXPRESSION @ states.s.transitions[0].when: use '=='",
         ),
         (
             "type: step, command: x, transitions: [{when: 'true', goto: §nowhere}]",
-            "WORKFLOW.UNKNOWN_STATE @ states.s.transitions[0].goto: no state 'nowhere'",
+            "WORKFLOW.UNKNOWN_STATE @ states.s.transitions[0].goto: state 'nowhere' not found",
         ),
         ("type: operation", "WORKFLOW.MISSING_KEY 4:6 states.s: 'operation' is missing"),
         (
@@ -274,36 +283,36 @@ fn states_of_every_type() {
         ),
         (
             "type: operation, operation: §kubernets.kubectl_get",
-            "MCP_PROXY.UNKNOWN_PLUGIN @ states.s.operation: no plugin 'kubernets' found; did you mean 'kubernetes'?",
+            "MCP_PROXY.UNKNOWN_PLUGIN @ states.s.operation: plugin 'kubernets' not found; did you mean 'kubernetes'?",
         ),
         (
             "type: operation, operation: §kubernetes.kubectl_gte",
-            "MCP_PROXY.UNKNOWN_OPERATION @ states.s.operation: 'kubernetes' has no operation 'kubectl_gte'; did you mean 'kubectl_get'?",
+            "MCP_PROXY.UNKNOWN_OPERATION @ states.s.operation: plugin 'kubernetes' has no operation 'kubectl_gte'; did you mean 'kubectl_get'?",
         ),
         (
             "type: operation, operation: §strange.x",
-            "MCP_PROXY.PLUGIN_NOT_APPROVED @ states.s.operation: the plugin 'strange' is not approved: look at it, then run countersign plugin approve strange",
+            "MCP_PROXY.PLUGIN_NOT_APPROVED @ states.s.operation: plugin 'strange' is not approved: review it, then run 'countersign plugin approve strange'",
         ),
         (
             "type: operation, operation: kubernetes.kubectl_get, inputs: {a: ['§{{x}}']}",
-            "WORKFLOW.BAD_TEMPLATE @ states.s.inputs.a[0]: a value is written {{.inputs.x}} or {{.states.S.Output}}, with the dot",
+            "WORKFLOW.BAD_TEMPLATE @ states.s.inputs.a[0]: write a value as {{.inputs.x}} or {{.states.S.Output}}, with the dot",
         ),
         ("type: parallel", "WORKFLOW.MISSING_KEY 4:6 states.s: 'parallel' is missing"),
         (
             "type: parallel, parallel: §[]",
-            "WORKFLOW.BAD_PARALLEL @ states.s.parallel: a parallel state needs states to run",
+            "WORKFLOW.BAD_PARALLEL @ states.s.parallel: a parallel state requires at least one state",
         ),
         (
             "type: parallel, parallel: [done]",
-            "WORKFLOW.BAD_PARALLEL 4:3 states.s: 'done' is a terminal state, which ends a run",
+            "WORKFLOW.BAD_PARALLEL 4:3 states.s: 'done' is a terminal state and cannot be a branch",
         ),
         (
             "type: parallel, parallel: [s]",
-            "WORKFLOW.BAD_PARALLEL 4:3 states.s: 's' would run while it runs already",
+            "WORKFLOW.BAD_PARALLEL 4:3 states.s: 's' would run twice at the same time",
         ),
         (
             "type: parallel, parallel: [§x], timeout: 3",
-            "WORKFLOW.UNKNOWN_STATE @ states.s.parallel[0]: no state 'x'; did you mean 's'?",
+            "WORKFLOW.UNKNOWN_STATE @ states.s.parallel[0]: state 'x' not found; did you mean 's'?",
         ),
         (
             "type: parallel, parallel: [s], max_concurrent: §0",
@@ -326,8 +335,8 @@ fn states_of_every_type() {
         ),
         (
             "§on_success: done",
-            "WORKFLOW.UNKNOWN_KEY @ states.e.on_success: a terminal state has no such key; a step \
-             with a command has",
+            "WORKFLOW.UNKNOWN_KEY @ states.e.on_success: a terminal state does not have this \
+             key; a step with a command does",
         ),
     ];
     for (keys, expect) in terminals {
@@ -351,7 +360,7 @@ fn agents_and_their_proxy() {
         ("type: agent, provider: claude", "WORKFLOW.MISSING_KEY 4:6 states.s: 'prompt' is missing"),
         (
             "type: agent, provider: claude, prompt: p, §agent: {}",
-            "WORKFLOW.UNKNOWN_KEY @ states.s.agent: an agent state has no such key; a step with an agent has",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.agent: an agent state does not have this key; a step with an agent does",
         ),
         (
             "type: step, agent: {provider: claude, prompt: p, §optons: {}}",
@@ -359,11 +368,11 @@ fn agents_and_their_proxy() {
         ),
         (
             "A, options: {§config: {}}",
-            "WORKFLOW.UNKNOWN_KEY @ states.s.options.config: claude has no such option; it is for codex, opencode",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.options.config: claude does not support this option; only codex, opencode",
         ),
         (
             "A, options: {§temperature: 1}",
-            "WORKFLOW.UNKNOWN_KEY @ states.s.options.temperature: claude has no such option; it is for openai_compatible",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.options.temperature: claude does not support this option; only openai_compatible",
         ),
         (
             "A, options: {§modle: x}",
@@ -375,11 +384,11 @@ fn agents_and_their_proxy() {
         ),
         (
             "A, options: {env: {§A-B: x}}",
-            "WORKFLOW.BAD_NAME @ states.s.options.env.A-B: a variable's name consists of letters, digits and '_'",
+            "WORKFLOW.BAD_NAME @ states.s.options.env.A-B: a variable name must consist of letters, digits and '_'",
         ),
         (
             "A, options: {env: {§COUNTERSIGN_HOME: x}}",
-            "WORKFLOW.BAD_NAME @ states.s.options.env.COUNTERSIGN_HOME: variables named COUNTERSIGN_… are not given to agents",
+            "WORKFLOW.BAD_NAME @ states.s.options.env.COUNTERSIGN_HOME: variables named COUNTERSIGN_… are not passed to agents",
         ),
         (
             "type: agent, provider: openai_compatible, prompt: p, options: {top_p: §2}",
@@ -403,7 +412,7 @@ fn agents_and_their_proxy() {
         ),
         (
             "type: agent, provider: openai_compatible, prompt: p, options: {§args: []}",
-            "WORKFLOW.UNKNOWN_KEY @ states.s.options.args: openai_compatible has no such option; it is for claude, gemini, codex, opencode",
+            "WORKFLOW.UNKNOWN_KEY @ states.s.options.args: openai_compatible does not support this option; only claude, gemini, codex, opencode",
         ),
         (
             "A, mcp_proxy: {§enabled: true}",
@@ -419,27 +428,27 @@ fn agents_and_their_proxy() {
         ),
         (
             "A, mcp_proxy: {enable: true, plugin_tools: [{plugin: §kubernetse, expose: [a]}]}",
-            "MCP_PROXY.UNKNOWN_PLUGIN @ states.s.mcp_proxy.plugin_tools[0].plugin: no plugin 'kubernetse' found; did you mean 'kubernetes'?",
+            "MCP_PROXY.UNKNOWN_PLUGIN @ states.s.mcp_proxy.plugin_tools[0].plugin: plugin 'kubernetse' not found; did you mean 'kubernetes'?",
         ),
         (
             "A, mcp_proxy: {enable: true, plugin_tools: [{plugin: §strange, expose: [a]}]}",
-            "MCP_PROXY.PLUGIN_NOT_APPROVED @ states.s.mcp_proxy.plugin_tools[0].plugin: the plugin 'strange' is not approved: look at it, then run countersign plugin approve strange",
+            "MCP_PROXY.PLUGIN_NOT_APPROVED @ states.s.mcp_proxy.plugin_tools[0].plugin: plugin 'strange' is not approved: review it, then run 'countersign plugin approve strange'",
         ),
         (
             "A, mcp_proxy: {enable: true, plugin_tools: [{plugin: kubernetes, expose: [§kubectl_del]}]}",
-            "MCP_PROXY.UNKNOWN_OPERATION @ states.s.mcp_proxy.plugin_tools[0].expose[0]: 'kubernetes' has no operation 'kubectl_del'; did you mean 'kubectl_get'?",
+            "MCP_PROXY.UNKNOWN_OPERATION @ states.s.mcp_proxy.plugin_tools[0].expose[0]: plugin 'kubernetes' has no operation 'kubectl_del'; did you mean 'kubectl_get'?",
         ),
         (
             "A, mcp_proxy: {enable: true, mcp_servers: [§gihub]}",
-            "MCP_PROXY.UNKNOWN_SERVER @ states.s.mcp_proxy.mcp_servers[0]: the config has no server 'gihub'; did you mean 'github'?",
+            "MCP_PROXY.UNKNOWN_SERVER @ states.s.mcp_proxy.mcp_servers[0]: server 'gihub' not found in the config; did you mean 'github'?",
         ),
         (
             "A, mcp_proxy: §{enable: true, intercept_builtins: false}",
-            "MCP_PROXY.EMPTY_PROXY @ states.s.mcp_proxy: mcp_proxy is enabled and has no tools: intercept the built-ins, or name plugin_tools or mcp_servers",
+            "MCP_PROXY.EMPTY_PROXY @ states.s.mcp_proxy: mcp_proxy is enabled but offers no tools: set intercept_builtins, or add plugin_tools or mcp_servers",
         ),
         (
             "A, mcp_proxy: §{enable: true, intercept_builtins: false, plugin_tools: [{plugin: kubernetes, expose: []}]}",
-            "MCP_PROXY.EMPTY_PROXY @ states.s.mcp_proxy: mcp_proxy is enabled and has no tools: intercept the built-ins, or name plugin_tools or mcp_servers",
+            "MCP_PROXY.EMPTY_PROXY @ states.s.mcp_proxy: mcp_proxy is enabled but offers no tools: set intercept_builtins, or add plugin_tools or mcp_servers",
         ),
         (
             "A, isolation: §always",
@@ -447,19 +456,19 @@ fn agents_and_their_proxy() {
         ),
         (
             "A, isolation: §required",
-            "WORKFLOW.ISOLATION @ states.s.isolation: isolation needs mcp_proxy with enable: true and intercept_builtins: true",
+            "WORKFLOW.ISOLATION @ states.s.isolation: isolation requires mcp_proxy with enable: true and intercept_builtins: true",
         ),
         (
             "A, isolation: §required, mcp_proxy: {enable: true, intercept_builtins: false, mcp_servers: [github]}",
-            "WORKFLOW.ISOLATION @ states.s.isolation: isolation needs mcp_proxy with enable: true and intercept_builtins: true",
+            "WORKFLOW.ISOLATION @ states.s.isolation: isolation requires mcp_proxy with enable: true and intercept_builtins: true",
         ),
         (
             "A, isolation: required, mcp_proxy: {enable: true}, options: {args: [§--tools=Bash]}",
-            "WORKFLOW.ISOLATION @ states.s.options.args[0]: --tools is set by the isolation that the step requires",
+            "WORKFLOW.ISOLATION @ states.s.options.args[0]: --tools conflicts with the isolation that the step requires",
         ),
         (
             "A, isolation: required, mcp_proxy: {enable: true}, options: {env: {§CLAUDE_CONFIG_DIR: x}}",
-            "WORKFLOW.ISOLATION @ states.s.options.env.CLAUDE_CONFIG_DIR: CLAUDE_CONFIG_DIR belongs to the isolation that the step requires",
+            "WORKFLOW.ISOLATION @ states.s.options.env.CLAUDE_CONFIG_DIR: CLAUDE_CONFIG_DIR conflicts with the isolation that the step requires",
         ),
     ];
     for (keys, expect) in table {
@@ -520,7 +529,7 @@ fn every_fault_of_every_step_at_once_in_order() {
         json["errors"][0],
         serde_json::json!({
             "code": "USER.MCP_PROXY.EMPTY_PROXY",
-            "message": "mcp_proxy is enabled and has no tools: intercept the built-ins, or name plugin_tools or mcp_servers",
+            "message": "mcp_proxy is enabled but offers no tools: set intercept_builtins, or add plugin_tools or mcp_servers",
             "path": "states.a.mcp_proxy", "line": 4, "column": 60,
         })
     );
@@ -531,21 +540,21 @@ fn templates_are_checked_where_they_stand() {
     let table = [
         (
             "command: 'echo §{{.inputs.nam}}'",
-            "states.s.command: no input 'nam'; did you mean 'name'?",
+            "states.s.command: input 'nam' not found; did you mean 'name'?",
         ),
-        ("command: 'echo §{{.states.tt.Output}}'", "states.s.command: no state 'tt'"),
+        ("command: 'echo §{{.states.tt.Output}}'", "states.s.command: state 'tt' not found"),
         (
             "command: 'echo §{{.states.done.Output}}'",
-            "states.s.command: 'done' is a terminal state: it puts nothing out",
+            "states.s.command: 'done' is a terminal state and has no output",
         ),
         (
             "command: \"echo '§{{.inputs.name}}'\"",
-            "states.s.command: a value brings its own quotes: write it outside of them, as in \
-             'a '{{.inputs.x}}' b'",
+            "states.s.command: a value is quoted automatically: write it outside of quotes, as \
+             in 'a '{{.inputs.x}}' b'",
         ),
         (
             "command: 'echo $(cat <<E §{{.inputs.name}})'",
-            "states.s.command: a value after '<<': what stands in a here-document is not quoted",
+            "states.s.command: a value after '<<' is not supported: here-documents are not quoted",
         ),
         ("command: x, dir: '§{{.env}}'", "states.s.dir: write env.NAME"),
     ];
@@ -568,20 +577,20 @@ fn ways_through_the_plan() {
     );
     assert_eq!(
         errors(&loops),
-        ["WORKFLOW.NO_TERMINAL 4:3 states: no way leads from 'initial' to a terminal state"]
+        ["WORKFLOW.NO_TERMINAL 4:3 states: no terminal state can be reached from 'initial'"]
     );
     let retry =
         with_states("  initial: a\n  a: {type: step, command: x, on_success: done, on_failure: a}");
     assert_eq!(
         warnings(&retry),
-        ["WORKFLOW.UNREACHABLE 6:3 states.failed: no way leads here from 'initial'"]
+        ["WORKFLOW.UNREACHABLE 6:3 states.failed: this state cannot be reached from 'initial'"]
     );
     let nowhere = with_states(
         "  initial: a\n  a: {type: step, command: x, transitions: [{when: 'true', goto: done}]}",
     );
     assert_eq!(
         errors(&nowhere),
-        ["WORKFLOW.MISSING_KEY 4:3 states.a: 'on_success' is missing: where does it lead?"]
+        ["WORKFLOW.MISSING_KEY 4:3 states.a: 'on_success' is missing: name the next state"]
     );
     let default = nowhere.replace("when: 'true', ", "");
     assert_eq!(errors(&default), [""; 0]);
@@ -594,8 +603,8 @@ fn ways_through_the_plan() {
     assert_eq!(
         warnings(&idle),
         [
-            "WORKFLOW.NO_EFFECT 5:3 states.a.on_failure: no effect: continue_on_error takes a failure to on_success",
-            "WORKFLOW.NO_EFFECT 5:3 states.a: no effect: a branch of a parallel state leads back to it, not to its own on_success, on_failure or transitions",
+            "WORKFLOW.NO_EFFECT 5:3 states.a.on_failure: no effect: with continue_on_error, a failure continues with on_success",
+            "WORKFLOW.NO_EFFECT 5:3 states.a: no effect: after a branch, the run continues with its parallel state; on_success, on_failure and transitions are ignored",
         ]
     );
     let both = with_states(
@@ -614,8 +623,8 @@ fn parallel_states_neither_ring_nor_share() {
     assert_eq!(
         errors(&text(ring)),
         [
-            "WORKFLOW.BAD_PARALLEL 4:3 states.p: 'p' would run while it runs already",
-            "WORKFLOW.BAD_PARALLEL 5:3 states.q: 'q' would run while it runs already",
+            "WORKFLOW.BAD_PARALLEL 4:3 states.p: 'p' would run twice at the same time",
+            "WORKFLOW.BAD_PARALLEL 5:3 states.q: 'q' would run twice at the same time",
         ]
     );
     let shared = format!(
@@ -623,12 +632,12 @@ fn parallel_states_neither_ring_nor_share() {
     );
     assert_eq!(
         errors(&text(&shared)),
-        ["WORKFLOW.BAD_PARALLEL 5:3 states.p: 'a' would run while it runs already"]
+        ["WORKFLOW.BAD_PARALLEL 5:3 states.p: 'a' would run twice at the same time"]
     );
     let twice = format!("{step}  p: {{type: parallel, parallel: [a, a], on_success: done}}");
     assert_eq!(
         errors(&text(&twice)),
-        ["WORKFLOW.BAD_PARALLEL 5:37 states.p.parallel[1]: 'a' would run twice at once"]
+        ["WORKFLOW.BAD_PARALLEL 5:37 states.p.parallel[1]: 'a' is listed twice"]
     );
 }
 
@@ -639,9 +648,9 @@ fn declared_inputs() {
         ("- §{type: string}", "WORKFLOW.MISSING_KEY @ inputs[0]: 'name' is missing"),
         (
             "- {name: §a.b}",
-            "WORKFLOW.BAD_NAME @ inputs[0].name: a name consists of 1 to 64 letters, digits, '_' and '-'",
+            "WORKFLOW.BAD_NAME @ inputs[0].name: a name must consist of 1 to 64 letters, digits, '_' and '-'",
         ),
-        ("- {name: a}\n- §{name: a}", "WORKFLOW.BAD_NAME @ inputs[1]: a second input 'a'"),
+        ("- {name: a}\n- §{name: a}", "WORKFLOW.BAD_NAME @ inputs[1]: duplicate input 'a'"),
         (
             "- {name: a, type: §float}",
             "WORKFLOW.BAD_VALUE @ inputs[0].type: expected string or integer or boolean, found \"float\"",
@@ -664,19 +673,19 @@ fn declared_inputs() {
         ),
         (
             "- {name: a, validation: {pattern: §'('}}",
-            "WORKFLOW.BAD_INPUT @ inputs[0].validation.pattern: no pattern: unclosed group",
+            "WORKFLOW.BAD_INPUT @ inputs[0].validation.pattern: not a valid pattern: unclosed group",
         ),
         (
             "- {name: a, validation: {pattern: §'(\\w{900}){900}'}}",
-            "WORKFLOW.BAD_INPUT @ inputs[0].validation.pattern: no pattern: Compiled regex exceeds size limit of 1048576 bytes.",
+            "WORKFLOW.BAD_INPUT @ inputs[0].validation.pattern: not a valid pattern: Compiled regex exceeds size limit of 1048576 bytes.",
         ),
         (
             "- {name: a, validation: {§min: 1}}",
-            "WORKFLOW.BAD_INPUT @ inputs[0].validation.min: min is for inputs of type integer",
+            "WORKFLOW.BAD_INPUT @ inputs[0].validation.min: min applies only to inputs of type integer",
         ),
         (
             "- {name: a, type: integer, validation: §{min: 3, max: 1}}",
-            "WORKFLOW.BAD_INPUT @ inputs[0].validation: no number is 3 or more and 1 or less",
+            "WORKFLOW.BAD_INPUT @ inputs[0].validation: min 3 is greater than max 1",
         ),
         (
             "- {name: a, type: integer, validation: {enum: [§x]}}",
@@ -731,12 +740,12 @@ fn given_inputs_are_checked_all_at_once() {
             ("tag", "v1")
         ]),
         [
-            "WORKFLOW.BAD_INPUT 0:0 inputs.evn: no such input; did you mean 'env'?",
+            "WORKFLOW.BAD_INPUT 0:0 inputs.evn: unknown input; did you mean 'env'?",
             "WORKFLOW.BAD_INPUT 4:3 inputs.count: expected a whole number, found \"ten\"",
             "WORKFLOW.BAD_INPUT 5:3 inputs.dry: expected true or false, found \"yes\"",
             "WORKFLOW.BAD_INPUT 6:3 inputs.tag: \"1\" does not match ^v[0-9]+$",
             "WORKFLOW.BAD_INPUT 6:3 inputs.tag: given twice",
-            "WORKFLOW.BAD_INPUT 3:3 inputs.env: required: give -i env=…",
+            "WORKFLOW.BAD_INPUT 3:3 inputs.env: required: pass -i env=…",
         ]
     );
     assert_eq!(

@@ -88,7 +88,7 @@ fn a_failure_that_leads_nowhere_ends_the_run() {
     let text = with_states(&format!("  initial: a\n{}", step("a", "on_success: done")));
     let mut run = machine(&text);
     begin(&mut run);
-    assert_eq!(end(&mut run, "a", NO), ["failure 3 in a: 'a' ended with failure"]);
+    assert_eq!(end(&mut run, "a", NO), ["failure 3 in a: state 'a' ended with status failure"]);
     let text = with_states(&format!(
         "  initial: a\n{}",
         step("a", "on_success: done, continue_on_error: true")
@@ -276,7 +276,7 @@ fn a_loop_that_does_not_end_is_ended() {
     assert_eq!(
         last,
         [
-            "failure 3 in a: the run went through 1000 states without an end USER.WORKFLOW.VISIT_LIMIT"
+            "failure 3 in a: the run visited 1000 states without reaching a terminal state USER.WORKFLOW.VISIT_LIMIT"
         ]
     );
     assert_eq!(end(&mut run, "a", NO), [""; 0]);
@@ -297,7 +297,7 @@ fn last_words_have_values_in_them() {
     assert_eq!(
         end(&mut run, "a", NO),
         [
-            "failure 3 in odd: the message of 'odd' cannot be made: {{.states.b.Output}}: 'b' has not run USER.WORKFLOW.BAD_TEMPLATE"
+            "failure 3 in odd: cannot fill in the message of 'odd': {{.states.b.Output}}: state 'b' has not run USER.WORKFLOW.BAD_TEMPLATE"
         ]
     );
 }
@@ -314,7 +314,7 @@ fn outcomes_are_kept_bounded() {
     let kept = run.outcome("a").unwrap();
     assert!(kept.output.len() < 1_100_000 && kept.stderr.len() < 1_100_000);
     assert!(kept.output.starts_with("[é") && kept.output.ends_with("é]"));
-    assert!(kept.output.contains("bytes left out"));
+    assert!(kept.output.contains("bytes omitted"));
     assert_eq!(kept.json, None);
 }
 
@@ -338,7 +338,7 @@ fn steps_are_resolved_with_the_values_of_now() {
     let fault = run.resolve("b").unwrap_err();
     assert_eq!(
         told(&fault),
-        "WORKFLOW.BAD_TEMPLATE 6:6 states.b.prompt: {{.states.a.JSON.why}}: 'a' has not run"
+        "WORKFLOW.BAD_TEMPLATE 6:6 states.b.prompt: {{.states.a.JSON.why}}: state 'a' has not run"
     );
     let output = "{\"why\": \"it\"}\n".to_owned();
     end_with(&mut run, "a", StepOutcome { output, ..StepOutcome::new(OK) });
@@ -352,11 +352,14 @@ fn steps_are_resolved_with_the_values_of_now() {
     let ResolvedStep::Operation { inputs, .. } = run.resolve("c").unwrap() else { panic!() };
     assert_eq!(json!(inputs), json!({"n": 4, "text": "n=4", "why": {"why": "it"}}));
     let fault = run.resolve("d").unwrap_err();
-    assert_eq!(fault.message, "{{.env.GONE}}: the variable GONE is not set");
+    assert_eq!(fault.message, "{{.env.GONE}}: environment variable GONE is not set");
     let ResolvedStep::Agent(agent) = run.resolve("e").unwrap() else { panic!() };
     assert_eq!(agent.options.api_key.as_ref().map(ApiKey::reveal), Some("me"));
     assert!(!format!("{agent:?}").contains("\"me\""));
-    assert_eq!(run.resolve("done").unwrap_err().message, "a terminal state is not run by itself");
+    assert_eq!(
+        run.resolve("done").unwrap_err().message,
+        "a terminal state cannot be run on its own"
+    );
     assert_eq!(run.resolve("x").unwrap_err().code.as_str(), "USER.WORKFLOW.UNKNOWN_STATE");
     let mut run = machine_with(&text, &[("file", "a\0b")]);
     begin(&mut run);

@@ -29,23 +29,23 @@ fn names_that_meet_are_faults() {
     let table = [
         (
             "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get]}, {plugin: kubernetes_kubectl, expose: [§get]}]",
-            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[1].expose[0]: two tools have the name kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[1].expose[0]: two tools are named kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
         ),
         (
             "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get, §kubectl_get]}]",
-            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools have the name kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools are named kubernetes_kubectl_get: kubectl_get of plugin 'kubernetes' and this one",
         ),
         (
             "plugin_tools: [{plugin: github, expose: [issue, §_issue]}], mcp_servers: [github]",
-            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools have the name github__issue: a tool of server 'github' and this one",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.plugin_tools[0].expose[1]: two tools are named github__issue: a tool of server 'github' and this one",
         ),
         (
             "mcp_servers: [github, §github]",
-            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.mcp_servers[1]: two tools have the name github__*: a tool of server 'github' and this one",
+            "MCP_PROXY.NAME_COLLISION @ states.s.mcp_proxy.mcp_servers[1]: two tools are named github__*: a tool of server 'github' and this one",
         ),
         (
             "plugin_tools: [{plugin: github, expose: [§bad.name]}]",
-            "WORKFLOW.BAD_NAME @ states.s.mcp_proxy.plugin_tools[0].expose[0]: the tool would be named 'github_bad.name', and clients take at most 64 letters, digits, '_' and '-'",
+            "WORKFLOW.BAD_NAME @ states.s.mcp_proxy.plugin_tools[0].expose[0]: tool name 'github_bad.name' is not valid: clients accept at most 64 letters, digits, '_' and '-'",
         ),
     ];
     for (proxy, expect) in table {

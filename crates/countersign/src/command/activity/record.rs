@@ -22,7 +22,7 @@ const TARGET_WIDTH: usize = 60;
 
 pub(super) fn list(records: &[ActivityRecord], looks: &RecordStyle) -> String {
     if records.is_empty() {
-        return "nothing recorded that fits".to_owned();
+        return "no matching records".to_owned();
     }
     let rows: Vec<Vec<String>> = records.iter().map(|record| row(record, looks)).collect();
     table(&COLUMNS, &rows)
@@ -108,7 +108,11 @@ pub(super) fn show(record: &ActivityRecord) -> String {
     parts.push(payload("arguments", record.arguments.as_ref(), metadata.arguments_bytes));
     let response = payload("response", record.response.as_ref(), metadata.response_bytes);
     let is_cut = record.response_truncated == Some(true);
-    parts.push(if is_cut { format!("{response}\n  (cut: no more is kept)") } else { response });
+    parts.push(if is_cut {
+        format!("{response}\n  (truncated: the rest was not stored)")
+    } else {
+        response
+    });
     parts.join("\n\n")
 }
 
@@ -165,7 +169,7 @@ fn section(name: &str, lines: &[(&str, String)]) -> String {
 /// Formats the stored JSON, or the text that is left of it.
 fn payload(name: &str, value: Option<&Value>, bytes: u64) -> String {
     let shown = match value {
-        None | Some(Value::Null) => "(not kept)".to_owned(),
+        None | Some(Value::Null) => "(not stored)".to_owned(),
         Some(Value::String(text)) => text.lines().map(plain).collect::<Vec<_>>().join("\n"),
         Some(json) => pretty(json),
     };
@@ -215,7 +219,7 @@ mod tests {
         undeclared.target = None;
         assert_eq!(row(&undeclared, &looks(true))[3], "-");
         assert_eq!(row(&undeclared, &looks(true))[6], "-");
-        assert_eq!(list(&[], &looks(true)), "nothing recorded that fits");
+        assert_eq!(list(&[], &looks(true)), "no matching records");
     }
 
     #[test]
@@ -230,7 +234,7 @@ mod tests {
             "target\n  system    fs\n  resource  /a\n",
             "verdict\n  code     TIMEOUT\n  message  too late\n  warning  careful\n",
             "arguments (9 bytes)\n  {\n    \"path\": \"\\u202ea\"\n  }\n",
-            "response (5 bytes)\n  cut\u{fffd}\n  off\n  (cut: no more is kept)",
+            "response (5 bytes)\n  cut\u{fffd}\n  off\n  (truncated: the rest was not stored)",
         ] {
             assert!(shown.contains(part), "{part}\n---\n{shown}");
         }

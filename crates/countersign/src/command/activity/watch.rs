@@ -35,8 +35,8 @@ pub(super) async fn run(
     let watching = async {
         let Some(gate) = Control::running(Home::of(place)?).await? else {
             return Err(Failure::system(
-                "no 'serve' runs in this home, so that there is nothing to watch: start it, or use \
-                 'activity list'",
+                "no 'serve' is running in this home: start one with 'countersign serve', or use \
+                 'countersign activity list'",
             ));
         };
         let mut screen = Screen { args, looks, last_id: None };
@@ -64,7 +64,7 @@ impl Screen<'_> {
             if self.follow(body).await? == Audience::Gone {
                 return Ok(());
             }
-            note("the gate has gone; waiting for it to come back");
+            note("the gate has stopped; waiting for it to restart");
             body = self.reopen(place).await?;
         }
     }

@@ -80,7 +80,7 @@ impl Run {
     pub(super) async fn end(self) -> Result<(), Failure> {
         let end = RunEnd {
             status: RunStatus::Success,
-            message: Some(format!("the plan is there; {PLANNER} wrote last")),
+            message: Some(format!("the plan is complete; {PLANNER} wrote it last")),
             exit_code: Some(0),
             at: Timestamp::now(),
         };

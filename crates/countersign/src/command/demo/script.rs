@@ -60,14 +60,19 @@ pub(super) fn opening() -> Vec<Step> {
     let tagged = note(PLAN, "1. test\n2. tag");
     vec![
         Step::read(PLANNER, "clock:current_time", json!({}), "to date the plan"),
-        Step::write(PLANNER, "notes:write_note", note(PLAN, "1. test"), "a first draft"),
+        Step::write(PLANNER, "notes:write_note", note(PLAN, "1. test"), "to draft the plan"),
         Step::write(PLANNER, "mail:send_mail", mail, "to ask for a review"),
-        Step::read(PLANNER, "notes:read_note", at(PLAN), "to go on with it"),
-        Step::read(REVIEWER, "notes:read_note", at(PLAN), "to review it"),
-        Step::write(REVIEWER, "notes:write_note", tagged, "the tag was missing"),
-        Step::write(REVIEWER, "notes:write_note", note(REVIEW, "good"), "what was found"),
-        Step::write(PLANNER, "notes:write_note", note(PLAN, "1. test\n2. ship"), "the last point"),
-        Step::read(PLANNER, "notes:read_note", at(REVIEW), "to see what was said"),
+        Step::read(PLANNER, "notes:read_note", at(PLAN), "to continue the plan"),
+        Step::read(REVIEWER, "notes:read_note", at(PLAN), "to review the plan"),
+        Step::write(REVIEWER, "notes:write_note", tagged, "to add the missing tag"),
+        Step::write(REVIEWER, "notes:write_note", note(REVIEW, "good"), "to record the review"),
+        Step::write(
+            PLANNER,
+            "notes:write_note",
+            note(PLAN, "1. test\n2. ship"),
+            "to add the last step",
+        ),
+        Step::read(PLANNER, "notes:read_note", at(REVIEW), "to read the review"),
     ]
 }
 
@@ -83,28 +88,33 @@ pub(super) fn round(round: u32) -> Vec<Step> {
             arguments: json!({"query": "write down a note", "limit": 3}),
         },
         Step::read(PLANNER, "clock:current_time", json!({}), "to date the note"),
-        Step::write(PLANNER, "notes:write_note", note(&path, "hello"), "to remember it"),
-        Step::read(REVIEWER, "notes:read_note", at(&path), "to see what was written"),
-        Step::write(REVIEWER, "notes:write_note", note(&path, "hello, world"), "a small addition"),
+        Step::write(PLANNER, "notes:write_note", note(&path, "hello"), "to keep a note"),
+        Step::read(REVIEWER, "notes:read_note", at(&path), "to read the new note"),
+        Step::write(
+            REVIEWER,
+            "notes:write_note",
+            note(&path, "hello, world"),
+            "to extend the note",
+        ),
         // A mistake: deleting is not reading, and the gate refuses it.
         Step::read(PLANNER, "notes:delete_note", at(&path), "to tidy up"),
         Step::call(
             REVIEWER,
             ("call_tool_write", "read"),
             "notes:list_notes",
-            (json!({}), "to see what is there"),
+            (json!({}), "to list all notes"),
         ),
         Step::write(
             PLANNER,
             "mail:send_mail",
             json!({"to": "team", "text": "done"}),
-            "to tell the others",
+            "to inform the team",
         ),
         Step::call(
             PLANNER,
             ("call_tool_destructive", "destructive"),
             "notes:delete_note",
-            (at(&path), "it is no longer needed"),
+            (at(&path), "to remove an old note"),
         ),
     ]
 }

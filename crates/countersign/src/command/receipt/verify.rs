@@ -57,7 +57,10 @@ pub(super) async fn run(place: &Locations, args: Verify) -> Result<(), Failure> 
 async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure> {
     let file = Home::of(place).map_err(unchecked)?.path().join(store::FILE);
     if !file.exists() {
-        let words = format!("there is no ledger '{}' yet", file.display());
+        let words = format!(
+            "ledger '{}' does not exist yet: nothing has been recorded in this home",
+            file.display()
+        );
         return Err(Failure::with_status(NOT_CHECKED, words));
     }
     let args = std::sync::Arc::new(args);
@@ -67,7 +70,10 @@ async fn of_home(place: &Locations, args: Verify) -> Result<Vec<Report>, Failure
         let chains = Control::with(place, Reach::Nothing, settling).await;
         let chains = chains.and_then(|answer| output::read(&answer));
         let ChainList { chains } = chains.unwrap_or_else(|failure| {
-            tracing::warn!("reading the ledger as it is: {}", failure.message());
+            tracing::warn!(
+                "verifying the ledger without waiting for pending writes: {}",
+                failure.message()
+            );
             ChainList { chains: Vec::new() }
         });
         let (home, args, file) = (Home::of(place)?, args.clone(), file.clone());
@@ -99,12 +105,12 @@ fn of_ledger(args: &Verify, home: &Home, file: &Path, age: Age) -> Result<Vec<Re
 /// Verifies an export: one receipt a line, in any order of chains.
 fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
     let fail = |error: &dyn std::fmt::Display| {
-        Failure::with_status(NOT_CHECKED, format!("cannot check '{}': {error}", file.display()))
+        Failure::with_status(NOT_CHECKED, format!("cannot verify '{}': {error}", file.display()))
     };
     let mut lines = BufReader::new(File::open(file).map_err(|error| fail(&error))?);
     let start = lines.fill_buf().map_err(|error| fail(&error))?;
     if start.starts_with(SQLITE) {
-        return Err(fail(&"it is a ledger, not an export; name it with --db"));
+        return Err(fail(&"the file is a ledger, not an export; pass it with --db"));
     }
     let mut audit = audit(export_keys(args, file)?, args)?;
     let mut progress = Progress::default();
@@ -114,18 +120,18 @@ fn of_export(args: &Verify, file: &Path) -> Result<Vec<Report>, Failure> {
         let read = (&mut lines).take(LINE_BYTES_MAX).read_until(b'\n', &mut line);
         match read.map_err(|error| fail(&error))? as u64 {
             0 => break,
-            LINE_BYTES_MAX => return Err(fail(&"a line is too long for a receipt")),
+            LINE_BYTES_MAX => return Err(fail(&"a line is too long to be a receipt")),
             _ => {}
         }
         let text = String::from_utf8_lossy(&line);
         if !text.trim().is_empty() && audit.push(text.trim()).is_none() {
-            return Err(fail(&"it does not begin with a receipt, so that it is no export"));
+            return Err(fail(&"the file does not start with a receipt, so it is not an export"));
         }
         progress.tick();
     }
     progress.end();
     if audit.is_empty() {
-        return Err(fail(&"it holds no receipts"));
+        return Err(fail(&"the file contains no receipts"));
     }
     finish(audit, args, file, Audit::finish_export)
 }
@@ -136,14 +142,14 @@ fn export_keys(args: &Verify, file: &Path) -> Result<Vec<PublicKey>, Failure> {
         None => with_ending(file, KEYS_ENDING),
     };
     keys::in_file(&path).map_err(|failure| {
-        let words = format!("{}; name a file of keys with --public-key", failure.message());
+        let words = format!("{}; pass a file of public keys with --public-key", failure.message());
         Failure::with_status(NOT_CHECKED, words)
     })
 }
 
 fn audit(trusted: Vec<PublicKey>, args: &Verify) -> Result<Audit, Failure> {
     Audit::new(trusted, args.chain.clone(), AuditDetail::Chains).ok_or_else(|| {
-        let words = "there is no public key to check with: name one with --public-key";
+        let words = "no public key to verify with: pass one with --public-key";
         Failure::with_status(NOT_CHECKED, words)
     })
 }
@@ -158,10 +164,13 @@ fn finish(
     let expected =
         ChainExpectation { length: args.expect_length, final_hash: args.expect_final_hash };
     if let Some(chain) = args.chain.as_ref().filter(|_| audit.is_empty()) {
-        return fail(format!("there is no chain '{chain}' in '{}'", file.display()));
+        return fail(format!("chain '{chain}' not found in '{}'", file.display()));
     }
     if expected != ChainExpectation::default() && !audit.has_one_chain() {
-        return fail("what is expected is of one chain: name it with --chain".to_owned());
+        return fail(
+            "--expect-length and --expect-final-hash apply to one chain: name it with --chain"
+                .to_owned(),
+        );
     }
     let outcome = ended(audit, expected);
     for words in outcome.notes {
@@ -176,11 +185,11 @@ fn list(report: &LedgerReport) -> String {
     }
     let row = |chain: &ChainReport| {
         let status = match chain.status.as_str() {
-            "unknown" => "not ended".to_owned(),
+            "unknown" => "not closed".to_owned(),
             known => known.to_owned(),
         };
         let result = match &chain.error {
-            None => "whole".to_owned(),
+            None => "intact".to_owned(),
             Some(error) => format!("BROKEN: {error}"),
         };
         vec![chain.chain_id.clone(), chain.length.to_string(), status, result]
@@ -199,7 +208,7 @@ fn broken(reports: &[Report]) -> Option<String> {
     };
     let more = match broken.count() {
         0 => String::new(),
-        more => format!("; {more} more are broken"),
+        more => format!("; {more} more chains are broken"),
     };
     let reason = output::plain(first.error.as_deref().unwrap_or_default());
     let chain = output::plain(&first.chain_id);
@@ -214,7 +223,7 @@ async fn off_thread<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Failure> + Send + 'static,
 ) -> Result<T, Failure> {
     let ended = tokio::task::spawn_blocking(work).await;
-    ended.map_err(|error| Failure::system(format!("the check ended early: {error}")))?
+    ended.map_err(|error| Failure::system(format!("verification stopped early: {error}")))?
 }
 
 /// The progress of a long verification, shown on a terminal.
@@ -238,7 +247,7 @@ impl Progress {
         let lasted = self.began.elapsed();
         if self.is_watched && lasted > self.told + PATIENCE {
             self.told = lasted;
-            eprint_same_line(&format!("{} receipts checked", self.count));
+            eprint_same_line(&format!("{} receipts verified", self.count));
         }
     }
 

@@ -57,7 +57,7 @@ pub(super) async fn show(
 }
 
 fn undescribed(error: serde_json::Error) -> Failure {
-    Failure::system(format!("a step cannot be described: {error}"))
+    Failure::system(format!("cannot print a step: {error}"))
 }
 
 #[derive(Serialize)]
@@ -171,8 +171,9 @@ async fn launch(
     proxy: &Proxy,
     private: &Path,
 ) -> Result<(Launch, PathBuf), String> {
-    let provider = Provider::parse(agent.provider.name())
-        .ok_or_else(|| format!("{} starts no program", agent.provider.name()))?;
+    let provider = Provider::parse(agent.provider.name()).ok_or_else(|| {
+        format!("{} runs in this process and starts no program", agent.provider.name())
+    })?;
     let here = std::env::current_dir().map_err(|error| error.to_string())?;
     let command = agent.options.command.as_deref().map(|command| step::command_in(&here, command));
     let path = std::env::var_os("PATH");

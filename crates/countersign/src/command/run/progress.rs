@@ -89,7 +89,7 @@ impl Progress {
         let mark = match step.status {
             StepStatus::Success => "ok",
             StepStatus::Failure => "failed",
-            StepStatus::TimedOut => "too slow",
+            StepStatus::TimedOut => "timed out",
             StepStatus::Cancelled => "cancelled",
             StepStatus::Running | StepStatus::Interrupted => "?",
         };

@@ -31,7 +31,7 @@ impl Recorder {
         let writing = tokio::task::spawn_blocking(move || {
             for write in writes {
                 if let Err(error) = write(&store) {
-                    tracing::warn!("the run is not kept as it went: {error}");
+                    tracing::warn!("cannot record the progress of the run: {error}");
                 }
             }
         });

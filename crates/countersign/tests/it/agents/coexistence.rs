@@ -112,7 +112,7 @@ async fn server_never_up(provider: &str) {
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
     let step = &ran["steps"][0];
     assert_eq!(step["error_code"], "AGENT_FAILED", "{words}");
-    let said = format!("{provider} never asked for its tools: its MCP server did not come up");
+    let said = format!("{provider} never listed the gate's tools: its MCP server did not start");
     assert!(step["error_message"].as_str().unwrap().starts_with(&said), "{words}");
     stage.assert_nothing_left().await;
 }
@@ -155,7 +155,10 @@ async fn a_tool_used_past_the_gate_fails_the_step_and_is_recorded() {
     assert_eq!((&ran["status"], &ran["exit_code"]), (&json!("failure"), &json!(3)), "{words}");
     assert_eq!(step["error_code"], "AGENT_BYPASSED", "{words}");
     assert!(
-        step["error_message"].as_str().unwrap().contains("claude used its own 'Bash'"),
+        step["error_message"]
+            .as_str()
+            .unwrap()
+            .contains("claude bypassed the gate with its own tool 'Bash'"),
         "{words}"
     );
     let records = records_when(&stage.home(), |records| records.len() == 1).await;

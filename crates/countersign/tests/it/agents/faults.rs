@@ -34,20 +34,20 @@ fn error(step: &Value) -> &str {
 async fn a_program_that_is_missing_crashes_or_hangs_fails_its_step() {
     let (_, step) = step_of("", |step| step["options"]["command"] = json!("/nowhere/claude")).await;
     assert_eq!(step["error_code"], "AGENT_FAILED");
-    let said = "no program '/nowhere/claude' on PATH: install it, or name it in options.command";
+    let said = "program '/nowhere/claude' not found: install it on PATH, or set options.command";
     assert_eq!(error(&step), said);
     let off = |step: &mut Value| step["mcp_proxy"] = json!({"enable": false});
     let (_, step) = step_of("echo boom >&2; exit 1", off).await;
     assert_eq!((&step["error_code"], &step["exit_code"]), (&json!("AGENT_FAILED"), &json!(1)));
-    assert_eq!(error(&step), "the agent ended without a result; its last words: boom");
+    assert_eq!(error(&step), "the agent exited without a result; last lines of stderr: boom");
     let (_, step) =
         step_of("cat >/dev/null; exec sleep 1000", |step| step["timeout"] = json!(1)).await;
     assert_eq!((&step["status"], &step["error_code"]), (&json!("timed_out"), &json!("TIMEOUT")));
-    assert_eq!(error(&step), "the step was not done within 1 s");
+    assert_eq!(error(&step), "the step timed out after 1 s");
     // It reports success but has never listed its tools.
     let well = r#"echo '{"type":"result","subtype":"success","result":"well"}'"#;
     let (_, step) = step_of(well, |_| ()).await;
-    assert_eq!(error(&step), "claude never asked for its tools: its MCP server did not come up");
+    assert_eq!(error(&step), "claude never listed the gate's tools: its MCP server did not start");
 }
 
 #[tokio::test]
@@ -104,7 +104,7 @@ async fn prompts_of_any_size_are_taken_or_refused_in_words() {
             let said = error(step);
             // Includes the sentence that names the root.
             assert!(said.starts_with("the prompt has 1400"), "{words}");
-            assert!(said.contains(" characters, and codex takes 1048576"), "{words}");
+            assert!(said.contains(" characters, but codex accepts at most 1048576"), "{words}");
             assert!(stage.model.turns().is_empty());
         }
         stage.assert_nothing_left().await;

@@ -31,7 +31,7 @@ fn well(turns: Vec<Turn>, requests: usize, words: &'static str) -> Case {
 
 /// Returns a case in which the step's time limit comes first.
 fn late(turn: Turn) -> Case {
-    let words = "the step was not done within 3 s";
+    let words = "the step timed out after 3 s";
     Case { status: "timed_out", code: "TIMEOUT", ..case(vec![turn], 1, words) }
 }
 
@@ -65,11 +65,19 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
         case(
             vec![raw(status(401, "no such\nkey")), say("never")],
             1,
-            "the model's server at 127.0.0.1: it does not accept the api_key (HTTP 401): no such key",
+            "model server at 127.0.0.1: rejected the api_key (HTTP 401): no such key",
         ),
-        case(vec![raw(status(403, "not you"))], 1, "it answered HTTP 403 Forbidden: not you"),
-        case(vec![raw(status(404, "no model m-1"))], 1, "at /v1/chat/completions, or no such model (HTTP 404): no model m-1"),
-        case(vec![raw(ModelAnswer::status(400, "<html>"))], 1, "it answered HTTP 400 Bad Request"),
+        case(vec![raw(status(403, "not you"))], 1, "responded with HTTP 403 Forbidden: not you"),
+        case(
+            vec![raw(status(404, "no model m-1"))],
+            1,
+            "path /v1/chat/completions or the model does not exist (HTTP 404): no model m-1",
+        ),
+        case(
+            vec![raw(ModelAnswer::status(400, "<html>"))],
+            1,
+            "responded with HTTP 400 Bad Request",
+        ),
         case(vec![raw(ModelAnswer::status(429, &quota))], 1, "Too Many Requests: buy more"),
         well(
             vec![raw(status(429, "slow down").with("retry-after", "1")), say("at last")],
@@ -79,7 +87,7 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
         case(
             vec![raw(status(429, "slow down").with("retry-after", "3600")), say("never")],
             1,
-            "slow down; it is to be asked again in 3600 s, and the step ends before that",
+            "slow down; the next attempt is due in 3600 s, after the step's timeout",
         ),
         case(
             vec![
@@ -87,7 +95,7 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
                 say("never"),
             ],
             1,
-            "and the step ends before that",
+            "after the step's timeout",
         ),
         well(
             vec![
@@ -95,10 +103,10 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
                 say("at once"),
             ],
             2,
-            "it is asked again",
+            "retrying",
         ),
-        well(vec![raw(status(500, "oops")), say("at last")], 2, "oops; it is asked again"),
-        case(vec![raw(status(502, "oops")); 9], 4, "Bad Gateway: oops; it was asked 4 times"),
+        well(vec![raw(status(500, "oops")), say("at last")], 2, "oops; retrying"),
+        case(vec![raw(status(502, "oops")); 9], 4, "Bad Gateway: oops; gave up after 4 attempts"),
     ])
     .await;
 }
@@ -113,17 +121,17 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
     let text = json!({"role": "assistant", "content": "well "});
     let ended_early = Turn::Raw(ModelAnswer::events([&chunk(text, None)]));
     check(vec![
-        well(vec![half(), say("whole")], 2, "broke off before its end; it is asked again"),
-        well(vec![ended_early, say("whole")], 2, "broke off before its end"),
-        case(vec![half(); 9], 4, "its answer broke off before its end; it was asked 4 times"),
-        case(vec![Turn::Rubbish; 9], 4, "its answer makes no sense"),
+        well(vec![half(), say("whole")], 2, "the response ended early; retrying"),
+        well(vec![ended_early, say("whole")], 2, "the response ended early"),
+        case(vec![half(); 9], 4, "the response ended early; gave up after 4 attempts"),
+        case(vec![Turn::Rubbish; 9], 4, "cannot parse the response"),
         case(
             vec![Turn::Raw(ModelAnswer::status(200, "<html>hello</html>"))],
             1,
-            "no choices in it",
+            "it has no choices",
         ),
-        case(vec![Turn::Raw(ModelAnswer::status(200, "{}"))], 1, "no choices in it"),
-        case(vec![Turn::Raw(ModelAnswer::status(204, ""))], 1, "no choices in it"),
+        case(vec![Turn::Raw(ModelAnswer::status(200, "{}"))], 1, "it has no choices"),
+        case(vec![Turn::Raw(ModelAnswer::status(204, ""))], 1, "it has no choices"),
         well(
             vec![
                 Turn::Raw(ModelAnswer::events([
@@ -132,14 +140,14 @@ async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
                 say("then"),
             ],
             2,
-            "it failed: busy; it is asked again",
+            "reported an error: busy; retrying",
         ),
         case(
             vec![Turn::Raw(ModelAnswer::events([
                 &json!({"error": {"message": "bad", "code": 400}}),
             ]))],
             1,
-            "it failed: bad",
+            "reported an error: bad",
         ),
     ])
     .await;
@@ -189,16 +197,20 @@ async fn what_has_no_end_is_cut_off() {
     let object = format!("{{\"a\": \"{}\", ", "x".repeat(1024 * 1024));
     let text = chunk(json!({"content": "x".repeat(1024 * 1024)}), None);
     check(vec![
-        case(vec![endless(data)], 1, "its answer has over 16777216 bytes in one piece"),
-        case(vec![endless(object)], 1, "its answer has over 16777216 bytes in one piece"),
-        case(vec![endless(format!("data: {text}\n\n"))], 1, "its answer has over 8388608 bytes"),
+        case(vec![endless(data)], 1, "the response has more than 16777216 bytes in one event"),
+        case(vec![endless(object)], 1, "the response has more than 16777216 bytes in one event"),
+        case(
+            vec![endless(format!("data: {text}\n\n"))],
+            1,
+            "the response has more than 8388608 bytes",
+        ),
         case(
             vec![Turn::Raw(
                 ModelAnswer::status(400, &"x".repeat(1024 * 1024))
                     .then(Then::Again(Duration::ZERO)),
             )],
             1,
-            "it answered HTTP 400 Bad Request: xxx",
+            "responded with HTTP 400 Bad Request: xxx",
         ),
     ])
     .await;
@@ -211,10 +223,11 @@ async fn a_redirect_is_not_followed() {
     let elsewhere =
         format!("{}/v1/chat/completions", other.url()).replace("127.0.0.1", "localhost");
     let moved = ModelAnswer::status(307, "").with("location", elsewhere);
-    let words = "it redirects to localhost; redirects are not followed, since the key would travel";
+    let words =
+        "redirected to localhost; redirects are not followed, because the key would be sent";
     check(vec![case(vec![Turn::Raw(moved), say("never")], 1, words)]).await;
     let near = ModelAnswer::status(302, "").with("location", "/v2/chat/completions");
-    check(vec![case(vec![Turn::Raw(near), say("never")], 1, "it redirects to 127.0.0.1")]).await;
+    check(vec![case(vec![Turn::Raw(near), say("never")], 1, "redirected to 127.0.0.1")]).await;
     assert!(other.requests().is_empty());
 }
 
@@ -224,8 +237,8 @@ async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
         |delta: Value, finish: &str| Turn::Raw(ModelAnswer::events([&chunk(delta, Some(finish))]));
     check(vec![
         case(vec![stop(json!({"refusal": "I cannot"}), "stop")], 1, "the model refused: I cannot"),
-        case(vec![stop(json!({"content": "we"}), "content_filter")], 1, "content filter ended"),
-        well(vec![stop(json!({"content": "we"}), "length")], 1, "cut at its longest"),
+        case(vec![stop(json!({"content": "we"}), "content_filter")], 1, "content filter stopped"),
+        well(vec![stop(json!({"content": "we"}), "length")], 1, "truncated at its length limit"),
     ])
     .await;
 }
@@ -251,14 +264,18 @@ async fn a_server_that_is_not_there_is_told() {
     let closed = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
     for (base_url, code, words) in [
-        (closed.as_str(), "AGENT_FAILED", "it gave no answer: "),
-        ("https://user:pw@127.0.0.1/v1", "INVALID_ARGUMENTS", "a user name or a password in it"),
-        ("ftp://127.0.0.1/v1", "INVALID_ARGUMENTS", "base_url is no http or https address"),
+        (closed.as_str(), "AGENT_FAILED", "no response: "),
+        ("https://user:pw@127.0.0.1/v1", "INVALID_ARGUMENTS", "a user name or password"),
+        ("ftp://127.0.0.1/v1", "INVALID_ARGUMENTS", "base_url is not an http or https URL"),
     ] {
         let ran = run_with([], |step, _| step["options"]["base_url"] = json!(base_url)).await;
         let (found, message) = ran.error();
         assert_eq!(found, code, "{}", ran.words);
         assert!(message.contains(words) && !message.contains("pw"), "{message}");
-        assert_eq!(message.contains("it was asked 4 times"), code == "AGENT_FAILED", "{message}");
+        assert_eq!(
+            message.contains("gave up after 4 attempts"),
+            code == "AGENT_FAILED",
+            "{message}"
+        );
     }
 }

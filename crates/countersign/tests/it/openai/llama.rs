@@ -70,7 +70,7 @@ async fn llama_cpp_works_through_the_gate() {
     let flow = stage.flow_of(json!({"initial": "task", "task": step}));
     let (ran, words) = stage.run_json(&flow, &[]).await;
     let message: &Value = &ran["steps"][0]["error_message"];
-    let said = "it does not accept the api_key (HTTP 401): Invalid API Key";
+    let said = "rejected the api_key (HTTP 401): Invalid API Key";
     assert!(message.as_str().unwrap().ends_with(said), "{words}");
     llama.child.kill().await.unwrap();
 }

@@ -26,7 +26,7 @@ esac"#;
 async fn a_missing_program_is_named() {
     let dir = tempfile::tempdir().unwrap();
     let error = detect(dir.path(), Provider::Claude).await.unwrap_err();
-    let words = "no program 'claude' on PATH: install it, or name it in options.command";
+    let words = "program 'claude' not found: install it on PATH, or set options.command";
     assert_eq!(error.to_string(), words);
     assert_eq!(error.code(), domain::Code::AgentFailed);
     let gone = dir.path().join("gone");
@@ -37,7 +37,8 @@ async fn a_missing_program_is_named() {
     let plain = dir.path().join("plain");
     let search = Search { command: Some(&plain), ..Search::default() };
     let error = InstalledAgent::detect(Provider::Claude, &search).await.unwrap_err();
-    assert!(error.to_string().ends_with("cannot be run: it is not an executable file"), "{error}");
+    assert!(error.to_string().starts_with("cannot run "), "{error}");
+    assert!(error.to_string().ends_with(": it is not an executable file"), "{error}");
 }
 
 #[tokio::test]
@@ -45,10 +46,10 @@ async fn a_program_that_fails_is_quoted() {
     let dir = tempfile::tempdir().unwrap();
     script(dir.path(), "gemini", "echo no node here >&2; exit 3");
     let error = detect(dir.path(), Provider::Gemini).await.unwrap_err().to_string();
-    assert!(error.contains("failed on --version: exit status: 3: no node here"), "{error}");
+    assert!(error.contains("--version failed: exit status: 3: no node here"), "{error}");
     script(dir.path(), "claude", "echo hello");
     let error = detect(dir.path(), Provider::Claude).await.unwrap_err().to_string();
-    assert!(error.contains("there is no version in its answer"), "{error}");
+    assert!(error.contains("the output contains no version"), "{error}");
 }
 
 #[tokio::test]
@@ -72,7 +73,7 @@ async fn a_program_that_hangs_is_given_up_with_its_children() {
     tokio::time::pause();
     tokio::time::advance(QUESTION_TIMEOUT + Duration::from_secs(1)).await;
     let error = asked.await.unwrap().unwrap_err().to_string();
-    assert!(error.ends_with("did not answer --version within 30 s"), "{error}");
+    assert!(error.ends_with("did not respond to --version within 30 s"), "{error}");
     tokio::time::resume();
     for _ in 0..2000 {
         if !is_alive(pid) {
@@ -95,12 +96,15 @@ async fn an_older_program_coexists_and_one_without_events_is_refused() {
     script(dir.path(), "claude", OLD_CLAUDE);
     let installed = detect(dir.path(), Provider::Claude).await.unwrap();
     assert_eq!(installed.version(), "2.0.9");
-    let reason = "version 2.0.9 has no --strict-mcp-config, --tools, --setting-sources".to_owned();
+    let lacks = "--strict-mcp-config, --tools, --setting-sources";
+    let reason = format!("version 2.0.9 does not support {lacks}");
     assert_eq!(installed.isolation(), &Isolation::Coexistence { reason });
     script(dir.path(), "claude", "echo 1.0.0");
     let error = detect(dir.path(), Provider::Claude).await.unwrap_err().to_string();
     assert!(
-        error.ends_with("1.0.0 is too old: it has no --output-format, stream-json, --verbose"),
+        error.ends_with(
+            "1.0.0 is too old: it does not support --output-format, stream-json, --verbose"
+        ),
         "{error}"
     );
 }
@@ -133,7 +137,7 @@ async fn codex_is_the_program_behind_the_script_and_needs_its_catalogue() {
     for (models, why) in [
         (r#"{"models":[{"slug":"m","shell_type":"x"}]}"#, "no apply_patch_tool_type for m"),
         (r#"{"models":[]}"#, "has no models"),
-        ("rubbish", "is not JSON"),
+        ("rubbish", "is not valid JSON"),
     ] {
         script(&modules, &native, &answers(models));
         let installed = detect(&bin, Provider::Codex).await.unwrap();

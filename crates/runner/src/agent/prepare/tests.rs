@@ -371,10 +371,10 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
     assert_eq!(error.code(), domain::Code::WorkflowIsolation);
     assert_eq!(
         error.to_string(),
-        "options would undo the isolation of codex: options.args: \
-         --dangerously-bypass-approvals-and-sandbox is not known to leave the tools alone; \
-         options.env: LD_PRELOAD steers the program's own tools; options.config: mcp_servers is not \
-         known to leave the tools alone"
+        "options would weaken the isolation of codex: options.args: \
+         --dangerously-bypass-approvals-and-sandbox is not known to be safe under isolation; \
+         options.env: LD_PRELOAD affects the program's own tools; options.config: mcp_servers is \
+         not known to be safe under isolation"
     );
     asked.tools = AgentTools::Beside;
     assert!(launch(Provider::Codex, &asked).is_ok());
@@ -393,11 +393,12 @@ fn bad_requests_are_told_apart() {
     );
     assert_eq!(
         fault(Provider::Gemini, |asked| asked.prompt = "x".repeat(8 * 1024 * 1024 + 1)),
-        "the prompt has 8388609 bytes, and gemini takes 8388608: put the text into a file"
+        "the prompt has 8388609 bytes, but gemini accepts at most 8388608: put the text into a file"
     );
     assert_eq!(
         fault(Provider::Codex, |asked| asked.prompt = "é".repeat(1024 * 1024 + 1)),
-        "the prompt has 1048577 characters, and codex takes 1048576: put the text into a file"
+        "the prompt has 1048577 characters, but codex accepts at most 1048576: put the text into \
+         a file"
     );
     let both = fault(Provider::Codex, |asked| {
         asked.prompt = "x".repeat(1024 * 1024 - 10);
@@ -406,20 +407,20 @@ fn bad_requests_are_told_apart() {
     assert!(both.starts_with("the prompt has 1248568 characters"), "{both}");
     assert_eq!(
         fault(Provider::Claude, |asked| asked.config = Some(json!({}))),
-        "options.config is for codex and opencode, not claude"
+        "options.config is supported by codex and opencode, not by claude"
     );
     assert_eq!(
         fault(Provider::Codex, |asked| asked.config = Some(json!([]))),
-        "options.config is no object"
+        "options.config must be an object"
     );
     assert_eq!(
         fault(Provider::Codex, |asked| asked.env =
             vec![("COUNTERSIGN_HOME".to_owned(), "x".to_owned())]),
-        "options.env: COUNTERSIGN_HOME would reach the agent; none of ours may"
+        "options.env: COUNTERSIGN_HOME is reserved: agents get no COUNTERSIGN_ variables"
     );
     assert_eq!(
         fault(Provider::Codex, |asked| asked.env = vec![("A=B".to_owned(), "x".to_owned())]),
-        "options.env: \"A=B\" is no variable"
+        "options.env: \"A=B\" is not a valid environment variable"
     );
 }
 

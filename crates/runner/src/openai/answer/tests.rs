@@ -267,7 +267,7 @@ fn errors_in_the_place_of_an_answer_are_told() {
         (json!({"error": {"message": "no", "code": "rate_limit"}}), None, "no"),
         (json!({"error": "plain"}), None, "plain"),
         (json!({"object": "error", "message": "no", "code": 400}), Some(400), "no"),
-        (json!({"error": {}}), None, "an error without words"),
+        (json!({"error": {}}), None, "no error message"),
     ] {
         let fault = AnswerFault::Reported { status, message: message.to_owned() };
         assert_eq!(of(&body.to_string()), Err(fault.clone()));
