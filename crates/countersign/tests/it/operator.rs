@@ -190,7 +190,7 @@ async fn several_are_approved_together_or_not_at_all() {
     assert_eq!(stdout(&output).lines().count(), 2, "{}", stdout(&output));
     assert_eq!(get(&gate, "/servers/s").await["pending"], 0);
     let answer = post(&gate, "/servers/s/approve-items", json!({})).await;
-    assert_refused(&answer, 409, "CONFLICT", "nothing of server 's' waits");
+    assert_refused(&answer, 409, "CONFLICT", "server 's' has no pending items");
     let answer = post(&gate, "/servers/x/approve-items", json!({})).await;
     assert_refused(&answer, 404, "NOT_FOUND", "server 'x' not found");
     for args in [
