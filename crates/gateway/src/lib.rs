@@ -183,7 +183,7 @@ impl Gateway {
             Ok(read) => read,
             Err(error) => {
                 return tracing::error!(
-                    "cannot read operator decisions, keeping the earlier: {error}"
+                    "cannot read operator decisions, keeping earlier ones: {error}"
                 );
             }
         };

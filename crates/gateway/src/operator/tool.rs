@@ -100,7 +100,7 @@ impl Gateway {
         // A lock on the whole server takes precedence, and this does not lift it.
         if !server.rules.tools.allow(&tool.tool) {
             return Err(conflict(format!(
-                "tool '{tool}' is locked by the operator's config, which this cannot override: \
+                "tool '{tool}' is locked by the operator's config, which takes precedence: \
                  only the operator can change that, by editing the config"
             ))
             .with(json!({"status": LockStatus::DisabledByConfig.as_str()})));

@@ -40,7 +40,7 @@ fn retrieve_tools() -> Value {
         "title": "Find tools",
         "description": "Finds tools by what they do. Describe the task in a few words; each result \
             has its name, description, input schema and the call_tool_* variant to call it with. \
-            Start here: the tools of all servers are only found through this search. \
+            Start here: only this search finds the servers' tools. \
             include_disabled:true also shows tools that are locked, why, and who can unlock them.",
         "inputSchema": {
             "type": "object",
@@ -97,8 +97,8 @@ fn call_tool(class: Class) -> Value {
         ),
         Class::Destructive => (
             "Call a destructive tool",
-            "Calls a tool that deletes, overwrites or cannot be undone. Use it where \
-             retrieve_tools says call_with: call_tool_destructive. \
+            "Calls a tool that deletes or overwrites, or whose effect cannot be undone. Use it \
+             where retrieve_tools says call_with: call_tool_destructive. \
              intent.operation_type must be \"destructive\".",
         ),
     };
