@@ -9,7 +9,7 @@ export const signedIn = signal(Boolean(sessionStorage.getItem(KEY)));
 // What the gate refused, in its own words.
 export class Refused extends Error {
   constructor(status, error) {
-    super(error?.message ?? `the gate answered ${status}`);
+    super(error?.message ?? `the gate answered with HTTP ${status}`);
     this.status = status;
     this.code = error?.code ?? '';
     this.details = error?.details ?? {};

@@ -67,7 +67,7 @@ function Inside() {
   const known = VIEWS.find(([name]) => name === view);
   const View = known ? known[2] : Overview;
   return html`
-    <a class="skip" href="#main" onClick=${toMain}>Skip to the content</a>
+    <a class="skip" href="#main" onClick=${toMain}>Skip to content</a>
     <${Bar} view=${known ? view : 'overview'} />
     <main id="main" tabindex="-1" class=${`view-${known ? view : 'overview'}`}><${View} key=${view} /></main>`;
 }
@@ -89,12 +89,12 @@ function Bar({ view }) {
     <a class="brand" href=${link('overview')}><img src="/page/icon.svg" alt="" width="22" height="22" />Countersign</a>
     <nav aria-label="Views"><ul>${VIEWS.map(([name, title]) => html`<li><a href=${link(name)}
       aria-current=${name === view ? 'page' : undefined}>${title}${name === 'servers' && pending > 0
-        ? html`<span class="badge" title=${`${pending} wait for approval`}>${pending}<span class="sr"> wait for approval</span></span>` : ''}</a></li>`)}
+        ? html`<span class="badge" title=${`${pending} waiting for approval`}>${pending}<span class="sr"> waiting for approval</span></span>` : ''}</a></li>`)}
     </ul></nav>
     <div class="side-end">
       <${Stream} />
-      <button class="quiet" onClick=${nextTheme} title="Change between the system's, light and dark">Theme: ${theme.value}</button>
-      <button class="quiet" onClick=${signOut} title="Signs every browser out">Sign out</button>
+      <button class="quiet" onClick=${nextTheme} title="Switch between automatic, light and dark">Theme: ${theme.value}</button>
+      <button class="quiet" onClick=${signOut} title="Sign out every browser">Sign out</button>
     </div>
   </header>`;
 }
@@ -102,7 +102,7 @@ function Bar({ view }) {
 const STREAM_WORDS = { connecting: 'connecting', live: 'live', lost: 'connection lost' };
 
 const Stream = () => html`<span class=${'stream ' + stream.value} role="status"
-  title=${stream.value === 'live' ? 'What happens is shown as it happens' : 'The gate does not answer; another attempt follows'}>
+  title=${stream.value === 'live' ? 'Updates arrive live' : 'The gate does not respond; trying again'}>
   <span class="pulse" aria-hidden="true"></span>${STREAM_WORDS[stream.value]}</span>`;
 
 showTheme();

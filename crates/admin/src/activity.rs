@@ -98,7 +98,7 @@ pub(crate) async fn show(
     let asked = id.clone();
     match admin.ask(move |reader| reader.record(&asked)).await? {
         Some(found) => Ok(Json(ActivityRecord::whole(&found))),
-        None => Err(Refusal::new(Code::NotFound, format!("there is no record '{id}'")).into()),
+        None => Err(Refusal::new(Code::NotFound, format!("record '{id}' not found")).into()),
     }
 }
 

@@ -30,9 +30,9 @@ async fn whole(request: Request, bytes_max: usize) -> Result<Bytes, Refusal> {
     match tokio::time::timeout(TIMEOUT, whole).await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => {
-            Err(Refusal::new(Code::PayloadTooLarge, format!("the body is over {bytes_max} bytes")))
+            Err(Refusal::new(Code::PayloadTooLarge, format!("the body exceeds {bytes_max} bytes")))
         }
-        Ok(Err(_)) => Err(invalid("the body broke off")),
+        Ok(Err(_)) => Err(invalid("the connection closed before the whole body arrived")),
         Err(_) => Err(Refusal::new(Code::RequestTimeout, "the body did not arrive in time")),
     }
 }
@@ -45,7 +45,7 @@ fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     let message = match is_json {
         // A compressed body could expand without bound.
         true if !headers.contains_key(header::CONTENT_ENCODING) => return Ok(()),
-        true => "the body must be sent as it is, without a Content-Encoding",
+        true => "the body must be sent without a Content-Encoding",
         false => "the body must be JSON: send 'Content-Type: application/json'",
     };
     Err(Refusal::new(Code::UnsupportedMediaType, message))
@@ -142,7 +142,7 @@ impl BodyMembers {
         let Some((name, _)) = self.left.iter().next() else { return Ok(()) };
         let near = near::names(name, self.known.iter().copied(), NEAR_MAX);
         let message = match near.as_slice() {
-            [] => format!("unknown member '{name}': there is {}", self.known.join(", ")),
+            [] => format!("unknown member '{name}': expected {}", self.known.join(", ")),
             near => format!("unknown member '{name}'{}", near::hint(near)),
         };
         Err(invalid(message).with(json!({"field": name, "valid_values": self.known})))

@@ -90,7 +90,7 @@ fn variant(body: &[u8]) -> Result<(Class, Raw), Refusal> {
     let given = object.value().get("tool_variant").cloned().unwrap_or_default();
     let class = given.as_str().and_then(Class::from_variant).ok_or_else(|| {
         let valid = Class::ALL.map(Class::variant);
-        invalid(format!("tool_variant must be {}", valid.join(", ")))
+        invalid(format!("tool_variant must be one of {}", valid.join(", ")))
             .with(json!({"field": "tool_variant", "provided": given, "valid_values": valid}))
     })?;
     members.remove("tool_variant");

@@ -26,7 +26,7 @@ pub(crate) async fn verify(
     let (store, asked) = (admin.gateway.store().clone(), name.clone());
     match off_thread(move || check(&store, &asked)).await? {
         Some(checked) => Ok(Json(checked)),
-        None => Err(Refusal::new(Code::NotFound, format!("there is no copy '{name}'")).into()),
+        None => Err(Refusal::new(Code::NotFound, format!("copy '{name}' not found")).into()),
     }
 }
 

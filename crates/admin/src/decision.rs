@@ -27,7 +27,10 @@ pub(crate) async fn carry_out<T: Send + 'static>(
     work: impl Future<Output = Result<T, Refusal>> + Send + 'static,
 ) -> Result<T, Refused> {
     let done = tokio::spawn(work).await.map_err(|_| {
-        Refusal::new(Code::ShuttingDown, "the gate is shutting down; look whether it was done")
+        Refusal::new(
+            Code::ShuttingDown,
+            "the gate is shutting down; check whether the change took effect",
+        )
     })?;
     Ok(done?)
 }

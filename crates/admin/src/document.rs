@@ -21,8 +21,9 @@ fn document() -> OpenApi {
         .title("Countersign")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(
-            "The operator's API. Each answer has an `x-request-id`: yours, if you sent one. Answers \
-             may gain members; unknown parameters and members of a request are refused.",
+            "The operator's API. Every response has an `x-request-id`, which is yours if you sent \
+             one. Later versions may add members to responses; a request with an unknown parameter \
+             or member is rejected.",
         ))
         .license(Some(LicenseBuilder::new().name("MIT OR Apache-2.0").build()));
     let (mut paths, mut components) = (Paths::new(), components());
@@ -40,7 +41,7 @@ fn components() -> ComponentsBuilder {
         .description(Some("The content of `<home>/api-key`."));
     let header = HeaderBuilder::new()
         .schema(Some(words::text()))
-        .description(Some("The request's id, which errors and records repeat."));
+        .description(Some("The id of the request, which errors and records repeat."));
     ComponentsBuilder::new()
         .security_scheme(ADMIN_KEY, SecurityScheme::Http(key.build()))
         .header(REQUEST_ID, header.build())

@@ -117,7 +117,7 @@ pub(crate) fn limit(given: Option<usize>, default: usize, max: usize) -> Result<
     if (1..=max).contains(&limit) {
         return Ok(limit);
     }
-    let message = format!("limit must lie between 1 and {max}, got {limit}");
+    let message = format!("limit must be between 1 and {max}, got {limit}");
     let details = json!({"field": "limit", "provided": limit, "min": 1, "max": max});
     Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
 }

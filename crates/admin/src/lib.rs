@@ -96,7 +96,7 @@ async fn admit(
         }
         Some(Role::Agent) => Err(Refusal::new(
             Code::Forbidden,
-            "an agent's token does not open this route: use the admin key in <home>/api-key",
+            "this route does not accept agent tokens: use the admin key in <home>/api-key",
         )
         .into()),
         None => match door::admit(&admin.sessions, &request)? {
@@ -106,7 +106,7 @@ async fn admit(
             }
             None => Err(Refusal::new(
                 Code::Unauthorized,
-                "the admin key is needed: send 'Authorization: Bearer …' with the content of \
+                "missing or invalid admin key: send 'Authorization: Bearer …' with the content of \
                  <home>/api-key",
             )
             .into()),
@@ -122,11 +122,11 @@ async fn with_request_id(mut request: Request, next: Next) -> Response {
 }
 
 async fn unknown_route(request: Request) -> Refused {
-    let message = format!("there is no route {}", request.uri().path());
+    let message = format!("route {} not found", request.uri().path());
     Refusal::new(Code::NotFound, message).into()
 }
 
 async fn method_not_allowed(request: Request) -> Refused {
-    let message = format!("{} is not for {}", request.method(), request.uri().path());
+    let message = format!("{} is not allowed on {}", request.method(), request.uri().path());
     Refusal::new(Code::MethodNotAllowed, message).into()
 }

@@ -16,9 +16,9 @@ pub(crate) const CONTENT_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8"
 
 pub(crate) async fn show(State(admin): State<Admin>) -> Response {
     let mut page = Page::default();
-    page.gauge("process_start_time_seconds", "When the gate was started, in Unix time.");
+    page.gauge("process_start_time_seconds", "Start time of the gate, in Unix time.");
     page.sample("", &[], admin.started_at.as_millisecond() as f64 / 1000.0);
-    page.gauge("countersign_build_info", "The version that runs.");
+    page.gauge("countersign_build_info", "Version of the gate.");
     page.sample("", &[("version", env!("CARGO_PKG_VERSION"))], 1);
     calls(&mut page, admin.gateway.metrics());
     durations(&mut page, admin.gateway.metrics());
@@ -28,23 +28,23 @@ pub(crate) async fn show(State(admin): State<Admin>) -> Response {
 }
 
 fn calls(page: &mut Page, metrics: &Metrics) {
-    page.counter("countersign_calls_total", "Calls that ended, by what they came to.");
+    page.counter("countersign_calls_total", "Ended calls, by outcome.");
     for calls in metrics.calls() {
         let class = calls.class.map_or("", Class::as_str);
         let labels = [("server", &*calls.server), ("class", class), ("outcome", calls.status)];
         page.sample("", &labels, calls.count);
     }
-    page.counter("countersign_refusals_total", "Calls answered with an error code of the gate.");
+    page.counter("countersign_refusals_total", "Calls refused or failed, by error code.");
     for (code, count) in metrics.codes() {
         page.sample("", &[("code", code.as_str())], count);
     }
-    page.gauge("countersign_mcp_sessions", "Sessions of MCP clients that are open.");
+    page.gauge("countersign_mcp_sessions", "Open sessions of MCP clients.");
     page.sample("", &[], metrics.sessions());
 }
 
 fn durations(page: &mut Page, metrics: &Metrics) {
     let name = "countersign_call_duration_seconds";
-    page.head(name, "histogram", "How long calls took that were made.");
+    page.head(name, "histogram", "Duration of forwarded calls.");
     for durations in metrics.durations() {
         let class = durations.class.as_str();
         let mut upto = 0;
@@ -61,13 +61,13 @@ fn durations(page: &mut Page, metrics: &Metrics) {
 
 fn servers(page: &mut Page, gateway: &Gateway) {
     let catalog = gateway.catalog();
-    page.gauge("countersign_upstream_state", "The state that each server is in: 1.");
+    page.gauge("countersign_upstream_state", "1 for the current state of each server.");
     for server in catalog.servers() {
         page.sample("", &[("server", &server.name), ("state", server.state_word())], 1);
     }
     let locks: Vec<Lock> =
         catalog.servers().flat_map(|server| server.tools().map(|(_, lock)| lock)).collect();
-    page.gauge("countersign_tools", "Tools by whether they can be called.");
+    page.gauge("countersign_tools", "Tools by lock status.");
     for word in Lock::words() {
         let count = locks.iter().filter(|lock| lock.as_str() == word).count();
         page.sample("", &[("status", word)], count);
@@ -77,11 +77,11 @@ fn servers(page: &mut Page, gateway: &Gateway) {
 fn ledger(page: &mut Page, ledger: &store::LedgerHealth) {
     page.counter("countersign_ledger_entries_total", "Entries committed to the ledger.");
     page.sample("", &[], ledger.committed);
-    page.gauge("countersign_ledger_unfiled", "Entries that are safe and not yet signed and filed.");
+    page.gauge("countersign_ledger_unfiled", "Entries committed but not yet signed and filed.");
     page.sample("", &[], ledger.committed.saturating_sub(ledger.filed));
-    page.gauge("countersign_ledger_queue", "Entries in memory that cannot be written now.");
+    page.gauge("countersign_ledger_queue", "Entries in memory that wait to be written.");
     page.sample("", &[], ledger.queue);
-    page.counter("countersign_ledger_failures_total", "Attempts to write the ledger that failed.");
+    page.counter("countersign_ledger_failures_total", "Failed attempts to write the ledger.");
     page.sample("", &[], ledger.failures);
     page.gauge("countersign_ledger_failing", "1 while the ledger cannot be written.");
     page.sample("", &[], u8::from(ledger.fault.is_some()));

@@ -69,7 +69,7 @@ pub(crate) async fn enter(
     let entered = admin.sessions.enter(&code, door::cookie(&headers), Timestamp::now())?;
     let Some(entered) = entered else {
         let message =
-            "this link was used already, or is too old: 'countersign page' prints another";
+            "this link has expired or was already used: 'countersign page' prints a new one";
         return Err(Refusal::new(Code::Unauthorized, message).into());
     };
     let cookie = door::set_cookie(&headers, &entered.cookie);

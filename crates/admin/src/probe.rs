@@ -17,7 +17,7 @@ pub(crate) async fn lives() -> Json<Liveness> {
 /// Reports whether calls are accepted now. Disconnected servers do not matter: the rest works.
 pub(crate) async fn is_ready(State(admin): State<Admin>) -> Response {
     let reason = if admin.gateway.draining().is_cancelled() {
-        "the gate is shutting down and takes no new calls"
+        "the gate is shutting down and accepts no new calls"
     } else if admin.gateway.store().ledger().fault.is_some() {
         "the ledger cannot be written"
     } else {

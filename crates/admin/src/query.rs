@@ -38,7 +38,7 @@ fn unknown(name: &str, known: &[String]) -> Refusal {
     let near = near::names(name, known.iter().map(String::as_str), NEAR_MAX);
     let words = match (near.as_slice(), known) {
         ([], []) => ": this route takes none".to_owned(),
-        ([], known) => format!(": there is {}", known.join(", ")),
+        ([], known) => format!(": expected {}", known.join(", ")),
         (near, _) => near::hint(near),
     };
     Refusal::new(Code::InvalidRequest, format!("unknown parameter '{name}'{words}"))

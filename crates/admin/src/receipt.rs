@@ -59,7 +59,7 @@ pub(crate) async fn show(
     let full = if id.starts_with("urn:") { id.clone() } else { format!("urn:receipt:{id}") };
     match admin.ask(move |reader| reader.receipt(&full)).await? {
         Some(receipt) => Ok(answer::json(receipt.text)),
-        None => Err(Refusal::new(Code::NotFound, format!("there is no receipt '{id}'")).into()),
+        None => Err(Refusal::new(Code::NotFound, format!("receipt '{id}' not found")).into()),
     }
 }
 
@@ -101,7 +101,7 @@ pub(crate) async fn chains(State(admin): State<Admin>) -> Result<Json<ChainList>
 async fn known(admin: &Admin, id: String) -> Result<StoredChain, Refused> {
     let asked = id.clone();
     let found = admin.ask(move |reader| reader.chain(&asked)).await?;
-    found.ok_or_else(|| Refusal::new(Code::NotFound, format!("there is no chain '{id}'")).into())
+    found.ok_or_else(|| Refusal::new(Code::NotFound, format!("chain '{id}' not found")).into())
 }
 
 /// Verifies one chain, receipt by receipt. A missing chain that another one names is broken.
@@ -175,7 +175,7 @@ pub(crate) fn audit(
     only: Option<String>,
     detail: AuditDetail,
 ) -> Result<Audit, StoreError> {
-    let no_key = || StoreError::Key("there is no public key to check with".to_owned());
+    let no_key = || StoreError::Key("there is no public key to verify with".to_owned());
     Audit::new(store.public_keys()?, only, detail).ok_or_else(no_key)
 }
 

@@ -90,7 +90,9 @@ fn of_server(summary: &str) -> Operation {
 
 /// Describes a route about one tool.
 fn of_tool(summary: &str) -> Operation {
-    Operation::new(summary).path("server", "The server of the tool.").path("tool", "The name.")
+    Operation::new(summary)
+        .path("server", "The server of the tool.")
+        .path("tool", "The name of the tool.")
 }
 
 routes! {
@@ -102,55 +104,55 @@ routes! {
                 .gives::<view::Readiness>("Calls are accepted")
                 .answers::<view::Readiness>(StatusCode::SERVICE_UNAVAILABLE, "Calls are not accepted"),
         GET "/" page::index =>
-            Operation::new("The page for people").gives_text("HTML", &[page::HTML]),
+            Operation::new("Serves the web page").gives_text("HTML", &[page::HTML]),
         GET "/page/{file}" page::file =>
-            Operation::new("A file of the page")
-                .path("file", "The name.")
+            Operation::new("Serves a file of the page")
+                .path("file", "The name of the file.")
                 .gives_text("The file", page::FILE_KINDS)
                 .refuses(LOOKUP),
         GET "/page/{folder}/{file}" page::file_in =>
-            Operation::new("A file of the page, in a folder")
+            Operation::new("Serves a file of the page, in a folder")
                 .path("folder", "The folder of the file.")
-                .path("file", "The name.")
+                .path("file", "The name of the file.")
                 .gives_text("The file", page::FILE_KINDS)
                 .refuses(LOOKUP),
     }
     Code ENTRY entry {
         POST "/api/v1/page/session" page::enter =>
-            Operation::new("Signs in with the code of a link")
+            Operation::new("Signs a browser in with the code from a link")
                 .header("Origin", "The address of the page.", words::text())
                 .body::<view::SignInCode>()
-                .makes::<view::PageSession>("The session, whose cookie is set")
+                .makes::<view::PageSession>("The session; the response sets its cookie")
                 .refuses(&[Code::Unauthorized, Code::LedgerUnavailable]),
     }
     Admin CLOSED closed {
         GET "/metrics" metrics::show =>
-            Operation::new("Metrics for Prometheus")
-                .gives_text("The counters", &[metrics::CONTENT_TYPE]),
+            Operation::new("Exports metrics for Prometheus")
+                .gives_text("The metrics", &[metrics::CONTENT_TYPE]),
         GET "/api/v1/openapi.json" openapi::show =>
-            Operation::new("This document").gives::<view::OpenApiDocument>("OpenAPI 3.1"),
+            Operation::new("Returns this document").gives::<view::OpenApiDocument>("OpenAPI 3.1"),
         GET "/api/v1/status" status::show =>
             Operation::new("Reports the status of the gate").gives::<view::GateStatus>("The status of the gate"),
 
         GET "/api/v1/servers" server::list =>
-            Operation::new("Every server").gives::<view::ServerList>("All of them"),
+            Operation::new("Lists the servers").gives::<view::ServerList>("The servers"),
         POST "/api/v1/servers" server::change::add =>
             Operation::new("Adds a server, which is quarantined and not started")
                 .body::<view::NewServer>()
                 .makes::<view::ServerEntry>("The server")
                 .refuses(ADDITION),
         GET "/api/v1/servers/{name}" server::show =>
-            of_server("One server").gives::<view::ServerEntry>("The server").refuses(LOOKUP),
+            of_server("Shows a server").gives::<view::ServerEntry>("The server").refuses(LOOKUP),
         DELETE "/api/v1/servers/{name}" server::change::remove =>
-            of_server("Removes a server that was added")
+            of_server("Removes a server that was added at run time")
                 .gives::<view::RemovedServer>("The server is removed")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/enable" server::change::enable =>
-            of_server("Switches a server on")
+            of_server("Enables a server")
                 .gives::<view::ServerEntry>("The server")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/disable" server::change::disable =>
-            of_server("Switches a server off")
+            of_server("Disables a server")
                 .gives::<view::ServerEntry>("The server")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/quarantine" server::change::quarantine =>
@@ -174,7 +176,7 @@ routes! {
                 .gives::<view::ApprovedItems>("The approved items")
                 .refuses(DECISION),
         GET "/api/v1/servers/{name}/logs" server::logs =>
-            of_server("The last lines of a server's stderr, oldest first")
+            of_server("Returns the last lines of a server's stderr, oldest first")
                 .queries::<server::LogsQuery>()
                 .gives::<view::ServerLog>("The lines")
                 .refuses(LOOKUP),
@@ -203,17 +205,17 @@ routes! {
                 .gives::<view::ApprovedTool>("The approved items")
                 .refuses(DECISION),
         POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable =>
-            of_tool("Switches a tool on for everybody")
+            of_tool("Enables a tool for all callers")
                 .gives::<view::SwitchedTool>("The tool")
                 .refuses(DECISION),
         POST "/api/v1/tools/{server}/{tool}/disable" tool::change::disable =>
-            of_tool("Switches a tool off for everybody")
+            of_tool("Disables a tool for all callers")
                 .gives::<view::SwitchedTool>("The tool")
                 .refuses(DECISION),
 
         GET "/api/v1/tokens" token::list =>
-            Operation::new("The tokens of agents, never their secrets")
-                .gives::<view::TokenList>("All of them")
+            Operation::new("Lists the agent tokens, without their secrets")
+                .gives::<view::TokenList>("The tokens")
                 .refuses(LEDGER),
         POST "/api/v1/tokens" token::make =>
             Operation::new("Creates a token")
@@ -227,18 +229,18 @@ routes! {
                 .refuses(&[Code::NotFound, Code::LedgerUnavailable, Code::ShuttingDown]),
 
         GET "/api/v1/activity" activity::list =>
-            Operation::new("Records, newest first")
+            Operation::new("Lists records, newest first")
                 .queries::<activity::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::ActivityPage>("One page")
+                .gives::<view::ActivityPage>("One page of records")
                 .refuses(LEDGER),
         GET "/api/v1/activity/export" activity::export =>
             Operation::new("Exports matching records, oldest first")
                 .queries::<activity::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<activity::FormatQuery>()
-                .gives_text("All of them", activity::EXPORT_KINDS)
+                .gives_text("The records", activity::EXPORT_KINDS)
                 .refuses(LEDGER),
         GET "/api/v1/activity/summary" activity::summary =>
             Operation::new("Summarizes recent calls")
@@ -246,31 +248,31 @@ routes! {
                 .gives::<view::ActivitySummary>("The counts")
                 .refuses(LEDGER),
         GET "/api/v1/activity/{id}" activity::show =>
-            Operation::new("One record with arguments and response")
+            Operation::new("Shows a record with its arguments and response")
                 .path("id", "The id of the record.")
                 .gives::<view::ActivityRecord>("The record")
                 .refuses(LEDGER_LOOKUP),
 
         GET "/api/v1/receipts" receipt::list =>
-            Operation::new("Receipts, newest first")
+            Operation::new("Lists receipts, newest first")
                 .queries::<receipt::FilterQuery>()
                 .queries::<SpanQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::ReceiptPage>("One page")
+                .gives::<view::ReceiptPage>("One page of receipts")
                 .refuses(LEDGER),
         GET "/api/v1/receipts/export" receipt::export =>
             Operation::new("Exports receipts as JSON lines, chain by chain, oldest first")
                 .queries::<receipt::ExportQuery>()
-                .gives_text("All of them", &["application/jsonl"])
+                .gives_text("The receipts", &["application/jsonl"])
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/receipts/{id}" receipt::show =>
-            Operation::new("One receipt, byte for byte as it was signed")
+            Operation::new("Returns a receipt, byte for byte as it was signed")
                 .path("id", "The id of the receipt, with or without `urn:receipt:`.")
                 .gives::<view::ReceiptDocument>("The receipt")
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/chains" receipt::chains =>
-            Operation::new("The chains, newest first")
-                .gives::<view::ChainList>("All of them")
+            Operation::new("Lists the chains, newest first")
+                .gives::<view::ChainList>("The chains")
                 .refuses(LEDGER),
         GET "/api/v1/chains/verify" receipt::verify_all =>
             Operation::new("Verifies every chain, and the references between chains")
@@ -283,7 +285,7 @@ routes! {
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/copies" copy::list =>
             Operation::new("Lists the exports in `<home>/copies`")
-                .gives::<view::CopyList>("All of them"),
+                .gives::<view::CopyList>("The exports"),
         GET "/api/v1/copies/{name}/verify" copy::verify =>
             Operation::new("Verifies an exported copy, receipt by receipt")
                 .path("name", "The name of the file.")
@@ -291,7 +293,7 @@ routes! {
                 .refuses(LEDGER_LOOKUP),
         GET "/api/v1/keys" receipt::keys =>
             Operation::new("Lists the public keys, the current one first")
-                .gives::<view::KeyList>("All of them")
+                .gives::<view::KeyList>("The keys")
                 .refuses(LEDGER),
         POST "/api/v1/keys/rotate" receipt::rotate =>
             Operation::new("Rotates the signing key")
@@ -299,19 +301,19 @@ routes! {
                 .refuses(LEDGER),
 
         GET "/api/v1/contention" contention::show =>
-            Operation::new("Agents that touched the same resource")
+            Operation::new("Finds agents that touched the same resource")
                 .queries::<contention::ContentionQuery>()
                 .queries::<SpanQuery>()
                 .gives::<view::ContentionGraph>("The contention graph")
                 .refuses(LEDGER),
         GET "/api/v1/runs" run::list =>
-            Operation::new("Runs of workflows, newest first")
+            Operation::new("Lists workflow runs, newest first")
                 .queries::<run::FilterQuery>()
                 .queries::<PageQuery>()
-                .gives::<view::RunPage>("One page")
+                .gives::<view::RunPage>("One page of runs")
                 .refuses(LEDGER),
         GET "/api/v1/runs/{id}" run::show =>
-            Operation::new("One run with its steps and their calls")
+            Operation::new("Shows a run with its steps and their calls")
                 .path("id", "The id of the run, or a unique prefix of it.")
                 .gives::<view::RunEntry>("The run")
                 .refuses(LEDGER_LOOKUP),

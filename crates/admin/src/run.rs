@@ -55,9 +55,9 @@ pub(crate) async fn show(
     let found = ask(&admin, move |reader| find(reader, &asked)).await?;
     match found {
         Match::One(run) => Ok(Json(*run)),
-        Match::None => Err(Refusal::new(Code::NotFound, format!("there is no run '{id}'")).into()),
+        Match::None => Err(Refusal::new(Code::NotFound, format!("run '{id}' not found")).into()),
         Match::Several(ids) => {
-            let message = format!("'{id}' stands for several runs: give more of the id");
+            let message = format!("'{id}' matches several runs: give more of the id");
             let details = json!({"field": "id", "provided": id, "near": ids});
             Err(Refusal::new(Code::InvalidRequest, message).with(details).into())
         }

@@ -105,7 +105,7 @@ pub(crate) async fn restart(
 ) -> Result<Json<RestartingServer>, Refused> {
     let server = discovery::server(&admin.gateway.catalog(), &Caller::admin(), &name)?;
     if server.state == "disabled" {
-        let message = format!("server '{name}' is switched off: nothing to restart");
+        let message = format!("server '{name}' is disabled: nothing to restart");
         return Err(Refusal::new(Code::Conflict, message).into());
     }
     admin.gateway.restart(&name).await;

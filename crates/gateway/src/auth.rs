@@ -135,7 +135,9 @@ fn token(record: &TokenRecord, profiles: &HashMap<String, Arc<Profile>>) -> Opti
         return None;
     }
     let read = serde_json::from_str::<Scope>(&record.scope);
-    let told = |error: &serde_json::Error| tracing::error!(token = record.name, "scope: {error}");
+    let told = |error: &serde_json::Error| {
+        tracing::error!(token = record.name, "token rejected: cannot read its scope: {error}");
+    };
     let scope = read.inspect_err(told).ok()?;
     let profile = scope.profile.as_ref().and_then(|name| profiles.get(name));
     let caller = Arc::new(Caller::from_scope(&record.name, &scope, profile.cloned()));
@@ -151,7 +153,7 @@ pub fn digest(token: &str) -> [u8; 32] {
 pub fn secret(prefix: &str) -> Result<String, Refusal> {
     let mut random = [0; TOKEN_BYTES];
     getrandom::fill(&mut random).map_err(|error| {
-        Refusal::new(Code::LedgerUnavailable, format!("no randomness: {error}"))
+        Refusal::new(Code::LedgerUnavailable, format!("cannot generate a secret: {error}"))
     })?;
     let digits: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
     Ok(format!("{prefix}_{digits}"))

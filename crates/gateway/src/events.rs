@@ -45,7 +45,7 @@ impl Events {
                 accepted = listener.accept() => match accepted {
                     Ok((stream, _)) => stream,
                     Err(error) => {
-                        tracing::warn!("events socket: {error}");
+                        tracing::warn!("events socket: cannot accept a connection: {error}");
                         tokio::time::sleep(EVENTS_DROPPED_EVERY).await;
                         continue;
                     }
@@ -54,7 +54,7 @@ impl Events {
             };
             let Ok(permit) = room.clone().try_acquire_owned() else {
                 tracing::warn!(
-                    "events socket: more than {EVENT_SENDERS_MAX} senders, one is turned away"
+                    "events socket: {EVENT_SENDERS_MAX} senders are connected, rejecting another"
                 );
                 continue;
             };
@@ -76,7 +76,7 @@ impl Events {
         let sender = match stream.peer_cred() {
             Ok(credentials) => Sender::from(credentials),
             Err(error) => {
-                tracing::warn!("events socket: no credentials of the sender: {error}");
+                tracing::warn!("events socket: cannot read the sender's credentials: {error}");
                 return;
             }
         };
@@ -93,12 +93,12 @@ impl Events {
                 Ok::<_, std::io::Error>(Ok(bytes))
             };
             let Ok(Ok(bytes)) = tokio::time::timeout(EVENT_FRAME_TIME_MAX, reading).await else {
-                tracing::warn!(pid = ?sender.pid, "events socket: half a frame");
+                tracing::warn!(pid = ?sender.pid, "events socket: incomplete frame");
                 return;
             };
             match bytes.and_then(|bytes| EventFrame::parse(&bytes)) {
                 Ok(frame) => self.record(frame, Some(sender), Arrival::Socket).await,
-                Err(fault) => tracing::warn!(pid = ?sender.pid, "an event was not taken: {fault}"),
+                Err(fault) => tracing::warn!(pid = ?sender.pid, "event rejected: {fault}"),
             }
         }
     }
@@ -111,7 +111,7 @@ impl Events {
         let entry = entry.redacted(&settings.redactor);
         if let Err(error) = self.gateway.store().append(entry).await {
             self.drop_events(1);
-            tracing::warn!("an event was lost: {error}");
+            tracing::warn!("event lost: {error}");
         }
     }
 

@@ -181,7 +181,11 @@ impl Gateway {
             self.with_store(move |store| Ok((asked.planned(store)?, store.state().tokens()?)));
         let (PlannedServers { specs, builtin }, tokens) = match read.await {
             Ok(read) => read,
-            Err(error) => return tracing::error!("cannot read what people decided: {error}"),
+            Err(error) => {
+                return tracing::error!(
+                    "cannot read operator decisions, keeping earlier ones: {error}"
+                );
+            }
         };
         self.set_tokens(&tokens);
         self.shared.registry.set_builtin(builtin);
@@ -295,7 +299,7 @@ impl Gateway {
             && let Some(upstream) = self.shared.registry.upstream(server)
             && let Err(error) = upstream.open_own(session, ctx).await
         {
-            tracing::debug!(server, %error, "no connection of the client's own");
+            tracing::debug!(server, %error, "cannot open the client's own connection");
         }
     }
 

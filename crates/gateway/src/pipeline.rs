@@ -61,5 +61,5 @@ impl Gateway {
 }
 
 fn shutting_down() -> Refusal {
-    Refusal::new(Code::ShuttingDown, "the gate is shutting down and takes no new calls")
+    Refusal::new(Code::ShuttingDown, "the gate is shutting down and accepts no new calls")
 }

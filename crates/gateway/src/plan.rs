@@ -111,7 +111,7 @@ impl Plan {
         match parse_added(name, definition) {
             Ok(server) => Some(ServerSpec::configured(&server, self.supervisor.as_deref())),
             Err(faults) => {
-                tracing::error!(server = name, "cannot be read from the store: {faults}");
+                tracing::error!(server = name, "cannot read the stored definition: {faults}");
                 None
             }
         }

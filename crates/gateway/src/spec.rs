@@ -287,7 +287,7 @@ impl ChildCommand {
             && !cwd.is_dir()
         {
             return Err(format!(
-                "cannot start '{}': cwd '{}' is no folder",
+                "cannot start '{}': cwd '{}' is not a folder",
                 self.command,
                 cwd.display()
             ));

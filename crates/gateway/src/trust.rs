@@ -149,7 +149,7 @@ impl Reviewer {
                 Comparison::new(&known, terms, scope, is_whole).run(self, source, offer)
             }
             Err(error) => {
-                tracing::error!(%server, "its tools are locked: {error}");
+                tracing::error!(%server, "cannot read approvals, so its tools are locked: {error}");
                 let listing = offer.tools.reviewed(source, |_| ApprovalState::Unknown);
                 Review { listing, instructions: None, is_kept: false }
             }
@@ -444,7 +444,7 @@ impl<'a> Comparison<'a> {
         }
         let kept = reviewer.store.state().record_items(server, &changes, self.takes_baseline);
         if let Err(error) = &kept {
-            tracing::error!(server, "cannot keep what the server lists: {error}");
+            tracing::error!(server, "cannot store what the server lists: {error}");
             if self.takes_baseline {
                 let mut unsaved_baseline =
                     reviewer.unsaved_baseline.lock().unwrap_or_else(PoisonError::into_inner);
@@ -459,7 +459,7 @@ impl<'a> Comparison<'a> {
                     tracing::warn!(server, kind, name, change, "locked until a person approves it");
                 }
                 Fate::Accept(why) => {
-                    tracing::info!(server, kind, name, why = why.as_str(), "a change is accepted");
+                    tracing::info!(server, kind, name, why = why.as_str(), "accepted a change");
                 }
                 Fate::Stays | Fate::Back | Fate::Begin => {}
             }

@@ -49,7 +49,7 @@ impl List {
 pub enum ListError {
     #[error("{list}: {error}", list = .0.method(), error = .1)]
     Request(List, RequestError),
-    #[error("{list}: the answer makes no sense: {error}", list = .0.method(), error = .1)]
+    #[error("{list}: invalid response: {error}", list = .0.method(), error = .1)]
     Answer(List, serde_json::Error),
     #[error("{list}: the server repeats the cursor '{cursor}'", list = .0.method(), cursor = .1)]
     CursorLoop(List, String),

@@ -112,9 +112,9 @@ impl Welcome {
 pub enum HandshakeError {
     #[error("initialize: {0}")]
     Request(#[from] RequestError),
-    #[error("initialize: the answer makes no sense: {0}")]
+    #[error("initialize: invalid response: {0}")]
     Answer(#[from] serde_json::Error),
-    #[error("initialize: the server speaks protocol {0}, which is not supported")]
+    #[error("initialize: the server uses protocol {0}, which is not supported")]
     Version(String),
 }
 

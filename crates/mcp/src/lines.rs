@@ -134,7 +134,9 @@ impl BadFrames {
     async fn take(self, bad: BadFrame, peer: &Peer) {
         match self {
             BadFrames::Answer => peer.refuse(bad).await,
-            BadFrames::PassOver => tracing::debug!(error = %bad.error, "a line that is no message"),
+            BadFrames::PassOver => {
+                tracing::debug!(error = %bad.error, "ignored a line that is not a message")
+            }
         }
     }
 }
@@ -156,7 +158,7 @@ async fn read_lines(
                 }
             }
             Ok(Some(Line::TooLong)) => {
-                let message = format!("frame over {} bytes", limits::FRAME_BYTES_MAX);
+                let message = format!("the frame exceeds {} bytes", limits::FRAME_BYTES_MAX);
                 bad_frames.take(BadFrame::new(INVALID_REQUEST, message), peer).await;
             }
             Ok(None) | Err(_) => return,

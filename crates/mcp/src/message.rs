@@ -76,9 +76,10 @@ impl Frame {
             .map_err(|error| BadFrame::new(PARSE_ERROR, format!("parse error: {error}")))?;
         match parts.len() {
             0 => Err(BadFrame::new(INVALID_REQUEST, "invalid request: empty batch")),
-            n if n > crate::limits::BATCH_MESSAGES_MAX => {
-                Err(BadFrame::new(INVALID_REQUEST, format!("invalid request: batch of {n}")))
-            }
+            n if n > crate::limits::BATCH_MESSAGES_MAX => Err(BadFrame::new(
+                INVALID_REQUEST,
+                format!("invalid request: batch of {n} is too large"),
+            )),
             _ => Ok(Frame::Batch(parts.iter().map(|part| Message::parse(part.get())).collect())),
         }
     }
@@ -250,7 +251,7 @@ impl MessageEnvelope<'_> {
                 Ok(error) => Ok(Response { id, outcome: Err(error) }.into()),
                 Err(fault) => Err(refuse(&id, &format!("error: {fault}"))),
             },
-            _ => Err(refuse(&id, "exactly one of method, result and error is needed")),
+            _ => Err(refuse(&id, "exactly one of method, result and error is required")),
         }
     }
 }

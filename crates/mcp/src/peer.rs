@@ -333,7 +333,9 @@ impl Peer {
             let outcome = AssertUnwindSafe(async { core.service.request(request, incoming).await })
                 .catch_unwind()
                 .await
-                .unwrap_or_else(|_| Err(ErrorObject::internal("the request failed inside")));
+                .unwrap_or_else(|_| {
+                    Err(ErrorObject::internal("internal error while handling the request"))
+                });
             lock(&core.running).remove(&id);
             (!cancel.is_cancelled()).then_some(Response { id: Some(id), outcome })
         }
@@ -346,7 +348,7 @@ impl Peer {
         }
         match running.entry(id.clone()) {
             Entry::Occupied(_) => {
-                Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is in use")))
+                Err(ErrorObject::new(INVALID_REQUEST, format!("id {id} is already in use")))
             }
             Entry::Vacant(free) => Ok(free.insert(CancellationToken::new()).clone()),
         }
@@ -394,7 +396,7 @@ impl Peer {
             Some(asked) => {
                 let _ = asked.answer.send(response.outcome.map_err(RequestError::Refused));
             }
-            None => tracing::debug!("an answer to nothing that was asked, or too late"),
+            None => tracing::debug!("ignored a response to an unknown or ended request"),
         }
     }
 
@@ -484,7 +486,7 @@ impl Drop for OpenRequest<'_> {
     fn drop(&mut self) {
         lock(&self.peer.core.asked).remove(&self.id);
         if !self.told && !self.peer.is_closed() {
-            self.withdraw("the caller went away");
+            self.withdraw("the caller no longer waits");
         }
     }
 }

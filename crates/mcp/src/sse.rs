@@ -10,7 +10,7 @@ pub struct SseEvent {
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
-#[error("an event of over {0} bytes")]
+#[error("the event exceeds {0} bytes")]
 pub struct TooLong(usize);
 
 /// Takes chunks of any size and yields whole events. Bytes of an incomplete event are kept.

@@ -48,7 +48,7 @@ export function Narrowed({ names }) {
   const { values } = place.value;
   const given = names.filter((name) => values[name]);
   if (!given.length) return null;
-  return html`<ul class="narrowed" aria-label="Further filters">
+  return html`<ul class="narrowed" aria-label="More filters">
     ${given.map((name) => html`<li><span class="faint">${words(name)}</span> <bdi>${values[name]}</bdi>
       <button class="quiet" aria-label=${`Remove the filter ${words(name)}`} onClick=${() => change({ [name]: '' })}>✕</button></li>`)}
   </ul>`;

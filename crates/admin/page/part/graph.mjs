@@ -26,11 +26,11 @@ export function Graph({ edges, current, onOpen }) {
       <${Forms} />
       <div class="switch" role="group" aria-label="Zoom">
         <button aria-label="Zoom out" onClick=${() => by(1 / ZOOM_STEP)}>−</button>
-        <button title="Show all of it" onClick=${() => setZoom(1)}>${Math.round(zoom * 100)} %</button>
+        <button title="Reset the zoom" onClick=${() => setZoom(1)}>${Math.round(zoom * 100)} %</button>
         <button aria-label="Zoom in" onClick=${() => by(ZOOM_STEP)}>+</button>
       </div>
     </div>
-    <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table says the same">
+    <div class="graph-box" onWheel=${wheel} tabindex="0" role="region" aria-label="Graph; the table shows the same">
       <svg viewBox="0 0 ${columns.width} ${place.height}" style=${{ width: `${zoom * 100}%` }} aria-hidden="true">
         <defs>${['write-write', 'stale-read', 'read-write', 'read-read'].map(Arrow)}</defs>
         ${drawn.map((strand, index) => Strand({ strand, place, columns, offset: offset(drawn, index), current, onOpen }))}
@@ -79,9 +79,9 @@ const Arrow = (kind) => html`<marker id=${`arrow-${kind}`} class=${`arrow ${kind
   markerUnits="userSpaceOnUse" markerWidth="11" markerHeight="11" orient="auto"><path d="M0 0L10 5L0 10z" /></marker>`;
 
 const MEANINGS = {
-  'write-write': 'both changed it',
-  'stale-read': 'changed from an old reading',
-  'read-write': 'one read, the other changed it',
+  'write-write': 'both wrote it',
+  'stale-read': 'wrote after reading an outdated version',
+  'read-write': 'one read it, the other wrote it',
 };
 
 export const Forms = () => html`<ul class="forms">

@@ -143,7 +143,7 @@ const COLUMNS = [
   { name: 'Class', width: '100px', class: 'wide', cell: (r) => html`<${Class} word=${r.metadata.effective_class} />` },
   { name: 'Agent', class: 'wide', cell: (r) => html`<${Shown} text=${r.agent.name} max=${80} />` },
   { name: 'Target or reason', class: 'wide', cell: (r) => html`<${Matter} record=${r} />` },
-  { name: 'Took', width: '84px', class: 'right wide', cell: (r) => took(r.duration_ms) },
+  { name: 'Duration', width: '84px', class: 'right wide', cell: (r) => took(r.duration_ms) },
 ];
 
 function Tool({ record }) {
@@ -241,8 +241,8 @@ function Records({ filters, open }) {
   const toTop = () => { document.querySelector('.list').scrollTop = 0; };
   return html`
     <${Fault} error=${error} />
-    <p class="counted" role="status">${isLoaded ? `${current.isExact ? '' : 'at least '}${plural(current.total, 'record')}` : 'Looking…'}
-      ${isMore && html`<button class="primary small" onClick=${toTop}>${isBehind.current ? 'Newer records' : unseen}: show</button>`}</p>
+    <p class="counted" role="status">${isLoaded ? `${current.isExact ? '' : 'at least '}${plural(current.total, 'record')}` : 'Loading…'}
+      ${isMore && html`<button class="primary small" onClick=${toTop}>Show ${isBehind.current ? 'newer records' : unseen}</button>`}</p>
     <div class="split">
       ${isLoaded && current.length === 0 && html`<${None} isNarrowed=${Object.keys(filters).length > 0} />`}
       ${current.length > 0 && html`<${List} label="Records, newest first" columns=${COLUMNS} count=${current.length}
@@ -253,9 +253,9 @@ function Records({ filters, open }) {
 }
 
 const None = ({ isNarrowed }) => isNarrowed
-  ? html`<${Empty} title="No record fits these filters"><p><button onClick=${clear}>Clear the filters</button></p><//>`
-  : html`<${Empty} title="Nothing was done yet" command="claude mcp add countersign -- countersign mcp">
-      <p>As soon as an agent calls a tool, the call appears here. Connect one:</p><//>`;
+  ? html`<${Empty} title="No matching records"><p><button onClick=${clear}>Clear filters</button></p><//>`
+  : html`<${Empty} title="No activity yet" command="claude mcp add countersign -- countersign mcp">
+      <p>Calls appear here as soon as an agent makes them. Connect an agent:</p><//>`;
 
 function clear() {
   change(Object.fromEntries(FILTERS.map((name) => [name, ''])));

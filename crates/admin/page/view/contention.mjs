@@ -31,14 +31,14 @@ export function Contention() {
   const open = (number) => change({ edge: number });
   return html`
     <div class="head"><h1>Contention</h1><${Switch} name="since" label="How far back" options=${SINCE} fallback="7d" /></div>
-    <p class="lead">Agents that touched the same resource within a time of each other. The arrow leads from who came first to who came after.</p>
+    <p class="lead">Agents that touched the same resource shortly after one another. Arrows point from the agent that came first to the one that came after.</p>
     <div class="filters"><${Window} /><${Choice} name="kind" label="Kind" options=${KINDS} /></div>
     <${Fault} error=${error} />
-    ${answer && edges.length === 0 && html`<${Empty} title="No agents met" command="countersign contention --window 24h">
-      <p>Nobody touched what another touched within this time. A longer window finds more. On the command line:</p><//>`}
+    ${answer && edges.length === 0 && html`<${Empty} title="No contention found" command="countersign contention --window 24h">
+      <p>No two agents touched the same resource within this window. A longer window finds more. On the command line:</p><//>`}
     ${edges.length > 0 && html`
       <${Graph} edges=${edges} current=${values.edge === undefined ? undefined : Number(values.edge)} onOpen=${open} />
-      ${strands(edges).length >= STRANDS_MAX && html`<p class="faint">The worst ${STRANDS_MAX} are drawn; the table has all.</p>`}
+      ${strands(edges).length >= STRANDS_MAX && html`<p class="faint">The graph shows the worst ${STRANDS_MAX}; the table lists all.</p>`}
       <p class="counted">${plural(answer.edges_total, 'edge')} between ${plural(answer.nodes_total, 'agent')}</p>`}
     <div class="split">
       ${edges.length > 0 && html`<${Table} edges=${edges} current=${values.edge} onOpen=${open} />`}
@@ -62,7 +62,7 @@ const COLUMNS = [
   { name: 'First', class: 'tool', cell: (e) => html`<span class="two-lines"><${Shown} text=${e.from} max=${80} /><span class="second faint"><${Shown} text=${e.to} max=${80} /></span></span>` },
   { name: 'Then', class: 'wide', cell: (e) => html`<${Shown} text=${e.to} max=${80} />` },
   { name: 'Resource', width: '24%', class: 'wide', cell: (e) => html`<${Shown} text=${e.resources[0] ?? ''} max=${80} />${e.resources_total > 1 && html` <span class="faint">and ${count(e.resources_total - 1)} more</span>`}` },
-  { name: 'In', width: '110px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
+  { name: 'System', width: '110px', class: 'wide', cell: (e) => html`<${Shown} text=${e.system} max=${40} />` },
   { name: 'Meetings', width: '86px', class: 'right wide', cell: (e) => count(e.meetings) },
   { name: 'Closest', width: '92px', class: 'right', cell: (e) => took(e.smallest_gap_ms) },
   { name: 'Last', width: '92px', class: 'wide', cell: (e) => html`<${Ago} time=${e.last} />` },
@@ -70,7 +70,7 @@ const COLUMNS = [
 
 function Table({ edges, current, onOpen }) {
   const numbered = edges.map((edge, number) => ({ ...edge, number }));
-  return html`<section class="edges" aria-label="Edges"><${List} label="Edges, the worst first" columns=${COLUMNS} count=${numbered.length}
+  return html`<section class="edges" aria-label="Edges"><${List} label="Edges, worst first" columns=${COLUMNS} count=${numbered.length}
     rowAt=${(index) => numbered[index]} idOf=${(edge) => String(edge.number)} current=${current} onOpen=${(edge) => onOpen(edge.number)} /></section>`;
 }
 
@@ -87,11 +87,11 @@ function Edge({ edge, onClose }) {
     <dl class="facts">
       <dt>First</dt><dd><${Shown} text=${edge.from} /></dd>
       <dt>Then</dt><dd><${Shown} text=${edge.to} /></dd>
-      <dt>In</dt><dd><${Shown} text=${edge.system} /></dd>
+      <dt>System</dt><dd><${Shown} text=${edge.system} /></dd>
       <dt>Resources</dt><dd>${edge.resources.map((resource) => html`<div><a href=${link('activity', { target_system: edge.system, target_resource: resource })}><${Shown} text=${resource} max=${400} /></a></div>`)}
         ${edge.resources_total > edge.resources.length && html`<span class="faint">and ${count(edge.resources_total - edge.resources.length)} more</span>`}</dd>
       <dt>Meetings</dt><dd>${count(edge.meetings)}, the closest ${took(edge.smallest_gap_ms)} apart</dd>
-      <dt>From, to</dt><dd>${exact(edge.first)}<br />${exact(edge.last)}</dd>
+      <dt>Period</dt><dd>${exact(edge.first)}<br />${exact(edge.last)}</dd>
     </dl>
     <h3>The calls behind it</h3>
     <${Fault} error=${error} />

@@ -35,8 +35,8 @@ export function Overview() {
     </div>`;
 }
 
-const Nothing = () => html`<${Empty} title="No call in this time" command="countersign call tool-read --tool-name=SERVER:TOOL">
-  <p>Connect an agent (<code>countersign serve</code> says how), or make a call yourself:</p>
+const Nothing = () => html`<${Empty} title="No calls in this period" command="countersign call tool-read --tool-name=SERVER:TOOL">
+  <p>Connect an agent (<code>countersign serve</code> prints how), or make a call yourself:</p>
 <//>`;
 
 function Figures({ summary, period }) {
@@ -66,7 +66,7 @@ const Tally = ({ title, rows }) => html`<section class="card"><table class="plai
     <td class="name"><a href=${link('activity', values)}><${Shown} text=${name} max=${80} /></a></td>
     <${Counts} row=${row} />
   </tr>`)}
-  ${rows.length === 0 && html`<tr><td class="faint" colspan="4">Nobody yet.</td></tr>`}</tbody>
+  ${rows.length === 0 && html`<tr><td class="faint" colspan="4">None yet.</td></tr>`}</tbody>
 </table></section>`;
 
 const Counts = ({ row, last = 'right' }) => html`
@@ -80,9 +80,9 @@ function Health({ servers, summary }) {
   const calls = (server) => counts.get(server.name)?.calls ?? 0;
   const busiest = [...servers].sort((a, b) => calls(b) - calls(a));
   return html`<section class="card">
-    ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No server yet" command="countersign upstream add NAME -- COMMAND" />`}
+    ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No servers yet" command="countersign upstream add NAME -- COMMAND" />`}
     ${servers.length > 0 && html`<table class="plain">
-      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">waiting</th>
+      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">pending</th>
         <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">errors</th></tr></thead>
       <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
@@ -101,12 +101,12 @@ function Ledger({ status }) {
       <dt>State</dt><dd><${State} word=${ledger.state} /></dd>
       ${ledger.last_error && html`<dt>Fault</dt><dd class="bad-text">${ledger.last_error}</dd>`}
       <dt>Chain</dt><dd>${ledger.chain
-        ? html`<a href=${link('receipts', { chain: ledger.chain })}><code>${shortId(ledger.chain)}</code></a>` : html`<span class="faint">begins with the first call</span>`}</dd>
+        ? html`<a href=${link('receipts', { chain: ledger.chain })}><code>${shortId(ledger.chain)}</code></a>` : html`<span class="faint">starts with the first call</span>`}</dd>
       <dt>Length</dt><dd>${plural(ledger.length, 'receipt')}</dd>
       <dt>Last hash</dt><dd><code title=${ledger.last_hash ?? ''}>${shortHash(ledger.last_hash) || '–'}</code></dd>
       <dt>Waiting to be written</dt><dd>${count(ledger.queue)}</dd>
       <dt>Configuration</dt><dd>${config.state === 'ok' ? html`<${State} word="ok" />` : html`<span class="bad-text pre-line">${config.error}</span>`}</dd>
-      <dt>Running for</dt><dd>${took(status.uptime_seconds * 1_000)}, version ${status.version}</dd>
+      <dt>Uptime</dt><dd>${took(status.uptime_seconds * 1_000)}, version ${status.version}</dd>
     </dl>
   </section>`;
 }

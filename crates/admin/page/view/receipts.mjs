@@ -22,8 +22,8 @@ export function Receipts() {
   return html`
     <div class="head"><h1>Receipts</h1><${Export} label="Export all" file="receipts.jsonl" values=${{}} /></div>
     <${Fault} error=${error} />
-    ${answer && answer.chains.length === 0 && html`<${Empty} title="No receipt yet" command="countersign call tool-read --tool-name=SERVER:TOOL">
-      <p>Each call leaves a signed receipt. Make one:</p><//>`}
+    ${answer && answer.chains.length === 0 && html`<${Empty} title="No receipts yet" command="countersign call tool-read --tool-name=SERVER:TOOL">
+      <p>Every call leaves a signed receipt. Make a call:</p><//>`}
     ${answer && answer.chains.length > 0 && html`<${Chains} chains=${answer.chains} found=${found} keep=${keep} />`}
     ${copies && html`<${Copies} copies=${copies.copies} found=${found} keep=${keep} />`}
     ${checked && found[checked] && html`<${Outcome} checks=${found[checked]} name=${checked} />`}
@@ -54,9 +54,9 @@ function Chains({ chains, found, keep }) {
 
 function Copies({ copies, found, keep }) {
   return html`<section class="card"><h2>Copies</h2>
-    ${copies.length === 0 && html`<p class="faint">An export that was brought back can be checked here: put it into <code>copies</code> in the gate's home.</p>`}
+    ${copies.length === 0 && html`<p class="faint">To verify an export here, put it into the folder <code>copies</code> in the gate's home.</p>`}
     ${copies.length > 0 && html`<div class="table-box short" tabindex="0" role="region" aria-label="Copies"><table class="plain decided">
-      <thead><tr><th scope="col">File</th><th scope="col" class="right">Size</th><th scope="col" class="wide">Changed</th><th scope="col">Verify</th></tr></thead>
+      <thead><tr><th scope="col">File</th><th scope="col" class="right">Size</th><th scope="col" class="wide">Modified</th><th scope="col">Verify</th></tr></thead>
       <tbody>${copies.map((copy) => html`<tr key=${copy.name}>
         <td class="name"><${Shown} text=${copy.name} /></td>
         <td class="right">${bytes(copy.bytes)}</td>
@@ -71,15 +71,15 @@ function Verify({ found, ask, keep, name, label = 'Verify' }) {
   const { isBusy, error, act } = useAction();
   const isWhole = found?.length > 0 && found.every((check) => check.valid);
   return html`<div class="buttons verify"><button disabled=${isBusy} aria-label=${`Verify ${name}`} onClick=${() => act(async () => keep(await ask()))}>${isBusy ? 'Verifying…' : label}</button>
-    ${found && html`<span class=${isWhole ? 'good-text' : 'bad-text'}>${isWhole ? '✓ whole' : '✕ broken'}</span>`}
+    ${found && html`<span class=${isWhole ? 'good-text' : 'bad-text'}>${isWhole ? '✓ intact' : '✕ broken'}</span>`}
     <${Fault} error=${error} /></div>`;
 }
 
 const MARKS = [
-  { name: 'Place', width: '76px', class: 'right holds', cell: (row) => count(row.index + 1) },
-  { name: 'Receipt', class: 'wide', cell: (row) => html`<code>${row.receipt_id ? shortId(row.receipt_id) : 'cannot be read'}</code>` },
+  { name: 'No.', width: '76px', class: 'right holds', cell: (row) => count(row.index + 1) },
+  { name: 'Receipt', class: 'wide', cell: (row) => html`<code>${row.receipt_id ? shortId(row.receipt_id) : 'unreadable'}</code>` },
   ...[['Signature', 'signature_valid'], ['Link', 'hash_link_valid'], ['Order', 'sequence_valid']].map(([name, member]) => ({
-    name, width: '100px', class: 'holds', cell: (row) => (row[member] ? html`<span class="good-text">✓ holds</span>` : html`<strong class="bad-text">✕ broken</strong>`),
+    name, width: '100px', class: 'holds', cell: (row) => (row[member] ? html`<span class="good-text">✓ valid</span>` : html`<strong class="bad-text">✕ broken</strong>`),
   })),
 ];
 
@@ -90,10 +90,10 @@ function Outcome({ checks, name }) {
   return html`<section class="card outcome" aria-live="polite"><div class="card-head">
       <h2>${title}</h2>
       <button class="quiet" onClick=${() => change({ checked: '' })}>✕ close</button></div>
-    ${checks.length === 0 && html`<p class="notice bad">It holds no receipt.</p>`}
+    ${checks.length === 0 && html`<p class="notice bad">It contains no receipts.</p>`}
     ${checks.map((check) => html`<div key=${check.chain_id}>
       ${check.valid
-        ? html`<p class="notice good"><strong>✓ Whole.</strong> ${plural(check.length, 'receipt')}: every signature, every link and the order hold.</p>`
+        ? html`<p class="notice good"><strong>✓ Intact.</strong> ${plural(check.length, 'receipt')}: all signatures, links and sequence numbers are valid.</p>`
         : html`<p class="notice bad"><strong>✕ Broken${check.broken_at === null ? '' : ` at receipt ${count(check.broken_at + 1)} of ${count(check.length)}`}.</strong> <${Shown} text=${check.error?.replace(/^receipt at index \d+: /, '')} max=${1000} /></p>`}
       ${check.receipts && html`<div class="marks" style=${{ height: `${Math.min(250, 40 + check.receipts.length * 52)}px` }}><${List} label="Receipts of the chain" columns=${MARKS} count=${check.receipts.length}
         rowAt=${(index) => check.receipts[index]} idOf=${(row) => String(row.index)} jump=${check.broken_at}
@@ -149,7 +149,7 @@ function Receipt({ id, onClose }) {
   useEffect(() => { getText('/receipts' + path(id)).then(setText, setError); }, [id]);
   return html`<${Beside} title=${html`Receipt <code>${shortId(id)}</code>`} onClose=${onClose}>
     <${Fault} error=${error} />
-    <p><a href=${link('activity', { open: id.replace(/^urn:receipt:/, '') })}>Its record</a></p>
+    <p><a href=${link('activity', { open: id.replace(/^urn:receipt:/, '') })}>Show its record</a></p>
     ${text !== null && html`<${Block} text=${laidOut(text)} label="The receipt as JSON" />`}
   <//>`;
 }

@@ -19,7 +19,7 @@ function Whole({ record }) {
   const { metadata: meta, agent, target } = record;
   return html`
     <p class="verdict"><${State} word=${record.status} /> <${Class} word=${meta.effective_class} />
-      ${meta.unverified && html`<span class="faint" title="The tool says neither that it only reads nor that it destroys">unverified</span>`}</p>
+      ${meta.unverified && html`<span class="faint" title="The tool has neither a read-only nor a destructive hint">unverified</span>`}</p>
     ${record.error_code && html`<p class=${record.status === 'blocked' ? 'notice warn' : 'notice bad'}>
       <strong>${record.error_code}</strong> <${Shown} text=${record.error_message} max=${4000} /></p>`}
     ${meta.warnings.map((warning) => html`<p class="notice warn"><${Shown} text=${warning} max=${1000} /></p>`)}
@@ -29,33 +29,33 @@ function Whole({ record }) {
           <dt>Operation</dt><dd><${Shown} text=${meta.intent.operation_type} /></dd>
           <dt>Reason</dt><dd><${Shown} text=${meta.intent.reason ?? '–'} max=${4000} /></dd>
           <dt>Sensitivity</dt><dd><${Shown} text=${meta.intent.data_sensitivity} /></dd></dl>`
-      : html`<p class="faint">None was declared.</p>`}
+      : html`<p class="faint">No intent was declared.</p>`}
     <h3>Facts</h3>
     <dl class="facts">
       <dt>When</dt><dd><${When} time=${record.timestamp} /></dd>
-      <dt>Took</dt><dd>${took(record.duration_ms)}</dd>
+      <dt>Duration</dt><dd>${took(record.duration_ms)}</dd>
       <dt>Agent</dt><dd><a href=${link('activity', { agent: agent.name })}><${Shown} text=${agent.name} /></a></dd>
       <dt>Token</dt><dd><${Shown} text=${agent.token} /></dd>
       ${target && html`<dt>Target</dt><dd><a href=${link('activity', { target_system: target.system, target_resource: target.resource })}>
         <${Shown} text=${target.resource} max=${4096} /></a> <span class="faint">in <${Shown} text=${target.system} /></span></dd>`}
-      ${record.server_name && record.tool_name && record.type !== 'server_change' && html`<dt>Tool</dt><dd><a href=${link('servers', { server: record.server_name, tool: record.tool_name })}>see the tool</a></dd>`}
+      ${record.server_name && record.tool_name && record.type !== 'server_change' && html`<dt>Tool</dt><dd><a href=${link('servers', { server: record.server_name, tool: record.tool_name })}>show the tool</a></dd>`}
       <dt>Receipt</dt><dd>${record.receipt_id
-        ? html`<a href=${link('receipts', { receipt: record.receipt_id })}><code>${shortId(record.receipt_id)}</code></a>` : html`<span class="faint">none: the tool is not known</span>`}</dd>
+        ? html`<a href=${link('receipts', { receipt: record.receipt_id })}><code>${shortId(record.receipt_id)}</code></a>` : html`<span class="faint">none: unknown tool</span>`}</dd>
       <dt>Trace</dt><dd>${meta.trace_id ? html`<code>${meta.trace_id}</code>` : html`<span class="faint">–</span>`}</dd>
       <dt>Session</dt><dd>${record.session_id
         ? html`<a href=${link('activity', { session_id: record.session_id })}><code><${Shown} text=${record.session_id} /></code></a>` : '–'}</dd>
       <dt>Request</dt><dd><code><${Shown} text=${record.request_id ?? '–'} /></code></dd>
-      <dt>Came by</dt><dd>${record.source}, ${record.surface}${meta.tool_variant && html`, <code>${meta.tool_variant}</code>`}</dd>
+      <dt>Source</dt><dd>${record.source}, ${record.surface}${meta.tool_variant && html`, <code>${meta.tool_variant}</code>`}</dd>
       <dt>Type</dt><dd>${words(record.type)}</dd>
       <dt>Record</dt><dd><code>${record.id}</code></dd>
     </dl>
     <h3>Arguments <span class="faint">${bytes(meta.arguments_bytes)}</span></h3>
     <${Payload} value=${record.arguments} label="Arguments" />
     <h3>Result <span class="faint">${bytes(meta.response_bytes)}</span></h3>
-    ${record.response_truncated && html`<p class="notice">It was longer; only the beginning is kept.</p>`}
+    ${record.response_truncated && html`<p class="notice">Truncated: only the beginning was kept.</p>`}
     <${Payload} value=${record.response} label="Result" />`;
 }
 
 const Payload = ({ value, label }) => value === null
-  ? html`<p class="faint">Not kept.</p>`
+  ? html`<p class="faint">Not stored.</p>`
   : html`<${Block} text=${readable(value)} label=${label} />`;

@@ -15,14 +15,14 @@ export function Runs() {
 }
 
 const COLUMNS = [
-  { name: 'Began', width: '96px', class: 'when', cell: (run) => html`<${Ago} time=${run.started_at} />` },
+  { name: 'Started', width: '96px', class: 'when', cell: (run) => html`<${Ago} time=${run.started_at} />` },
   { name: 'Status', width: '130px', class: 'status', cell: (run) => html`<${State} word=${run.status} />` },
   { name: 'Workflow', class: 'tool', cell: (run) => html`<span class="two-lines"><span class="strong"><${Shown} text=${run.workflow} max=${100} /></span><span class="second faint">${took(run.duration_ms)}</span></span>` },
   { name: 'Message', class: 'wide', cell: (run) => html`<span class="faint"><${Shown} text=${run.message ?? ''} max=${160} /></span>` },
   { name: 'Steps', width: '76px', class: 'right wide', cell: (run) => count(run.steps_total) },
   { name: 'Tokens', width: '90px', class: 'right wide', cell: (run) => (run.tokens === null ? '–' : count(run.tokens)) },
   { name: 'Cost', width: '90px', class: 'right wide', cell: (run) => cost(run.cost_usd) },
-  { name: 'Took', width: '110px', class: 'right wide', cell: (run) => took(run.duration_ms) },
+  { name: 'Duration', width: '110px', class: 'right wide', cell: (run) => took(run.duration_ms) },
 ];
 
 const cost = (usd) => (usd === null || usd === undefined ? '–' : `$${usd.toFixed(2)}`);
@@ -34,10 +34,10 @@ function All() {
   const isNarrowed = values.status || values.workflow;
   return html`
     <div class="head"><h1>Runs</h1></div>
-    <div class="filters"><${Search} name="workflow" label="Workflow" hint="its whole name" isFirst /><${Choice} name="status" label="Status" options=${STATUSES} /></div>
+    <div class="filters"><${Search} name="workflow" label="Workflow" hint="exact name" isFirst /><${Choice} name="status" label="Status" options=${STATUSES} /></div>
     <${Fault} error=${error} />
-    <p class="counted" role="status">${answer ? plural(answer.total, 'run') : 'Looking…'}${answer?.next_cursor && html`, the newest ${count(runs.length)} are shown`}</p>
-    ${answer && runs.length === 0 && html`<${Empty} title=${isNarrowed ? 'No run fits' : 'No workflow was run yet'} command=${isNarrowed ? undefined : 'countersign run flow.yaml'}>
+    <p class="counted" role="status">${answer ? plural(answer.total, 'run') : 'Loading…'}${answer?.next_cursor && html`, showing the newest ${count(runs.length)}`}</p>
+    ${answer && runs.length === 0 && html`<${Empty} title=${isNarrowed ? 'No matching runs' : 'No workflow runs yet'} command=${isNarrowed ? undefined : 'countersign run flow.yaml'}>
       <p>${isNarrowed ? 'Change the filters.' : 'A workflow runs agents and commands step by step, with the gate as the only source of tools:'}</p><//>`}
     ${runs.length > 0 && html`<${List} label="Runs, newest first" columns=${COLUMNS} count=${runs.length} rowAt=${(index) => runs[index]}
       idOf=${(run) => run.id} onOpen=${(run) => change({ run: run.id })} />`}`;
@@ -52,8 +52,8 @@ function One({ id }) {
       <section class="card">
         <p class="verdict"><${State} word=${run.status} /> <${Shown} text=${run.message ?? ''} max=${1000} /></p>
         <dl class="facts">
-          <dt>Began</dt><dd><${When} time=${run.started_at} /></dd>
-          <dt>Took</dt><dd>${took(run.duration_ms)}</dd>
+          <dt>Started</dt><dd><${When} time=${run.started_at} /></dd>
+          <dt>Duration</dt><dd>${took(run.duration_ms)}</dd>
           <dt>File</dt><dd><code><${Shown} text=${run.file ?? '–'} max=${400} /></code></dd>
           <dt>Tokens, cost</dt><dd>${run.tokens === null ? '–' : count(run.tokens)}, ${cost(run.cost_usd)}</dd>
           <dt>Trace</dt><dd><code>${run.trace_id ?? '–'}</code></dd>
@@ -61,7 +61,7 @@ function One({ id }) {
         </dl>
       </section>
       <h2>Steps <span class="faint">${count(run.steps_total)}</span></h2>
-      ${run.steps.length === 0 && html`<p class="faint">None has begun.</p>`}
+      ${run.steps.length === 0 && html`<p class="faint">No step has started.</p>`}
       <ol class="steps">${run.steps.map((step) => html`<${Step} key=${step.number} step=${step} run=${run} />`)}</ol>`}`;
 }
 
@@ -73,13 +73,13 @@ function Step({ step, run }) {
     <${Bar} step=${step} run=${run} />
     <p class="faint">${facts}${step.exit_code !== null && html` · exit code ${step.exit_code}`}</p>
     ${step.error_code && html`<p class="notice bad"><strong>${step.error_code}</strong> <${Shown} text=${step.error_message} max=${2000} /></p>`}
-    ${step.calls.length > 0 && html`<table class="plain"><thead><tr><th scope="col">Call</th><th scope="col">Status</th><th scope="col" class="wide">Target</th><th scope="col" class="right">Took</th></tr></thead>
+    ${step.calls.length > 0 && html`<table class="plain"><thead><tr><th scope="col">Call</th><th scope="col">Status</th><th scope="col" class="wide">Target</th><th scope="col" class="right">Duration</th></tr></thead>
       <tbody>${step.calls.map((call) => html`<tr key=${call.id}>
         <td class="name"><a href=${link('activity', { open: call.id })}><${Shown} text=${`${call.server_name}:${call.tool_name}`} max=${120} /></a></td>
         <td><${State} word=${call.status} /></td>
         <td class="wide"><${Shown} text=${call.target?.resource ?? call.error_code ?? ''} max=${120} /></td>
         <td class="right">${took(call.duration_ms)}</td></tr>`)}</tbody></table>`}
-    ${step.calls_total > step.calls.length && html`<p class="faint">${plural(step.calls_total, 'call')}, the newest ${count(step.calls.length)} are shown.</p>`}
+    ${step.calls_total > step.calls.length && html`<p class="faint">${plural(step.calls_total, 'call')}, showing the newest ${count(step.calls.length)}.</p>`}
     ${step.output && html`<details><summary>Output</summary><${Block} text=${step.output} label="Output" /></details>`}
   </li>`;
 }

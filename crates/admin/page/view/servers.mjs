@@ -22,7 +22,7 @@ export function Servers() {
       ? html`<a href=${link('servers')}>Servers</a> <span class="faint">/</span> <${Shown} text=${values.server} />` : 'Servers and tools'}</h1></div>
     <${Fault} error=${error} />
     ${answer && !values.server && html`<${All} servers=${servers} look=${look} />`}
-    ${answer && values.server && !chosen && html`<${Empty} title="There is no such server" command="countersign upstream list" />`}
+    ${answer && values.server && !chosen && html`<${Empty} title="Server not found" command="countersign upstream list" />`}
     ${chosen && html`<${One} server=${chosen} look=${look} />`}
     <div class="split">
       ${servers.length > 0 && html`<${Tools} />`}
@@ -33,12 +33,12 @@ export function Servers() {
 
 function All({ servers, look }) {
   if (!servers.length) {
-    return html`<${Empty} title="No server stands behind the gate" command="countersign upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes">
-      <p>Add one, here with the reference server for files. It is not started before you approve it.</p><//>`;
+    return html`<${Empty} title="No servers yet" command="countersign upstream add files -- npx -y @modelcontextprotocol/server-filesystem ~/notes">
+      <p>Add one, for example the reference server for files. It does not start until you approve it.</p><//>`;
   }
   return html`<div class="table-box" tabindex="0" role="region" aria-label="Servers"><table class="plain servers decided">
     <thead><tr><th scope="col">Server</th><th scope="col">State</th><th scope="col" class="wide">Transport</th>
-      <th scope="col" class="right">Tools</th><th scope="col" class="right">Waiting</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Decide</th></tr></thead>
+      <th scope="col" class="right">Tools</th><th scope="col" class="right">Pending</th><th scope="col" class="wide">Locked</th><th scope="col" class="wide">Actions</th></tr></thead>
     <tbody>${servers.map((server) => html`<tr key=${server.name}>
       <td class="name"><a class="strong" href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
       <td><${State} word=${server.state} /></td>
@@ -60,11 +60,11 @@ function Decide({ server, look }) {
   if (server.state === 'quarantined' || server.quarantined) {
     return html`<${Action} label="Inspect" work=${async () => { await post('/servers' + path(server.name, 'approve') + '?inspect=true'); look(); go('servers', { server: server.name }); }} />
       <${Decision} label="Approve server" tone="primary" work=${to('approve')}
-        question=${`Approve '${server.name}' as it is now, with everything that it was seen to list? Agents can call its tools then.`} />`;
+        question=${`Approve '${server.name}' as it is now, with everything it has listed? Agents can then call its tools.`} />`;
   }
   if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
   return html`<${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
-      question=${`Lock everything of '${server.name}' until it is approved again?`} />
+      question=${`Lock '${server.name}' and everything it lists until it is approved again?`} />
     <${Action} label="Disable" work=${to('disable')} />`;
 }
 
@@ -74,11 +74,11 @@ function One({ server, look }) {
   return html`<section class="card server">
     <div class="card-head"><p><${State} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
       <div class="buttons">
-        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${server.pending === 1 ? 'Approve what waits' : `Approve all ${count(server.pending)} that wait`} work=${approveAll}
-          question=${`Approve everything of '${server.name}' that waits, unread? Its text reaches models then.`} />`}
+        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${server.pending === 1 ? 'Approve pending item' : `Approve all ${count(server.pending)} pending`} work=${approveAll}
+          question=${`Approve all pending items of '${server.name}' without reading them? Their text can then reach models.`} />`}
         <${Decide} server=${server} look=${look} />
         ${!server.disabled && html`<${Action} label="Restart" work=${restart} />`}
-        ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}', and forget what was decided about it?`}
+        ${server.origin === 'added' && html`<${Decision} label="Remove" tone="bad" question=${`Remove '${server.name}' and all decisions about it?`}
           work=${async () => { await remove('/servers' + path(server.name)); go('servers'); }} />`}
       </div></div>
     ${server.error && html`<p class="notice bad"><${Shown} text=${server.error} max=${2000} /></p>`}
@@ -88,7 +88,7 @@ function One({ server, look }) {
       ${server.command && html`<dt>Command</dt><dd><code><${Shown} text=${[server.command, ...(server.args ?? [])].join(' ')} max=${1000} /></code></dd>`}
       ${server.url && html`<dt>Address</dt><dd><code><${Shown} text=${server.url} max=${1000} /></code></dd>`}
       ${server.env?.length > 0 && html`<dt>Environment</dt><dd><code><${Shown} text=${server.env.join(', ')} max=${1000} /></code> <span class="faint">names only</span></dd>`}
-      <dt>Comes from</dt><dd>${{ own: 'your config', found: 'a file in the folder', added: 'added at run time' }[server.origin] ?? server.origin}</dd>
+      <dt>Origin</dt><dd>${{ own: 'your config', found: 'a config file in the folder', added: 'added at run time' }[server.origin] ?? server.origin}</dd>
       ${server.approved?.at && html`<dt>Approved</dt><dd><${Ago} time=${server.approved.at} /></dd>`}
     </dl>
     <${Waiting} server=${server} />
@@ -101,7 +101,7 @@ function Waiting({ server }) {
   const { answer } = useAnswer(server.pending ? '/servers' + path(server.name, 'items') + '?pending=true' : null, ['tool', 'server']);
   const others = (answer?.items ?? []).filter((item) => item.kind !== 'tool');
   if (!others.length) return null;
-  return html`<p class="notice warn">Also waiting: ${others.map((item) => html` <button
+  return html`<p class="notice warn">Also pending: ${others.map((item) => html` <button
     onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}</p>`;
 }
 
@@ -109,11 +109,11 @@ function Log({ server }) {
   const isOpen = place.value.values.log === 'yes';
   const { answer, error } = useAnswer(isOpen ? '/servers' + path(server.name, 'logs') + '?limit=200' : null, ['server', 'activity']);
   return html`<details open=${isOpen} onToggle=${(event) => event.target.open !== isOpen && change({ log: event.target.open ? 'yes' : '' }, { small: true })}>
-    <summary>Last lines of its log</summary>
+    <summary>Latest log lines</summary>
     <${Fault} error=${error} />
     ${answer && (answer.lines.length
       ? html`<pre class="block log" tabindex="0" role="region" aria-label="Log">${answer.lines.map((line) => html`<${Shown} text=${line} max=${2000} />${'\n'}`)}</pre>`
-      : html`<p class="faint">It has written none.</p>`)}
+      : html`<p class="faint">The log is empty.</p>`)}
   </details>`;
 }
 
@@ -121,7 +121,7 @@ const COLUMNS = [
   { name: 'Tool', class: 'tool', width: '34%', cell: (tool) => html`<span class="two-lines"><span class="strong"><${Shown} text=${tool.name} max=${120} /></span>
       <span class="faint second"><${Shown} text=${tool.description} max=${80} /></span></span>` },
   { name: 'Status', width: '170px', class: 'status', cell: (tool) => html`<${State} word=${tool.status} />` },
-  { name: 'Class', width: '130px', class: 'wide', cell: (tool) => html`<span class=${'class ' + tool.class}>${tool.class}</span>${tool.unverified && html` <span class="faint" title="It says neither that it only reads nor that it destroys">?</span>`}` },
+  { name: 'Class', width: '130px', class: 'wide', cell: (tool) => html`<span class=${'class ' + tool.class}>${tool.class}</span>${tool.unverified && html` <span class="faint" title="It has neither a read-only nor a destructive hint">?</span>`}` },
   { name: 'Description', class: 'wide', cell: (tool) => html`<span class="faint"><${Shown} text=${tool.description} max=${200} /></span>` },
 ];
 
@@ -137,9 +137,9 @@ function Tools() {
       <${Choice} name="status" label="Status" options=${STATUSES} />
     </div>
     <${Fault} error=${error} />
-    <p class="counted" role="status">${answer ? plural(answer.total, 'tool') : 'Looking…'}</p>
-    ${answer && tools.length === 0 && html`<${Empty} title=${isNarrowed ? 'No tool fits' : 'No tools'} command=${isNarrowed ? undefined : 'countersign upstream list'}>
-      <p>${isNarrowed ? 'Change the search or the status.' : 'The servers list none, or are not connected yet.'}</p><//>`}
+    <p class="counted" role="status">${answer ? plural(answer.total, 'tool') : 'Loading…'}</p>
+    ${answer && tools.length === 0 && html`<${Empty} title=${isNarrowed ? 'No matching tools' : 'No tools'} command=${isNarrowed ? undefined : 'countersign upstream list'}>
+      <p>${isNarrowed ? 'Change the search or the status.' : 'The servers list no tools, or are not connected yet.'}</p><//>`}
     ${tools.length > 0 && html`<${List} label="Tools" columns=${COLUMNS} count=${tools.length} rowAt=${(index) => tools[index]}
       idOf=${(tool) => tool.name} current=${values.tool === undefined ? undefined : `${values.server}:${values.tool}`}
       onOpen=${(tool) => change({ server: tool.server, tool: ownName(tool), kind: undefined })} />`}

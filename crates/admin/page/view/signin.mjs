@@ -7,8 +7,9 @@ export function SignIn({ error }) {
     <h1><img src="/page/icon.svg" alt="" width="28" height="28" />Countersign</h1>
     <${Fault} error=${error} />
     <${Empty} title="Sign in with a link" command="countersign page">
-      <p>Run this where the gate runs, and open the link that it prints. The link works once, for
-      ten minutes. A session lasts 12 hours, in this tab, until the gate is started anew.</p>
+      <p>Run this on the machine where the gate runs, and open the link that it prints. The link
+      works once and expires after ten minutes. A session lasts 12 hours, in this tab only, and
+      ends when the gate restarts.</p>
     <//>
   </main>`;
 }

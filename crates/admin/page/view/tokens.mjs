@@ -8,7 +8,7 @@ import { link } from '../place.mjs';
 
 const OPERATIONS = ['read', 'write', 'destructive'];
 const SURFACES = [['discovery', 'discovery (search, then call)'], ['passthrough', 'pass-through (every tool by name)']];
-const LIVES = [['', 'until it is revoked'], ['1h', '1 hour'], ['12h', '12 hours'], ['7d', '7 days'], ['30d', '30 days'], ['90d', '90 days']];
+const LIVES = [['', 'until revoked'], ['1h', '1 hour'], ['12h', '12 hours'], ['7d', '7 days'], ['30d', '30 days'], ['90d', '90 days']];
 
 export function Tokens() {
   useTitle('Tokens');
@@ -17,15 +17,15 @@ export function Tokens() {
   const tokens = [...(answer?.tokens ?? [])].reverse();
   return html`
     <div class="head"><h1>Tokens</h1></div>
-    <p class="lead">What an agent shows at the door. It opens what its scope says, and never this page. The token of the first start, <code>agent-token</code> in the gate's home, is not listed.</p>
+    <p class="lead">Agents authenticate with a token. Its scope says what it may use; it never opens this page. The default token, <code>agent-token</code> in the gate's home, is not listed.</p>
     <${Fault} error=${error} />
     ${made && html`<${Made} token=${made} onClose=${() => setMade(null)} />`}
     <${Make} onMade=${(token) => { setMade(token); look(); }} />
-    ${answer && tokens.length === 0 && html`<${Empty} title="No token was made yet" command="countersign token create ci --operations read">
-      <p>Make one above, or on the command line:</p><//>`}
+    ${answer && tokens.length === 0 && html`<${Empty} title="No tokens yet" command="countersign token create ci --operations read">
+      <p>Create one above, or on the command line:</p><//>`}
     ${tokens.length > 0 && html`<p class="counted">${plural(tokens.length, 'token')}</p><div class="table-box" tabindex="0" role="region" aria-label="Tokens"><table class="plain decided">
-      <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">May</th><th scope="col" class="wide">Servers</th><th scope="col" class="wide">Surfaces</th>
-        <th scope="col" class="wide">Made</th><th scope="col" class="wide">Expires</th><th scope="col">Revoke</th></tr></thead>
+      <thead><tr><th scope="col">Name</th><th scope="col">State</th><th scope="col">Operations</th><th scope="col" class="wide">Servers</th><th scope="col" class="wide">Surfaces</th>
+        <th scope="col" class="wide">Created</th><th scope="col" class="wide">Expires</th><th scope="col">Revoke</th></tr></thead>
       <tbody>${tokens.map((token) => html`<tr key=${`${token.name} ${token.created_at}`}>
         <td class="name"><a href=${link('activity', { agent: token.name })}><${Shown} text=${token.name} /></a></td>
         <td><${State} word=${token.state} /></td>
@@ -44,10 +44,10 @@ function Made({ token, onClose }) {
   const [isCopied, setCopied] = useState(false);
   const copy = async () => { await navigator.clipboard.writeText(token.token); setCopied(true); };
   return html`<section class="notice good made" role="status" aria-label="The new token">
-    <p><strong>Token '${token.name}' is made.</strong> It is shown this once: the gate keeps only its hash.</p>
+    <p><strong>Token '${token.name}' is created.</strong> Copy it now: it is not shown again, and the gate keeps only its hash.</p>
     <pre tabindex="0"><code>${token.token}</code></pre>
     <p>An MCP client sends it as <code>Authorization: Bearer …</code> to <code>${location.origin}/mcp</code>.</p>
-    <div class="buttons"><button class="primary" onClick=${copy}>${isCopied ? 'Copied' : 'Copy'}</button><button onClick=${onClose}>I have kept it</button></div>
+    <div class="buttons"><button class="primary" onClick=${copy}>${isCopied ? 'Copied' : 'Copy'}</button><button onClick=${onClose}>I have saved it</button></div>
   </section>`;
 }
 
@@ -67,15 +67,15 @@ function Make({ onMade }) {
     const target = event.target;
     act(async () => { onMade(await post('/tokens', body)); target.reset(); });
   };
-  return html`<details class="card make"><summary>Make a token</summary><form onSubmit=${submit}>
+  return html`<details class="card make"><summary>Create a token</summary><form onSubmit=${submit}>
     <label class="field"><span>Name</span><input name="name" required maxlength="64" autocomplete="off" placeholder="ci" /></label>
-    <fieldset><legend>It may</legend>${OPERATIONS.map((operation) => html`<label><input type="checkbox" name="operations" value=${operation} defaultChecked=${operation === 'read'} /> ${operation}</label>`)}</fieldset>
-    <fieldset><legend>Servers <span class="faint">(none chosen: all)</span></legend>${(answer?.servers ?? []).map((server) => html`<label><input type="checkbox" name="servers" value=${server.name} /> <${Shown} text=${server.name} /></label>`)}</fieldset>
-    <fieldset><legend>By way of</legend>${SURFACES.map(([surface, shown]) => html`<label><input type="checkbox" name="surfaces" value=${surface} defaultChecked=${surface === 'discovery'} /> ${shown}</label>`)}</fieldset>
-    <label class="field"><span>Good for</span><select name="expires_in">${LIVES.map(([value, shown]) => html`<option value=${value}>${shown}</option>`)}</select></label>
-    <label class="field"><span>Tools that say nothing of themselves</span><select name="unannotated_tools"><option value="">as usual</option><option value="allow">allow</option><option value="deny">deny</option></select></label>
-    <label class="field"><span>Profile <span class="faint">(of your config)</span></span><input name="profile" autocomplete="off" /></label>
+    <fieldset><legend>Operations</legend>${OPERATIONS.map((operation) => html`<label><input type="checkbox" name="operations" value=${operation} defaultChecked=${operation === 'read'} /> ${operation}</label>`)}</fieldset>
+    <fieldset><legend>Servers <span class="faint">(none selected: all)</span></legend>${(answer?.servers ?? []).map((server) => html`<label><input type="checkbox" name="servers" value=${server.name} /> <${Shown} text=${server.name} /></label>`)}</fieldset>
+    <fieldset><legend>Surfaces</legend>${SURFACES.map(([surface, shown]) => html`<label><input type="checkbox" name="surfaces" value=${surface} defaultChecked=${surface === 'discovery'} /> ${shown}</label>`)}</fieldset>
+    <label class="field"><span>Valid for</span><select name="expires_in">${LIVES.map(([value, shown]) => html`<option value=${value}>${shown}</option>`)}</select></label>
+    <label class="field"><span>Tools without hints</span><select name="unannotated_tools"><option value="">default</option><option value="allow">allow</option><option value="deny">deny</option></select></label>
+    <label class="field"><span>Profile <span class="faint">(in your config)</span></span><input name="profile" autocomplete="off" /></label>
     <${Fault} error=${error} />
-    <div class="buttons"><button class="primary" disabled=${isBusy}>Make token</button></div>
+    <div class="buttons"><button class="primary" disabled=${isBusy}>Create token</button></div>
   </form></details>`;
 }

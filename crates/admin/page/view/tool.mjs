@@ -30,13 +30,13 @@ function Whole({ item, server, name, kind, decided }) {
     ${(item.warnings ?? []).map((warning) => html`<p class="notice warn"><strong>${words(warning.kind)}</strong> <${Shown} text=${warning.text} max=${2000} /></p>`)}
     <div class="buttons"><${Decide} item=${item} server=${server} name=${name} kind=${kind} waits=${waits} decided=${decided} /></div>
     ${item.remediation && !waits && html`<p class="faint"><${Shown} text=${item.remediation} max=${1000} /></p>`}
-    ${item.diff && html`<h3>${item.change === 'new' ? 'What it says' : 'What was approved, and what it says now'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
+    ${item.diff && html`<h3>${item.change === 'new' ? 'Text' : 'Approved text and current text'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
     ${!item.diff && html`<h3>Definition</h3><${Block} text=${item.visible ?? readable(item.definition)} label="Definition" />`}
     <dl class="facts">
       <dt>Fingerprint</dt><dd><code title=${item.fingerprint}>${shortHash(item.fingerprint)}</code></dd>
-      ${item.approved_fingerprint && html`<dt>Approved one</dt><dd><code title=${item.approved_fingerprint}>${shortHash(item.approved_fingerprint)}</code></dd>`}
-      ${item.call_with && html`<dt>Called with</dt><dd><code>${item.call_with}</code></dd>`}
-      ${kind === 'tool' && html`<dt>Calls</dt><dd><a href=${link('activity', { server, tool: name })}>its records</a></dd>`}
+      ${item.approved_fingerprint && html`<dt>Approved</dt><dd><code title=${item.approved_fingerprint}>${shortHash(item.approved_fingerprint)}</code></dd>`}
+      ${item.call_with && html`<dt>Call with</dt><dd><code>${item.call_with}</code></dd>`}
+      ${kind === 'tool' && html`<dt>Calls</dt><dd><a href=${link('activity', { server, tool: name })}>show records</a></dd>`}
     </dl>`;
 }
 
@@ -50,7 +50,7 @@ function Decide({ item, server, name, kind, waits, decided }) {
   const to = (verb) => async () => { await post('/tools' + path(server, name, verb)); decided(); };
   if (waits) {
     return html`<${Decision} label="Approve" tone="primary" work=${approve}
-      question=${`Approve this text of '${name || kind}'? It reaches models then, and agents can call the tool.`} />`;
+      question=${`Approve this text of '${name || kind}'? It can then reach models, and agents can call the tool.`} />`;
   }
   if (kind !== 'tool') return null;
   if (item.status === 'disabled_by_user') return html`<${Action} label="Enable" work=${to('enable')} />`;
@@ -83,7 +83,7 @@ export function pairs(lines) {
 
 function SideBySide({ lines, isNew }) {
   if (isNew) {
-    return html`<pre class="block" tabindex="0" role="region" aria-label="What it says">${lines.map((line) => html`<${Named} text=${line.text ?? ''} />${'\n'}`)}</pre>`;
+    return html`<pre class="block" tabindex="0" role="region" aria-label="Text">${lines.map((line) => html`<${Named} text=${line.text ?? ''} />${'\n'}`)}</pre>`;
   }
   return html`<div class="diff-box" tabindex="0" role="region" aria-label="Old and new text"><table class="diff">
     <thead><tr><th scope="col">approved</th><th scope="col">now</th></tr></thead>

@@ -47,7 +47,7 @@ pub(crate) fn is_own(headers: &HeaderMap) -> bool {
 }
 
 pub(crate) fn foreign() -> Refusal {
-    let message = "only the page itself may ask for this: the Origin header must name its address";
+    let message = "only the page itself may send this: the Origin header must be its own address";
     Refusal::new(Code::Forbidden, message)
 }
 

@@ -171,5 +171,5 @@ async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<ReviewedItem>, R
 }
 
 fn nothing_waits(server: &str) -> Refusal {
-    Refusal::new(Code::Conflict, format!("nothing of server '{server}' waits for approval"))
+    Refusal::new(Code::Conflict, format!("server '{server}' has no pending items"))
 }

@@ -40,7 +40,7 @@ pub struct LedgerState {
     pub length: u64,
     #[schema(schema_with = words::digest_or_null, required)]
     pub last_hash: Option<String>,
-    /// Entries in memory that cannot be written now.
+    /// Entries held in memory until the ledger can be written.
     pub queue: usize,
     #[schema(required)]
     pub last_error: Option<String>,

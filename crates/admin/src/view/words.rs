@@ -295,7 +295,7 @@ pub(crate) fn some_surfaces_or_null() -> utoipa::openapi::Array {
 /// Describes names of servers, or only the word for all of them.
 pub(crate) fn some_servers_or_null() -> OneOfBuilder {
     let every = list_of(one_of([EVERY_SERVER])).min_items(Some(1)).max_items(Some(1));
-    let every = every.description(Some("All of them, as if it were absent."));
+    let every = every.description(Some("All servers, which is the default."));
     let null = ObjectBuilder::new().schema_type(Type::Null);
     OneOfBuilder::new().item(every).item(list_of(name()).min_items(Some(1))).item(null)
 }

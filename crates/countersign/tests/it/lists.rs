@@ -79,10 +79,10 @@ async fn a_list_that_never_ends_or_is_none_is_refused_with_its_reason() {
     for (name, reason) in [
         ("loops", "the server repeats the cursor 'again'"),
         ("endless", "more than 1000 pages or 100000 tools"),
-        ("object", "the answer makes no sense"),
-        ("text", "the answer makes no sense"),
-        ("nothing", "the answer makes no sense"),
-        ("cursor", "the answer makes no sense"),
+        ("object", "invalid response"),
+        ("text", "invalid response"),
+        ("nothing", "invalid response"),
+        ("cursor", "invalid response"),
     ] {
         let entry = in_state(&client, name, "error").await;
         let error = entry["error"].as_str().unwrap();

@@ -258,7 +258,7 @@ async fn a_gate_that_drains_lives_and_is_not_ready() {
         (answer.0 == 503).then_some(answer)
     })
     .await;
-    assert_eq!(answer["reason"], "the gate is shutting down and takes no new calls");
+    assert_eq!(answer["reason"], "the gate is shutting down and accepts no new calls");
     assert_eq!(probe(&gate, "/healthz").await.0, 200);
     std::fs::write(dir.join("go"), "").unwrap();
     slow.await.unwrap().unwrap();

@@ -146,7 +146,7 @@ async fn a_tool_is_approved_as_it_was_reviewed() {
     let said = get(&gate, "/tools/s/say").await;
     assert_eq!((&said["status"], said.get("change")), (&json!("callable"), None));
     let answer = post(&gate, "/tools/s/say/approve", json!({})).await;
-    assert_refused(&answer, 409, "CONFLICT", "does not wait for approval");
+    assert_refused(&answer, 409, "CONFLICT", "is not waiting for approval");
     let answer = post(&gate, "/tools/s/fersh/approve", json!({})).await;
     assert_refused(&answer, 404, "NOT_FOUND", "did you mean 'fresh'?");
     let answer = post(&gate, "/tools/t/fresh/approve", json!({})).await;
@@ -190,7 +190,7 @@ async fn several_are_approved_together_or_not_at_all() {
     assert_eq!(stdout(&output).lines().count(), 2, "{}", stdout(&output));
     assert_eq!(get(&gate, "/servers/s").await["pending"], 0);
     let answer = post(&gate, "/servers/s/approve-items", json!({})).await;
-    assert_refused(&answer, 409, "CONFLICT", "nothing of server 's' waits");
+    assert_refused(&answer, 409, "CONFLICT", "server 's' has no pending items");
     let answer = post(&gate, "/servers/x/approve-items", json!({})).await;
     assert_refused(&answer, 404, "NOT_FOUND", "server 'x' not found");
     for args in [
@@ -272,14 +272,14 @@ async fn a_server_that_is_added_is_not_started_before_a_person_asks() {
     let output = gate.cli(&["call", "tool-read", "--tool-name=n:look"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let again = post(&gate, "/servers/n/approve", json!({})).await;
-    assert_refused(&again, 409, "CONFLICT", "does not wait for approval");
+    assert_refused(&again, 409, "CONFLICT", "is not waiting for approval");
     for (verb, state) in [("quarantine", "quarantined"), ("approve", ""), ("disable", "disabled")] {
         let (status, entry) = post(&gate, &format!("/servers/n/{verb}"), json!({})).await;
         assert_eq!(status, 200, "{entry}");
         assert!(state.is_empty() || entry["state"] == state, "{verb}: {entry}");
     }
     let inspect = post(&gate, "/servers/n/approve", json!({"inspect": true})).await;
-    assert_refused(&inspect, 409, "CONFLICT", "is switched off: enable it first");
+    assert_refused(&inspect, 409, "CONFLICT", "is disabled: enable it first");
     assert_eq!(post(&gate, "/servers/n/enable", json!({})).await.0, 200);
     gate.ready("n").await;
     let (status, answer) = gate.rest(Method::DELETE, "/api/v1/servers/n", None).await;
@@ -397,7 +397,7 @@ async fn what_the_config_forbids_no_switch_lifts() {
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
     assert!(stderr(&output).contains("CONFLICT: tool 's:drop' is locked by the operator"));
     let answer = gate.rest(Method::DELETE, "/api/v1/servers/s", None).await;
-    assert_refused(&answer, 409, "CONFLICT", "stands in a config file");
+    assert_refused(&answer, 409, "CONFLICT", "is defined in a config file");
     assert_eq!(decisions(&gate, "tool_change").await, []);
     assert_eq!(decisions(&gate, "server_change").await, []);
     let shown = get(&gate, "/tools/s/drop").await;
@@ -453,15 +453,15 @@ async fn malformed_servers_are_told_and_not_added() {
         (json!({"name": "n"}), "the server is not valid"),
         (json!({"name": "n", "comand": "x"}), "did you mean 'command'?"),
         (json!({"name": "n", "command": ["x"]}), "the server is not valid"),
-        (json!({"name": "a b", "command": "x"}), "is no name for a server"),
-        (json!({"name": "../s", "command": "x"}), "is no name for a server"),
-        (json!({"name": "", "command": "x"}), "is no name for a server"),
+        (json!({"name": "a b", "command": "x"}), "is not a valid server name"),
+        (json!({"name": "../s", "command": "x"}), "is not a valid server name"),
+        (json!({"name": "", "command": "x"}), "is not a valid server name"),
         (json!([]), "the body must be a JSON object"),
     ] {
         assert_refused(&post(&gate, "/servers", body).await, 400, "INVALID_REQUEST", words);
     }
     let answer = post(&gate, "/servers", json!({"name": "s", "command": "x"})).await;
-    assert_refused(&answer, 409, "CONFLICT", "there is a server 's' already");
+    assert_refused(&answer, 409, "CONFLICT", "server 's' already exists");
     let huge = json!({"name": "n", "command": "x".repeat(300_000)});
     assert_refused(&post(&gate, "/servers", huge).await, 413, "PAYLOAD_TOO_LARGE", "262144 bytes");
     for (body, words) in [

@@ -42,7 +42,7 @@ fn assert_refused(what: &str, (status, answer): &(u16, Value), expected: u16, wo
 #[tokio::test]
 async fn bad_parameters_are_told_by_name() {
     let gate = gate().await;
-    let between = |max: usize| format!("limit must lie between 1 and {max}");
+    let between = |max: usize| format!("limit must be between 1 and {max}");
     let (to_100, to_1000) = (between(100), between(1000));
     for (path, words) in [
         ("/activity?cursor=x", "'x' is not a cursor of this list"),
@@ -176,7 +176,7 @@ async fn what_is_no_route_is_told_with_its_request() {
     }
     for method in ["PUT", "PATCH", "OPTIONS", "TRACE", "DELETE", "BREW"] {
         let answer = raw(&gate, method, "/api/v1/activity", b"\r\n").await;
-        assert_refused(method, &answer, 405, "is not for /api/v1/activity");
+        assert_refused(method, &answer, 405, "is not allowed on /api/v1/activity");
     }
 }
 
@@ -205,7 +205,7 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
     for path in paths {
         let limit = if path == "/tools/call" { mcp::limits::FRAME_BYTES_MAX } else { 256 * 1024 };
         let huge = format!(r#"{{"name":"{}"}}"#, "x".repeat(limit));
-        assert_refused(path, &send(path, json, huge.into_bytes()).await, 413, "the body is over");
+        assert_refused(path, &send(path, json, huge.into_bytes()).await, 413, "the body exceeds");
         for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {
             let answer = send(path, kind, b"{}".to_vec()).await;
             assert_refused(path, &answer, 415, "send 'Content-Type: application/json'");

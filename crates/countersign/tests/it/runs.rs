@@ -166,16 +166,16 @@ async fn what_makes_no_sense_is_told() {
     three(&store, &[]);
     for (path, status, code, words) in [
         ("?status=done", 400, "INVALID_REQUEST", "status must be one of running, success"),
-        ("?limit=0", 400, "INVALID_REQUEST", "limit must lie between 1 and 100, got 0"),
-        ("?limit=101", 400, "INVALID_REQUEST", "limit must lie between 1 and 100, got 101"),
+        ("?limit=0", 400, "INVALID_REQUEST", "limit must be between 1 and 100, got 0"),
+        ("?limit=101", 400, "INVALID_REQUEST", "limit must be between 1 and 100, got 101"),
         ("?limit=x", 400, "INVALID_REQUEST", "limit"),
         ("?cursor=x", 400, "INVALID_REQUEST", "'x' is not a cursor of this list"),
         ("?cursor=a1", 400, "INVALID_REQUEST", "'a1' is not a cursor of this list"),
         ("?name=x", 400, "INVALID_REQUEST", "unknown parameter 'name'"),
-        ("/nothing", 404, "NOT_FOUND", "there is no run 'nothing'"),
-        ("/01a", 404, "NOT_FOUND", "there is no run '01a'"),
-        ("/01a1de05-f6", 400, "INVALID_REQUEST", "'01a1de05-f6' stands for several runs"),
-        ("/%25%25%25%25", 404, "NOT_FOUND", "there is no run '%%%%'"),
+        ("/nothing", 404, "NOT_FOUND", "run 'nothing' not found"),
+        ("/01a", 404, "NOT_FOUND", "run '01a' not found"),
+        ("/01a1de05-f6", 400, "INVALID_REQUEST", "'01a1de05-f6' matches several runs"),
+        ("/%25%25%25%25", 404, "NOT_FOUND", "run '%%%%' not found"),
     ] {
         let (found, answer) = gate.rest(Method::GET, &format!("/api/v1/runs{path}"), None).await;
         let error = &answer["error"];
@@ -290,8 +290,8 @@ async fn runs_are_shown_at_the_command_line() {
         let output = run(dir, ["runs", "show", &id(1), "-o", "yaml"]).await;
         assert!(stdout(&output).contains("workflow: deploy"), "{}", stdout(&output));
         for (args, words) in [
-            (["runs", "show", "01a1de05-f6"], "stands for several runs"),
-            (["runs", "show", "nothing"], "NOT_FOUND: there is no run 'nothing'"),
+            (["runs", "show", "01a1de05-f6"], "matches several runs"),
+            (["runs", "show", "nothing"], "NOT_FOUND: run 'nothing' not found"),
             (["runs", "list", "--status=done"], "invalid value 'done' for '--status"),
         ] {
             let output = run(dir, args).await;

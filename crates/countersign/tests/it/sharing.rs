@@ -217,7 +217,7 @@ async fn more_clients_than_there_is_room_for_are_told_so() {
     let late = gate.http_at("/mcp/s/s").await;
     let result = late.call("pid", json!({})).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{result}");
-    let words = format!("{OWN_CONNECTIONS_MAX} clients have a connection of their own");
+    let words = format!("{OWN_CONNECTIONS_MAX} clients already have a connection of their own");
     assert!(text(&result).contains(&words), "{result}");
     clients.pop().unwrap().peer.close("done");
     eventually(|| async { (late.call("pid", json!({})).await["isError"] != true).then_some(()) })

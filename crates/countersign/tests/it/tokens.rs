@@ -203,8 +203,8 @@ async fn what_is_no_scope_is_refused_with_what_would_be() {
             "server",
             "did you mean 'servers'?",
         ),
-        (json!({"name": "a b", "operations": ["read"]}), "name", "is no name for a token"),
-        (json!({"name": "ü/..", "operations": ["read"]}), "name", "is no name for a token"),
+        (json!({"name": "a b", "operations": ["read"]}), "name", "is not a valid token name"),
+        (json!({"name": "ü/..", "operations": ["read"]}), "name", "is not a valid token name"),
     ] {
         let (status, answer) = gate.rest(Method::POST, "/api/v1/tokens", Some(body.clone())).await;
         let error = &answer["error"];

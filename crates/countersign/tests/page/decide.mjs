@@ -43,23 +43,23 @@ await scenario(async ({ page, faults }) => {
 
   // A token is made, works, and is revoked.
   await goTo(page, '#/tokens');
-  await page.getByText('No token was made yet').waitFor();
-  await page.getByText('Make a token').click();
+  await page.getByText('No tokens yet').waitFor();
+  await page.getByText('Create a token').click();
   await page.getByLabel('Name', { exact: true }).fill('ci');
-  await page.getByRole('button', { name: 'Make token' }).click();
+  await page.getByRole('button', { name: 'Create token' }).click();
   const secret = await page.getByRole('status', { name: 'The new token' }).locator('pre').innerText();
   check(secret.startsWith('cst_'), 'the secret is shown');
   same((await outside('call as', { token: secret })).code, null, 'it works');
-  await page.getByRole('button', { name: 'I have kept it' }).click();
+  await page.getByRole('button', { name: 'I have saved it' }).click();
   check(!(await page.content()).includes(secret), 'it is shown once');
   await page.getByRole('button', { name: 'Revoke' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
   await page.locator('tbody').getByText('revoked').waitFor();
   same((await outside('call as', { token: secret })).code, 401, 'it no longer works');
-  await page.getByText('Make a token').click();
-  await page.getByText('Make a token').click();
+  await page.getByText('Create a token').click();
+  await page.getByText('Create a token').click();
   await page.getByLabel('Name', { exact: true }).fill('not a name');
-  await page.getByRole('button', { name: 'Make token' }).click();
+  await page.getByRole('button', { name: 'Create token' }).click();
   await page.getByRole('alert').getByText('INVALID_REQUEST').waitFor();
   // Browsers note each refusal on the console; this one was asked for.
   same(faults.splice(0).filter((fault) => !fault.includes('400')), [], 'other complaints');

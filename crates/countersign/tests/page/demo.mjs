@@ -24,7 +24,7 @@ await scenario(async ({ page }) => {
   await page.getByRole('button', { name: 'Verify copy tampered.jsonl' }).click();
   await page.locator('.outcome').getByText('Broken at receipt 3 of 9').waitFor();
   await page.getByRole('button', { name: 'Verify copy as-signed.jsonl' }).click();
-  await page.locator('.outcome').getByText('✓ Whole.').waitFor();
+  await page.locator('.outcome').getByText('✓ Intact.').waitFor();
 
   // Agents that met, and the run that they were steps of.
   await goTo(page, '#/contention');

@@ -38,9 +38,9 @@ await scenario(async ({ page, context }) => {
   check((await page.locator('tr[data-id]').count()) < 100, 'only rows in sight are in the document');
   const place = await list.evaluate((box) => box.scrollTop);
   await outside('few');
-  await page.getByRole('button', { name: '32 new records: show' }).waitFor();
+  await page.getByRole('button', { name: 'Show 32 new records' }).waitFor();
   await outside('burst');
-  const newer = page.getByRole('button', { name: 'Newer records: show' });
+  const newer = page.getByRole('button', { name: 'Show newer records' });
   await newer.waitFor();
   same(await list.evaluate((box) => box.scrollTop), place, 'rows stay under their reader');
   await newer.click();

@@ -7,11 +7,11 @@ await scenario(async ({ page }) => {
   await goTo(page, '#/receipts');
   await page.getByRole('button', { name: /^Verify chain/ }).first().click();
   const outcome = page.locator('.outcome');
-  await outcome.getByText('✓ Whole.').waitFor();
+  await outcome.getByText('✓ Intact.').waitFor();
   check((await outcome.innerText()).includes(`${scene.length} receipts`), await outcome.innerText());
   await page.getByRole('button', { name: 'Verify all chains' }).click();
   await outcome.getByRole('heading', { name: 'All chains' }).waitFor();
-  await outcome.getByText('✓ Whole.').first().waitFor();
+  await outcome.getByText('✓ Intact.').first().waitFor();
   await page.getByRole('button', { name: 'Verify copy tampered.jsonl' }).click();
   await outcome.getByText(`Broken at receipt ${scene.broken + 1} of ${scene.length}`).waitFor();
   const broken = outcome.locator('tr[aria-current="true"]');
@@ -20,7 +20,7 @@ await scenario(async ({ page }) => {
   const before = outcome.locator(`tr[data-id="${scene.broken - 1}"]`);
   check(!(await before.innerText()).includes('broken'), 'what comes before holds');
   await page.getByRole('button', { name: 'Verify copy whole.jsonl' }).click();
-  await outcome.getByText('✓ Whole.').waitFor();
+  await outcome.getByText('✓ Intact.').waitFor();
 
   // One receipt as it was signed, and all of them as a file.
   await page.locator('.entries tr[data-id]').first().click();

@@ -26,7 +26,7 @@ await scenario(async ({ page, context, faults }) => {
   // Once more with the same link, which was used.
   await other.goto('about:blank');
   await other.goto(link);
-  await other.getByText('was used already').waitFor();
+  await other.getByText('was already used').waitFor();
   // A second tab of one browser, with a link of its own, leaves the first one signed in.
   await signIn(other);
   await page.reload();

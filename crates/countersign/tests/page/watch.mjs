@@ -4,7 +4,7 @@ import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
 await scenario(async ({ page, context, faults }) => {
   await signIn(page);
   await goTo(page, '#/activity');
-  await page.getByText('Nothing was done yet').waitFor();
+  await page.getByText('No activity yet').waitFor();
   await page.locator('.stream.live').waitFor();
 
   // Live: the list was loaded before the call was made.
@@ -69,7 +69,7 @@ await scenario(async ({ page, context, faults }) => {
   await page.reload();
   await page.locator('.figures').waitFor();
   await page.keyboard.press('Tab');
-  same(await page.evaluate(() => document.activeElement.textContent), 'Skip to the content');
+  same(await page.evaluate(() => document.activeElement.textContent), 'Skip to content');
   await page.keyboard.press('Enter');
   same(await page.evaluate(() => document.activeElement.id), 'main');
 

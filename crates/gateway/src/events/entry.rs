@@ -58,7 +58,7 @@ pub(super) fn of(
         reason: None,
         effective: Some(class.unwrap_or(Class::Write)),
         unverified: class.is_none(),
-        warnings: frame.omitted.iter().map(|part| format!("the sender left out {part}")).collect(),
+        warnings: frame.omitted.iter().map(|part| format!("the sender omitted {part}")).collect(),
         target,
         trace_id: None,
         arguments: payload::outside(settings, frame.input.as_deref()),

@@ -143,8 +143,8 @@ impl Discovery {
         }
         let ReadCache { key, offset, limit } = parameters(arguments)?;
         let text = self.session.gateway.shared.cache.get(&self.session.caller().token, &key).ok_or_else(|| {
-            let message = "no result is kept under this key; it is gone after two hours: call the \
-                           tool again";
+            let message = "no result is stored under this key; results expire after two hours: call \
+                           the tool again";
             Refusal::new(Code::CacheMiss, message).with(json!({"key": key}))
         })?;
         let page = match self.session.gateway.settings().tool_response_limit as usize {
@@ -173,7 +173,7 @@ fn unknown_tool(name: &str) -> Refusal {
     }
     let near = near::names(name, definitions::NAMES, 3);
     let hint = match near.as_slice() {
-        [] => "; tools of servers are called through call_tool_read, call_tool_write or \
+        [] => "; to call a server's tool, use call_tool_read, call_tool_write or \
                call_tool_destructive"
             .to_owned(),
         names => near::hint(names),

@@ -123,7 +123,7 @@ pub fn refused(
 ) -> Option<Response> {
     let (status, refusal) = if !caller.uses(view.surface()) {
         let surface = view.surface().as_str();
-        let message = format!("token '{}' is not good for {surface}", caller.token);
+        let message = format!("token '{}' is not valid for surface '{surface}'", caller.token);
         (StatusCode::FORBIDDEN, Refusal::new(Code::NotPermitted, message))
     } else if !view.exists(gateway, caller) {
         let kind = match view {
@@ -159,7 +159,8 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
 pub fn unauthorized(headers: &HeaderMap) -> Response {
     let refusal = Refusal::new(
         Code::Unauthorized,
-        "a token is needed: send 'Authorization: Bearer …' with the content of <home>/agent-token",
+        "missing or invalid token: send 'Authorization: Bearer …' with the content of \
+         <home>/agent-token",
     );
     let mut response = answer::refuse(headers, StatusCode::UNAUTHORIZED, &refusal);
     let scheme = HeaderValue::from_static("Bearer");

@@ -164,7 +164,7 @@ impl AskClient for Client {
         async move {
             match peer {
                 Some(peer) => peer.request(ask).await,
-                None => Err(ConnectionClosed("the client is gone".to_owned()).into()),
+                None => Err(ConnectionClosed("the client has disconnected".to_owned()).into()),
             }
         }
         .boxed()

@@ -92,7 +92,7 @@ impl Session {
                     _ = peer.closed() => return,
                 }
             }
-            peer.close("the token is no longer good");
+            peer.close("the token has expired or been revoked");
         });
     }
 }

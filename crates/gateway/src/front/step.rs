@@ -64,7 +64,7 @@ pub const BYPASS: &str = "bypass";
 pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, tool: &str) {
     let id = uuid::Uuid::now_v7().to_string();
     let action = taxonomy::classify_event(None, Some(program), tool);
-    let message = format!("{program} used its own '{tool}', past the gate");
+    let message = format!("{program} used its own tool '{tool}', bypassing the gate");
     let started = CallStart {
         id: id.clone(),
         kind: RecordKind::ToolCall,
@@ -106,7 +106,7 @@ pub async fn record_bypass(gateway: &Gateway, caller: &Caller, program: &str, to
     let entry = Entry::Whole(Box::new(started), Box::new(ended));
     let entry = entry.redacted(&gateway.settings().redactor);
     if let Err(error) = gateway.store().append(entry).await {
-        tracing::error!(program, tool, "a bypass could not be recorded: {error}");
+        tracing::error!(program, tool, "cannot record a bypass: {error}");
     }
 }
 
@@ -121,7 +121,7 @@ impl StepService {
             "shutdown" => {
                 tokio::spawn(async move {
                     incoming.peer.idle().await;
-                    incoming.peer.close("the client asked for it");
+                    incoming.peer.close("the client requested shutdown");
                 });
                 Ok(raw("{}".to_owned()))
             }

@@ -19,7 +19,7 @@ impl ToolRequest {
         let params = request
             .params
             .as_deref()
-            .ok_or_else(|| ErrorObject::invalid_params("tools/call needs params"))?;
+            .ok_or_else(|| ErrorObject::invalid_params("tools/call requires params"))?;
         let members = ObjectMembers::parse(params)
             .map_err(|error| ErrorObject::invalid_params(format!("tools/call: {error}")))?;
         let name = members.get("name").and_then(|name| serde_json::from_str(name).ok());

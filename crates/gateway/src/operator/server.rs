@@ -25,14 +25,14 @@ impl Gateway {
         entry: &Value,
     ) -> Result<(), Refusal> {
         if let Some(fault) = config::name_fault(name) {
-            let message = format!("'{name}' is no name for a server: {fault}");
+            let message = format!("'{name}' is not a valid server name: {fault}");
             return Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})));
         }
         let definition = entry.to_string();
         if !entry.is_object() {
             return Err(Refusal::new(
                 Code::InvalidRequest,
-                "a server is an object, as in the config",
+                "a server must be an object, as in the config",
             ));
         }
         parse_added(name, &definition).map_err(|faults| {
@@ -40,7 +40,7 @@ impl Gateway {
             Refusal::new(Code::InvalidRequest, message)
         })?;
         if self.catalog().server(name).is_some() {
-            return Err(conflict(format!("there is a server '{name}' already")));
+            return Err(conflict(format!("server '{name}' already exists")));
         }
         // Values of variables and headers may be secret, so only their names are recorded.
         let names = |member: &str| {
@@ -63,7 +63,7 @@ impl Gateway {
             Some(ServerOrigin::Added) => {}
             Some(ServerOrigin::Own | ServerOrigin::Found) | None => {
                 return Err(conflict(format!(
-                    "server '{name}' stands in a config file: remove it there, or switch it off \
+                    "server '{name}' is defined in a config file: remove it there, or disable it \
                      with `countersign upstream disable {name}`"
                 )));
             }
@@ -78,7 +78,7 @@ impl Gateway {
         self.known_server(name)?;
         if self.is_disabled_by_config(name).await {
             return Err(conflict(format!(
-                "server '{name}' is switched off in the config: only the operator can change that, \
+                "server '{name}' is disabled in the config: only the operator can change that, \
                  by editing the config"
             )));
         }
@@ -116,7 +116,7 @@ impl Gateway {
     pub async fn inspect_server(&self, by: &DecisionSource, name: &str) -> Result<(), Refusal> {
         let server = self.known_server(name)?;
         if server.rules.disabled {
-            let message = format!("server '{name}' is switched off: enable it first");
+            let message = format!("server '{name}' is disabled: enable it first");
             return Err(conflict(message));
         }
         // A connected server already keeps its list up to date.
@@ -140,7 +140,7 @@ impl Gateway {
     ) -> Result<Vec<ApprovedItem>, Refusal> {
         if !self.known_server(name)?.rules.quarantined {
             return Err(conflict(format!(
-                "server '{name}' does not wait for approval; what waits of it is approved with \
+                "server '{name}' is not waiting for approval; to approve its pending items, run \
                  `countersign tools approve --server {name} --all`"
             )));
         }

@@ -79,7 +79,7 @@ impl Gateway {
         if !valid().any(|record| record.name == name) {
             let near = near::names(name, valid().map(|record| &*record.name), NEAR_MAX);
             let hint = near::hint(&near);
-            let message = format!("there is no token '{name}' that could be revoked{hint}");
+            let message = format!("token '{name}' does not exist or is already revoked{hint}");
             return Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})));
         }
         let details = json!({"decision": "revoke", "name": name});
@@ -91,11 +91,13 @@ impl Gateway {
     fn check_name(&self, name: &str) -> Result<(), Refusal> {
         match config::name_fault(name) {
             Some(fault) => {
-                let message = format!("'{name}' is no name for a token: {fault}");
+                let message = format!("'{name}' is not a valid token name: {fault}");
                 Err(Refusal::new(Code::InvalidRequest, message).with(json!({"field": "name"})))
             }
             None if self.tokens().is_reserved(name) => {
-                Err(conflict(format!("'{name}' is the name of a token of the first start")))
+                let message =
+                    format!("'{name}' is reserved for a built-in token: choose another name");
+                Err(conflict(message))
             }
             None => Ok(()),
         }
@@ -121,7 +123,7 @@ impl Gateway {
 }
 
 fn taken(name: &str) -> Refusal {
-    conflict(format!("there is a token '{name}' already: revoke it first, or take another name"))
+    conflict(format!("token '{name}' already exists: revoke it first, or choose another name"))
 }
 
 fn too_long() -> Refusal {

@@ -61,7 +61,10 @@ impl Gateway {
                 return Err(no_such_item(server, *kind, name, &items));
             };
             let Some(pending) = &item.pending else {
-                return Err(conflict(format!("{} does not wait for approval", word(server, item))));
+                return Err(conflict(format!(
+                    "{} is not waiting for approval",
+                    word(server, item)
+                )));
             };
             if fingerprint.as_ref().is_some_and(|given| *given != pending.fingerprint) {
                 return Err(changed(server, name));
@@ -88,7 +91,7 @@ impl Gateway {
             None if answers.iter().all(|answer| *answer == ApprovalResult::Approved) => {
                 Ok(approved)
             }
-            None => Err(conflict("somebody else has approved some of these meanwhile")),
+            None => Err(conflict("someone else has approved some of these items: list them again")),
         }
     }
 
@@ -97,8 +100,8 @@ impl Gateway {
         // A lock on the whole server takes precedence, and this does not lift it.
         if !server.rules.tools.allow(&tool.tool) {
             return Err(conflict(format!(
-                "tool '{tool}' is locked by the operator's configuration, which no switch \
-                 overrides: only the operator can change it, by editing the config"
+                "tool '{tool}' is locked by the operator's config, which takes precedence: \
+                 only the operator can change that, by editing the config"
             ))
             .with(json!({"status": LockStatus::DisabledByConfig.as_str()})));
         }
@@ -137,12 +140,12 @@ impl Gateway {
 }
 
 fn changed(server: &str, name: &str) -> Refusal {
-    conflict(format!("'{server}:{name}' has changed since it was reviewed: look at it again"))
+    conflict(format!("'{server}:{name}' has changed since it was reviewed: review it again"))
 }
 
 fn word(server: &str, item: &ServerItem) -> String {
     match ItemKind::parse(&item.kind) {
-        Some(ItemKind::Instructions) => format!("the text of instructions of '{server}'"),
+        Some(ItemKind::Instructions) => format!("the instructions text of '{server}'"),
         Some(ItemKind::Tool | ItemKind::Prompt | ItemKind::Template) | None => {
             format!("{} '{server}:{}'", item.kind, item.name)
         }

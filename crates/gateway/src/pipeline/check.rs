@@ -46,7 +46,7 @@ impl Checks {
         let (done, checked) = oneshot::channel();
         match start(turn, tool.clone(), call.arguments.clone(), done) {
             Ok(()) => checked.await.unwrap_or_else(|_| unknown("the check failed")),
-            Err(error) => unknown(&format!("no thread could be started: {error}")),
+            Err(error) => unknown(&format!("cannot start a thread: {error}")),
         }
     }
 

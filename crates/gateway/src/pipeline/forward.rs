@@ -30,7 +30,7 @@ pub(super) async fn forward(
                 ProviderError::Timeout => Refusal::new(
                     Code::Timeout,
                     format!(
-                        "'{}' did not answer within {:.1} s; whether it took effect is not known",
+                        "'{}' did not answer within {:.1} s; the call may have taken effect",
                         call.tool,
                         timeout.as_secs_f32()
                     ),
@@ -38,11 +38,11 @@ pub(super) async fn forward(
                 .with(json!({"timeout_ms": timeout.as_millis()})),
                 ProviderError::Cancelled => Refusal::new(
                     Code::Cancelled,
-                    format!("the call of '{}' was cancelled", call.tool),
+                    format!("the call to '{}' was cancelled", call.tool),
                 ),
                 ProviderError::Protocol(fault) => Refusal::new(
                     Code::UpstreamError,
-                    format!("'{}' answered with an error: {}", call.tool, fault.message),
+                    format!("'{}' returned an error: {}", call.tool, fault.message),
                 )
                 .with(json!({"server": call.tool.server, "error": fault.text()})),
             };

@@ -70,7 +70,7 @@ fn arguments(args: Option<&RawValue>, args_json: Option<&RawValue>) -> Result<Ob
         (Some(args), None) => object("args", args.get()),
         (None, Some(text)) => {
             let text: String = serde_json::from_str(text.get())
-                .map_err(|_| invalid("args_json must be a string that holds a JSON object"))?;
+                .map_err(|_| invalid("args_json must be a string containing a JSON object"))?;
             object("args_json", &text)
         }
         (None, None) => Ok(Object::empty()),

@@ -126,7 +126,8 @@ fn http_endpoint(
         let text = expand(value).map_err(|error| error.to_string())?;
         // The message names the header, never its value.
         let parsed = HeaderName::try_from(name).ok().zip(HeaderValue::try_from(text).ok());
-        let header = parsed.ok_or_else(|| format!("header '{name}' cannot be sent"))?;
+        let header =
+            parsed.ok_or_else(|| format!("header '{name}' has characters that HTTP forbids"))?;
         endpoint.headers.push(header);
     }
     Ok(endpoint)
@@ -145,7 +146,7 @@ impl Lister {
         for (kind, list) in OTHERS {
             match self.list(list, timeout).await {
                 Ok(items) => others.push(ItemList { kind, items }),
-                Err(reason) => tracing::warn!(reason, "a list of the server"),
+                Err(reason) => tracing::warn!(reason, "cannot fetch a list"),
             }
         }
         others

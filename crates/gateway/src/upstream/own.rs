@@ -163,7 +163,7 @@ impl OwnConnections {
         by_session.retain(|_, own| !own.is_spent());
         if !by_session.contains_key(session) && by_session.len() >= limits::OWN_CONNECTIONS_MAX {
             let message = format!(
-                "{} clients have a connection of their own already",
+                "{} clients already have a connection of their own",
                 limits::OWN_CONNECTIONS_MAX
             );
             return Err(ProviderError::Unavailable(message));

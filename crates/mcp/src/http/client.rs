@@ -38,7 +38,7 @@ impl Endpoint {
 
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    #[error("the address of the server is no http or https url")]
+    #[error("the server's address is not an http or https URL")]
     Url,
     #[error("cannot set up HTTP: {0}")]
     Client(String),
@@ -127,7 +127,7 @@ impl Outbox for PostOutbox {
 impl PostOutbox {
     fn peer(&self) -> Result<Peer, ConnectionClosed> {
         let peer = self.peer.get().and_then(WeakPeer::upgrade);
-        peer.ok_or_else(|| ConnectionClosed("nobody uses the connection any more".to_owned()))
+        peer.ok_or_else(|| ConnectionClosed("the connection is no longer in use".to_owned()))
     }
 
     fn version(&self, peer: &Peer) -> Option<Version> {
@@ -264,11 +264,11 @@ async fn listen(wire: &Outbound, peer: &WeakPeer, version: Option<Version>) -> H
         match wire.get(version, place.last_id.as_deref()).await {
             Ok(response) => {
                 if let Err(failure) = take_events(peer, response, None, &mut place).await {
-                    tracing::debug!(%failure, "the standing stream broke");
+                    tracing::debug!(%failure, "the standing stream was interrupted");
                 }
             }
             Err(failure) if failure.is_final() => return failure,
-            Err(failure) => tracing::debug!(%failure, "no standing stream yet"),
+            Err(failure) => tracing::debug!(%failure, "cannot open the standing stream, retrying"),
         }
         tokio::time::sleep(place.retry).await;
     }
@@ -303,7 +303,9 @@ async fn take_events(
                     return Ok(StreamEnd::Answered);
                 }
             }
-            Err(bad) => tracing::debug!(error = %bad.error, "an event that is no message"),
+            Err(bad) => {
+                tracing::debug!(error = %bad.error, "ignored an event that is not a message")
+            }
         }
     }
     Ok(StreamEnd::ByServer)

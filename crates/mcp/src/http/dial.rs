@@ -47,7 +47,7 @@ impl Dial {
     fn with(url: &Url, proxies: &Matcher) -> Result<Dial, String> {
         let server: Uri = url[..url::Position::BeforePath]
             .parse()
-            .map_err(|_| "the url cannot be asked for".to_owned())?;
+            .map_err(|_| "the URL cannot be requested".to_owned())?;
         let tls = (url.scheme() == "https").then(|| Tls::to(&server)).transpose()?;
         let proxy = proxies.intercept(&server);
         Ok(Dial { server, tls, proxy })
@@ -61,7 +61,7 @@ impl Dial {
 
     pub(super) async fn open(&self) -> Result<Box<dyn ByteStream>, DialFault> {
         let opening = tokio::time::timeout(limits::HTTP_CONNECT_TIMEOUT, self.connect());
-        opening.await.unwrap_or_else(|_| Err("no connection in time".into()))
+        opening.await.unwrap_or_else(|_| Err("timed out while connecting".into()))
     }
 
     async fn connect(&self) -> Result<Box<dyn ByteStream>, DialFault> {
@@ -80,7 +80,7 @@ impl Dial {
         let stream = match proxy.uri().scheme_str() {
             Some("http") => stream,
             Some("https") => Tls::to(proxy.uri())?.wrap(stream).await?,
-            _ => return Err("only http and https proxies are known".into()),
+            _ => return Err("only http and https proxies are supported".into()),
         };
         match self.tls {
             Some(_) => tunnel(stream, &self.server, proxy.basic_auth()).await,
@@ -94,7 +94,7 @@ impl Tls {
         let host = server.host().unwrap_or_default();
         let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
         let name = ServerName::try_from(bare.to_owned())
-            .map_err(|_| "the host of the url cannot have a certificate".to_owned())?;
+            .map_err(|_| "the URL's host is not a valid name for TLS".to_owned())?;
         Ok(Tls { config: tls_config()?, name })
     }
 

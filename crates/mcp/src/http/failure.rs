@@ -14,9 +14,9 @@ use crate::peer::ConnectionClosed;
 pub(super) enum HttpFailure {
     #[error("cannot reach {host}: {cause}")]
     Unreachable { host: String, cause: String },
-    #[error("the server's answer broke off: {0}")]
+    #[error("the server's response ended early: {0}")]
     BrokenOff(String),
-    #[error("the server did not take the message within {} s", limits::HTTP_POST_TIMEOUT.as_secs())]
+    #[error("the server did not accept the message within {} s", limits::HTTP_POST_TIMEOUT.as_secs())]
     Timeout,
     #[error("the server redirects to {0}; redirects are not followed, use the new address")]
     Redirect(String),
@@ -24,13 +24,13 @@ pub(super) enum HttpFailure {
     SessionEnded,
     #[error("{}", status_text(*.status))]
     Status { status: StatusCode, error: Option<ErrorObject> },
-    #[error("the server's answer has over {} bytes", limits::FRAME_BYTES_MAX)]
+    #[error("the server's response exceeds {} bytes", limits::FRAME_BYTES_MAX)]
     TooLong,
-    #[error("the server's answer is no JSON-RPC message: {0}")]
+    #[error("the server's response is not a JSON-RPC message: {0}")]
     BadAnswer(String),
     #[error("the server answered with {0}, which is neither JSON nor events")]
     MediaType(String),
-    #[error("the server ended its answer without a response")]
+    #[error("the server ended the stream without a response")]
     NoResponse,
     #[error("{0}")]
     Refused(ErrorObject),
@@ -80,7 +80,7 @@ impl HttpFailure {
 
 fn status_text(status: StatusCode) -> String {
     match status {
-        StatusCode::UNAUTHORIZED => "the server wants authorisation (HTTP 401)".to_owned(),
+        StatusCode::UNAUTHORIZED => "the server requires authorization (HTTP 401)".to_owned(),
         other => format!("the server answered HTTP {other}"),
     }
 }

@@ -15,7 +15,7 @@ pub struct Guard {
 pub enum Forbidden {
     #[error("the Host header is missing")]
     HostMissing,
-    #[error("the {0} header is there more than once")]
+    #[error("the {0} header appears more than once")]
     Repeated(&'static str),
     #[error("the {0} header is malformed")]
     Malformed(&'static str),

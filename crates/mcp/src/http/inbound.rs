@@ -39,7 +39,9 @@ async fn read_body(body: Body) -> Result<Bytes, Refusal> {
         Err(_) => Err(Refusal::body_timeout()),
         Ok(Ok(whole)) => Ok(whole.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(Refusal::too_large()),
-        Ok(Err(_)) => Err(Refusal::bad_request("the body broke off")),
+        Ok(Err(_)) => {
+            Err(Refusal::bad_request("the connection closed before the whole body arrived"))
+        }
     }
 }
 
@@ -113,7 +115,7 @@ fn single<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a st
             Err(_) => Err(Refusal::bad_request(format!("the {name} header is malformed"))),
         },
         (Some(_), Some(_)) => {
-            Err(Refusal::bad_request(format!("the {name} header is there more than once")))
+            Err(Refusal::bad_request(format!("the {name} header appears more than once")))
         }
     }
 }

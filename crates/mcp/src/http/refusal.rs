@@ -51,7 +51,7 @@ impl Refusal {
     pub(super) fn unknown_version(requested: &str) -> Self {
         let supported = Version::ALL.map(Version::as_str);
         let message = format!(
-            "unsupported protocol version {requested:?}, supported are {}",
+            "unsupported protocol version {requested:?}; supported versions: {}",
             supported.join(", ")
         );
         let error = ErrorObject::new(INVALID_REQUEST, message)
@@ -60,7 +60,7 @@ impl Refusal {
     }
 
     pub(super) fn no_session() -> Self {
-        Self::bad_request("no session: send initialize first, then its Mcp-Session-Id")
+        Self::bad_request("no session: send initialize first, then the Mcp-Session-Id it returns")
     }
 
     /// The same response for a session that never existed, that ended, or that belongs to someone
@@ -79,7 +79,7 @@ impl Refusal {
     }
 
     pub(super) fn too_large() -> Self {
-        let message = format!("a body of over {} bytes", limits::FRAME_BYTES_MAX);
+        let message = format!("the body exceeds {} bytes", limits::FRAME_BYTES_MAX);
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, message)
     }
 
@@ -93,7 +93,7 @@ impl Refusal {
     }
 
     pub(super) fn method() -> Self {
-        Self::new(StatusCode::METHOD_NOT_ALLOWED, "only GET, POST and DELETE are known here")
+        Self::new(StatusCode::METHOD_NOT_ALLOWED, "only GET, POST and DELETE are allowed here")
     }
 
     pub(super) fn into_message(self) -> message::Response {

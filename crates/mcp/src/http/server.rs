@@ -177,7 +177,7 @@ impl Sessions {
         owner: &str,
         open: impl FnOnce() -> Arc<dyn Service>,
     ) -> Result<SessionOpening<'_>, Refusal> {
-        let id = random_id().map_err(|_| Refusal::overloaded("no randomness for a session"))?;
+        let id = random_id().map_err(|_| Refusal::overloaded("cannot generate a session id"))?;
         self.sweep();
         // Rejected before a service is created if possible; checked again when it counts.
         self.refuse_more(self.len())?;
@@ -195,7 +195,7 @@ impl Sessions {
         tokio::spawn(async move {
             closing.cancelled().await;
             if let Some(shared) = shared.upgrade() {
-                Sessions { shared }.remove(&id, "the session was ended");
+                Sessions { shared }.remove(&id, "the session has ended");
             }
         });
     }
@@ -272,7 +272,7 @@ impl Sessions {
     }
 }
 
-const IDLE: &str = "nobody used the session for too long";
+const IDLE: &str = "the session was idle for too long";
 
 /// A session whose `initialize` is running: removed if that fails or the client stops waiting.
 struct SessionOpening<'a> {

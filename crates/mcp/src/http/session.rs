@@ -143,7 +143,9 @@ impl HttpSession {
 /// Answered here: the peer's own error for an id in use would reach the request that uses it.
 fn refuse(rejected: PostRejection, id: Id) -> Refusal {
     match rejected {
-        PostRejection::IdInUse => Refusal::bad_request(format!("id {id} is in use")).of(Some(id)),
+        PostRejection::IdInUse => {
+            Refusal::bad_request(format!("id {id} is already in use")).of(Some(id))
+        }
         PostRejection::Ended => Refusal::unknown_session().of(Some(id)),
     }
 }

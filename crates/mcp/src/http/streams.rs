@@ -166,7 +166,7 @@ impl Streams {
 fn undeliverable(message: &Message) -> Result<(), ConnectionClosed> {
     match message {
         Message::Request(_) => {
-            Err(ConnectionClosed("the client does not listen within this request".to_owned()))
+            Err(ConnectionClosed("the client accepts no messages within this request".to_owned()))
         }
         Message::Notification(_) | Message::Response(_) => Ok(()),
     }

@@ -34,7 +34,7 @@ impl HttpTarget {
         {
             headers.insert(AUTHORIZATION, login);
         }
-        let unfit = || "the url cannot be asked for".to_owned();
+        let unfit = || "the URL cannot be requested".to_owned();
         let host = HeaderValue::from_str(&url[Position::BeforeHost..Position::AfterPort]);
         headers.insert(HOST, host.map_err(|_| unfit())?);
         let from = match dial.relayed() {

@@ -58,17 +58,17 @@ async fn each_failure_is_told_in_its_own_words_and_without_secrets() {
         .route("/{kind}", post(|Path(kind): Path<String>| async move { strange(&kind) }));
     let address = serve(router).await;
     for (kind, words) in [
-        ("401", "the server wants authorisation (HTTP 401)"),
+        ("401", "the server requires authorization (HTTP 401)"),
         ("500", "the server answered HTTP 500 Internal Server Error"),
         ("404", "the server answered HTTP 404 Not Found"),
         ("400", "not so (-7)"),
         ("redirect", "connection closed: the server redirects to other.example;"),
         ("nothing", "the server answered with no content type"),
         ("html", "the server answered with text/html"),
-        ("garbage", "no JSON-RPC message"),
+        ("garbage", "not a JSON-RPC message"),
         ("wrong-id", "without a response"),
         ("nameless", "no (-8)"),
-        ("huge", "over 16777216 bytes"),
+        ("huge", "exceeds 16777216 bytes"),
         ("half", "without a response"),
         ("noise", "without a response"),
     ] {

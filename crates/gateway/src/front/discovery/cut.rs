@@ -46,7 +46,7 @@ fn shorten(result: &Raw, limit: usize, keep: impl FnOnce(String) -> String) -> O
     // Joined without separators, so that the visible text ends where the next page begins.
     let whole: String = texts.into_iter().flatten().collect();
     let note = format!(
-        "[cut: {limit} of {total} characters shown; read on with read_cache \
+        "[cut: {limit} of {total} characters shown; continue with read_cache \
          {{\"key\":\"{}\",\"offset\":{limit}}}]",
         keep(whole)
     );
@@ -80,7 +80,7 @@ fn cut_block(block: &RawValue, text: &str, room: &mut usize) -> Option<String> {
 pub(super) fn page(text: &str, offset: usize, limit: usize) -> Result<Raw, Refusal> {
     let total = text.chars().count();
     if offset > total {
-        let message = format!("offset {offset} lies behind the end: there are {total} characters");
+        let message = format!("offset {offset} is past the end: the text has {total} characters");
         return Err(Refusal::new(Code::InvalidArguments, message)
             .with(json!({"provided": offset, "total": total})));
     }
@@ -88,7 +88,8 @@ pub(super) fn page(text: &str, offset: usize, limit: usize) -> Result<Raw, Refus
     let next = offset + part.chars().count();
     let mut content = vec![json!({"type": "text", "text": part})];
     if next < total {
-        let note = format!("[characters {offset} to {next} of {total}; go on with offset {next}]");
+        let note =
+            format!("[characters {offset} to {next} of {total}; continue with offset {next}]");
         content.push(json!({"type": "text", "text": note}));
     }
     Ok(raw(json!({"content": content}).to_string()))
@@ -138,7 +139,7 @@ mod tests {
         };
         assert_eq!(
             text(page("ab€de", 0, 3).unwrap()),
-            ["ab€", "[characters 0 to 3 of 5; go on with offset 3]"]
+            ["ab€", "[characters 0 to 3 of 5; continue with offset 3]"]
         );
         assert_eq!(text(page("ab€de", 3, 3).unwrap()), ["de"]);
         assert_eq!(text(page("ab€de", 5, 3).unwrap()), [""]);

@@ -40,21 +40,21 @@ fn retrieve_tools() -> Value {
         "title": "Find tools",
         "description": "Finds tools by what they do. Describe the task in a few words; each result \
             has its name, description, input schema and the call_tool_* variant to call it with. \
-            Start here: the tools of all servers are only found through this search. \
+            Start here: only this search finds the servers' tools. \
             include_disabled:true also shows tools that are locked, why, and who can unlock them.",
         "inputSchema": {
             "type": "object",
             "properties": {
                 "query": {"type": "string", "description": "What you want to do, in a few words."},
                 "limit": {"type": "integer", "minimum": 1, "maximum": limits::SEARCH_LIMIT_MAX,
-                    "description": "Most results to return (default 15)."},
+                    "description": "Maximum number of results (default 15)."},
                 "detail": {"type": "string", "enum": ["full", "compact"], "default": "full",
                     "description": "compact: one-line signatures in place of input schemas; \
-                        describe_tool gives a whole schema."},
-                "read_only_only": flag("Only tools that say they change nothing."),
-                "exclude_destructive": flag("No tools that say they can destroy something."),
-                "exclude_open_world": flag("Only tools that say they stay within a closed world."),
-                "include_disabled": flag("Also tools that are locked, with the reason and who can \
+                        describe_tool returns the full schema."},
+                "read_only_only": flag("Return only tools marked read-only."),
+                "exclude_destructive": flag("Leave out tools marked destructive."),
+                "exclude_open_world": flag("Return only tools marked as closed-world."),
+                "include_disabled": flag("Also return locked tools, with the reason and who can \
                     unlock them."),
             },
             "required": ["query"],
@@ -67,13 +67,13 @@ fn describe_tool() -> Value {
     json!({
         "name": "describe_tool",
         "title": "Describe tools",
-        "description": "Gives the whole definition of tools, as their server sent it, by name.",
+        "description": "Returns the full definitions of tools by name, as their servers sent them.",
         "inputSchema": {
             "type": "object",
             "properties": {
                 "tool_ids": {"type": "array", "items": {"type": "string"}, "minItems": 1,
                     "maxItems": limits::DESCRIBE_MAX,
-                    "description": "Names as retrieve_tools gives them: server:tool."},
+                    "description": "Names as in retrieve_tools results: server:tool."},
             },
             "required": ["tool_ids"],
         },
@@ -96,9 +96,9 @@ fn call_tool(class: Class) -> Value {
              without annotations. intent.operation_type must be \"write\".",
         ),
         Class::Destructive => (
-            "Call a tool that can destroy",
-            "Calls a tool that deletes, overwrites or cannot be undone. Use it where \
-             retrieve_tools says call_with: call_tool_destructive. \
+            "Call a destructive tool",
+            "Calls a tool that deletes or overwrites, or whose effect cannot be undone. Use it \
+             where retrieve_tools says call_with: call_tool_destructive. \
              intent.operation_type must be \"destructive\".",
         ),
     };
@@ -124,11 +124,11 @@ fn call_schema(class: Class) -> Value {
     };
     let sensitivity = || {
         json!({"type": "string", "enum": ["public", "internal", "private", "unknown"],
-        "description": "How sensitive the data is that the call touches."})
+        "description": "How sensitive the data that the call touches is."})
     };
     let reason = || {
         json!({"type": "string", "maxLength": 1000,
-        "description": "Why the call is made, in a sentence; it is recorded."})
+        "description": "Reason for the call, in one sentence; it is recorded."})
     };
     json!({
         "type": "object",
@@ -158,7 +158,7 @@ fn call_schema(class: Class) -> Value {
 fn read_cache() -> Value {
     json!({
         "name": "read_cache",
-        "title": "Read on",
+        "title": "Read more",
         "description": "Reads more of a result that was cut because it was too long; the cut \
             result names the key.",
         "inputSchema": {
@@ -168,11 +168,11 @@ fn read_cache() -> Value {
                 "offset": {"type": "integer", "minimum": 0, "default": 0,
                     "description": "First character to read."},
                 "limit": {"type": "integer", "minimum": 1,
-                    "description": "Most characters to read (default: as much as a result may hold)."},
+                    "description": "Maximum characters to read (default: the limit for one result)."},
             },
             "required": ["key"],
         },
-        "annotations": read_only("Read on"),
+        "annotations": read_only("Read more"),
     })
 }
 
@@ -180,7 +180,7 @@ fn upstream_servers() -> Value {
     json!({
         "name": "upstream_servers",
         "title": "Servers",
-        "description": "Shows the servers behind the gate and whether they can be used now.",
+        "description": "Shows the servers behind the gate and whether they are available.",
         "inputSchema": {
             "type": "object",
             "properties": {

@@ -184,7 +184,7 @@ pub(super) fn describe(
     let Describe { tool_ids } = parameters(arguments)?;
     if tool_ids.is_empty() || tool_ids.len() > limits::DESCRIBE_MAX {
         let message = format!(
-            "tool_ids must hold 1 to {} names, got {}",
+            "tool_ids must list 1 to {} names, got {}",
             limits::DESCRIBE_MAX,
             tool_ids.len()
         );

@@ -39,8 +39,8 @@ pub(super) fn answer(
         }
         (Some(other), _) => {
             return Err(Refusal::invalid_arguments(format!(
-                "operation must be list or get, got '{other}'; servers are changed by a person, \
-                 through the CLI or the REST API"
+                "operation must be list or get, got '{other}'; only a person can change servers, \
+                 with the CLI or the REST API"
             ))
             .with(json!({"provided": other, "valid_values": ["list", "get"]})));
         }

@@ -193,7 +193,7 @@ impl ToolProvider for WrappedProvider {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Reply, ProviderError>> {
         async move {
-            let gone = || ProviderError::Unavailable("the server has ended".to_owned());
+            let gone = || ProviderError::Unavailable("the server has exited".to_owned());
             let relay = self.0.upgrade().ok_or_else(gone)?;
             let forwarded = relay.handover.take(&call.id).ok_or_else(gone)?;
             let ForwardedCall { line, answer } = forwarded;

@@ -30,7 +30,7 @@ impl CallsInFlight {
             return Err("a call with this id is still running");
         }
         if calls.len() >= WRAP_CALLS_MAX {
-            return Err("too many calls are running");
+            return Err("too many calls are running, try again later");
         }
         calls.insert(id.clone(), call);
         Ok(())

@@ -96,7 +96,10 @@ impl Relay {
             }
             Frame::Single(Message::Response(_)) => self.send_server(line).await,
             Frame::Batch(_) => {
-                return Err(BadFrame::new(INVALID_REQUEST, "batches are not passed on"));
+                return Err(BadFrame::new(
+                    INVALID_REQUEST,
+                    "batches are not forwarded: send one message per line",
+                ));
             }
         }
         Ok(())
@@ -118,7 +121,9 @@ impl Relay {
         while let Ok(Some(line)) = reader.next().await {
             match line {
                 Line::Whole(line) => self.from_server(trimmed(line.freeze())).await,
-                Line::TooLong => tracing::warn!(server = %self.name, "a message was too long"),
+                Line::TooLong => {
+                    tracing::warn!(server = %self.name, "dropped a message that is too long")
+                }
             }
         }
         self.calls.end_all();

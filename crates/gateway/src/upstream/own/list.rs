@@ -50,7 +50,7 @@ impl Keeper {
                     self.publisher.update_own(&self.session, listing);
                 }
                 Err(reason) => {
-                    tracing::warn!(server = %self.server, reason, "a client's own list");
+                    tracing::warn!(server = %self.server, reason, "cannot refresh a client's own list");
                 }
             }
         }
