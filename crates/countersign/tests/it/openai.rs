@@ -354,8 +354,8 @@ async fn the_environment_says_where_the_model_is() {
     let output = ended(command(&[])).await;
     let words = stderr(&output);
     assert_eq!(output.status.code(), Some(3), "{words}");
-    assert!(words.contains("there is no base_url: set options.base_url or OPENAI_BASE_URL"));
-    assert!(words.contains("there is no model: set options.model or OPENAI_MODEL"), "{words}");
+    assert!(words.contains("base_url is missing: set options.base_url or OPENAI_BASE_URL"));
+    assert!(words.contains("model is missing: set options.model or OPENAI_MODEL"), "{words}");
     for format in ["text", "json"] {
         let mut command = command(&["--dry-run", "-o", format]);
         command.env("OPENAI_BASE_URL", &url).env("OPENAI_MODEL", "m-9").env("OPENAI_API_KEY", KEY);

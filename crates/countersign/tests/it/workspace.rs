@@ -217,7 +217,7 @@ async fn with_a_shell(call_timeout: &str) -> (Gate, PathBuf) {
 async fn nothing_of_a_command_is_left_when_it_has_ended_or_was_too_slow() {
     let (gate, folder) = with_a_shell("2m").await;
     let client = gate.http().await;
-    for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: not done")] {
+    for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: timed out")] {
         let _ = std::fs::remove_file(folder.join("pids"));
         let args = json!({"command": format!("{LEAVES}; {end}"), "timeout_seconds": 2});
         let done = client.two_key_call("destructive", "workspace:Bash", args).await;

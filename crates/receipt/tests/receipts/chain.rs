@@ -79,7 +79,7 @@ fn an_empty_chain_is_valid_unless_something_was_expected() {
     assert_broken(
         &check_with(&[], ChainExpectation { length: None, final_hash }),
         0,
-        "hash is none",
+        "hash of the last receipt is none",
     );
 }
 
