@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_compile_lets_the_call_through_with_a_warning() {
+    fn a_schema_that_does_not_compile_gives_an_unknown_verdict() {
         for schema in [
             r#"{"$ref":"http://127.0.0.1:9/never-fetched.json"}"#,
             r#"{"type":"nonsense"}"#,

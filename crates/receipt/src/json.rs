@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_faithfully_is_refused() {
+    fn json_that_cannot_be_parsed_faithfully_is_rejected() {
         for text in ["1e400", r#""\ud800""#, "{\"a\":\"\u{0}\"}", "[1] 2", "", "NaN"] {
             assert!(parse(text).is_err(), "{text}");
         }

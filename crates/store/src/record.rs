@@ -315,7 +315,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_from_the_journal_as_it_went_in() {
+    fn a_call_start_round_trips_through_the_journal() {
         let text = serde_json::to_string(&started()).unwrap();
         let back: CallStart = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);

@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_keep_up_is_told_what_it_lost() {
+    fn a_slow_reader_is_told_how_many_lines_were_lost() {
         let (writer, open, received) = pipe();
         let long = vec![b'x'; WAITING_BYTES_MAX];
         // The thread takes the first line and is held; the second fills the queue.

@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told() {
+    fn an_unsupported_protocol_is_reported() {
         let json = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         let error = found(&Telemetry::default(), &[ENDPOINT, json]).unwrap_err();
         assert!(error.contains("OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json'"), "{error}");
     }
 
     #[test]
-    fn what_is_said_of_spans_alone_counts_for_more() {
+    fn variables_for_traces_override_general_ones() {
         let config = config("https://c", OtlpProtocol::Http);
         let time = ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500");
         let time_of_spans = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "20");

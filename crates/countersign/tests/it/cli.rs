@@ -154,7 +154,7 @@ async fn tools_are_found_by_what_they_do() {
 }
 
 #[tokio::test]
-async fn a_servers_last_words_are_shown() {
+async fn the_latest_stderr_lines_of_a_server_are_shown() {
     let words = "echo first >&2; printf '\\033[31mred\\n' >&2; echo last >&2; exec cat > /dev/null";
     let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", words]}});
     let gate = Gate::start(servers, json!({})).await;

@@ -123,7 +123,7 @@ async fn found(client: &Client, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_status_has_its_words_and_no_surface_says_another() {
+async fn every_surface_reports_the_same_lock_status() {
     let gate = gate_of_locks().await;
     let client = gate.http().await;
     let all = found(&client, json!({"query": "pick", "include_disabled": true})).await;

@@ -132,7 +132,7 @@ async fn odd_names_are_kept_apart_and_called_as_they_were_listed() {
 }
 
 #[tokio::test]
-async fn tools_that_are_left_out_are_told() {
+async fn omitted_tools_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let config = json!({"mcpServers": {"s": scripted(dir.path(), "s", &odd_tools())}});
     std::fs::write(dir.path().join("c.json"), config.to_string()).unwrap();

@@ -282,7 +282,7 @@ async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
+async fn a_servers_death_is_detected_while_its_child_holds_the_pipes() {
     let orphans = r#"sleep 1000 & near=$!; setsid sleep 1000 & echo "$near $!" >> "$DIR/orphans"
         exec "$SERVER" "$TOOLS""#;
     let tools = json!([{"name": "t"}, {"name": "die", "x-do": "die"}]);

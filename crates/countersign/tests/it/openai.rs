@@ -226,7 +226,7 @@ async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
 /// Calls are made whatever the finish reason, and the model gets an error for those that cannot be
 /// made.
 #[tokio::test]
-async fn odd_calls_are_made_or_told_of() {
+async fn odd_calls_are_made_or_answered_with_an_error() {
     let turn = calls(
         &[
             json!({"name": "Read", "arguments": "{\"path\": \"a."}),
@@ -341,7 +341,7 @@ async fn steps_that_run_at_once_keep_their_spans_apart() {
 
 /// A run without a file: the report of missing settings, a dry run, and the run itself.
 #[tokio::test]
-async fn the_environment_says_where_the_model_is() {
+async fn the_environment_configures_the_model_server() {
     let stage = Stage::new(PROVIDER, [ours("Read", json!({"path": "a.txt"})), say("done")]).await;
     let url = format!("{}/v1", stage.model.url());
     let command = |args: &[&str]| {

@@ -359,7 +359,7 @@ async fn the_same_by_the_command_line_with_and_without_a_gate() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_asked_says_why() {
+async fn inspecting_a_server_that_cannot_start_says_why() {
     let gate = Gate::scripted(growing()).await;
     let output = gate.cli(&["upstream", "add", "n", "--", "no-such-program-anywhere"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -381,7 +381,7 @@ fn locked(dir: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_config_forbids_no_switch_lifts() {
+async fn no_switch_lifts_a_lock_of_the_config() {
     let gate = Gate::start(locked, json!({})).await;
     gate.ready("s").await;
     gate.server_when("held", |entry| entry["tool_count"] == 2).await;
@@ -444,7 +444,7 @@ async fn tools_with_odd_names_are_switched_off_and_on() {
 }
 
 #[tokio::test]
-async fn malformed_servers_are_told_and_not_added() {
+async fn malformed_servers_are_rejected() {
     let gate = Gate::scripted(growing()).await;
     gate.ready("s").await;
     for (body, words) in [

@@ -40,7 +40,7 @@ fn assert_refused(what: &str, (status, answer): &(u16, Value), expected: u16, wo
 }
 
 #[tokio::test]
-async fn bad_parameters_are_told_by_name() {
+async fn errors_name_the_invalid_parameter() {
     let gate = gate().await;
     let between = |max: usize| format!("limit must lie between 1 and {max}");
     let (to_100, to_1000) = (between(100), between(1000));
@@ -152,7 +152,7 @@ async fn names_in_paths_are_names_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_is_told_with_its_request() {
+async fn unknown_routes_get_404_and_unknown_methods_405() {
     let gate = gate().await;
     for path in [
         "/api/v1",

@@ -99,7 +99,7 @@ async fn every_route_knows_who_may_use_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_tells_nothing_to_strangers() {
+async fn unknown_routes_reveal_nothing_to_callers_without_access() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     for (token, expected) in [(None, 401), (Some(&*agent), 403), (Some("bad"), 401)] {

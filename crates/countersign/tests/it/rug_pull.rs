@@ -741,7 +741,7 @@ async fn clients_are_told_when_a_tool_is_locked_and_when_it_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_taken_out_is_compared_with_what_it_was_when_it_comes_back() {
+async fn a_server_put_back_into_the_config_is_compared_with_its_baseline() {
     let gate = gate_with(before, json!({}), json!({})).await;
     let agent = gate.http().await;
     let mut taken = Value::Null;

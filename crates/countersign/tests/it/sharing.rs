@@ -206,7 +206,7 @@ async fn a_client_whose_own_process_dies_gets_another() {
 }
 
 #[tokio::test]
-async fn more_clients_than_there_is_room_for_are_told_so() {
+async fn clients_beyond_the_limit_of_own_connections_get_an_error() {
     let gate = gate("per_client").await;
     let mut clients = Vec::new();
     for _ in 0..OWN_CONNECTIONS_MAX {

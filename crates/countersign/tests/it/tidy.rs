@@ -148,7 +148,7 @@ fn tests_may_use_more_than_the_code_they_test() {
 }
 
 #[test]
-fn what_decides_touches_nothing_outside() {
+fn pure_crates_do_no_io() {
     let is_pure =
         |file: &Source| PURE.iter().any(|name| file.path.starts_with(format!("crates/{name}/src")));
     let sources = rust_files().into_iter().filter(is_pure);
@@ -173,7 +173,7 @@ fn files_open_with_what_they_are_for() {
 }
 
 #[test]
-fn names_say_what_is_inside() {
+fn no_file_has_a_catch_all_name() {
     assert_none(rust_files().iter().flat_map(name_faults));
     let named = |path: &str| name_faults(&Source { path: path.into(), text: String::new() }).len();
     assert_eq!(named("crates/x/src/front/mod.rs"), 1);

@@ -126,7 +126,7 @@ async fn a_token_is_shown_once_and_listed_without_its_secret() {
 }
 
 #[tokio::test]
-async fn what_is_no_scope_is_refused_with_what_would_be() {
+async fn an_invalid_scope_is_rejected_with_the_allowed_values() {
     let gate = two_servers().await;
     for (body, field, words) in [
         (json!({"operations": ["read"]}), "name", "name is required"),
@@ -473,7 +473,7 @@ async fn end_of(what: &str, mut stream: reqwest::Response) {
 }
 
 #[tokio::test]
-async fn streams_end_with_their_token_and_wait_for_no_news() {
+async fn streams_end_as_soon_as_their_token_does() {
     let gate = two_servers().await;
     let body = |name: &str, expires_in: Option<&str>| {
         json!({"name": name, "operations": ["read"], "expires_in": expires_in,

@@ -77,7 +77,7 @@ async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_persons_whole_folder_is_not_opened_unasked() {
+async fn a_home_directory_is_opened_only_if_configured() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), ["tools", "list", "-o", "json"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -325,7 +325,7 @@ async fn people_switch_the_workspace_and_its_tools() {
 }
 
 #[tokio::test]
-async fn the_tools_are_there_by_every_door() {
+async fn the_tools_are_available_on_every_surface() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let config = json!({"workspace": {"root": folder}});

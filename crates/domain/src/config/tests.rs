@@ -65,7 +65,7 @@ fn five_mistakes_are_five_faults_in_their_places() {
 }
 
 #[test]
-fn texts_that_are_no_configuration() {
+fn invalid_config_texts_are_rejected() {
     check("", &["line 1, column 1: empty: write {} for the defaults"]);
     check("// only a comment", &["line 1, column 1: empty: write {} for the defaults"]);
     check("[]", &["line 1, column 1: expected an object, found a list"]);
@@ -246,7 +246,7 @@ fn the_transport_is_guessed_from_the_url() {
 }
 
 #[test]
-fn what_a_server_may_not_hold() {
+fn invalid_members_of_a_server_are_rejected() {
     for (members, expect) in [
         (r#""command": """#, ".command: the command must not be empty"),
         (

@@ -109,7 +109,7 @@ fn only_a_good_match_scores_near_one() {
 }
 
 #[test]
-fn what_holds_no_word_finds_nothing() {
+fn a_query_without_known_words_finds_nothing() {
     let index = office();
     for query in ["", " \n\t", "\0\u{1}\u{7f}\u{fffd}", "?!…", "'", "zzzz"] {
         assert!(index.search(query, 5, everything).is_empty(), "{query:?}");

@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_that_refuses_is_told() {
+    async fn a_proxy_that_refuses_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://{}", listener.local_addr().unwrap());
         let dial = dial("https://far.example/", &proxy);

@@ -193,7 +193,7 @@ fn only_the_active_key_may_sign_and_hand_over() {
 }
 
 #[test]
-fn what_cannot_be_read_breaks_the_chain_there_and_is_not_skipped() {
+fn an_unreadable_receipt_breaks_the_chain_and_is_not_skipped() {
     let good = plain(CHAIN, 3);
     for (bad, reason) in [
         (String::new(), "not JSON"),

@@ -76,7 +76,7 @@ fn a_body_left_by_another_process_is_signed_from_its_text() {
 }
 
 #[test]
-fn a_text_that_is_no_body_of_ours_is_not_signed() {
+fn a_text_that_is_not_a_valid_body_is_rejected() {
     let body = sample::full("did:key:z").body(&position(1, None));
     let text = body.text();
     for bad in [

@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_when_to_come_back() {
+    fn retry_advice_follows_the_status_and_retry_after_header() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         for (status, header, expected) in [
             (401, None, RetryAdvice::Never),

@@ -298,7 +298,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_to_say_is_not_said() {
+    async fn an_oversized_request_is_not_sent() {
         let settings = settings("http://127.0.0.1:1".to_owned());
         let mut server = ModelServer::new(&settings).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);

@@ -103,7 +103,7 @@ fn a_server_keeps_what_was_decided_about_it() {
 }
 
 #[test]
-fn every_decision_makes_the_row_where_there_is_none() {
+fn a_decision_creates_the_row_of_an_unknown_server() {
     let store = Store::nowhere();
     let state = store.state();
     state.set_server_disabled("disabled", false).unwrap();
@@ -199,7 +199,7 @@ fn items_follow_what_lists_bring() {
 }
 
 #[test]
-fn a_list_that_says_the_same_again_is_no_change() {
+fn recording_an_identical_list_changes_nothing() {
     let store = Store::nowhere();
     let state = store.state();
     state.record_items("git", &[approved("a", "1"), approved("c", "1"), gone("c")], true).unwrap();
@@ -275,7 +275,7 @@ fn only_what_was_reviewed_is_approved() {
 }
 
 #[test]
-fn times_say_when_it_was_seen_and_when_it_was_approved() {
+fn items_keep_the_times_they_were_seen_and_approved() {
     let store = Store::nowhere();
     let state = store.state();
     let only = || state.items("git").unwrap().remove(0);
@@ -294,7 +294,7 @@ fn times_say_when_it_was_seen_and_when_it_was_approved() {
 }
 
 #[test]
-fn a_switch_says_whether_it_moved() {
+fn setting_a_switch_reports_whether_it_changed() {
     let store = Store::nowhere();
     let state = store.state();
     for (server, name, off, moved) in [
@@ -363,7 +363,7 @@ fn one_secret_is_one_token() {
 }
 
 #[test]
-fn a_file_is_trusted_as_it_was() {
+fn a_file_is_trusted_by_path_and_hash() {
     let store = Store::nowhere();
     let state = store.state();
     let trust = |hash: &str| changes(state, |state| state.trust_file("/a/b.json", hash).unwrap()).0;
@@ -619,7 +619,7 @@ fn a_file_that_is_gone_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn damage_is_named() {
+async fn database_corruption_is_reported() {
     let home = Home::new();
     let store = home.open();
     let tools: Vec<String> = (0..500).map(|number| format!("{number:0900}")).collect();

@@ -155,7 +155,7 @@ async fn a_configuration_that_is_still_to_be_made_is_not_made() {
 }
 
 #[tokio::test]
-async fn where_own_files_cannot_be_told_nothing_is_changed() {
+async fn nothing_is_changed_if_the_own_files_are_unknown() {
     let dir = tempfile::tempdir().unwrap();
     let files = Arc::new(|| Err("the ledger cannot be read".to_owned()));
     let off_limits = OffLimits { files, ..OffLimits::default() };

@@ -20,7 +20,7 @@ async fn refusal(rig: &Rig, name: &str, start: StartOptions) -> String {
 }
 
 #[tokio::test]
-async fn a_plugin_that_does_not_greet_is_told_and_leaves_nothing() {
+async fn a_plugin_with_a_bad_handshake_is_reported_and_leaves_nothing() {
     for (name, body, words) in [
         ("silent", "exit 0", "the process ended (exit status: 0)"),
         (
@@ -89,7 +89,7 @@ async fn a_plugin_that_misses_its_cookie_says_so() {
 }
 
 #[tokio::test]
-async fn a_config_that_the_plugin_refuses_is_told() {
+async fn a_config_that_the_plugin_rejects_is_reported() {
     let mut rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     rig.configure("faulty", &json!({"refuse": true}));
@@ -99,7 +99,7 @@ async fn a_config_that_the_plugin_refuses_is_told() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_used_are_told_and_the_plugin_goes_on() {
+async fn unusable_answers_are_reported_and_the_plugin_keeps_running() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -152,7 +152,7 @@ async fn noise_becomes_log_lines() {
 }
 
 #[tokio::test]
-async fn death_in_mid_call_is_told_with_its_last_words() {
+async fn a_crash_during_a_call_is_reported_with_the_last_output() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();

@@ -470,7 +470,7 @@ fn agents_and_their_proxy() {
 }
 
 #[test]
-fn a_provider_that_keeps_its_tools_is_told_of() {
+fn a_provider_that_keeps_its_own_tools_causes_a_warning() {
     let text = "mcp_proxy on provider=codex runs in coexistence mode. Built-in tools cannot be \
                 disabled and may bypass the proxy. Use 'claude' or 'openai_compatible' for \
                 guaranteed MCP-only isolation.";

@@ -25,7 +25,7 @@ fn the_table_names_every_tool_with_its_source() {
 }
 
 #[test]
-fn names_that_meet_are_faults() {
+fn colliding_tool_names_are_faults() {
     let table = [
         (
             "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get]}, {plugin: kubernetes_kubectl, expose: [§get]}]",

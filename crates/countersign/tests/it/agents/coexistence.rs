@@ -30,7 +30,7 @@ async fn validate(stage: &Stage, flow: &std::path::Path, format: &str) -> (Optio
 }
 
 #[tokio::test]
-async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
+async fn an_old_program_runs_in_coexistence_with_a_warning() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -58,7 +58,7 @@ fn status(status: u16, message: &str) -> ModelAnswer {
 }
 
 #[tokio::test]
-async fn refusals_are_told_and_what_may_pass_is_asked_again() {
+async fn refusals_are_reported_and_transient_errors_are_retried() {
     let raw = Turn::Raw;
     let quota = json!({"error": {"message": "buy more", "code": "insufficient_quota"}}).to_string();
     check(vec![
@@ -182,7 +182,7 @@ async fn a_server_that_does_not_hang_up_is_left() {
 }
 
 #[tokio::test]
-async fn what_has_no_end_is_cut_off() {
+async fn endless_answers_are_cut_off() {
     let endless =
         |body: String| Turn::Raw(ModelAnswer::status(200, &body).then(Then::Again(Duration::ZERO)));
     let data = format!("data: {}", "x".repeat(1024 * 1024));
@@ -246,7 +246,7 @@ async fn a_server_that_knows_no_stream_options_is_asked_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told() {
+async fn an_unreachable_or_invalid_base_url_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);

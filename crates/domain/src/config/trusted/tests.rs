@@ -36,7 +36,7 @@ fn one(config: &Config) -> ServerConfig {
 }
 
 #[test]
-fn what_it_does_not_say_stays() {
+fn settings_missing_from_a_trusted_file_are_kept() {
     assert_eq!(laid(&json!({})), own());
     assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
 }
@@ -104,7 +104,7 @@ fn a_new_server_is_as_ones_own() {
 }
 
 #[test]
-fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_tools() {
+fn an_entry_with_a_connection_replaces_all_but_the_tool_lists() {
     let config = laid(&json!({"mcpServers": {"one": {"command": "/other"}}}));
     let alone = parse(r#"{"mcpServers": {"one": {"command": "/other"}}}"#).unwrap().config;
     let expected = ServerConfig { tools: one(&own()).tools, ..one(&alone) };

@@ -283,7 +283,7 @@ fn gathered(touches: &[Plain]) -> Contention<usize> {
 
 proptest! {
     #[test]
-    fn what_is_gathered_in_two_parts_is_the_whole(touches in touches(), cut in 0usize..40) {
+    fn gathering_in_two_parts_equals_gathering_at_once(touches in touches(), cut in 0usize..40) {
         // Between two resources.
         let near = touches.get(cut.min(touches.len().saturating_sub(1))).map(|touch| &touch.key);
         let cut = touches.iter().position(|touch| Some(&touch.key) == near).unwrap_or(0);

@@ -322,7 +322,7 @@ fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
 
 /// With a key and another endpoint it would otherwise choose a sign-in method that it rejects.
 #[test]
-fn gemini_is_told_to_use_the_key_unless_the_person_chose() {
+fn gemini_uses_the_api_key_unless_the_user_chose_otherwise() {
     let mut asked = request(AgentTools::Only);
     asked.env = vec![("GEMINI_API_KEY".to_owned(), "k".to_owned())];
     let chosen = |asked: &AgentRequest| {
@@ -381,7 +381,7 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
 }
 
 #[test]
-fn bad_requests_are_told_apart() {
+fn each_bad_request_has_its_own_error() {
     let fault = |provider, change: fn(&mut AgentRequest)| {
         let mut asked = request(AgentTools::Beside);
         change(&mut asked);
@@ -424,7 +424,7 @@ fn bad_requests_are_told_apart() {
 }
 
 #[test]
-fn where_isolation_cannot_be_had_the_model_is_told() {
+fn without_isolation_the_model_is_told_to_use_only_mcp_tools() {
     let reason = "old".to_owned();
     for (provider, marker) in [
         (Provider::Claude, "--strict-mcp-config"),
@@ -473,7 +473,7 @@ fn an_isolated_prompt_is_words_alone() {
 }
 
 #[test]
-fn long_system_prompts_are_no_arguments() {
+fn long_system_prompts_are_not_passed_as_arguments() {
     for provider in Provider::ALL {
         let mut asked = request(AgentTools::Only);
         asked.system_prompt = Some("x".repeat(200_000));

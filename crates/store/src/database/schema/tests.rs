@@ -104,7 +104,7 @@ async fn a_ledger_of_the_second_step_gets_its_runs_and_keeps_what_was_decided() 
 }
 
 #[tokio::test]
-async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
+async fn entries_left_by_an_older_program_get_their_receipts() {
     let folder = tempfile::tempdir().unwrap();
     first(folder.path()).await;
     let db = Connection::open(folder.path().join(crate::database::FILE)).unwrap();

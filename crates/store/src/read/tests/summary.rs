@@ -53,7 +53,7 @@ fn a_summary_counts_what_lies_in_its_period() {
 }
 
 #[test]
-fn decisions_are_no_calls() {
+fn a_summary_does_not_count_decisions_as_calls() {
     let rows = RecordKind::ALL.map(|kind| Row { kind, ..Row::plain() });
     let rig = Rig::new(&rows);
     let now = Timestamp::from_microsecond(rows[0].at_us).unwrap();

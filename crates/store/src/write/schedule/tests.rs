@@ -385,7 +385,7 @@ fn the_longer_a_journal_is_the_more_may_be_carried_over() {
 }
 
 #[test]
-fn a_journal_begins_anew_while_all_that_it_must_keep_is_known() {
+fn a_journal_is_restarted_only_with_no_rows_outstanding() {
     let long = with_journal(JOURNAL_BYTES_MAX + 1, 0);
     for (case, at, expected) in [
         ("short", CALM, false),
@@ -399,7 +399,7 @@ fn a_journal_begins_anew_while_all_that_it_must_keep_is_known() {
 }
 
 #[test]
-fn whoever_waits_for_filing_hears_of_it_or_that_it_cannot_be_done() {
+fn waiting_for_filing_ends_when_rows_are_filed_or_cannot_be() {
     for (case, at, upto, filed, expected) in [
         ("filed", CALM, 3, 3, true),
         ("filed and more", CALM, 3, 4, true),

@@ -70,7 +70,7 @@ fn every_type_has_its_schema_and_its_defaults() {
 }
 
 #[test]
-fn what_cannot_be_mapped_names_plugin_operation_and_input() {
+fn mapping_errors_name_plugin_operation_and_input() {
     for (input, words) in [
         (input("x", "float"), "type 'float' is none of"),
         (input("x", "String"), "type 'String' is none of"),
@@ -97,7 +97,7 @@ fn what_cannot_be_mapped_names_plugin_operation_and_input() {
 }
 
 #[test]
-fn a_definition_is_whole() {
+fn an_operation_maps_to_a_complete_definition() {
     let output = |name: &str| OutputSchema { name: name.to_owned(), ..OutputSchema::default() };
     let described = InputSchema { description: "Where".to_owned(), ..input("url", "string") };
     let schema = OperationSchema {
@@ -124,7 +124,7 @@ fn a_definition_is_whole() {
 }
 
 #[test]
-fn an_operation_that_says_nothing_takes_anything() {
+fn an_operation_without_a_schema_accepts_anything() {
     let bare = OperationSchema { name: "op".to_owned(), ..OperationSchema::default() };
     let definition = mapped(&bare).unwrap();
     assert_eq!(definition["inputSchema"], json!({"type": "object"}));
