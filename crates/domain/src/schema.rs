@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_beyond_every_bound_is_known_by_its_text() {
+    fn an_excessive_schema_is_recognized_from_its_text() {
         let patterns = |count| json!({"allOf": vec![json!({"pattern": "(?=.*x)a"}); count]});
         for (schema, reason) in [
             (patterns(400).to_string(), Some("400 patterns")),

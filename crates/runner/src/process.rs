@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_is_given_and_ended_also_where_nobody_wants_it() {
+    async fn input_is_sent_and_closed_even_if_the_program_ignores_it() {
         let long = Duration::from_secs(60);
         let (found, _) = lines("wc -c", Some(&[b'x'; 1000]), long).await;
         assert_eq!(found[0].trim(), "1000");

@@ -306,7 +306,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_operator_stays_a_pair_in_the_journal() {
+    fn an_operator_is_serialized_as_a_pair() {
         let operator = EventOperator { id: "acme".to_owned(), name: "Acme".to_owned() };
         let text = serde_json::to_string(&operator).unwrap();
         assert_eq!(text, r#"["acme","Acme"]"#);

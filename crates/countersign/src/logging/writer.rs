@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_loses_nothing_and_keeps_the_order() {
+    fn ending_the_writer_loses_no_line_and_keeps_the_order() {
         let (writer, open, received) = pipe();
         drop(open);
         for number in 0..1000 {

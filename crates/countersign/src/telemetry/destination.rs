@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_service_has_an_order_too() {
+    fn the_service_name_comes_from_the_first_source_that_sets_it() {
         let named = |name: &str| Telemetry {
             service_name: name.to_owned(),
             ..config("http://c", OtlpProtocol::Grpc)

@@ -74,7 +74,7 @@ async fn records_are_listed_newest_first_and_shown_in_full() {
 }
 
 #[tokio::test]
-async fn lists_are_filtered_and_go_on() {
+async fn activity_lists_are_filtered_and_paged() {
     let gate = Gate::scripted(json!([
         {"name": "say", "annotations": {"readOnlyHint": true}},
         {"name": "drop", "annotations": {"destructiveHint": true}},
@@ -156,7 +156,7 @@ async fn activity_is_summarized_and_exported() {
 }
 
 #[tokio::test]
-async fn looking_back_starts_no_server() {
+async fn reading_the_ledger_starts_no_server() {
     let dir = tempfile::tempdir().unwrap();
     let server = counted(dir.path(), "s", &json!([{"name": "say"}]));
     let folder = dir.path().join("xdg-config/countersign");

@@ -241,7 +241,7 @@ async fn every_routes_answer_matches_the_golden_file() {
 }
 
 #[tokio::test]
-async fn every_command_prints_the_json_that_it_did() {
+async fn every_commands_json_matches_the_golden_file() {
     let gate = filled().await;
     let dir = gate.dir.path().to_str().unwrap();
     let [record, receipt, _] = ids(&gate).await;

@@ -147,7 +147,7 @@ async fn a_frames_fields_appear_in_its_record_and_receipt() {
 }
 
 #[tokio::test]
-async fn events_that_cannot_be_written_are_owned_up_to() {
+async fn events_that_cannot_be_written_are_counted_as_dropped() {
     let mut gate = Gate::scripted(json!([])).await;
     let mut stream = connect(&gate).await;
     send_frame(&mut stream, &frame("first", json!({}))).await;

@@ -439,7 +439,7 @@ async fn narrowing_settings_of_a_found_file_take_effect() {
 }
 
 #[tokio::test]
-async fn a_running_gate_notices_what_becomes_of_the_file() {
+async fn a_running_gate_follows_changes_of_the_found_file() {
     let gate = Gate::scripted(json!([{"name": "one"}])).await;
     let dir = gate.dir.path();
     let client = gate.http().await;

@@ -109,7 +109,7 @@ async fn probe(gate: &Gate, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_what_they_came_to() {
+async fn calls_are_counted_by_outcome() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -243,7 +243,7 @@ async fn an_answer_that_is_not_described_is_noticed() {
 }
 
 #[tokio::test]
-async fn the_document_is_for_the_operator() {
+async fn only_the_operator_can_read_the_api_description() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     let path = "/api/v1/openapi.json";

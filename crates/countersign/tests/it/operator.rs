@@ -205,7 +205,7 @@ async fn several_are_approved_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn instructions_wait_and_are_approved_with_all_else() {
+async fn changed_instructions_are_pending_and_approved_with_the_rest() {
     let script = |instructions: &str, name: &str| json!({"instructions": instructions, "tools": [{"name": name}]});
     let gate = Gate::scripted(script("Be kind.", "a")).await;
     gate.ready("s").await;
@@ -295,7 +295,7 @@ async fn a_server_that_is_added_is_not_started_before_a_person_asks() {
 }
 
 #[tokio::test]
-async fn the_same_by_the_command_line_with_and_without_a_gate() {
+async fn the_command_line_manages_servers_with_or_without_a_gate() {
     crate::cli::in_both_ways(async |dir| {
         let entry = stranger(dir);
         let mut add = vec!["upstream".to_owned(), "add".to_owned(), "n".to_owned()];

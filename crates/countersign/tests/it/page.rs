@@ -273,7 +273,7 @@ fn hostile() -> String {
 }
 
 #[tokio::test]
-async fn text_of_others_is_shown_as_text() {
+async fn untrusted_text_is_shown_as_plain_text() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -343,7 +343,7 @@ async fn furnished() -> (Gate, store::Store) {
 }
 
 #[tokio::test]
-async fn every_view_is_for_everybody() {
+async fn every_view_is_accessible() {
     if !foreign::are_here_or_skipped() {
         return;
     }

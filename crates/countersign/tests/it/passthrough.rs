@@ -290,7 +290,7 @@ async fn arguments_that_do_not_fit_the_schema_do_not_reach_the_server() {
 }
 
 #[tokio::test]
-async fn progress_and_cancellation_find_their_way() {
+async fn progress_and_cancellation_are_relayed() {
     let dir = tempfile::tempdir().unwrap();
     let marker = dir.path().join("cancelled");
     let gate = Gate::scripted(json!([

@@ -113,7 +113,7 @@ async fn receipts_are_listed_shown_and_verified() {
 }
 
 #[tokio::test]
-async fn a_stranger_sees_every_change_of_an_export() {
+async fn changes_of_an_export_are_detected_without_the_home() {
     let home = three_chains().await;
     let export = Export::of(home.path()).await;
     let verify = ["receipt", "verify", "r.jsonl"];
@@ -297,7 +297,7 @@ async fn old_receipts_stay_valid_after_a_key_rotation() {
 }
 
 #[tokio::test]
-async fn a_gate_that_runs_is_waited_for() {
+async fn verify_covers_the_latest_receipts_of_a_running_gate() {
     let gate =
         Gate::scripted(json!([{"name": "say", "annotations": {"readOnlyHint": true}}])).await;
     for count in 1..=3 {

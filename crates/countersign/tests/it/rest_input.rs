@@ -236,7 +236,7 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
 /// A page of another site can neither send nor read: it is refused, and no response allows its
 /// origin.
 #[tokio::test]
-async fn no_other_site_is_let_in() {
+async fn requests_from_other_origins_are_rejected() {
     let gate = gate().await;
     let own = format!("http://{}", gate.address);
     for (origin, method, status) in [

@@ -62,7 +62,7 @@ fn suits_admin(route: &Route, status: u16) -> bool {
 }
 
 #[tokio::test]
-async fn every_route_knows_who_may_use_it() {
+async fn every_route_enforces_its_access_rule() {
     let gate = Gate::scripted(json!([{"name": "t"}])).await;
     gate.ready("s").await;
     let scoped = json!({"name": "scoped", "servers": ["s"], "operations": ["read"]});

@@ -12,7 +12,7 @@ use crate::agents::{ours, say};
 const KEY: &str = "sk-do-not-show-this-anywhere";
 
 #[tokio::test]
-async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
+async fn an_agent_runs_without_a_file_and_its_run_can_be_shown() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -163,7 +163,7 @@ async fn a_server_that_is_always_shared_never_asks_anybody() {
 }
 
 #[tokio::test]
-async fn a_client_takes_its_own_process_with_it_when_it_goes() {
+async fn a_clients_own_process_ends_with_the_client() {
     let gate = gate("per_client").await;
     let (first, second) = (gate.stdio_server("s").await, gate.http_at("/mcp/s/s").await);
     let (first_pid, second_pid) = (pid(&first).await, pid(&second).await);

@@ -164,7 +164,7 @@ async fn a_tls_collector_is_trusted_through_the_configured_certificate() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_vouches_for_gets_no_spans_and_holds_up_nobody() {
+async fn an_untrusted_collector_gets_no_spans_and_delays_nothing() {
     for (collector, protocol) in behind_tls().await {
         let config = json!({"telemetry": {"exporter": collector.url, "protocol": protocol}});
         let mut gate = traced(config, &[WAITS_FOREVER]).await;
@@ -358,7 +358,7 @@ async fn without_a_collector_the_callers_context_is_forwarded() {
 }
 
 #[tokio::test]
-async fn the_other_ways_in_have_spans_too() {
+async fn calls_over_rest_cli_stdio_and_wrap_have_spans() {
     let collector = Collector::grpc().await;
     let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
     let gate = traced(json!({}), &endpoint).await;
@@ -423,7 +423,7 @@ async fn call_on_pipes(mut command: Command, params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn built_in_tools_have_no_server_to_ask() {
+async fn built_in_tools_have_no_upstream_span() {
     let collector = Collector::grpc().await;
     let root = tempfile::tempdir().unwrap();
     let config = json!({"workspace": {"enabled": true, "root": root.path()},
@@ -441,7 +441,7 @@ async fn built_in_tools_have_no_server_to_ask() {
 }
 
 #[tokio::test]
-async fn spans_go_nowhere_else_than_they_were_sent() {
+async fn the_exporter_follows_no_redirect() {
     let collector = Collector::http().await;
     let there = format!("{}/v1/traces", collector.url);
     let elsewhere = move || {
@@ -464,7 +464,7 @@ async fn spans_go_nowhere_else_than_they_were_sent() {
 /// The gate's environment as its children see it: a server, one whose entry passes the key on, and
 /// a command.
 #[tokio::test]
-async fn the_key_of_the_collector_is_inherited_by_nobody() {
+async fn children_do_not_inherit_the_collectors_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let noting = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
@@ -536,7 +536,7 @@ async fn unsampled_and_disabled_spans_are_not_sent() {
 }
 
 #[tokio::test]
-async fn a_sampled_out_parent_is_followed() {
+async fn an_unsampled_parent_suppresses_spans() {
     let collector = Collector::grpc().await;
     let mut gate = traced_by(&collector).await;
     let client = gate.http_at("/mcp/s/s").await;

@@ -110,7 +110,7 @@ async fn the_home_is_out_of_reach_where_the_root_holds_it() {
 
 /// A token that may write must not be able to extend its own rights.
 #[tokio::test]
-async fn no_tool_changes_what_decides_about_tools() {
+async fn no_tool_changes_the_files_that_govern_tools() {
     // On the same disk as the program, which gets another name in the folder.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let config = json!({"workspace": {"root": dir.path(), "write": true}});

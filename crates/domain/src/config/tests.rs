@@ -451,7 +451,7 @@ fn risky_settings_are_noted() {
 }
 
 #[test]
-fn profiles_are_held_against_the_servers() {
+fn profiles_are_checked_against_the_servers() {
     let servers = r#""mcpServers": {"github": {"command": "x"}, "files": {"command": "x"}}"#;
     let with = |profile: &str| format!("{{{servers},\n\"profiles\": {{\"p\": {{{profile}}}}}}}");
     let (config, notes) = parsed(&with(
@@ -593,7 +593,7 @@ fn faults_beyond_the_bound_are_counted() {
 }
 
 #[test]
-fn the_reference_is_the_document() {
+fn docs_config_md_matches_the_generated_reference() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
         std::fs::write(path, reference()).expect("docs/config.md is writable");

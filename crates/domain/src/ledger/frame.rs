@@ -419,7 +419,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), time in "\\PC{0,30}") {
+        fn parsing_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64), time in "\\PC{0,30}") {
             let _ = EventFrame::parse(&bytes);
             let _ = with(json!({"ts_emit": time}));
         }

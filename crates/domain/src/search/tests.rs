@@ -94,7 +94,7 @@ fn a_hidden_tool_takes_no_place() {
 }
 
 #[test]
-fn a_search_inside_keep_does_no_harm() {
+fn a_search_inside_the_keep_callback_is_safe() {
     let index = office();
     let keep = |_, tool| index.search("weather", 1, everything)[0].tool == tool;
     assert_eq!(tools(&index.search("get weather", 3, keep)), [1]);

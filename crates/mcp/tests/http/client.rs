@@ -80,7 +80,7 @@ async fn each_failure_has_its_own_message_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_status_can_be_read_by_programs() {
+async fn the_http_status_is_in_the_error_data() {
     let router = axum::Router::new().route("/", post(|| async { strange("401") }));
     let peer = connect_to(format!("http://{}", serve(router).await));
     let Err(RequestError::Refused(error)) = soon(peer.request(ask("echo"))).await else {

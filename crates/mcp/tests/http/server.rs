@@ -240,7 +240,7 @@ async fn a_newer_standing_stream_replaces_the_older_one() {
 }
 
 #[tokio::test]
-async fn bodies_are_checked_before_they_are_believed() {
+async fn bodies_of_the_wrong_type_or_form_are_rejected() {
     let rig = Rig::start().await;
     for (kind, status) in [
         ("application/json", 200),

@@ -143,7 +143,7 @@ fn chains_verify_in_any_order_and_interleaved() {
 }
 
 #[test]
-fn a_chain_that_another_names_must_be_there_unless_it_was_let_go() {
+fn a_chain_named_by_another_must_exist_unless_it_expired() {
     let a = Writer::new("a", 1).call().close();
     let b = Writer::after("b", 1, &a).close();
     let c = Writer::after("c", 1, &b);

@@ -229,7 +229,7 @@ fn an_unreadable_receipt_breaks_the_chain_and_is_not_skipped() {
 }
 
 #[test]
-fn a_caller_may_stream_and_keep_nothing() {
+fn a_chain_can_be_verified_without_keeping_its_receipts() {
     let receipts = plain(CHAIN, 50);
     let mut chain = Chain::new(key(1).public());
     for raw in &receipts {

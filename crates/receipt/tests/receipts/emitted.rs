@@ -244,7 +244,7 @@ fn general(mut tree: Value) -> String {
 
 proptest! {
     #[test]
-    fn a_body_equals_what_the_general_way_makes_of_the_same_content(content in content()) {
+    fn a_body_equals_the_general_serialization_of_its_content(content in content()) {
         let end = [None, Some(Termination::Complete), Some(Termination::Interrupted)];
         let position = position(content.choice as u64 % 2 + 1, end[content.choice % 3]);
         let body = content.receipt().body(&position);

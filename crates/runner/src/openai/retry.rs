@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_and_come_to_an_end() {
+    fn retry_delays_grow_and_attempts_are_limited() {
         let ms = |again, attempt, random| wait(again, attempt, random).map(|it| it.as_millis());
         assert_eq!(ms(RetryAdvice::Later, 1, 0), Some(250));
         assert_eq!(ms(RetryAdvice::Later, 1, u32::MAX), Some(500));

@@ -308,7 +308,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_key_is_left_at_a_cut() {
+    fn truncation_never_leaves_part_of_a_key() {
         let key = "zebra-4711-violin-quagga";
         let (base_url, model) = (Some("http://127.0.0.1:1"), Some("m".to_owned()));
         let base_url = base_url.map(str::to_owned);
@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_words_fit_into_ours() {
+    fn server_messages_are_shortened_to_one_line() {
         assert_eq!(one_line(" a\r\n\tb \u{e9} "), "a b \u{e9}");
         assert_eq!(one_line(&"\u{e9}".repeat(400)).chars().count(), WORDS_CHARS_MAX + 1);
     }

@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_holds_what_was_asked_for_and_no_more() {
+    fn a_request_contains_only_the_options_that_were_set() {
         let env = [("OPENAI_MODEL".into(), "m\"".into())];
         let base_url = Some("http://127.0.0.1:1".to_owned());
         let mut options = ResolvedOptions { base_url, ..ResolvedOptions::default() };

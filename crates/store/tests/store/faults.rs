@@ -222,7 +222,7 @@ async fn an_unfiled_receipt_is_recreated_with_the_same_hash() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_that_its_record_is_not_the_one_that_was_committed() {
+async fn a_receipt_reveals_a_record_changed_after_its_commit() {
     let (home, promised) = unfiled().await;
     let journal = journal_of(&home);
     let text = fs::read_to_string(&journal).unwrap();

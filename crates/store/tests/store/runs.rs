@@ -128,7 +128,7 @@ fn runs_and_steps_that_never_began_cannot_end() {
 }
 
 #[test]
-fn runs_are_listed_newest_first_page_by_page_and_by_what_they_are() {
+fn runs_are_listed_newest_first_paged_and_filtered() {
     let home = Home::new();
     let store = home.open();
     let mut newest_first = Vec::new();
@@ -216,7 +216,7 @@ fn a_run_is_interrupted_once_its_process_is_gone() {
 }
 
 #[tokio::test]
-async fn changes_of_runs_stand_among_those_of_records() {
+async fn run_changes_are_interleaved_with_record_changes() {
     let home = Home::new();
     let (store, other) = (home.open(), home.open());
     let run = run("deploy");

@@ -116,7 +116,7 @@ fn a_decision_creates_the_row_of_an_unknown_server() {
 }
 
 #[test]
-fn an_added_server_begins_afresh_and_a_removed_one_leaves_nothing() {
+fn adding_a_server_resets_it_and_removing_it_leaves_nothing() {
     let store = Store::nowhere();
     let state = store.state();
     let decide = || {
@@ -145,7 +145,7 @@ fn an_added_server_begins_afresh_and_a_removed_one_leaves_nothing() {
 }
 
 #[test]
-fn items_follow_what_lists_bring() {
+fn items_follow_the_recorded_lists() {
     let (one, two, three) = (Some("1"), Some("2"), Some("3"));
     let cases: [(&str, &[ItemChange<'_>], Option<Short>); 12] = [
         ("a baseline", &[approved("a", "1")], Some(tool("a", one, None, true))),
@@ -352,7 +352,7 @@ fn a_tokens_name_can_be_used_again_once_it_is_revoked() {
 }
 
 #[test]
-fn one_secret_is_one_token() {
+fn a_secret_cannot_be_used_for_a_second_token() {
     let store = Store::nowhere();
     let state = store.state();
     assert!(state.create_token(&token("a", 1)).unwrap());
@@ -594,7 +594,7 @@ fn assert_write<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 }
 
 #[test]
-fn a_file_that_others_hold_takes_no_decision_and_still_tells_them() {
+fn a_locked_file_takes_no_decisions_and_can_still_be_read() {
     let home = Home::new();
     let store = home.open();
     let state = store.state();
@@ -661,7 +661,7 @@ fn a_full_disk_takes_no_half_decision() {
 }
 
 #[tokio::test]
-async fn a_home_can_be_looked_at_without_opening_it() {
+async fn decisions_can_be_read_without_opening_the_home() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     assert!(OperatorState::of_home(home).unwrap().is_none(), "there is no ledger");

@@ -168,7 +168,7 @@ async fn a_crash_during_a_call_is_reported_with_the_last_output() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_with_its_deadline_or_when_nobody_wants_it() {
+async fn a_hanging_call_ends_at_its_deadline_or_when_cancelled() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -188,7 +188,7 @@ async fn a_call_that_hangs_ends_with_its_deadline_or_when_nobody_wants_it() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_hangs_altogether_is_given_up() {
+async fn an_unresponsive_plugin_is_given_up() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -206,7 +206,7 @@ async fn a_plugin_that_hangs_altogether_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
+async fn a_plugin_that_does_not_exit_is_killed_with_its_children() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     for is_closed in [true, false] {

@@ -71,7 +71,7 @@ fn plugins_are_found_in_their_places_and_none_is_started() {
 }
 
 #[test]
-fn without_other_words_the_data_folder_is_the_usual_one() {
+fn the_data_folder_defaults_to_the_one_in_the_users_home() {
     let rig = Rig::new();
     let home = rig.project.parent().unwrap().join("me");
     plant(&rig, &home.join(".local/share/awf/plugins"), "one");

@@ -55,7 +55,7 @@ fn colliding_tool_names_are_faults() {
 }
 
 #[test]
-fn a_table_against_other_facts_tells_what_is_gone() {
+fn a_table_reports_a_server_missing_from_the_inventory() {
     let flow = workflow(&step("mcp_servers: [github]"));
     let fault = table(flow.state("s").unwrap(), &Inventory::default()).unwrap_err();
     assert_eq!(fault.code.as_str(), "USER.MCP_PROXY.UNKNOWN_SERVER");

@@ -104,7 +104,7 @@ async fn refusals_are_reported_and_transient_errors_are_retried() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
+async fn broken_answers_are_retried_and_no_call_is_made_twice() {
     let half = || {
         let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "Bash",
             "arguments": "{\"command\": \"echo x >> times.txt\"}"}}]});
@@ -170,7 +170,7 @@ async fn silence_and_slowness_end_with_the_steps_time() {
 
 /// The step does not wait for anything after a complete response.
 #[tokio::test]
-async fn a_server_that_does_not_hang_up_is_left() {
+async fn a_complete_answer_does_not_wait_for_the_connection_to_close() {
     let answer = ModelAnswer::events([&chunk(json!({"content": "said"}), Some("stop"))]);
     let done = ModelAnswer { body: format!("{}data: [DONE]\n\n", answer.body), ..answer.clone() };
     check(vec![
@@ -233,7 +233,7 @@ async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
 /// A few servers refuse to report a stream's usage: the request is repeated without it, and later
 /// ones omit it.
 #[tokio::test]
-async fn a_server_that_knows_no_stream_options_is_asked_without() {
+async fn stream_options_are_dropped_when_a_server_rejects_them() {
     let refused = status(400, "Unrecognized request argument supplied: stream_options");
     let read = json!({"id": "a", "name": "Read", "arguments": "{\"path\": \"a.txt\"}"});
     let turns = [Turn::Raw(refused), calls(&[read], "tool_calls"), say("done")];

@@ -316,7 +316,7 @@ fn lists() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_file_lets_through_what_was_kept_back(
+    fn no_found_file_allows_what_was_forbidden(
         own_lists in prop::collection::vec(lists(), 3),
         found_lists in prop::collection::vec(lists(), 4),
         top in prop::sample::subsequence(names(&TOP), 0..6),

@@ -83,7 +83,7 @@ fn what_agents_did_decides_the_kind_of_edge() {
 }
 
 #[test]
-fn reads_of_the_same_thing_are_shown_to_who_asks() {
+fn only_edges_of_the_requested_kind_are_returned() {
     let graph = history("a r 0, b r 1, b w 2", hour(Some(ContentionKind::ReadRead)));
     assert_eq!(edges(&graph), ["read-read a>b"]);
     let graph = history("a r 0, b w 1, a w 2", hour(Some(ContentionKind::StaleRead)));

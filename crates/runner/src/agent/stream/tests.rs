@@ -74,7 +74,7 @@ fn native_tool_calls_are_reported_once_each() {
 }
 
 #[test]
-fn a_failure_has_the_programs_words() {
+fn a_failure_quotes_the_programs_message() {
     for (provider, output, words) in [
         (Provider::Claude, CLAUDE_FAILS, "API Error: 500 scripted failure"),
         (Provider::Gemini, GEMINI_FAILS, "scripted failure"),

@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = assembled(&[&bytes]);
         let _ = assembled(&[b"data: {\"choices\":[{\"delta\":", &bytes, b"}]}\n\n"]);
     }

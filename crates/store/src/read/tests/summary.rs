@@ -61,7 +61,7 @@ fn a_summary_does_not_count_decisions_as_calls() {
 }
 
 #[test]
-fn buckets_lie_beside_each_other_and_end_with_the_present_one() {
+fn buckets_are_contiguous_and_end_with_the_current_one() {
     let now = 600_000 * HOUR_US + 1;
     let rig = Rig::new(&[
         Row { at_us: now, ..Row::plain() },

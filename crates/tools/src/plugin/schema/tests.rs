@@ -134,7 +134,7 @@ fn an_operation_without_a_schema_accepts_anything() {
 }
 
 #[test]
-fn names_that_no_agent_takes_are_refused() {
+fn names_that_agents_do_not_accept_are_rejected() {
     for name in ["", "a.b", "größe", "a b", &"x".repeat(60)] {
         let odd = OperationSchema { name: name.to_owned(), ..operation(Vec::new()) };
         let refused = mapped(&odd).unwrap_err();
@@ -143,7 +143,7 @@ fn names_that_no_agent_takes_are_refused() {
 }
 
 #[test]
-fn only_what_is_wanted_is_mapped_and_what_is_missing_has_near_names() {
+fn only_wanted_operations_are_mapped_and_missing_ones_get_suggestions() {
     let named = |name: &str| OperationSchema { name: name.to_owned(), ..operation(Vec::new()) };
     let bad = OperationSchema { name: "bad".to_owned(), ..operation(vec![input("x", "blob")]) };
     let all = [named("get"), named("apply"), bad];
