@@ -373,7 +373,7 @@ mod tests {
     use clap::CommandFactory;
 
     #[test]
-    fn the_words_are_consistent() {
+    fn the_command_line_definition_is_consistent() {
         super::Cli::command().debug_assert();
     }
 }

@@ -214,7 +214,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn json_escapes_what_a_terminal_would_obey_and_means_the_same() {
+    fn json_escapes_control_characters_and_keeps_its_value() {
         let value = serde_json::json!({"a": "\u{9b}1m\u{202e}\u{7f}é\n\u{1b}"});
         let text = pretty(&value);
         assert_eq!(text, "{\n  \"a\": \"\\u009b1m\\u202e\\u007fé\\n\\u001b\"\n}");

@@ -369,7 +369,7 @@ mod tests {
     }
 
     #[test]
-    fn what_a_caller_may_not_see_moves_no_score() {
+    fn servers_hidden_from_a_caller_do_not_affect_scores() {
         let catalog = catalog();
         let mut caller = Caller::agent("t");
         caller.servers = Servers::Only(BTreeSet::from(["db".to_owned()]));
@@ -416,7 +416,7 @@ mod tests {
     }
 
     #[test]
-    fn faulty_definitions_are_left_out_and_told() {
+    fn faulty_definitions_are_omitted_and_reported() {
         let catalog = catalog();
         let listing = &catalog.server("db").unwrap().listing;
         assert_eq!(listing.tools().len(), 2);
@@ -430,7 +430,7 @@ mod tests {
     }
 
     #[test]
-    fn names_that_are_not_listed_are_told_with_near_ones() {
+    fn rules_naming_unlisted_tools_are_reported_with_suggestions() {
         let rules = |name: &str| ServerRules {
             tools: ToolRules::Except(BTreeSet::from([name.to_owned()])),
             ..ServerRules::default()
@@ -446,7 +446,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_approved_is_found_by_its_name_alone() {
+    fn unapproved_tools_are_found_only_by_name() {
         let approvals = |tool: &Tool| match tool.name.as_str() {
             "read_file" => ApprovalState::Approved,
             "shred_file" => ApprovalState::Pending,

@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_name_is_another() {
+    fn an_exposed_definition_differs_only_in_its_name() {
         let tool = tool(r#"{ "x":1E2, "name" : "t", "description":"name" }"#);
         let locked = Lock::Locked(crate::policy::LockStatus::DisabledByConfig);
         let exposed = ExposedTools::new(

@@ -325,7 +325,7 @@ mod tests {
     }
 
     #[test]
-    fn the_keys_come_first_then_the_lock_then_what_the_tool_says() {
+    fn keys_are_checked_before_the_lock_and_the_lock_before_hints() {
         let tool = ToolName::parse("s:t").unwrap();
         let admin = Caller::admin();
         let decided = |variant, declared, lock| {

@@ -235,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn what_will_not_compile_lets_the_call_through_with_a_warning() {
+    fn a_schema_that_does_not_compile_gives_an_unknown_verdict() {
         for schema in [
             r#"{"$ref":"http://127.0.0.1:9/never-fetched.json"}"#,
             r#"{"type":"nonsense"}"#,
@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_beyond_every_bound_is_known_by_its_text() {
+    fn an_excessive_schema_is_recognized_from_its_text() {
         let patterns = |count| json!({"allOf": vec![json!({"pattern": "(?=.*x)a"}); count]});
         for (schema, reason) in [
             (patterns(400).to_string(), Some("400 patterns")),

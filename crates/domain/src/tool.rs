@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn hints_decide_the_class_and_nonsense_says_nothing() {
+    fn hints_decide_the_class_and_invalid_hints_are_ignored() {
         for (annotations, class, unverified) in [
             ("{}", Class::Write, true),
             ("null", Class::Write, true),

@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn news_of_nothing_changes_nothing_and_stop_is_final() {
+    fn unexpected_events_are_ignored_and_stop_is_final() {
         let mut machine = UpstreamMachine::default();
         for event in [UpstreamEvent::Connected, UpstreamEvent::RetryDue, failed(0.5)] {
             assert_eq!(machine.on(event), []);

@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_oldest_leave_when_there_are_too_many() {
+    fn the_oldest_entries_are_evicted_when_the_cache_is_full() {
         let cache = ResultCache::default();
         let token: Arc<str> = "a".into();
         let keys: Vec<String> =

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn places_in_the_tables_are_those_of_the_lists() {
+    fn enum_values_match_their_positions_in_the_lists() {
         assert!(Class::ALL.iter().enumerate().all(|(place, class)| *class as usize == place));
         assert!(
             RecordStatus::ALL.iter().enumerate().all(|(place, status)| *status as usize == place)

@@ -236,7 +236,7 @@ mod tests {
     }
 
     #[test]
-    fn the_trace_joins_the_meta_that_is_there() {
+    fn the_trace_context_is_merged_into_existing_meta() {
         let ours = context("00-a-b-01", Some("x=y"));
         let both = r#"{"traceparent":"00-a-b-01","tracestate":"x=y"}"#;
         assert_eq!(rewritten(None, &ours).as_deref(), Some(both));
@@ -249,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn what_says_the_same_already_stays_as_it_came() {
+    fn meta_with_the_same_trace_context_is_left_unchanged() {
         let given = r#"{"tracestate": "x=y", "traceparent" : "00-a-b-01"}"#;
         assert_eq!(rewritten(Some(given), &context("00-a-b-01", Some("x=y"))), None);
         assert_eq!(rewritten(Some(given), &TraceContext::default()), None);

@@ -322,7 +322,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_come_out_as_they_went_in() {
+    fn messages_are_written_exactly_as_they_were_read() {
         for text in [
             r#"{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"n":1E2,"x":0.10}}"#,
             r#"{"jsonrpc":"2.0","id":"1","method":"ping"}"#,
@@ -343,7 +343,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_message_is_refused_with_the_right_code() {
+    fn invalid_messages_are_rejected_with_the_right_code() {
         for (text, code, words) in [
             ("{", PARSE_ERROR, "parse error"),
             ("\u{feff}{}", PARSE_ERROR, "parse error"),

@@ -127,7 +127,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn cuts_change_nothing(cuts in proptest::collection::vec(0usize..60, 0..8)) {
+        fn chunking_does_not_affect_events(cuts in proptest::collection::vec(0usize..60, 0..8)) {
             let stream = "id: 1\r\ndata: {\"\u{20ac}\": 1}\r\n\r\n: c\n\ndata: x\ndata: y\n\n".as_bytes();
             let mut cuts: Vec<usize> = cuts.into_iter().map(|cut| cut.min(stream.len())).collect();
             cuts.sort_unstable();

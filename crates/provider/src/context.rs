@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_valid_is_no_parent() {
+    fn an_invalid_traceparent_is_ignored() {
         let zeros = "0".repeat(32);
         for text in [
             String::new(),

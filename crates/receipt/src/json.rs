@@ -136,7 +136,7 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_read_faithfully_is_refused() {
+    fn json_that_cannot_be_parsed_faithfully_is_rejected() {
         for text in ["1e400", r#""\ud800""#, "{\"a\":\"\u{0}\"}", "[1] 2", "", "NaN"] {
             assert!(parse(text).is_err(), "{text}");
         }
@@ -144,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_text_stays_beside_the_value() {
+    fn an_object_keeps_its_original_text() {
         let object = Object::parse(r#"{"n": 1E2, "big": 12345678901234567890}"#).unwrap().unwrap();
         assert_eq!(object.text().get(), r#"{"n": 1E2, "big": 12345678901234567890}"#);
         assert!(Object::parse("[1]").unwrap().is_none());

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn lines_come_whole_cut_and_without_an_end() {
+    async fn lines_are_truncated_and_the_last_needs_no_newline() {
         let long = Duration::from_secs(60);
         let (found, ended) =
             lines("printf 'a\\r\\n\\n0123456789\\nend'; echo oh >&2", None, long).await;
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn input_is_given_and_ended_also_where_nobody_wants_it() {
+    async fn input_is_sent_and_closed_even_if_the_program_ignores_it() {
         let long = Duration::from_secs(60);
         let (found, _) = lines("wc -c", Some(&[b'x'; 1000]), long).await;
         assert_eq!(found[0].trim(), "1000");
@@ -251,7 +251,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_takes_too_long_ends_with_its_children() {
+    async fn a_timeout_ends_the_process_and_its_children() {
         let script = "sleep 1000 & echo $!; exec sleep 1000";
         let (found, ended) = lines(script, None, Duration::from_millis(300)).await;
         assert_eq!(ended.end, ProcessEnd::TimedOut);

@@ -155,7 +155,7 @@ async fn claude_has_our_tools_alone() {
 }
 
 #[tokio::test]
-async fn claude_runs_as_the_person_has_it() {
+async fn claude_runs_with_its_own_tools_alone() {
     plain(Provider::Claude).await;
 }
 
@@ -170,7 +170,7 @@ async fn gemini_has_our_tools_alone() {
 }
 
 #[tokio::test]
-async fn gemini_runs_as_the_person_has_it() {
+async fn gemini_runs_with_its_own_tools_alone() {
     plain(Provider::Gemini).await;
 }
 
@@ -185,7 +185,7 @@ async fn codex_has_our_tools_alone() {
 }
 
 #[tokio::test]
-async fn codex_runs_as_the_person_has_it() {
+async fn codex_runs_with_its_own_tools_alone() {
     plain(Provider::Codex).await;
 }
 
@@ -200,7 +200,7 @@ async fn opencode_has_our_tools_alone() {
 }
 
 #[tokio::test]
-async fn opencode_runs_as_the_person_has_it() {
+async fn opencode_runs_with_its_own_tools_alone() {
     plain(Provider::OpenCode).await;
 }
 

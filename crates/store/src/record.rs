@@ -306,7 +306,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn an_operator_stays_a_pair_in_the_journal() {
+    fn an_operator_is_serialized_as_a_pair() {
         let operator = EventOperator { id: "acme".to_owned(), name: "Acme".to_owned() };
         let text = serde_json::to_string(&operator).unwrap();
         assert_eq!(text, r#"["acme","Acme"]"#);
@@ -315,7 +315,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn a_record_comes_back_from_the_journal_as_it_went_in() {
+    fn a_call_start_round_trips_through_the_journal() {
         let text = serde_json::to_string(&started()).unwrap();
         let back: CallStart = serde_json::from_str(&text).unwrap();
         assert_eq!(serde_json::to_string(&back).unwrap(), text);

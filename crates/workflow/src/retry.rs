@@ -49,7 +49,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_as_the_word_says_and_stay_bounded() {
+    fn delays_follow_the_backoff_and_stay_bounded() {
         let seconds = |backoff, attempts| {
             let initial_delay = Duration::from_secs(2);
             Retry { max_attempts: 9, initial_delay, backoff }.delay(attempts).as_secs()

@@ -23,7 +23,7 @@ fn every<'a>(value: &'a Value, key: &str, found: &mut Vec<&'a Value>) {
 }
 
 #[test]
-fn it_tells_of_every_route_and_of_nothing_else() {
+fn the_document_describes_exactly_the_existing_routes() {
     let document = written();
     assert_eq!(document["openapi"], "3.1.0");
     let mut told = BTreeSet::new();
@@ -56,7 +56,7 @@ fn parts_of_a_path_are_its_parameters() {
 }
 
 #[test]
-fn what_it_refers_to_is_there_and_used() {
+fn every_reference_resolves_and_every_schema_is_used() {
     let document = written();
     let mut references = Vec::new();
     every(&document, "$ref", &mut references);

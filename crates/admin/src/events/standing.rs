@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn only_what_changed_by_itself_is_told() {
+    fn changes_implied_by_a_servers_state_are_not_reported() {
         let callable = Lock::Callable;
         let [off, pending, disabled] =
             [LockStatus::DisabledByUser, LockStatus::PendingApproval, LockStatus::ServerDisabled]

@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cookie_is_that_of_the_port() {
+    fn the_session_cookie_is_specific_to_the_port() {
         for (host, cookies, expected) in [
             ("127.0.0.1:7420", "countersign-7420=a", Some("a")),
             ("127.0.0.1:7420", "x=y; countersign-7420=a; countersign-7421=b", Some("a")),

@@ -167,7 +167,7 @@ mod tests {
 
     /// Foreign text reaches the document as text nodes only.
     #[test]
-    fn nothing_is_read_as_markup_or_code() {
+    fn page_scripts_never_parse_text_as_markup_or_code() {
         let ours = FILES.iter().filter(|(name, _)| !name.starts_with("vendor/"));
         for (name, bytes) in ours {
             let text = std::str::from_utf8(bytes).unwrap();
@@ -188,7 +188,7 @@ mod tests {
 
     /// A module that imports a missing file would show a blank page.
     #[test]
-    fn every_import_is_there() {
+    fn every_imported_file_exists() {
         for (name, bytes) in FILES.iter().filter(|(name, _)| name.ends_with(".mjs")) {
             let text = std::str::from_utf8(bytes).unwrap();
             let folder = Path::new(name).parent().unwrap();

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn both_halves_are_needed_and_of_one_session() {
+    fn cookie_and_token_must_be_of_the_same_session() {
         let sessions = sessions();
         let (one, other) = (entered(&sessions, None), entered(&sessions, None));
         for (cookie, token, good) in [
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn tabs_of_a_browser_share_its_cookie_and_strangers_choose_none() {
+    fn tabs_share_a_cookie_and_unknown_cookies_are_replaced() {
         let sessions = sessions();
         let one = entered(&sessions, None);
         let other = entered(&sessions, Some(&one.cookie));

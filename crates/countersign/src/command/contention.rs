@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edge_is_a_line() {
+    fn an_edge_is_listed_on_one_line() {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
         assert_eq!(
             list(&graph(vec![edge("write-write")], 3), &now),
@@ -109,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn reads_are_added_to_the_rest() {
+    fn read_read_edges_are_appended_to_the_others() {
         let mut all = graph(vec![edge("write-write")], 2);
         join(&mut all, graph(vec![edge("read-read")], 2));
         assert_eq!(all.edges_total, 4);

@@ -114,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_there_only_when_it_is_whole() {
+    fn an_export_replaces_its_file_only_when_complete() {
         let dir = tempfile::tempdir().unwrap();
         let place = dir.path().join("a.jsonl");
         std::fs::write(&place, "before").unwrap();
@@ -130,7 +130,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_disk_is_told() {
+    fn a_full_disk_is_reported() {
         let mut output = Output::create(Path::new("/dev/full")).unwrap();
         let Err(failure) = output.write(b"x") else { panic!("it is full") };
         assert!(failure.message().contains("free some space"), "{}", failure.message());

@@ -123,7 +123,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_receipt_is_a_line() {
+    fn a_receipt_is_listed_on_one_line() {
         let now: Zoned = "2026-02-03T12:00:00+00:00[UTC]".parse().unwrap();
         let receipt = json!({"id": "urn:receipt:1", "chain_id": "c", "sequence": 4,
             "action_type": "data.api.read", "tool_name": "", "risk_level": "low", "hash": "",

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_says_what_became_of_a_run() {
+    fn a_run_is_listed_with_its_outcome() {
         let shown = list(&[run()], &now());
         let line = "01a1de05-f636  deploy\u{fffd}   failure  09:08:07  10.0 s  2";
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");

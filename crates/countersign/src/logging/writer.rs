@@ -201,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn an_end_loses_nothing_and_keeps_the_order() {
+    fn ending_the_writer_loses_no_line_and_keeps_the_order() {
         let (writer, open, received) = pipe();
         drop(open);
         for number in 0..1000 {
@@ -215,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_reader_that_does_not_keep_up_is_told_what_it_lost() {
+    fn a_slow_reader_is_told_how_many_lines_were_lost() {
         let (writer, open, received) = pipe();
         let long = vec![b'x'; WAITING_BYTES_MAX];
         // The thread takes the first line and is held; the second fills the queue.

@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_a_dead_process_left_is_removed_and_what_is_in_use_is_not() {
+    fn folders_of_dead_processes_are_removed_and_others_kept() {
         let home = tempfile::tempdir().expect("a folder");
         let kept = Folder::make(home.path(), 0).expect("it can be made");
         kept.write("a", b"text").expect("it can be written");

@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn the_name_of_the_service_has_an_order_too() {
+    fn the_service_name_comes_from_the_first_source_that_sets_it() {
         let named = |name: &str| Telemetry {
             service_name: name.to_owned(),
             ..config("http://c", OtlpProtocol::Grpc)
@@ -210,14 +210,14 @@ mod tests {
     }
 
     #[test]
-    fn what_cannot_be_sent_is_told() {
+    fn an_unsupported_protocol_is_reported() {
         let json = ("OTEL_EXPORTER_OTLP_PROTOCOL", "http/json");
         let error = found(&Telemetry::default(), &[ENDPOINT, json]).unwrap_err();
         assert!(error.contains("OTEL_EXPORTER_OTLP_PROTOCOL: 'http/json'"), "{error}");
     }
 
     #[test]
-    fn what_is_said_of_spans_alone_counts_for_more() {
+    fn variables_for_traces_override_general_ones() {
         let config = config("https://c", OtlpProtocol::Http);
         let time = ("OTEL_EXPORTER_OTLP_TIMEOUT", "1500");
         let time_of_spans = ("OTEL_EXPORTER_OTLP_TRACES_TIMEOUT", "20");

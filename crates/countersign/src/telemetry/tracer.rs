@@ -105,7 +105,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_context_comes_out_as_it_went_in() {
+    fn a_trace_context_round_trips() {
         let parent = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
         for state in [None, Some("vendor=x,other=y")] {
             let given = TraceContext {

@@ -37,7 +37,7 @@ async fn two_calls(dir: &Path) {
 }
 
 #[tokio::test]
-async fn what_was_done_is_listed_newest_first_and_shown_whole() {
+async fn records_are_listed_newest_first_and_shown_in_full() {
     in_both_ways(async |dir| {
         two_calls(dir).await;
         let table = good(dir, &["activity", "list"]).await;
@@ -74,7 +74,7 @@ async fn what_was_done_is_listed_newest_first_and_shown_whole() {
 }
 
 #[tokio::test]
-async fn lists_are_filtered_and_go_on() {
+async fn activity_lists_are_filtered_and_paged() {
     let gate = Gate::scripted(json!([
         {"name": "say", "annotations": {"readOnlyHint": true}},
         {"name": "drop", "annotations": {"destructiveHint": true}},
@@ -122,7 +122,7 @@ async fn lists_are_filtered_and_go_on() {
 }
 
 #[tokio::test]
-async fn what_was_done_is_counted_and_exported() {
+async fn activity_is_summarized_and_exported() {
     in_both_ways(async |dir| {
         two_calls(dir).await;
         let summary = good(dir, &["activity", "summary", "--period", "1h"]).await;
@@ -153,7 +153,7 @@ async fn what_was_done_is_counted_and_exported() {
 }
 
 #[tokio::test]
-async fn looking_back_starts_no_server() {
+async fn reading_the_ledger_starts_no_server() {
     let dir = tempfile::tempdir().unwrap();
     let server = counted(dir.path(), "s", &json!([{"name": "say"}]));
     let folder = dir.path().join("xdg-config/countersign");
@@ -222,7 +222,7 @@ async fn calls_are_watched_as_they_happen_and_across_a_restart() {
 
 /// The process that ran an agent records the agent's actions that bypassed the gate.
 #[tokio::test]
-async fn what_went_past_the_gate_is_watched_too() {
+async fn watching_shows_actions_that_bypassed_the_gate() {
     let gate = Gate::scripted(json!([])).await;
     let (_child, mut told) = watch(gate.dir.path(), &["-o", "json"]);
     let (_other, mut shown) = watch(gate.dir.path(), &[]);

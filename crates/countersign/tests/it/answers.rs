@@ -218,7 +218,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
 }
 
 #[tokio::test]
-async fn every_route_answers_as_it_did() {
+async fn every_routes_answer_matches_the_golden_file() {
     let gate = filled().await;
     let dir = gate.dir.path().to_str().unwrap();
     let ids = ids(&gate).await;
@@ -241,7 +241,7 @@ async fn every_route_answers_as_it_did() {
 }
 
 #[tokio::test]
-async fn every_command_prints_the_json_that_it_did() {
+async fn every_commands_json_matches_the_golden_file() {
     let gate = filled().await;
     let dir = gate.dir.path().to_str().unwrap();
     let [record, receipt, _] = ids(&gate).await;

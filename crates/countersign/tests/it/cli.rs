@@ -116,7 +116,7 @@ async fn config_show_prints_defaults_and_no_secrets() {
 }
 
 #[tokio::test]
-async fn wrong_words_exit_1_and_suggest_the_right_ones() {
+async fn unknown_commands_exit_1_with_a_suggestion() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), ["srve"]).await;
     assert_eq!(output.status.code(), Some(1));
@@ -154,7 +154,7 @@ async fn tools_are_found_by_what_they_do() {
 }
 
 #[tokio::test]
-async fn a_servers_last_words_are_shown() {
+async fn the_latest_stderr_lines_of_a_server_are_shown() {
     let words = "echo first >&2; printf '\\033[31mred\\n' >&2; echo last >&2; exec cat > /dev/null";
     let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", words]}});
     let gate = Gate::start(servers, json!({})).await;
@@ -189,7 +189,7 @@ async fn a_server_is_restarted_on_request() {
 }
 
 #[tokio::test]
-async fn servers_that_are_not_there_cannot_be_asked_for() {
+async fn commands_on_unknown_servers_fail_with_not_found() {
     let gate = Gate::scripted(tools()).await;
     let output = gate.cli(&["upstream", "restart", "nothing"]).await;
     assert_eq!((output.status.code(), stdout(&output).as_str()), (Some(1), ""));
@@ -206,7 +206,7 @@ async fn servers_that_are_not_there_cannot_be_asked_for() {
 }
 
 #[tokio::test]
-async fn shells_learn_every_command() {
+async fn completions_cover_every_public_command() {
     let dir = tempfile::tempdir().unwrap();
     for shell in ["bash", "zsh", "fish"] {
         let output = run(dir.path(), ["completions", shell]).await;

@@ -57,7 +57,7 @@ async fn edges(gate: &Gate, query: &str) -> Vec<(String, String, String, String,
 }
 
 #[tokio::test]
-async fn two_agents_on_one_repository_table_and_address_meet() {
+async fn agents_sharing_a_repository_table_or_url_are_in_contention() {
     let gate = gate().await;
     let (a, b) = (gate.http().await, gate.http().await);
     let repo = json!({"owner": "o", "repo": "r"});

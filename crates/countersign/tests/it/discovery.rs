@@ -39,7 +39,7 @@ fn golden_servers(dir: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn without_the_flag_every_byte_is_as_before() {
+async fn without_include_disabled_answers_match_the_golden_file() {
     let gate = Gate::start(golden_servers, json!({})).await;
     gate.ready("files").await;
     gate.ready("locked").await;
@@ -123,7 +123,7 @@ async fn found(client: &Client, arguments: Value) -> Value {
 }
 
 #[tokio::test]
-async fn every_status_has_its_words_and_no_surface_says_another() {
+async fn every_surface_reports_the_same_lock_status() {
     let gate = gate_of_locks().await;
     let client = gate.http().await;
     let all = found(&client, json!({"query": "pick", "include_disabled": true})).await;
@@ -198,7 +198,7 @@ async fn check_cli(gate: &Gate) {
 }
 
 #[tokio::test]
-async fn servers_count_their_locked_tools_and_one_without_gains_no_byte() {
+async fn servers_count_locked_tools_and_others_have_no_extra_member() {
     let gate = gate_of_locks().await;
     let client = gate.http().await;
     let states = [("kept", "quarantined"), ("off", "disabled"), ("conf", "ready")];

@@ -112,7 +112,7 @@ fn cuts(seed: u64) -> impl Iterator<Item = usize> {
 }
 
 #[tokio::test]
-async fn a_client_that_is_cut_off_anywhere_hears_every_change_once() {
+async fn a_reconnecting_client_receives_every_change_exactly_once() {
     let gate = Gate::scripted(json!([
         {"name": "echo", "annotations": {"readOnlyHint": true}},
         {"name": "plain"},
@@ -213,7 +213,7 @@ impl Told {
 }
 
 #[tokio::test]
-async fn how_servers_and_tools_stand_is_told_as_it_changes() {
+async fn status_changes_of_servers_and_tools_are_streamed() {
     let after =
         json!([{"name": "echo", "description": "Another", "annotations": {"readOnlyHint": true}}]);
     let gate = Gate::scripted(json!([
@@ -261,7 +261,7 @@ async fn how_servers_and_tools_stand_is_told_as_it_changes() {
 }
 
 #[tokio::test]
-async fn a_client_that_comes_back_is_told_of_the_ledger_again_and_of_nothing_else() {
+async fn reconnecting_replays_ledger_events_and_nothing_else() {
     let gate =
         Gate::scripted(json!([{"name": "echo", "annotations": {"readOnlyHint": true}}])).await;
     gate.ready("s").await;
@@ -286,7 +286,7 @@ async fn a_client_that_comes_back_is_told_of_the_ledger_again_and_of_nothing_els
 }
 
 #[tokio::test]
-async fn a_ledger_that_cannot_be_written_is_told_and_so_is_its_recovery() {
+async fn ledger_failure_and_recovery_are_streamed() {
     let gate = Gate::scripted(json!([{"name": "plain"}])).await;
     gate.ready("s").await;
     let client = gate.http().await;
@@ -311,7 +311,7 @@ async fn a_ledger_that_cannot_be_written_is_told_and_so_is_its_recovery() {
 }
 
 #[tokio::test]
-async fn what_is_no_id_of_an_event_is_refused() {
+async fn an_invalid_last_event_id_is_rejected() {
     let gate = Gate::scripted(json!([])).await;
     for id in ["-1", "", "x", "1.5", "99999999999999999999"] {
         let url = format!("http://{}/api/v1/events", gate.address);

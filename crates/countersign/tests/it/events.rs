@@ -111,7 +111,7 @@ async fn a_frame_may_come_in_pieces_and_half_a_frame_harms_nobody() {
 }
 
 #[tokio::test]
-async fn what_a_frame_says_stands_on_record_and_receipt() {
+async fn a_frames_fields_appear_in_its_record_and_receipt() {
     let gate = Gate::scripted(json!([])).await;
     let mut stream = connect(&gate).await;
     let members = json!({"tool": {"server": "db", "name": "query"}, "input": {"table": "t", "database": "d"},
@@ -147,7 +147,7 @@ async fn what_a_frame_says_stands_on_record_and_receipt() {
 }
 
 #[tokio::test]
-async fn events_that_cannot_be_written_are_owned_up_to() {
+async fn events_that_cannot_be_written_are_counted_as_dropped() {
     let mut gate = Gate::scripted(json!([])).await;
     let mut stream = connect(&gate).await;
     send_frame(&mut stream, &frame("first", json!({}))).await;
@@ -217,7 +217,7 @@ async fn hooked(dir: &Path, name: &str, tool: &str, members: Value) {
 }
 
 #[tokio::test]
-async fn a_hook_records_what_the_agent_does_by_itself() {
+async fn a_hook_records_the_agents_own_tool_calls() {
     let gate = Gate::scripted(json!([])).await;
     let dir = gate.dir.path();
     hooked(dir, "PreToolUse", "Edit", json!({})).await;
@@ -250,7 +250,7 @@ async fn a_hook_records_what_the_agent_does_by_itself() {
 }
 
 #[tokio::test]
-async fn what_is_no_event_ends_the_hook_at_once_and_does_not_stop_the_agent() {
+async fn invalid_hook_input_fails_without_stopping_the_agent() {
     let dir = TempDir::new().unwrap();
     for bad in [&b""[..], b"{", b"\xff", br#"{"tool_name":1}"#, br#"{"a":1,"a":2}"#] {
         let output = hook(dir.path(), bad).await;

@@ -233,7 +233,7 @@ async fn trust_is_recorded() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_trusted_says_why() {
+async fn config_trust_explains_why_it_rejects_a_file() {
     let place = with_own();
     let fails = async |args: &[&str], code: i32, words: &str| {
         let output = place.run(args).await;
@@ -282,7 +282,7 @@ async fn a_file_with_faults_has_no_effect_and_one_warning() {
 type Odd<'a> = (&'a str, &'a dyn Fn(), Option<&'a str>);
 
 #[tokio::test]
-async fn whatever_lies_there_neither_hangs_nor_stops_the_program() {
+async fn an_unusable_found_file_neither_hangs_nor_stops_the_program() {
     let place = with_own();
     let before = place.shown().await;
     let file = place.file();
@@ -408,7 +408,7 @@ fn blocked() -> (String, String) {
 }
 
 #[tokio::test]
-async fn what_narrows_is_in_effect() {
+async fn narrowing_settings_of_a_found_file_take_effect() {
     let dir = tempfile::tempdir().unwrap();
     let tools = json!([{"name": "one"}, {"name": "two"}]);
     let servers = json!({"s": scripted(dir.path(), "s", &tools),
@@ -439,7 +439,7 @@ async fn what_narrows_is_in_effect() {
 }
 
 #[tokio::test]
-async fn a_running_gate_notices_what_becomes_of_the_file() {
+async fn a_running_gate_follows_changes_of_the_found_file() {
     let gate = Gate::scripted(json!([{"name": "one"}])).await;
     let dir = gate.dir.path();
     let client = gate.http().await;

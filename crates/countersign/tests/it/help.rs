@@ -50,7 +50,7 @@ fn file(command: &[String]) -> PathBuf {
 }
 
 #[tokio::test]
-async fn the_help_of_every_command_is_the_one_that_was_looked_at() {
+async fn the_help_of_every_command_matches_its_golden_file() {
     let found = every_help().await;
     if std::env::var_os("UPDATE_GOLDEN").is_some() {
         let _ = std::fs::remove_dir_all(GOLDEN);
@@ -76,7 +76,7 @@ async fn the_help_of_every_command_fits_on_a_screen() {
 }
 
 #[tokio::test]
-async fn there_is_a_page_for_man_of_every_command() {
+async fn every_command_has_a_man_page() {
     let dir = tempfile::tempdir().unwrap();
     for command in every_help().await.keys() {
         let words = ["man".to_owned()].into_iter().chain(command.iter().cloned());

@@ -182,7 +182,7 @@ async fn a_refused_call_never_reaches_the_server() {
 }
 
 #[tokio::test]
-async fn the_gates_tools_are_seven_and_say_what_they_are() {
+async fn the_gate_lists_its_seven_tools_with_annotations() {
     let gate = Gate::scripted(tools()).await;
     for (door, client) in both(&gate).await {
         let list = client.request("tools/list", json!({})).await.unwrap();

@@ -80,7 +80,7 @@ async fn while_the_ledger_is_held_changes_are_refused_and_reads_wait_for_it() {
 }
 
 #[tokio::test]
-async fn a_gate_that_shall_refuse_refuses_reads_as_well() {
+async fn with_on_failure_refuse_reads_are_refused_as_well() {
     let gate = gate(json!({"ledger": {"on_failure": "refuse"}})).await;
     let client = gate.http().await;
     client.two_key_call("write", "s:first", json!({})).await;

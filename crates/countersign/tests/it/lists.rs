@@ -132,7 +132,7 @@ async fn odd_names_are_kept_apart_and_called_as_they_were_listed() {
 }
 
 #[tokio::test]
-async fn tools_that_are_left_out_are_told() {
+async fn omitted_tools_are_reported() {
     let dir = tempfile::tempdir().unwrap();
     let config = json!({"mcpServers": {"s": scripted(dir.path(), "s", &odd_tools())}});
     std::fs::write(dir.path().join("c.json"), config.to_string()).unwrap();
@@ -327,7 +327,7 @@ async fn a_storm_of_list_changes_is_answered_with_a_few_lists_and_the_last_one_s
 }
 
 #[tokio::test]
-async fn changes_that_never_pause_do_not_put_the_new_list_off() {
+async fn continuous_changes_do_not_delay_the_new_list() {
     let tools = json!([{"name": "storm", "x-do": {"storm": 150, "every_ms": 10}}]);
     let servers = |dir: &Path| json!({"s": recorded(dir, "s", &tools)});
     let gate = Gate::start(servers, json!({})).await;

@@ -40,7 +40,7 @@ fn outcome(answer: &Value) -> (bool, &str) {
 }
 
 #[tokio::test]
-async fn it_serves_the_six_tools_by_itself() {
+async fn mcp_serve_offers_the_six_built_in_tools_on_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let mut wire = open(dir.path(), &json!({"root_dir": folder, "agent": "me"}));
@@ -85,7 +85,7 @@ async fn it_serves_the_six_tools_by_itself() {
 }
 
 #[tokio::test]
-async fn it_ends_with_its_stdin_and_by_signals() {
+async fn mcp_serve_ends_when_stdin_closes_or_on_a_signal() {
     for signal in [None, Some(Signal::TERM), Some(Signal::INT)] {
         let dir = tempfile::tempdir().unwrap();
         let folder = folder(dir.path());
@@ -123,7 +123,7 @@ async fn it_serves_servers_of_the_config_without_the_built_in_tools() {
 }
 
 #[tokio::test]
-async fn a_file_that_cannot_be_used_is_told() {
+async fn an_unusable_step_file_is_reported() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("step.json");
     let path = path.to_str().unwrap();

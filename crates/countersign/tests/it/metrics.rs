@@ -109,7 +109,7 @@ async fn probe(gate: &Gate, path: &str) -> (u16, Value) {
 }
 
 #[tokio::test]
-async fn calls_are_counted_by_what_they_came_to() {
+async fn calls_are_counted_by_outcome() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -177,7 +177,7 @@ async fn durations_fall_into_buckets_that_add_up() {
 }
 
 #[tokio::test]
-async fn servers_tools_sessions_and_the_ledger_are_told() {
+async fn metrics_cover_servers_tools_sessions_and_the_ledger() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -265,7 +265,7 @@ async fn a_gate_that_drains_lives_and_is_not_ready() {
 }
 
 #[tokio::test]
-async fn only_known_hosts_are_told_anything() {
+async fn health_and_metrics_reject_unknown_hosts_and_origins() {
     let gate = gate().await;
     for path in ["/healthz", "/readyz", "/metrics"] {
         for (name, value) in [("host", "evil.example"), ("origin", "https://evil.example")] {

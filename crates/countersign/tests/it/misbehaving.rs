@@ -146,7 +146,7 @@ async fn keep_calling(client: Client, stop: CancellationToken, count: Arc<Atomic
 }
 
 #[tokio::test]
-async fn a_crowd_of_bad_servers_spoils_nothing_for_a_good_one() {
+async fn bad_servers_do_not_affect_a_good_one() {
     let gate = Gate::start(crowd, json!({"connect_timeout": "8s"})).await;
     let client = gate.http().await;
     // A call of the hanging server waits for its first connection, and no other call waits with it.
@@ -266,7 +266,7 @@ async fn a_flood_on_stderr_is_read_and_only_its_end_is_kept() {
 }
 
 #[tokio::test]
-async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
+async fn noise_beyond_the_pipe_capacity_does_not_block_an_answer() {
     // The server writes all of it before it reads again, as a single-threaded program does.
     let noise =
         json!([{"name": "noise", "x-do": {"say": "DEBUG: still working on it", "times": 20_000}}]);
@@ -282,7 +282,7 @@ async fn more_noise_than_any_pipe_holds_does_not_stop_an_answer() {
 }
 
 #[tokio::test]
-async fn a_server_that_dies_is_missed_though_its_child_holds_the_pipes() {
+async fn a_servers_death_is_detected_while_its_child_holds_the_pipes() {
     let orphans = r#"sleep 1000 & near=$!; setsid sleep 1000 & echo "$near $!" >> "$DIR/orphans"
         exec "$SERVER" "$TOOLS""#;
     let tools = json!([{"name": "t"}, {"name": "die", "x-do": "die"}]);

@@ -128,7 +128,7 @@ fn copy(gate: &Gate) -> PathBuf {
 }
 
 #[tokio::test]
-async fn every_receipt_and_chain_verifies_elsewhere_and_fits_the_schema() {
+async fn receipts_and_chains_verify_elsewhere_and_match_the_schema() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -93,7 +93,7 @@ async fn a_model_works_through_the_gate() {
 /// A single object works as well as a stream; tokens are summed, and the model's name is the
 /// server's.
 #[tokio::test]
-async fn answers_in_one_piece_do_as_well_as_streams() {
+async fn unstreamed_answers_work_like_streams() {
     for stream in [true, false] {
         let turns = [ours("Read", json!({"path": "a.txt"})), say("it is \u{2713} done")];
         let ran = run_with(turns, |step, _| {
@@ -167,7 +167,7 @@ async fn a_model_is_shown_the_tools_of_its_step_and_no_others() {
 
 /// Tools announced but none named: one request, and no further one.
 #[tokio::test]
-async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
+async fn a_model_that_calls_tools_without_naming_any_is_not_retried() {
     let empty = chunk(json!({"role": "assistant", "content": ""}), Some("tool_calls"));
     let whole = json!({"choices": [{"message": {"content": "hm", "tool_calls": []},
         "finish_reason": "tool_calls"}], "usage": {"total_tokens": 9}});
@@ -187,7 +187,7 @@ async fn a_model_that_wants_tools_and_names_none_is_not_asked_again() {
 
 /// The results of calls in the last turn would reach no model, so they are not made.
 #[tokio::test]
-async fn a_model_is_asked_as_often_as_max_turns_says() {
+async fn max_turns_limits_how_often_a_model_is_queried() {
     for turns in [1, 3] {
         let endless = vec![ours("Read", json!({"path": "a.txt"})); 9];
         let ran = run_with(endless, |step, _| step["options"]["max_turns"] = json!(turns)).await;
@@ -228,7 +228,7 @@ async fn calls_of_one_turn_run_at_once_and_are_answered_in_order() {
 /// Calls are made whatever the finish reason, and the model gets an error for those that cannot be
 /// made.
 #[tokio::test]
-async fn odd_calls_are_made_or_told_of() {
+async fn odd_calls_are_made_or_answered_with_an_error() {
     let turn = calls(
         &[
             json!({"name": "Read", "arguments": "{\"path\": \"a."}),
@@ -343,7 +343,7 @@ async fn steps_that_run_at_once_keep_their_spans_apart() {
 
 /// A run without a file: the report of missing settings, a dry run, and the run itself.
 #[tokio::test]
-async fn the_environment_says_where_the_model_is() {
+async fn the_environment_configures_the_model_server() {
     let stage = Stage::new(PROVIDER, [ours("Read", json!({"path": "a.txt"})), say("done")]).await;
     let url = format!("{}/v1", stage.model.url());
     let command = |args: &[&str]| {

@@ -203,7 +203,7 @@ fn assert_each_was_granted(archive: &Value) {
 }
 
 #[tokio::test]
-async fn every_answer_is_as_it_is_described() {
+async fn every_answer_matches_the_api_description() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -215,7 +215,7 @@ async fn every_answer_is_as_it_is_described() {
 
 /// Sends many more requests, including sequences that depend on each other.
 #[tokio::test]
-async fn long_every_answer_is_as_it_is_described() {
+async fn long_every_answer_matches_the_api_description() {
     if !is_long_or_skipped() {
         return;
     }
@@ -243,7 +243,7 @@ async fn an_answer_that_is_not_described_is_noticed() {
 }
 
 #[tokio::test]
-async fn the_document_is_for_the_operator() {
+async fn only_the_operator_can_read_the_api_description() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     let path = "/api/v1/openapi.json";

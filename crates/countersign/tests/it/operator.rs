@@ -205,7 +205,7 @@ async fn several_are_approved_together_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn instructions_wait_and_are_approved_with_all_else() {
+async fn changed_instructions_are_pending_and_approved_with_the_rest() {
     let script = |instructions: &str, name: &str| json!({"instructions": instructions, "tools": [{"name": name}]});
     let gate = Gate::scripted(script("Be kind.", "a")).await;
     gate.ready("s").await;
@@ -295,7 +295,7 @@ async fn a_server_that_is_added_is_not_started_before_a_person_asks() {
 }
 
 #[tokio::test]
-async fn the_same_by_the_command_line_with_and_without_a_gate() {
+async fn the_command_line_manages_servers_with_or_without_a_gate() {
     crate::cli::in_both_ways(async |dir| {
         let entry = stranger(dir);
         let mut add = vec!["upstream".to_owned(), "add".to_owned(), "n".to_owned()];
@@ -359,7 +359,7 @@ async fn the_same_by_the_command_line_with_and_without_a_gate() {
 }
 
 #[tokio::test]
-async fn a_server_that_cannot_be_asked_says_why() {
+async fn inspecting_a_server_that_cannot_start_says_why() {
     let gate = Gate::scripted(growing()).await;
     let output = gate.cli(&["upstream", "add", "n", "--", "no-such-program-anywhere"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -381,7 +381,7 @@ fn locked(dir: &Path) -> Value {
 }
 
 #[tokio::test]
-async fn what_the_config_forbids_no_switch_lifts() {
+async fn no_switch_lifts_a_lock_of_the_config() {
     let gate = Gate::start(locked, json!({})).await;
     gate.ready("s").await;
     gate.server_when("held", |entry| entry["tool_count"] == 2).await;
@@ -444,7 +444,7 @@ async fn tools_with_odd_names_are_switched_off_and_on() {
 }
 
 #[tokio::test]
-async fn malformed_servers_are_told_and_not_added() {
+async fn malformed_servers_are_rejected() {
     let gate = Gate::scripted(growing()).await;
     gate.ready("s").await;
     for (body, words) in [

@@ -128,7 +128,7 @@ async fn a_search_finds_what_the_agents_own_connection_offers() {
 }
 
 #[tokio::test]
-async fn a_change_on_one_clients_connection_is_told_to_that_client_alone() {
+async fn a_change_of_an_own_list_is_announced_to_its_client_alone() {
     let gate = gate().await;
     for client in [able_at(&gate, "/mcp/s/s").await, able_stdio(&gate).await] {
         let other = able_at(&gate, "/mcp/s/s").await;
@@ -173,7 +173,7 @@ async fn locks_hold_for_a_clients_own_list_too() {
 }
 
 #[tokio::test]
-async fn a_list_outlives_the_process_that_told_it_and_comes_from_the_next_one() {
+async fn an_own_list_survives_its_process_until_the_next_one_lists() {
     let gate = gate().await;
     let client = able_at(&gate, "/mcp/s/s").await;
     assert_eq!(names(&client).await.len(), 3);

@@ -119,7 +119,7 @@ fn plain_tools() -> Value {
 }
 
 #[tokio::test]
-async fn its_parts_work_without_a_browser() {
+async fn the_pages_modules_pass_their_unit_tests() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -155,7 +155,7 @@ async fn a_call_is_seen_as_it_happens() {
 }
 
 #[tokio::test]
-async fn what_is_decided_on_the_page_holds_for_clients() {
+async fn decisions_made_on_the_page_apply_to_clients() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -245,7 +245,7 @@ async fn sessions(gate: &Gate) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn what_was_done_can_be_proved_and_traced() {
+async fn the_page_verifies_receipts_and_shows_contention_and_runs() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -273,7 +273,7 @@ fn hostile() -> String {
 }
 
 #[tokio::test]
-async fn text_of_others_is_shown_as_text() {
+async fn untrusted_text_is_shown_as_plain_text() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -343,7 +343,7 @@ async fn furnished() -> (Gate, store::Store) {
 }
 
 #[tokio::test]
-async fn every_view_is_for_everybody() {
+async fn every_view_is_accessible() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -290,7 +290,7 @@ async fn arguments_that_do_not_fit_the_schema_do_not_reach_the_server() {
 }
 
 #[tokio::test]
-async fn progress_and_cancellation_find_their_way() {
+async fn progress_and_cancellation_are_relayed() {
     let dir = tempfile::tempdir().unwrap();
     let marker = dir.path().join("cancelled");
     let gate = Gate::scripted(json!([
@@ -383,7 +383,7 @@ async fn a_session_belongs_to_the_view_that_it_was_opened_on() {
 }
 
 #[tokio::test]
-async fn views_that_are_not_there_and_callers_without_a_token_are_told_so() {
+async fn unknown_views_get_404_and_callers_without_a_token_401() {
     let gate = Gate::scripted(json!([{"name": "t"}])).await;
     for name in ["nothing", "S", "s%20", "%2e%2e"] {
         let path = format!("/mcp/s/{name}");
@@ -447,7 +447,7 @@ async fn clients_are_told_when_their_list_changes() {
 }
 
 #[tokio::test]
-async fn a_change_that_a_server_keeps_to_itself_is_noticed_and_told_once() {
+async fn an_unannounced_list_change_is_detected_and_announced_once() {
     let servers = |dir: &Path| json!({"w": written(dir, "w")});
     let gate = Gate::start(servers, json!({"refresh_interval": "1s"})).await;
     let files = gate.dir.path().join("w");
@@ -473,7 +473,7 @@ async fn a_change_that_a_server_keeps_to_itself_is_noticed_and_told_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_comes_back_with_the_same_list_is_no_news() {
+async fn a_restart_with_the_same_list_sends_no_notification() {
     let servers = |dir: &Path| {
         let tools = json!([{"name": "t"}]);
         json!({"s": counted(dir, "s", &tools)})

@@ -132,7 +132,7 @@ async fn a_projects_plugin_is_never_started_before_it_is_approved_nor_after_it_c
 }
 
 #[tokio::test]
-async fn an_approval_can_be_taken_back_and_a_pin_in_ones_own_config_is_one() {
+async fn an_approval_can_be_revoked_and_a_pin_in_the_config_is_one() {
     let dir = tempfile::tempdir().unwrap();
     install(dir.path(), PROJECT, "deploy", "apply");
     let file = flow(dir.path(), "deploy.apply", &json!({"table": "users"}));
@@ -160,7 +160,7 @@ async fn an_approval_can_be_taken_back_and_a_pin_in_ones_own_config_is_one() {
 }
 
 #[tokio::test]
-async fn plugins_and_operations_that_are_not_there_are_told_with_near_names() {
+async fn unknown_plugins_and_operations_are_reported_with_suggestions() {
     let dir = tempfile::tempdir().unwrap();
     install(dir.path(), "xdg/countersign/plugins", "deploy", "apply destroy");
     let text = "\
@@ -196,7 +196,7 @@ states:
 
 /// `a` + `b_c` and `a_b` + `c` make the same name.
 #[tokio::test]
-async fn two_plugins_whose_tools_meet_fail_before_anything_is_started() {
+async fn colliding_plugin_tool_names_fail_before_anything_starts() {
     let stage = Stage::new("claude", [say("never")]).await;
     for (name, operation) in [("a", "b_c"), ("a_b", "c")] {
         install_approved(&stage, name, operation).await;

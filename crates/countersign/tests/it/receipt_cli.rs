@@ -79,7 +79,7 @@ fn place(line: &str) -> (String, u64) {
 }
 
 #[tokio::test]
-async fn receipts_are_listed_shown_and_whole() {
+async fn receipts_are_listed_shown_and_verified() {
     in_both_ways(async |dir| {
         good(dir, &["call", "tool-read", "--tool-name=s:say"]).await;
         let list = good(dir, &["receipt", "list", "--status", "success", "-o", "json"]).await;
@@ -113,7 +113,7 @@ async fn receipts_are_listed_shown_and_whole() {
 }
 
 #[tokio::test]
-async fn a_stranger_sees_every_change_of_an_export() {
+async fn changes_of_an_export_are_detected_without_the_home() {
     let home = three_chains().await;
     let export = Export::of(home.path()).await;
     let verify = ["receipt", "verify", "r.jsonl"];
@@ -153,7 +153,7 @@ async fn a_stranger_sees_every_change_of_an_export() {
 }
 
 #[tokio::test]
-async fn what_is_expected_of_a_chain_is_checked() {
+async fn expected_length_and_hash_of_a_chain_are_checked() {
     let home = three_chains().await;
     let export = Export::of(home.path()).await;
     let dir = export.dir.path();
@@ -182,7 +182,7 @@ async fn what_is_expected_of_a_chain_is_checked() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_checked_is_not_called_broken() {
+async fn unverifiable_input_is_not_reported_as_broken() {
     let home = three_chains().await;
     let export = Export::of(home.path()).await;
     let dir = export.dir.path();
@@ -224,7 +224,7 @@ fn in_ledger(home: &Path, sql: &str) {
 }
 
 #[tokio::test]
-async fn receipts_that_were_deleted_from_the_ledger_are_missed() {
+async fn receipts_deleted_from_the_ledger_are_detected() {
     let home = three_chains().await;
     good(home.path(), &["receipt", "verify"]).await;
     let newest = "(SELECT chain_id FROM chains ORDER BY chain DESC LIMIT 1)";
@@ -256,7 +256,7 @@ async fn receipts_that_were_deleted_from_the_ledger_are_missed() {
 }
 
 #[tokio::test]
-async fn keys_change_and_old_receipts_stay_whole() {
+async fn old_receipts_stay_valid_after_a_key_rotation() {
     in_both_ways(async |dir| {
         let say = ["call", "tool-read", "--tool-name=s:say"];
         good(dir, &say).await;
@@ -297,7 +297,7 @@ async fn keys_change_and_old_receipts_stay_whole() {
 }
 
 #[tokio::test]
-async fn a_gate_that_runs_is_waited_for() {
+async fn verify_covers_the_latest_receipts_of_a_running_gate() {
     let gate =
         Gate::scripted(json!([{"name": "say", "annotations": {"readOnlyHint": true}}])).await;
     for count in 1..=3 {

@@ -92,7 +92,7 @@ async fn a_declared_intent_is_recorded_in_either_spelling() {
 }
 
 #[tokio::test]
-async fn what_was_not_declared_is_unknown_and_a_plain_call_declares_nothing() {
+async fn undeclared_sensitivity_is_unknown_and_plain_calls_have_no_intent() {
     let gate = gate(json!({})).await;
     let client = gate.http().await;
     client.two_key_call("read", "s:read", json!({})).await;

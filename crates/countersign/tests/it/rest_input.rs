@@ -40,7 +40,7 @@ fn assert_refused(what: &str, (status, answer): &(u16, Value), expected: u16, wo
 }
 
 #[tokio::test]
-async fn bad_parameters_are_told_by_name() {
+async fn errors_name_the_invalid_parameter() {
     let gate = gate().await;
     let between = |max: usize| format!("limit must be between 1 and {max}");
     let (to_100, to_1000) = (between(100), between(1000));
@@ -152,7 +152,7 @@ async fn names_in_paths_are_names_and_nothing_more() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_is_told_with_its_request() {
+async fn unknown_routes_get_404_and_unknown_methods_405() {
     let gate = gate().await;
     for path in [
         "/api/v1",
@@ -236,7 +236,7 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
 /// A page of another site can neither send nor read: it is refused, and no response allows its
 /// origin.
 #[tokio::test]
-async fn no_other_site_is_let_in() {
+async fn requests_from_other_origins_are_rejected() {
     let gate = gate().await;
     let own = format!("http://{}", gate.address);
     for (origin, method, status) in [

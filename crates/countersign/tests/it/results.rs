@@ -134,7 +134,7 @@ async fn a_call_that_takes_too_long_ends_with_its_code() {
 }
 
 #[tokio::test]
-async fn an_upstreams_errors_are_told_apart() {
+async fn different_upstream_errors_get_different_codes() {
     let tools = json!([
         {"name": "error", "x-do": "error"}, {"name": "is_error", "x-do": "is_error"}, {"name": "die", "x-do": "die"},
         {"name": "ask", "x-do": {"ask": "roots/list"}},

@@ -62,7 +62,7 @@ fn suits_admin(route: &Route, status: u16) -> bool {
 }
 
 #[tokio::test]
-async fn every_route_knows_who_may_use_it() {
+async fn every_route_enforces_its_access_rule() {
     let gate = Gate::scripted(json!([{"name": "t"}])).await;
     gate.ready("s").await;
     let scoped = json!({"name": "scoped", "servers": ["s"], "operations": ["read"]});
@@ -99,7 +99,7 @@ async fn every_route_knows_who_may_use_it() {
 }
 
 #[tokio::test]
-async fn what_is_no_route_tells_nothing_to_strangers() {
+async fn unknown_routes_reveal_nothing_to_callers_without_access() {
     let gate = Gate::scripted(json!([])).await;
     let agent = gate.secret("agent-token");
     for (token, expected) in [(None, 401), (Some(&*agent), 403), (Some("bad"), 401)] {

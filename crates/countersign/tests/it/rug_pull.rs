@@ -347,17 +347,17 @@ fn check_store(gate: &Gate) {
 }
 
 #[tokio::test]
-async fn a_changed_list_is_locked_before_it_is_seen_when_the_server_starts_again() {
+async fn a_list_changed_by_a_restart_is_locked_before_it_is_shown() {
     pulled(Trigger::Crash).await;
 }
 
 #[tokio::test]
-async fn a_changed_list_is_locked_before_it_is_seen_when_the_server_tells_of_it() {
+async fn an_announced_list_change_is_locked_before_it_is_shown() {
     pulled(Trigger::Told).await;
 }
 
 #[tokio::test]
-async fn a_changed_list_is_locked_before_it_is_seen_when_it_is_found_by_looking() {
+async fn a_list_change_found_by_polling_is_locked_before_it_is_shown() {
     pulled(Trigger::Poll).await;
 }
 
@@ -389,7 +389,7 @@ async fn a_changed_list_on_a_clients_own_connection_is_locked_for_that_client() 
 }
 
 #[tokio::test]
-async fn tools_for_some_clients_wait_for_approval_and_then_the_store_is_left_alone() {
+async fn client_specific_tools_are_pending_and_cause_no_further_writes() {
     let tools = json!([{"name": "all"}, {"name": "some", "x-needs": "sampling"}]);
     let gate = gate_with(|_| tools, json!({}), json!({})).await;
     let own = gate.http_at_with("/mcp/s/r", able(), answers("me")).await;
@@ -412,7 +412,7 @@ async fn tools_for_some_clients_wait_for_approval_and_then_the_store_is_left_alo
 }
 
 #[tokio::test]
-async fn a_tool_that_was_gone_is_itself_only_if_it_comes_back_the_same() {
+async fn a_tool_that_returns_stays_approved_only_if_unchanged() {
     let gate = gate_with(before, json!({}), json!({})).await;
     let (agent, one) = (gate.http().await, gate.http_at("/mcp/s/r").await);
     let without = json!({"tools": levers()});
@@ -614,7 +614,7 @@ async fn an_empty_first_list_is_a_baseline_too() {
 }
 
 #[tokio::test]
-async fn an_approved_server_that_is_started_otherwise_is_quarantined_again() {
+async fn an_approved_server_is_quarantined_when_its_command_changes() {
     let gate = gate_with(before, json!({"quarantined": true}), json!({})).await;
     let views = Views::open(&gate).await;
     let config = || -> Value {
@@ -653,7 +653,7 @@ async fn an_approved_server_that_is_started_otherwise_is_quarantined_again() {
 }
 
 #[tokio::test]
-async fn a_baseline_that_cannot_be_written_down_is_one_all_the_same() {
+async fn a_baseline_that_cannot_be_stored_still_holds() {
     let servers = |dir: &Path| {
         let mut entry = live(dir, "r", &json!([{"name": "steady"}]));
         entry["start"] = "lazy".into();
@@ -741,7 +741,7 @@ async fn clients_are_told_when_a_tool_is_locked_and_when_it_is_free_again() {
 }
 
 #[tokio::test]
-async fn a_server_that_was_taken_out_is_compared_with_what_it_was_when_it_comes_back() {
+async fn a_server_put_back_into_the_config_is_compared_with_its_baseline() {
     let gate = gate_with(before, json!({}), json!({})).await;
     let agent = gate.http().await;
     let mut taken = Value::Null;

@@ -12,7 +12,7 @@ use crate::agents::{ours, say};
 const KEY: &str = "sk-do-not-show-this-anywhere";
 
 #[tokio::test]
-async fn one_agent_runs_without_a_file_and_can_be_looked_at() {
+async fn an_agent_runs_without_a_file_and_its_run_can_be_shown() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -176,7 +176,7 @@ async fn a_dry_run_shows_what_would_start_and_no_key() {
 }
 
 #[tokio::test]
-async fn quiet_says_nothing_and_wrong_words_are_told() {
+async fn quiet_prints_nothing_and_invalid_arguments_are_reported() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -160,7 +160,7 @@ async fn runs_are_listed_newest_first_and_by_every_filter() {
 }
 
 #[tokio::test]
-async fn what_makes_no_sense_is_told() {
+async fn invalid_requests_for_runs_are_rejected() {
     let gate = Gate::scripted(json!([])).await;
     let store = open(&gate.home());
     three(&store, &[]);
@@ -361,7 +361,7 @@ impl Events {
 }
 
 #[tokio::test]
-async fn runs_of_other_processes_are_told_as_they_go() {
+async fn runs_of_other_processes_are_streamed_live() {
     let gate =
         Gate::scripted(json!([{"name": "peek", "annotations": {"readOnlyHint": true}}])).await;
     gate.ready("s").await;

@@ -161,7 +161,7 @@ pub(crate) async fn gate() -> Gate {
 }
 
 #[tokio::test]
-async fn tables_are_those_that_were_looked_at() {
+async fn tables_match_the_golden_file() {
     let gate = gate().await;
     let (_, list) = gate.rest(Method::GET, "/api/v1/activity?status=blocked", None).await;
     let id = list["activities"][0]["id"].as_str().unwrap();
@@ -193,7 +193,7 @@ async fn tables_are_those_that_were_looked_at() {
 }
 
 #[tokio::test]
-async fn errors_are_those_that_were_looked_at() {
+async fn errors_match_the_golden_file() {
     let gate = gate().await;
     let seen = transcript(
         gate.dir.path(),
@@ -243,7 +243,7 @@ async fn errors_are_those_that_were_looked_at() {
 
 /// Runs without a gate, in a home without any activity.
 #[tokio::test]
-async fn a_newcomer_is_told_what_to_do() {
+async fn screens_of_an_empty_home_match_the_golden_file() {
     let dir = tempfile::tempdir().unwrap();
     let seen = transcript(
         dir.path(),
@@ -266,7 +266,7 @@ async fn a_newcomer_is_told_what_to_do() {
 }
 
 #[test]
-fn what_differs_is_put_out_of_the_way() {
+fn values_that_vary_between_runs_are_masked() {
     let text = "12:34:56  a#1a2b3c4d  12 ms     x 1.5 ms, 123 ms; 01a1df13-2276-708c-b113-9298ac89e2fa v1.2.3";
     let expected = "00:00:00  a#00000000  0.0 ms    x 0.0 ms, 0.0 ms; 00000000-0000-0000-0000-000000000000 v1.2.3";
     assert_eq!(settled(text), expected);

@@ -163,7 +163,7 @@ async fn a_server_that_is_always_shared_never_asks_anybody() {
 }
 
 #[tokio::test]
-async fn a_client_takes_its_own_process_with_it_when_it_goes() {
+async fn a_clients_own_process_ends_with_the_client() {
     let gate = gate("per_client").await;
     let (first, second) = (gate.stdio_server("s").await, gate.http_at("/mcp/s/s").await);
     let (first_pid, second_pid) = (pid(&first).await, pid(&second).await);
@@ -206,7 +206,7 @@ async fn a_client_whose_own_process_dies_gets_another() {
 }
 
 #[tokio::test]
-async fn more_clients_than_there_is_room_for_are_told_so() {
+async fn clients_beyond_the_limit_of_own_connections_get_an_error() {
     let gate = gate("per_client").await;
     let mut clients = Vec::new();
     for _ in 0..OWN_CONNECTIONS_MAX {

@@ -66,7 +66,7 @@ async fn a_taken_port_is_a_system_error() {
 }
 
 #[tokio::test]
-async fn a_config_that_is_not_there_or_wrong_in_five_places_is_told_at_once() {
+async fn a_missing_config_and_every_fault_of_one_are_reported_at_start() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), ["serve", "--config", "nowhere.json"]).await;
     assert_eq!(output.status.code(), Some(2));

@@ -145,7 +145,7 @@ async fn behind_tls() -> [(Collector, &'static str); 2] {
 }
 
 #[tokio::test]
-async fn a_collector_behind_tls_is_believed_by_the_certificate_that_is_named() {
+async fn a_tls_collector_is_trusted_through_the_configured_certificate() {
     let dir = tempfile::tempdir().unwrap();
     let file = dir.path().join("ca.pem");
     std::fs::write(&file, AUTHORITY).unwrap();
@@ -164,7 +164,7 @@ async fn a_collector_behind_tls_is_believed_by_the_certificate_that_is_named() {
 }
 
 #[tokio::test]
-async fn a_collector_that_nobody_vouches_for_gets_no_spans_and_holds_up_nobody() {
+async fn an_untrusted_collector_gets_no_spans_and_delays_nothing() {
     for (collector, protocol) in behind_tls().await {
         let config = json!({"telemetry": {"exporter": collector.url, "protocol": protocol}});
         let mut gate = traced(config, &[WAITS_FOREVER]).await;
@@ -184,7 +184,7 @@ async fn a_collector_that_nobody_vouches_for_gets_no_spans_and_holds_up_nobody()
 }
 
 #[tokio::test]
-async fn what_fails_is_marked_by_its_code_and_in_no_other_words() {
+async fn failed_spans_carry_the_error_code_and_no_message() {
     let collector = Collector::grpc().await;
     let mut gate = traced_by(&collector).await;
     let client = gate.http().await;
@@ -273,7 +273,7 @@ async fn the_callers_span_is_the_parent() {
 }
 
 #[tokio::test]
-async fn what_is_no_trace_context_is_no_parent() {
+async fn an_invalid_trace_context_is_ignored() {
     let collector = Collector::grpc().await;
     let gate = traced_by(&collector).await;
     let client = gate.http_at("/mcp/s/s").await;
@@ -311,7 +311,7 @@ fn echoed(answer: &str) -> Value {
 }
 
 #[tokio::test]
-async fn servers_are_told_the_span_that_asks_them() {
+async fn servers_receive_the_calling_span_as_their_parent() {
     let (url, seen) = http_upstream().await;
     let collector = Collector::grpc().await;
     let config = json!({"mcpServers": {"h": {"url": url}},
@@ -335,7 +335,7 @@ async fn servers_are_told_the_span_that_asks_them() {
 }
 
 #[tokio::test]
-async fn without_a_collector_servers_are_told_what_the_caller_said() {
+async fn without_a_collector_the_callers_context_is_forwarded() {
     let (url, seen) = http_upstream().await;
     let gate = traced(json!({"mcpServers": {"h": {"url": url}}}), &[]).await;
     for server in ["s", "h"] {
@@ -358,7 +358,7 @@ async fn without_a_collector_servers_are_told_what_the_caller_said() {
 }
 
 #[tokio::test]
-async fn the_other_ways_in_have_spans_too() {
+async fn calls_over_rest_cli_stdio_and_wrap_have_spans() {
     let collector = Collector::grpc().await;
     let endpoint = [("OTEL_EXPORTER_OTLP_ENDPOINT", collector.url.as_str())];
     let gate = traced(json!({}), &endpoint).await;
@@ -423,7 +423,7 @@ async fn call_on_pipes(mut command: Command, params: Value) -> Value {
 }
 
 #[tokio::test]
-async fn built_in_tools_have_no_server_to_ask() {
+async fn built_in_tools_have_no_upstream_span() {
     let collector = Collector::grpc().await;
     let root = tempfile::tempdir().unwrap();
     let config = json!({"workspace": {"enabled": true, "root": root.path()},
@@ -441,7 +441,7 @@ async fn built_in_tools_have_no_server_to_ask() {
 }
 
 #[tokio::test]
-async fn spans_go_nowhere_else_than_they_were_sent() {
+async fn the_exporter_follows_no_redirect() {
     let collector = Collector::http().await;
     let there = format!("{}/v1/traces", collector.url);
     let elsewhere = move || {
@@ -464,7 +464,7 @@ async fn spans_go_nowhere_else_than_they_were_sent() {
 /// The gate's environment as its children see it: a server, one whose entry passes the key on, and
 /// a command.
 #[tokio::test]
-async fn the_key_of_the_collector_is_inherited_by_nobody() {
+async fn children_do_not_inherit_the_collectors_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let noting = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
@@ -516,7 +516,7 @@ async fn standard_variables_are_understood() {
 }
 
 #[tokio::test]
-async fn what_is_not_sampled_or_switched_off_is_not_sent() {
+async fn unsampled_and_disabled_spans_are_not_sent() {
     for variable in [
         ("OTEL_TRACES_SAMPLER", "always_off"),
         ("OTEL_SDK_DISABLED", "true"),
@@ -536,7 +536,7 @@ async fn what_is_not_sampled_or_switched_off_is_not_sent() {
 }
 
 #[tokio::test]
-async fn a_sampled_out_parent_is_followed() {
+async fn an_unsampled_parent_suppresses_spans() {
     let collector = Collector::grpc().await;
     let mut gate = traced_by(&collector).await;
     let client = gate.http_at("/mcp/s/s").await;
@@ -561,7 +561,7 @@ fn useless(silent: &Collector, gone: &str) -> Vec<(String, &'static str)> {
 }
 
 #[tokio::test]
-async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
+async fn no_call_waits_for_an_unreachable_or_silent_collector() {
     let (silent, gone) = (Collector::silent().await, Collector::gone().await);
     for (url, protocol) in useless(&silent, &gone) {
         let config = json!({"telemetry": {"exporter": url, "protocol": protocol}});
@@ -576,7 +576,7 @@ async fn no_call_waits_for_a_collector_that_is_gone_or_says_nothing() {
 }
 
 #[tokio::test]
-async fn a_collector_that_is_gone_or_says_nothing_is_told_once() {
+async fn an_unreachable_or_silent_collector_is_logged_once() {
     let (silent, gone) = (Collector::silent().await, Collector::gone().await);
     for (url, protocol) in useless(&silent, &gone) {
         let config = json!({"telemetry": {"exporter": url, "protocol": protocol}});
@@ -599,7 +599,7 @@ async fn a_collector_that_is_gone_or_says_nothing_is_told_once() {
 const NO_FILE: &str = "OTEL_EXPORTER_OTLP_CERTIFICATE: cannot read '/nothing.pem'";
 
 #[tokio::test]
-async fn what_cannot_be_sent_is_told_at_the_start_and_stops_nothing() {
+async fn unusable_telemetry_settings_are_logged_and_stop_nothing() {
     for (telemetry, words) in [
         (json!({"exporter": "https://127.0.0.1:9", "protocol": "http"}), NO_FILE),
         (json!({"exporter": "https://127.0.0.1:9"}), NO_FILE),

@@ -92,7 +92,7 @@ const TABLE_START: &str = "<!-- codes: made from crates/domain/src/code.rs -->\n
 const TABLE_END: &str = "<!-- end of codes -->\n";
 
 #[test]
-fn crates_see_only_what_their_layer_may() {
+fn crate_dependencies_follow_the_layers() {
     assert_none(layer_faults(&metadata()));
 }
 
@@ -148,7 +148,7 @@ fn tests_may_use_more_than_the_code_they_test() {
 }
 
 #[test]
-fn what_decides_touches_nothing_outside() {
+fn pure_crates_do_no_io() {
     let is_pure =
         |file: &Source| PURE.iter().any(|name| file.path.starts_with(format!("crates/{name}/src")));
     let sources = rust_files().into_iter().filter(is_pure);
@@ -167,13 +167,13 @@ fn a_clock_in_domain_is_noticed_and_a_test_is_left_alone() {
 }
 
 #[test]
-fn files_open_with_what_they_are_for() {
+fn every_file_starts_with_a_module_comment() {
     let silent = rust_files().into_iter().filter(|file| !file.text.starts_with("//! "));
     assert_none(silent.map(|file| format!("{}: does not start with `//! `", file.shown())));
 }
 
 #[test]
-fn names_say_what_is_inside() {
+fn no_file_has_a_catch_all_name() {
     assert_none(rust_files().iter().flat_map(name_faults));
     let named = |path: &str| name_faults(&Source { path: path.into(), text: String::new() }).len();
     assert_eq!(named("crates/x/src/front/mod.rs"), 1);
@@ -230,14 +230,14 @@ fn a_long_function_is_noticed() {
 }
 
 #[test]
-fn nothing_is_left_undone() {
+fn no_todos_or_ignored_tests_remain() {
     assert_none(rust_files().iter().flat_map(undone_faults));
     let text = ["#[", "ignore = \"x\"]\nfn f() { to", "do!() } // FIX", "ME"].concat();
     assert_eq!(undone_faults(&Source { path: "x.rs".into(), text }).len(), 3);
 }
 
 #[test]
-fn no_file_knows_the_machine_it_was_written_on() {
+fn no_file_names_a_path_of_the_authors_machine() {
     assert_none(text_files().iter().flat_map(machine_faults));
     let text = ["see /ho", "me/somebody/notes"].concat();
     assert_eq!(machine_faults(&Source { path: "x.md".into(), text }).len(), 1);

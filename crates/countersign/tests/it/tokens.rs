@@ -126,7 +126,7 @@ async fn a_token_is_shown_once_and_listed_without_its_secret() {
 }
 
 #[tokio::test]
-async fn what_is_no_scope_is_refused_with_what_would_be() {
+async fn an_invalid_scope_is_rejected_with_the_allowed_values() {
     let gate = two_servers().await;
     for (body, field, words) in [
         (json!({"operations": ["read"]}), "name", "name is required"),
@@ -410,7 +410,7 @@ async fn lines(gate: &Gate, token: &str) -> Client {
 }
 
 #[tokio::test]
-async fn a_token_that_is_over_opens_nothing_not_even_what_is_open() {
+async fn a_revoked_token_opens_nothing_and_ends_its_open_sessions() {
     let gate = two_servers().await;
     let body = |name: &str| json!({"name": name, "operations": ["read"], "surfaces": ["discovery", "passthrough"]});
     let token = make(&gate, body("gone")).await;
@@ -473,7 +473,7 @@ async fn end_of(what: &str, mut stream: reqwest::Response) {
 }
 
 #[tokio::test]
-async fn streams_end_with_their_token_and_wait_for_no_news() {
+async fn streams_end_as_soon_as_their_token_does() {
     let gate = two_servers().await;
     let body = |name: &str, expires_in: Option<&str>| {
         json!({"name": name, "operations": ["read"], "expires_in": expires_in,
@@ -509,7 +509,7 @@ async fn streams_end_with_their_token_and_wait_for_no_news() {
 
 /// The notification stream was opened while its token was valid.
 #[tokio::test]
-async fn a_standing_stream_tells_nothing_once_its_token_is_revoked() {
+async fn a_revoked_tokens_standing_stream_receives_nothing() {
     let gate = two_servers().await;
     let body = json!({"name": "gone", "operations": ["read"], "surfaces": ["passthrough"]});
     let token = make(&gate, body).await;

@@ -57,7 +57,7 @@ states:
 ";
 
 #[tokio::test]
-async fn every_fault_of_every_step_is_told_at_once() {
+async fn validate_reports_every_fault_of_every_step_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let config = dir.path().join("config.json");
     std::fs::write(&config, json!({"mcpServers": {"github": {"command": "true"}}}).to_string())
@@ -133,7 +133,7 @@ async fn the_four_examples_are_understood() {
 }
 
 #[tokio::test]
-async fn what_is_no_workflow_is_refused_in_words() {
+async fn invalid_workflow_files_are_rejected_with_a_reason() {
     let dir = tempfile::tempdir().unwrap();
     let flow = dir.path().join("flow.yaml");
     let flow = flow.to_str().unwrap();

@@ -77,7 +77,7 @@ async fn with_nothing_configured_agents_can_read_the_folder_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_persons_whole_folder_is_not_opened_unasked() {
+async fn a_home_directory_is_opened_only_if_configured() {
     let dir = tempfile::tempdir().unwrap();
     let output = run(dir.path(), ["tools", "list", "-o", "json"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
@@ -110,7 +110,7 @@ async fn the_home_is_out_of_reach_where_the_root_holds_it() {
 
 /// A token that may write must not be able to extend its own rights.
 #[tokio::test]
-async fn no_tool_changes_what_decides_about_tools() {
+async fn no_tool_changes_the_files_that_govern_tools() {
     // On the same disk as the program, which gets another name in the folder.
     let dir = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let config = json!({"workspace": {"root": dir.path(), "write": true}});
@@ -217,7 +217,8 @@ async fn with_a_shell(call_timeout: &str) -> (Gate, PathBuf) {
 async fn nothing_of_a_command_is_left_when_it_has_ended_or_was_too_slow() {
     let (gate, folder) = with_a_shell("2m").await;
     let client = gate.http().await;
-    for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: timed out")] {
+    for (end, expected) in [("exit 3", "[exit code 3]"), ("exec sleep 1000", "[killed: timed out")]
+    {
         let _ = std::fs::remove_file(folder.join("pids"));
         let args = json!({"command": format!("{LEAVES}; {end}"), "timeout_seconds": 2});
         let done = client.two_key_call("destructive", "workspace:Bash", args).await;
@@ -325,7 +326,7 @@ async fn people_switch_the_workspace_and_its_tools() {
 }
 
 #[tokio::test]
-async fn the_tools_are_there_by_every_door() {
+async fn the_tools_are_available_on_every_surface() {
     let dir = tempfile::tempdir().unwrap();
     let folder = folder(dir.path());
     let config = json!({"workspace": {"root": folder}});

@@ -289,7 +289,7 @@ async fn a_killed_wrapper_leaves_no_process() {
 }
 
 #[tokio::test]
-async fn it_writes_beside_a_gate_on_a_chain_of_its_own() {
+async fn wrap_writes_its_own_chain_beside_a_running_gate() {
     let mut gate =
         Gate::start(|dir| json!({"s": scripted(dir, "s", &tools(dir))}), json!({})).await;
     let client = gate.http_at("/mcp/s/s").await;

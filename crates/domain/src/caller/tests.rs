@@ -116,7 +116,7 @@ fn a_scope_is_stored_in_one_spelling() {
 }
 
 #[test]
-fn what_is_no_scope_says_what_would_be() {
+fn an_invalid_scope_is_rejected_with_the_allowed_values() {
     let with = |field: &str, value: Value| {
         let mut words = json!({"operations": ["read"]});
         words[field] = value;

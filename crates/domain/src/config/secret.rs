@@ -157,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_may_hold_a_key_of_the_gate_is_inherited_by_nobody() {
+    fn variables_that_may_hold_keys_of_the_gate_are_withheld() {
         for (variable, expected) in [
             ("COUNTERSIGN_API_KEY", true),
             ("COUNTERSIGN_HOME", true),

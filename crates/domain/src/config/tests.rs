@@ -65,13 +65,10 @@ fn five_mistakes_are_five_faults_in_their_places() {
 }
 
 #[test]
-fn texts_that_are_no_configuration() {
+fn invalid_config_texts_are_rejected() {
     check("", &["line 1, column 1: the file is empty; write {} to use the defaults"]);
-    check(
-        "// only a comment",
-        &["line 1, column 1: the file is empty; write {} to use the \
-                                  defaults"],
-    );
+    let empty = "line 1, column 1: the file is empty; write {} to use the defaults";
+    check("// only a comment", &[empty]);
     check("[]", &["line 1, column 1: expected an object, found a list"]);
     check("{\n \"a\": 'x'}", &["line 2, column 7: single-quoted strings are not allowed"]);
     check(
@@ -254,7 +251,7 @@ fn the_transport_is_guessed_from_the_url() {
 }
 
 #[test]
-fn what_a_server_may_not_hold() {
+fn invalid_members_of_a_server_are_rejected() {
     for (members, expect) in [
         (r#""command": """#, ".command: the command must not be empty"),
         (
@@ -459,7 +456,7 @@ fn risky_settings_are_noted() {
 }
 
 #[test]
-fn profiles_are_held_against_the_servers() {
+fn profiles_are_checked_against_the_servers() {
     let servers = r#""mcpServers": {"github": {"command": "x"}, "files": {"command": "x"}}"#;
     let with = |profile: &str| format!("{{{servers},\n\"profiles\": {{\"p\": {{{profile}}}}}}}");
     let (config, notes) = parsed(&with(
@@ -603,7 +600,7 @@ fn faults_beyond_the_bound_are_counted() {
 }
 
 #[test]
-fn the_reference_is_the_document() {
+fn docs_config_md_matches_the_generated_reference() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/config.md");
     if std::env::var_os("UPDATE_DOCS").is_some_and(|value| value == "1") {
         std::fs::write(path, reference()).expect("docs/config.md is writable");

@@ -352,7 +352,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_empty_or_null_is_absent() {
+    fn empty_and_null_fields_count_as_absent() {
         let frame = with(json!({"error": "", "target_system": "", "target_resource": null,
             "drop_count": null, "input": null, "agent_id": ""}))
         .unwrap();
@@ -404,7 +404,7 @@ mod tests {
     }
 
     #[test]
-    fn limits_are_taken_and_one_byte_more_is_not() {
+    fn values_at_the_limit_are_accepted_and_one_byte_more_is_not() {
         let name = "é".repeat(128);
         assert!(with(json!({"agent_id": name, "target_system": name, "target_resource": "x".repeat(4096)})).is_ok());
         let filled = |bytes: usize| {
@@ -419,7 +419,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn no_bytes_make_it_panic(bytes in proptest::collection::vec(any::<u8>(), 0..64), time in "\\PC{0,30}") {
+        fn parsing_never_panics(bytes in proptest::collection::vec(any::<u8>(), 0..64), time in "\\PC{0,30}") {
             let _ = EventFrame::parse(&bytes);
             let _ = with(json!({"ts_emit": time}));
         }

@@ -269,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_fit_is_left_out_and_said_so() {
+    fn oversized_fields_are_dropped_and_listed_as_omitted() {
         let big = "x".repeat(FRAME_BYTES_MAX);
         for (members, omitted) in [
             (json!({"tool_response": big}), vec!["output"]),
@@ -290,7 +290,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn every_frame_is_one_that_is_taken(
+        fn every_frame_that_a_hook_makes_can_be_parsed(
             tool in "(mcp__)?\\PC{0,12}", cwd in "\\PC{0,8}", path in "\\PC{0,12}", session in "\\PC{0,4}",
         ) {
             let members = json!({"tool_name": tool, "cwd": cwd, "session_id": session,

@@ -223,7 +223,7 @@ mod tests {
     ";
 
     #[test]
-    fn every_combination_has_the_status_of_the_first_that_locks() {
+    fn the_first_lock_that_applies_determines_the_status() {
         let mut seen = BTreeSet::new();
         for line in TABLE.lines().map(str::trim).filter(|line| !line.is_empty()) {
             let words: Vec<&str> = line.split_whitespace().collect();

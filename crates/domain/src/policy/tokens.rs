@@ -97,7 +97,7 @@ fn a_token_stays_on_its_surfaces() {
 }
 
 #[test]
-fn a_closed_door_tells_nothing_of_what_is_behind_it() {
+fn a_forbidden_surface_reveals_nothing_about_its_tools() {
     let tool = ToolName::parse("s:t").unwrap();
     let caller = token("rwd", UnannotatedRule::Allow, Surfaces::DISCOVERY);
     let surface = Some(TokenSurface::Passthrough);

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_schema_yields_nothing() {
+    fn an_invalid_schema_yields_nothing() {
         for odd in [
             "true",
             "null",

@@ -283,7 +283,7 @@ mod tests {
     }
 
     #[test]
-    fn words_end_where_people_and_programmers_end_them() {
+    fn words_are_split_in_prose_and_in_identifiers() {
         for (text, words) in [
             ("get_user-name.v2", "get user name v 2 =getusernamev2"),
             ("getHTTPServer", "get http server =gethttpserver"),
@@ -309,7 +309,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_short_way_for_plain_words_changes_nothing(
+        fn the_fast_path_for_plain_words_gives_the_same_result(
             text in "([a-z]{0,18}|[A-Z]{0,2}|[0-9._' -]|[é’票({`|~@]){0,24}",
         ) {
             prop_assert_eq!(split(&text), split_as_compounds(&text));

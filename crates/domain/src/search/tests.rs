@@ -94,7 +94,7 @@ fn a_hidden_tool_takes_no_place() {
 }
 
 #[test]
-fn a_search_inside_keep_does_no_harm() {
+fn a_search_inside_the_keep_callback_is_safe() {
     let index = office();
     let keep = |_, tool| index.search("weather", 1, everything)[0].tool == tool;
     assert_eq!(tools(&index.search("get weather", 3, keep)), [1]);
@@ -109,7 +109,7 @@ fn only_a_good_match_scores_near_one() {
 }
 
 #[test]
-fn what_holds_no_word_finds_nothing() {
+fn a_query_without_known_words_finds_nothing() {
     let index = office();
     for query in ["", " \n\t", "\0\u{1}\u{7f}\u{fffd}", "?!…", "'", "zzzz"] {
         assert!(index.search(query, 5, everything).is_empty(), "{query:?}");

@@ -168,7 +168,7 @@ mod tests {
     }
 
     #[test]
-    fn every_byte_is_told_apart_at_every_place() {
+    fn lowercase_letters_are_recognized_at_every_position() {
         for byte in 0..=u8::MAX {
             for place in 0..8 {
                 let mut bytes = [b'm'; 8];

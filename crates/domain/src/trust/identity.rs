@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn the_form_stays_since_approvals_are_kept() {
+    fn the_hashed_form_of_an_identity_is_stable() {
         let form = r#"{"args":["-y","${env:P}"],"command":"npx","cwd":null,"env":["A","B"],"transport":"stdio"}"#;
         let got = stdio("npx", &["-y", "${env:P}"], &[("B", "1"), ("A", "2")], None);
         assert_eq!(got, Fingerprint::marked("countersign: a server\n", form));

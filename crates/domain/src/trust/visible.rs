@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn what_writing_needs_is_not_counted() {
+    fn legitimate_joiners_and_selectors_are_not_counted() {
         for (text, count) in [
             ("plain\ttext\n", 0),
             ("two\r\nlines\r\n", 0),

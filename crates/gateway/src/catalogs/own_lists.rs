@@ -181,7 +181,7 @@ mod tests {
     }
 
     #[test]
-    fn lists_go_with_their_server_and_their_session() {
+    fn own_lists_are_dropped_with_their_server_or_session() {
         let (lists, session, server): (_, Arc<str>, Arc<str>) =
             (OwnLists::default(), "a".into(), "s".into());
         let before = shared(UpstreamState::Ready, &listing("all"));

@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_join_the_meta_that_is_there() {
+    fn notes_are_merged_into_existing_meta() {
         let result = raw(r#"{"content":[],"_meta":{"x":1.0},"n":1E2}"#.to_owned());
         let expected = r#"{"content":[],"_meta":{"x":1.0,"countersign/warnings":["w"]},"n":1E2}"#;
         assert_eq!(noted(&result, &["w".to_owned()], RecordState::Committed).get(), expected);

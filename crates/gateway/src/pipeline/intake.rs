@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_told() {
+    fn malformed_calls_are_rejected_with_a_reason() {
         for (text, words) in [
             ("{}", "'server:tool'"),
             (r#"{"name":7}"#, "name must be a string"),

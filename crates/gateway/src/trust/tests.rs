@@ -56,7 +56,7 @@ fn approve_all(store: &Store) {
 }
 
 #[test]
-fn the_first_list_is_the_baseline_and_what_comes_later_waits() {
+fn the_first_list_is_the_baseline_and_later_changes_are_pending() {
     let store = Store::nowhere();
     let (old, new) = (tool("a", "old"), tool("b", "new"));
     let first = shared(&store, OPEN, offer(std::slice::from_ref(&old)));
@@ -84,7 +84,7 @@ fn nothing_of_a_server_in_quarantine_is_taken_as_approved() {
 }
 
 #[test]
-fn auto_approve_accepts_what_it_says() {
+fn auto_approve_accepts_no_new_or_all_changes() {
     for (auto_approve, expected) in [
         (AutoApprove::None, [ApprovalState::Pending, ApprovalState::Pending]),
         (AutoApprove::New, [ApprovalState::Pending, ApprovalState::Approved]),
@@ -139,7 +139,7 @@ fn instructions_prompts_and_templates_are_reviewed_like_tools() {
 }
 
 #[test]
-fn a_clients_own_list_adds_to_what_waits_and_takes_nothing_away() {
+fn a_clients_own_list_adds_pending_items_and_removes_none() {
     let store = Store::nowhere();
     shared(&store, OPEN, offer(&[tool("a", "text"), tool("b", "text")]));
     let own = offer(&[tool("a", "text"), tool("c", "for one")]);

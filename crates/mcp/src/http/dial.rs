@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_is_asked_to_open_the_way_and_then_left_alone() {
+    async fn https_is_tunnelled_through_the_proxy() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://me:pw@{}", listener.local_addr().unwrap());
         let dial = dial("https://far.example/mcp", &proxy);
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_proxy_that_refuses_is_told() {
+    async fn a_proxy_that_refuses_is_reported() {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let proxy = format!("http://{}", listener.local_addr().unwrap());
         let dial = dial("https://far.example/", &proxy);
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn a_proxy_takes_plain_requests_itself_unless_the_server_is_near() {
+    fn plain_http_is_relayed_by_the_proxy_unless_it_is_bypassed() {
         let proxy = "http://me:pw@proxy.example:3128";
         assert!(dial("http://far.example/", proxy).relayed().unwrap().is_some());
         assert!(dial("https://far.example/", proxy).relayed().is_none());

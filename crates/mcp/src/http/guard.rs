@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_socket_knows_one_host_and_no_origin() {
+    fn a_socket_accepts_only_localhost_and_no_origin() {
         let guard = Guard::local();
         assert_eq!(check(&guard, &[("host", "localhost")]), Ok(()));
         assert!(check(&guard, &[("host", "localhost:80")]).is_err());

@@ -329,7 +329,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_end_answers_what_still_runs() {
+    async fn ending_the_streams_answers_running_requests_and_rejects_new() {
         let streams = Streams::new();
         let answers = streams.register(&1.into(), AnswerForm::Everything).unwrap();
         assert_eq!(streams.idle_since(), None);

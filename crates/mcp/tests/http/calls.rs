@@ -55,7 +55,7 @@ async fn a_cancelled_call_stops_on_the_server() {
 }
 
 #[tokio::test]
-async fn an_asker_that_goes_away_cancels_its_call() {
+async fn dropping_a_request_cancels_its_call() {
     let mut rig = Rig::start().await;
     let client = rig.client(Listener::new().0).await;
     let asking = tokio::spawn(async move { client.request(ask("wait")).await });
@@ -65,7 +65,7 @@ async fn an_asker_that_goes_away_cancels_its_call() {
 }
 
 #[tokio::test]
-async fn the_server_speaks_up_on_the_standing_stream() {
+async fn the_server_sends_messages_on_the_standing_stream() {
     let mut rig = Rig::start().await;
     let (listener, mut heard) = Listener::new();
     let client = rig.client(listener).await;

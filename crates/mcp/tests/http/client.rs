@@ -53,7 +53,7 @@ fn connect_to(url: String) -> Peer {
 }
 
 #[tokio::test]
-async fn each_failure_is_told_in_its_own_words_and_without_secrets() {
+async fn each_failure_has_its_own_message_without_secrets() {
     let router = axum::Router::new()
         .route("/{kind}", post(|Path(kind): Path<String>| async move { strange(&kind) }));
     let address = serve(router).await;
@@ -80,7 +80,7 @@ async fn each_failure_is_told_in_its_own_words_and_without_secrets() {
 }
 
 #[tokio::test]
-async fn a_status_can_be_read_by_programs() {
+async fn the_http_status_is_in_the_error_data() {
     let router = axum::Router::new().route("/", post(|| async { strange("401") }));
     let peer = connect_to(format!("http://{}", serve(router).await));
     let Err(RequestError::Refused(error)) = soon(peer.request(ask("echo"))).await else {
@@ -90,7 +90,7 @@ async fn a_status_can_be_read_by_programs() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_named() {
+async fn an_unreachable_server_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
     drop(listener);
@@ -119,7 +119,7 @@ async fn headers_of_the_endpoint_travel_with_every_message() {
 }
 
 #[tokio::test]
-async fn an_answer_stream_that_ends_early_is_taken_up_behind_its_last_event() {
+async fn an_interrupted_answer_stream_resumes_after_its_last_event() {
     let first = "id: e1\nretry: 100\ndata: \n\n";
     let rest = "id: e2\ndata: {\"jsonrpc\":\"2.0\",\"id\":1,\"result\":7}\n\n";
     let events = [("content-type", "text/event-stream")];

@@ -44,7 +44,7 @@ async fn the_first_message_decides_between_json_and_events() {
 }
 
 #[tokio::test]
-async fn notifications_and_answers_are_taken_without_a_word() {
+async fn notifications_and_answers_are_accepted_without_a_body() {
     let rig = Rig::start().await;
     let session = rig.open(LATEST).await;
     for body in [INITIALIZED, r#"{"jsonrpc":"2.0","id":99,"result":{}}"#] {
@@ -240,7 +240,7 @@ async fn a_newer_standing_stream_replaces_the_older_one() {
 }
 
 #[tokio::test]
-async fn bodies_are_checked_before_they_are_believed() {
+async fn bodies_of_the_wrong_type_or_form_are_rejected() {
     let rig = Rig::start().await;
     for (kind, status) in [
         ("application/json", 200),
@@ -324,7 +324,7 @@ async fn sessions_expire_when_idle_but_not_while_a_call_runs() {
 }
 
 #[tokio::test]
-async fn there_is_a_last_session() {
+async fn sessions_beyond_the_limit_are_rejected() {
     let rig = Rig::start().await;
     for _ in 0..limits::HTTP_SESSIONS_MAX {
         open_direct(&rig).await;

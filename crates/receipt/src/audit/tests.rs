@@ -123,7 +123,7 @@ fn broken<'a>(lines: impl IntoIterator<Item = &'a String>) -> Vec<(String, Strin
 }
 
 #[test]
-fn chains_are_whole_in_any_order_and_interleaved() {
+fn chains_verify_in_any_order_and_interleaved() {
     let a = Writer::new("a", 1).call().call();
     let b = Writer::after("b", 1, &a).close();
     let a = a.call().close();
@@ -143,7 +143,7 @@ fn chains_are_whole_in_any_order_and_interleaved() {
 }
 
 #[test]
-fn a_chain_that_another_names_must_be_there_unless_it_was_let_go() {
+fn a_chain_named_by_another_must_exist_unless_it_expired() {
     let a = Writer::new("a", 1).call().close();
     let b = Writer::after("b", 1, &a).close();
     let c = Writer::after("c", 1, &b);
@@ -164,7 +164,7 @@ fn a_chain_that_another_names_must_be_there_unless_it_was_let_go() {
 }
 
 #[test]
-fn a_chain_that_was_written_anew_is_not_the_one_that_was_there() {
+fn a_rewritten_chain_is_detected() {
     let a = Writer::new("a", 1).call().close();
     let b = Writer::after("b", 1, &a);
     let anew = Writer::new("a", 1).expire(&b).close();
@@ -174,7 +174,7 @@ fn a_chain_that_was_written_anew_is_not_the_one_that_was_there() {
 }
 
 #[test]
-fn trust_goes_on_to_the_key_that_a_trusted_one_names() {
+fn trust_extends_to_the_key_named_in_a_rotation() {
     let a = Writer::new("a", 1).call().rotate(2).close();
     let b = Writer::after("b", 2, &a).call();
     assert_eq!(broken(a.lines.iter().chain(&b.lines)), []);
@@ -186,7 +186,7 @@ fn trust_goes_on_to_the_key_that_a_trusted_one_names() {
 }
 
 #[test]
-fn one_chain_is_asked_for_and_what_others_say_of_it_counts() {
+fn a_single_chain_is_checked_against_what_other_chains_say() {
     let a = Writer::new("a", 1).call().close();
     let b = Writer::after("b", 1, &a).call();
     let forged = b.lines[1].replace("\"low\"", "\"high\"");
@@ -207,7 +207,7 @@ fn one_chain_is_asked_for_and_what_others_say_of_it_counts() {
 }
 
 #[test]
-fn a_chain_that_has_ended_says_so_itself() {
+fn a_chain_that_must_have_ended_needs_its_terminal_receipt() {
     let a = Writer::new("a", 1).call().close();
     let end = |lines: &[String]| {
         let mut audit = audit(lines, None);

@@ -55,7 +55,7 @@ fn a_long_text_is_hashed_as_it_is() {
 }
 
 #[test]
-fn what_is_no_json_has_no_canonical_form() {
+fn invalid_json_has_no_canonical_form() {
     for bad in [r#"{"a":1,"a":2}"#, r#"{"a":1,"b":0,"\u0061":2}"#, "", "[1", "[1]]", "1e999"] {
         assert!(text(bad).is_err(), "{bad}");
         assert_eq!(Digest::of_text(bad), Digest::Exact(Hash::of(bad.as_bytes())));

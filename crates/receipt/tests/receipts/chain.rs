@@ -193,7 +193,7 @@ fn only_the_active_key_may_sign_and_hand_over() {
 }
 
 #[test]
-fn what_cannot_be_read_breaks_the_chain_there_and_is_not_skipped() {
+fn an_unreadable_receipt_breaks_the_chain_and_is_not_skipped() {
     let good = plain(CHAIN, 3);
     for (bad, reason) in [
         (String::new(), "not valid JSON"),
@@ -229,7 +229,7 @@ fn what_cannot_be_read_breaks_the_chain_there_and_is_not_skipped() {
 }
 
 #[test]
-fn a_caller_may_stream_and_keep_nothing() {
+fn a_chain_can_be_verified_without_keeping_its_receipts() {
     let receipts = plain(CHAIN, 50);
     let mut chain = Chain::new(key(1).public());
     for raw in &receipts {

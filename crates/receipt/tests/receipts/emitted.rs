@@ -76,7 +76,7 @@ fn a_body_left_by_another_process_is_signed_from_its_text() {
 }
 
 #[test]
-fn a_text_that_is_no_body_of_ours_is_not_signed() {
+fn a_text_that_is_not_a_valid_body_is_rejected() {
     let body = sample::full("did:key:z").body(&position(1, None));
     let text = body.text();
     for bad in [
@@ -244,7 +244,7 @@ fn general(mut tree: Value) -> String {
 
 proptest! {
     #[test]
-    fn a_body_equals_what_the_general_way_makes_of_the_same_content(content in content()) {
+    fn a_body_equals_the_general_serialization_of_its_content(content in content()) {
         let end = [None, Some(Termination::Complete), Some(Termination::Interrupted)];
         let position = position(content.choice as u64 % 2 + 1, end[content.choice % 3]);
         let body = content.receipt().body(&position);

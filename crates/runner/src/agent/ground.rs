@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_outside_of_the_folder_gets_into_the_prompt_and_nothing_without_end() {
+    fn the_prompt_holds_only_bounded_files_from_inside_the_folder() {
         let dir = tempfile::tempdir().unwrap();
         let root = dir.path().join("root");
         std::fs::create_dir(&root).unwrap();

@@ -196,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn what_isolation_sets_is_its_own() {
+    fn flags_that_isolation_sets_cannot_be_passed_by_users() {
         for (provider, isolating) in [
             (Provider::Claude, claude::ISOLATING),
             (Provider::Gemini, gemini::ISOLATING),

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_cleared_and_a_word_that_is_none_stays() {
+    fn keys_are_redacted_and_ordinary_words_are_kept() {
         for (key, error, said) in [
             ("sk-0123456789abcdef", "bad [redacted]!", "bad [redacted]!"),
             ("hunter22", "bad [redacted]!", "bad hunter22!"),

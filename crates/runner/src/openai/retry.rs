@@ -65,7 +65,7 @@ mod tests {
     }
 
     #[test]
-    fn a_server_says_when_to_come_back() {
+    fn retry_advice_follows_the_status_and_retry_after_header() {
         let now: Timestamp = "2026-11-15T12:00:00Z".parse().unwrap();
         for (status, header, expected) in [
             (401, None, RetryAdvice::Never),
@@ -87,7 +87,7 @@ mod tests {
     }
 
     #[test]
-    fn waits_grow_and_come_to_an_end() {
+    fn retry_delays_grow_and_attempts_are_limited() {
         let ms = |again, attempt, random| wait(again, attempt, random).map(|it| it.as_millis());
         assert_eq!(ms(RetryAdvice::Later, 1, 0), Some(250));
         assert_eq!(ms(RetryAdvice::Later, 1, u32::MAX), Some(500));

@@ -300,7 +300,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn what_is_too_much_to_say_is_not_said() {
+    async fn an_oversized_request_is_not_sent() {
         let settings = settings("http://127.0.0.1:1".to_owned());
         let mut server = ModelServer::new(&settings).unwrap();
         let deadline = Instant::now() + Duration::from_secs(60);
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn no_part_of_a_key_is_left_at_a_cut() {
+    fn truncation_never_leaves_part_of_a_key() {
         let key = "zebra-4711-violin-quagga";
         let (base_url, model) = (Some("http://127.0.0.1:1"), Some("m".to_owned()));
         let base_url = base_url.map(str::to_owned);
@@ -327,7 +327,7 @@ mod tests {
     }
 
     #[test]
-    fn a_servers_words_fit_into_ours() {
+    fn server_messages_are_shortened_to_one_line() {
         assert_eq!(one_line(" a\r\n\tb \u{e9} "), "a b \u{e9}");
         assert_eq!(one_line(&"\u{e9}".repeat(400)).chars().count(), WORDS_CHARS_MAX + 1);
     }

@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_is_taken_as_people_write_it() {
+    fn base_urls_are_normalized_and_invalid_ones_rejected() {
         let path = "/chat/completions";
         for (base, asked) in [
             ("http://127.0.0.1:1/v1", format!("http://127.0.0.1:1/v1{path}")),
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn options_go_before_variables_and_all_faults_are_told() {
+    fn options_override_variables_and_all_faults_are_reported() {
         let env = [
             ("OPENAI_BASE_URL", "https://env.example/v1"),
             ("OPENAI_MODEL", "of-env"),
@@ -216,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn what_can_be_read_on_the_way_is_warned_of() {
+    fn unencrypted_remote_urls_cause_a_warning() {
         for (base, warns) in [
             ("http://127.0.0.1:1/v1", false),
             ("http://localhost:1/v1", false),
@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn a_request_holds_what_was_asked_for_and_no_more() {
+    fn a_request_contains_only_the_options_that_were_set() {
         let env = [("OPENAI_MODEL".into(), "m\"".into())];
         let base_url = Some("http://127.0.0.1:1".to_owned());
         let mut options = ResolvedOptions { base_url, ..ResolvedOptions::default() };

@@ -234,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn results_are_told_as_text() {
+    fn results_are_converted_to_text() {
         for (result, expected) in [
             (
                 json!({"content": [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]}),

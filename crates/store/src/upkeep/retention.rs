@@ -194,7 +194,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn outputs_leave_with_the_payloads_of_their_time_and_before_any_record() {
+    fn step_outputs_are_deleted_with_payloads_of_their_age_before_records() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::database::schema::migrate(&mut db).unwrap();
         db.execute_batch(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn what_people_decided_takes_no_room_from_records() {
+    fn decisions_do_not_count_towards_the_size_of_activity() {
         let mut db = Connection::open_in_memory().unwrap();
         crate::database::schema::migrate(&mut db).unwrap();
         let before = activity_bytes(&db).unwrap();

@@ -44,7 +44,7 @@ mod tests {
     use crate::write::link::{ChainEnd, Issuance};
 
     #[test]
-    fn what_is_known_is_what_the_text_says() {
+    fn receipt_columns_match_the_receipt_text() {
         let (key, mut end) = (SigningKey::from_seed(&[7; 32]), ChainEnd::default());
         let mut call = started();
         call.agent.token = "a \"quoted\" \\ tøken".to_owned();

@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_happened_is_kept_and_what_would_change_things_is_refused() {
+    fn on_failure_ended_calls_are_kept_and_new_writes_refused() {
         use OnFailure::{QueueReads, Refuse};
         let whole = |status| DraftPart::Whole(end(status));
         let ended = || DraftPart::End(1, end(RecordStatus::Success));

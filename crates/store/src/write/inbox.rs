@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn whoever_waits_hears_when_the_inbox_is_closed() {
+    fn closing_the_inbox_wakes_waiters_and_rejects_messages() {
         let (inbox, (done, mut answer)) = (Inbox::default(), oneshot::channel());
         inbox.send(Message::Settle(done)).unwrap();
         inbox.close();

@@ -199,7 +199,7 @@ async fn a_running_call_is_pending_until_it_ends() {
 }
 
 #[tokio::test]
-async fn entries_are_taken_though_nobody_waits() {
+async fn entries_are_recorded_even_if_nobody_waits() {
     let home = Home::new();
     let store = home.open();
     let call = started(Class::Write);

@@ -62,7 +62,7 @@ async fn a_file_that_others_hold_refuses_changes_and_queues_reads_until_it_is_fr
 }
 
 #[tokio::test]
-async fn where_the_operator_wants_it_nothing_is_queued() {
+async fn with_on_failure_refuse_nothing_is_queued() {
     let home = Home::new();
     let mut rules = rules();
     rules.on_failure = OnFailure::Refuse;
@@ -139,7 +139,7 @@ fn journal_of(home: &Home) -> PathBuf {
 }
 
 #[tokio::test]
-async fn a_journal_that_was_changed_is_named() {
+async fn a_corrupt_journal_is_reported_with_its_path() {
     for change in ["{}", "{\"entry\":1,\"started\":{}}", "no JSON"] {
         let home = Home::new();
         let store = home.open();
@@ -209,7 +209,7 @@ async fn unfiled() -> (Home, String) {
 }
 
 #[tokio::test]
-async fn a_receipt_that_was_not_filed_is_made_again_as_it_was() {
+async fn an_unfiled_receipt_is_recreated_with_the_same_hash() {
     let (home, promised) = unfiled().await;
     home.open().close().await.unwrap();
     let db = Connection::open(home.path().join(store::FILE)).unwrap();
@@ -222,7 +222,7 @@ async fn a_receipt_that_was_not_filed_is_made_again_as_it_was() {
 }
 
 #[tokio::test]
-async fn a_receipt_tells_that_its_record_is_not_the_one_that_was_committed() {
+async fn a_receipt_reveals_a_record_changed_after_its_commit() {
     let (home, promised) = unfiled().await;
     let journal = journal_of(&home);
     let text = fs::read_to_string(&journal).unwrap();
@@ -313,9 +313,9 @@ async fn full_disk(home: &Path) {
 }
 
 #[test]
-fn a_read_only_disk_is_named() {
+fn a_read_only_disk_is_reported() {
     let Some(folder) = std::env::var_os(SMALL_DISK) else {
-        on_a_small_disk("store::faults::a_read_only_disk_is_named");
+        on_a_small_disk("store::faults::a_read_only_disk_is_reported");
         return;
     };
     let home = Path::new(&folder);

@@ -100,7 +100,7 @@ async fn a_journal_does_not_grow_with_the_ledger() {
 }
 
 #[tokio::test]
-async fn what_was_appended_before_is_settled_though_more_keeps_coming() {
+async fn earlier_entries_are_settled_while_more_keep_arriving() {
     let home = Home::new();
     let store = home.open();
     let other = store.clone();
@@ -119,7 +119,7 @@ async fn what_was_appended_before_is_settled_though_more_keeps_coming() {
 
 /// All committed rows are filed before another key signs.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_key_is_rotated_though_more_keeps_coming() {
+async fn a_key_is_rotated_while_more_entries_keep_arriving() {
     const CALLERS: usize = 200;
     let home = Home::new();
     let store = home.open();

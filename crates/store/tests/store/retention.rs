@@ -32,7 +32,7 @@ async fn until(store: &Store, so: impl Fn() -> bool) {
 }
 
 #[tokio::test]
-async fn records_leave_by_age_and_receipts_stay() {
+async fn old_records_are_deleted_and_their_receipts_kept() {
     let home = Home::new();
     let store = home.open();
     append_old(&store, 100, 5).await;
@@ -45,7 +45,7 @@ async fn records_leave_by_age_and_receipts_stay() {
 }
 
 #[tokio::test]
-async fn records_leave_by_number_oldest_first() {
+async fn excess_records_are_deleted_oldest_first() {
     let home = Home::new();
     let mut rules = rules();
     rules.max_records = 10;
@@ -59,7 +59,7 @@ async fn records_leave_by_number_oldest_first() {
 }
 
 #[tokio::test]
-async fn payloads_leave_by_size_before_records_do() {
+async fn payloads_are_deleted_for_size_before_records() {
     let home = Home::new();
     let mut rules = rules();
     rules.max_size_mb = 2;
@@ -78,7 +78,7 @@ async fn payloads_leave_by_size_before_records_do() {
 }
 
 #[tokio::test]
-async fn old_chains_are_exported_and_leave_with_a_receipt() {
+async fn old_chains_are_exported_and_removed_with_a_receipt() {
     let home = Home::new();
     let store = home.open();
     append_old(&store, 100, 3).await;

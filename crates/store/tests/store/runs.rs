@@ -71,7 +71,7 @@ fn status(store: &Store, id: &str) -> RunStatus {
 }
 
 #[test]
-fn a_run_and_its_steps_come_back_as_they_went_in() {
+fn a_run_and_its_steps_are_read_back_unchanged() {
     let home = Home::new();
     let store = home.open();
     let (state, mut run) = (store.state(), run("deploy"));
@@ -106,7 +106,7 @@ fn a_run_and_its_steps_come_back_as_they_went_in() {
 }
 
 #[test]
-fn what_never_began_cannot_end() {
+fn runs_and_steps_that_never_began_cannot_end() {
     let home = Home::new();
     let store = home.open();
     let (state, run) = (store.state(), run("deploy"));
@@ -128,7 +128,7 @@ fn what_never_began_cannot_end() {
 }
 
 #[test]
-fn runs_are_listed_newest_first_page_by_page_and_by_what_they_are() {
+fn runs_are_listed_newest_first_paged_and_filtered() {
     let home = Home::new();
     let store = home.open();
     let mut newest_first = Vec::new();
@@ -216,7 +216,7 @@ fn a_run_is_interrupted_once_its_process_is_gone() {
 }
 
 #[tokio::test]
-async fn changes_of_runs_stand_among_those_of_records() {
+async fn run_changes_are_interleaved_with_record_changes() {
     let home = Home::new();
     let (store, other) = (home.open(), home.open());
     let run = run("deploy");
@@ -287,7 +287,7 @@ fn count(home: &Home, table: &str) -> u64 {
 }
 
 #[tokio::test]
-async fn runs_leave_by_age_and_one_that_goes_on_stays() {
+async fn old_runs_are_deleted_unless_still_running() {
     let home = Home::new();
     let (runner, store) = (home.open(), home.open());
     let old = Timestamp::now() - SignedDuration::from_hours(24 * 100);

@@ -103,7 +103,7 @@ fn a_server_keeps_what_was_decided_about_it() {
 }
 
 #[test]
-fn every_decision_makes_the_row_where_there_is_none() {
+fn a_decision_creates_the_row_of_an_unknown_server() {
     let store = Store::nowhere();
     let state = store.state();
     state.set_server_disabled("disabled", false).unwrap();
@@ -116,7 +116,7 @@ fn every_decision_makes_the_row_where_there_is_none() {
 }
 
 #[test]
-fn an_added_server_begins_afresh_and_a_removed_one_leaves_nothing() {
+fn adding_a_server_resets_it_and_removing_it_leaves_nothing() {
     let store = Store::nowhere();
     let state = store.state();
     let decide = || {
@@ -145,7 +145,7 @@ fn an_added_server_begins_afresh_and_a_removed_one_leaves_nothing() {
 }
 
 #[test]
-fn items_follow_what_lists_bring() {
+fn items_follow_the_recorded_lists() {
     let (one, two, three) = (Some("1"), Some("2"), Some("3"));
     let cases: [(&str, &[ItemChange<'_>], Option<Short>); 12] = [
         ("a baseline", &[approved("a", "1")], Some(tool("a", one, None, true))),
@@ -199,7 +199,7 @@ fn items_follow_what_lists_bring() {
 }
 
 #[test]
-fn a_list_that_says_the_same_again_is_no_change() {
+fn recording_an_identical_list_changes_nothing() {
     let store = Store::nowhere();
     let state = store.state();
     state.record_items("git", &[approved("a", "1"), approved("c", "1"), gone("c")], true).unwrap();
@@ -275,7 +275,7 @@ fn only_what_was_reviewed_is_approved() {
 }
 
 #[test]
-fn times_say_when_it_was_seen_and_when_it_was_approved() {
+fn items_keep_the_times_they_were_seen_and_approved() {
     let store = Store::nowhere();
     let state = store.state();
     let only = || state.items("git").unwrap().remove(0);
@@ -294,7 +294,7 @@ fn times_say_when_it_was_seen_and_when_it_was_approved() {
 }
 
 #[test]
-fn a_switch_says_whether_it_moved() {
+fn setting_a_switch_reports_whether_it_changed() {
     let store = Store::nowhere();
     let state = store.state();
     for (server, name, off, moved) in [
@@ -352,7 +352,7 @@ fn a_tokens_name_can_be_used_again_once_it_is_revoked() {
 }
 
 #[test]
-fn one_secret_is_one_token() {
+fn a_secret_cannot_be_used_for_a_second_token() {
     let store = Store::nowhere();
     let state = store.state();
     assert!(state.create_token(&token("a", 1)).unwrap());
@@ -363,7 +363,7 @@ fn one_secret_is_one_token() {
 }
 
 #[test]
-fn a_file_is_trusted_as_it_was() {
+fn a_file_is_trusted_by_path_and_hash() {
     let store = Store::nowhere();
     let state = store.state();
     let trust = |hash: &str| changes(state, |state| state.trust_file("/a/b.json", hash).unwrap()).0;
@@ -594,7 +594,7 @@ fn assert_write<T: std::fmt::Debug>(result: Result<T, StoreError>) {
 }
 
 #[test]
-fn a_file_that_others_hold_takes_no_decision_and_still_tells_them() {
+fn a_locked_file_takes_no_decisions_and_can_still_be_read() {
     let home = Home::new();
     let store = home.open();
     let state = store.state();
@@ -619,7 +619,7 @@ fn a_file_that_is_gone_is_not_made_anew() {
 }
 
 #[tokio::test]
-async fn damage_is_named() {
+async fn database_corruption_is_reported() {
     let home = Home::new();
     let store = home.open();
     let tools: Vec<String> = (0..500).map(|number| format!("{number:0900}")).collect();
@@ -661,7 +661,7 @@ fn a_full_disk_takes_no_half_decision() {
 }
 
 #[tokio::test]
-async fn a_home_can_be_looked_at_without_opening_it() {
+async fn decisions_can_be_read_without_opening_the_home() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path();
     assert!(OperatorState::of_home(home).unwrap().is_none(), "there is no ledger");

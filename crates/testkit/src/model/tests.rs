@@ -7,7 +7,7 @@ fn asked(path: &str, body: Value) -> ModelRequest {
 }
 
 #[test]
-fn tools_are_found_wherever_they_are() {
+fn tools_are_found_in_every_request_format() {
     for (path, body, expected) in [
         ("/v1/messages", json!({"tools": [{"name": "a"}, {"name": "b"}]}), "a b"),
         (
@@ -84,7 +84,7 @@ fn answers_are_events_or_one_object() {
 }
 
 #[test]
-fn requests_beside_the_conversation_take_no_turn() {
+fn auxiliary_requests_take_no_turn() {
     for (path, body, aside) in [
         ("/v1/messages", json!({"max_tokens": 1}), true),
         ("/v1/messages", json!({"max_tokens": 1, "tools": [{"name": "a"}]}), false),

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_folder_is_private_and_goes_and_what_the_dead_left_goes_too() {
+    fn a_folder_is_private_and_removed_with_those_of_dead_processes() {
         let home = tempfile::tempdir().unwrap();
         let left = home.path().join("2147480000-1");
         std::fs::create_dir(&left).unwrap();
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_path_is_left_for_a_short_one() {
+    fn an_oversized_path_is_replaced_by_a_short_one() {
         let home = tempfile::tempdir().unwrap();
         let long = home.path().join("x".repeat(100));
         let folder = Private::make(&long).unwrap();

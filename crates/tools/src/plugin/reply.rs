@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn values_stay_as_they_came_and_garbage_is_told_by_name() {
+    fn values_are_kept_exactly_and_invalid_json_is_named() {
         let exact = result(true, "", &[("big", "12345678901234567890123")], "");
         assert_eq!(texts(&exact), [r#"{"big":12345678901234567890123}"#]);
         for garbage in ["{", "nope", "", "1 2"] {

@@ -62,7 +62,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn plain_words_are_what_yaml_says_and_quoted_ones_are_texts() {
+    fn plain_scalars_are_typed_and_quoted_ones_are_strings() {
         let text = "a: 1\nb: '1'\nc: [true, \"true\", ~, 1.5, -3, 1.2.3, +x, .inf]\nd: {e: }\n";
         let value = parse(text).map(|tree| tree.to_json());
         let list = json!([true, "true", null, 1.5, -3, "1.2.3", "+x", ".inf"]);
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn what_nobody_needs_in_a_manifest_is_refused() {
+    fn invalid_and_exotic_yaml_is_rejected() {
         let deep = "[".repeat(100);
         let many = "- x\n".repeat(limits::YAML_VALUES_MAX + 1);
         for (text, words) in [

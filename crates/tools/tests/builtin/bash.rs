@@ -89,7 +89,7 @@ async fn a_cancelled_command_is_killed() {
 }
 
 #[tokio::test]
-async fn the_end_of_the_call_is_the_end_of_the_command() {
+async fn a_command_is_killed_at_the_deadline_of_its_call() {
     let rig = Rig::new();
     let ctx = CallContext::within(Duration::from_millis(1500));
     let said = rig.call_with("Bash", json!({"command": "echo so far; sleep 300"}), &ctx).await;

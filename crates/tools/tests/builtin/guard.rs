@@ -15,7 +15,7 @@ use crate::rig::{ALL, Rig};
 const OUTSIDE: &str = "is outside the workspace root";
 
 #[tokio::test]
-async fn nothing_leads_out() {
+async fn no_path_leads_out_of_the_root() {
     let rig = Rig::new();
     let outside = rig.around.path().join("secret");
     std::fs::write(&outside, "secret").unwrap();
@@ -118,7 +118,7 @@ async fn a_home_that_is_still_to_be_made_is_refused_too() {
 
 /// Anyone who can write the configuration can allow themselves anything.
 #[tokio::test]
-async fn countersigns_own_files_are_changed_by_no_name() {
+async fn countersigns_own_files_cannot_be_changed_under_any_name() {
     let rig = Rig::with(Permissions { allow_outside: true, ..ALL });
     let program = rig.root.parent().unwrap().join("program");
     std::fs::write(&program, "shell: false").unwrap();
@@ -145,7 +145,7 @@ async fn countersigns_own_files_are_changed_by_no_name() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_is_still_to_be_made_is_not_made() {
+async fn a_missing_configuration_file_cannot_be_created() {
     let rig = Rig::new();
     for path in ["own/config.json", "own/CONFIG.JSON"] {
         let write = json!({"path": path, "content": "shell: true"});
@@ -155,7 +155,7 @@ async fn a_configuration_that_is_still_to_be_made_is_not_made() {
 }
 
 #[tokio::test]
-async fn where_own_files_cannot_be_told_nothing_is_changed() {
+async fn nothing_is_changed_if_the_own_files_are_unknown() {
     let dir = tempfile::tempdir().unwrap();
     let files = Arc::new(|| Err("the ledger cannot be read".to_owned()));
     let off_limits = OffLimits { files, ..OffLimits::default() };

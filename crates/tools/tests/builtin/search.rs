@@ -174,7 +174,7 @@ async fn grep_stops_at_ten_thousand_lines_with_a_note() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_read_is_noted_and_the_rest_is_found() {
+async fn unreadable_files_are_noted_and_the_rest_is_searched() {
     use std::os::unix::fs::PermissionsExt;
     let rig = Rig::new();
     rig.put("good", "x\n");

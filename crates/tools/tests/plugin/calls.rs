@@ -117,7 +117,7 @@ async fn the_same_plugin_can_be_started_again_and_at_once() {
 }
 
 #[tokio::test]
-async fn what_was_approved_is_what_is_started() {
+async fn the_approved_program_is_the_one_that_is_started() {
     let mut rig = Rig::new();
     let plugins = rig.project.join(".countersign/plugins");
     let folder = place(&plugins, "echo", &crate::rig::manifest("echo"));

@@ -20,7 +20,7 @@ async fn refusal(rig: &Rig, name: &str, start: StartOptions) -> String {
 }
 
 #[tokio::test]
-async fn a_plugin_that_does_not_greet_is_told_and_leaves_nothing() {
+async fn a_plugin_with_a_bad_handshake_is_reported_and_leaves_nothing() {
     for (name, body, words) in [
         ("silent", "exit 0", "the process exited (exit status: 0)"),
         (
@@ -104,7 +104,7 @@ async fn a_plugin_that_misses_its_cookie_says_so() {
 }
 
 #[tokio::test]
-async fn a_config_that_the_plugin_refuses_is_told() {
+async fn a_config_that_the_plugin_rejects_is_reported() {
     let mut rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     rig.configure("faulty", &json!({"refuse": true}));
@@ -114,7 +114,7 @@ async fn a_config_that_the_plugin_refuses_is_told() {
 }
 
 #[tokio::test]
-async fn answers_that_cannot_be_used_are_told_and_the_plugin_goes_on() {
+async fn unusable_answers_are_reported_and_the_plugin_keeps_running() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -167,7 +167,7 @@ async fn noise_becomes_log_lines() {
 }
 
 #[tokio::test]
-async fn death_in_mid_call_is_told_with_its_last_words() {
+async fn a_crash_during_a_call_is_reported_with_the_last_output() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -183,7 +183,7 @@ async fn death_in_mid_call_is_told_with_its_last_words() {
 }
 
 #[tokio::test]
-async fn a_call_that_hangs_ends_with_its_deadline_or_when_nobody_wants_it() {
+async fn a_hanging_call_ends_at_its_deadline_or_when_cancelled() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -203,7 +203,7 @@ async fn a_call_that_hangs_ends_with_its_deadline_or_when_nobody_wants_it() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_hangs_altogether_is_given_up() {
+async fn an_unresponsive_plugin_is_given_up() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     let faulty = rig.connect("faulty", rig.exposing(&FAULTY)).await.unwrap();
@@ -221,7 +221,7 @@ async fn a_plugin_that_hangs_altogether_is_given_up() {
 }
 
 #[tokio::test]
-async fn a_plugin_that_will_not_go_is_killed_with_what_it_started() {
+async fn a_plugin_that_does_not_exit_is_killed_with_its_children() {
     let rig = Rig::new();
     rig.install("faulty", "awf-plugin-faulty");
     for is_closed in [true, false] {

@@ -71,7 +71,7 @@ fn plugins_are_found_in_their_places_and_none_is_started() {
 }
 
 #[test]
-fn without_other_words_the_data_folder_is_the_usual_one() {
+fn the_data_folder_defaults_to_the_one_in_the_users_home() {
     let rig = Rig::new();
     let home = rig.project.parent().unwrap().join("me");
     plant(&rig, &home.join(".local/share/awf/plugins"), "one");
@@ -84,7 +84,7 @@ fn without_other_words_the_data_folder_is_the_usual_one() {
 }
 
 #[test]
-fn the_first_of_a_name_is_used_and_the_others_say_by_which() {
+fn the_first_plugin_of_a_name_shadows_the_others() {
     let mut rig = Rig::new();
     let (named, project) = (rig.project.join("named"), rig.project.join(".countersign/plugins"));
     let named = plant(&rig, &named, "same");
@@ -108,7 +108,7 @@ fn the_first_of_a_name_is_used_and_the_others_say_by_which() {
 }
 
 #[test]
-fn what_is_wrong_with_a_plugin_is_told_with_it() {
+fn faults_are_reported_with_the_plugin_that_has_them() {
     let mut rig = Rig::new();
     let own = rig.own.clone();
     let fault = |rig: &Rig, name: &str| rig.found(name).fault.unwrap_or_default();

@@ -87,7 +87,7 @@ fn conditions_hold_as_documented() {
 }
 
 #[test]
-fn what_cannot_be_read_says_where_and_why() {
+fn invalid_conditions_are_reported_with_place_and_reason() {
     let table = [
         ("", 0, "expected a value at the end"),
         ("inputs.n ==", 11, "expected a value at the end"),

@@ -106,7 +106,7 @@ fn the_four_cases_of_the_proxy_are_valid() {
 }
 
 #[test]
-fn the_text_itself() {
+fn syntax_faults_are_reported_at_their_place() {
     let table = [
         ("§", "WORKFLOW.SYNTAX @ : the file is empty: a workflow needs a name and states"),
         (
@@ -155,7 +155,7 @@ fn the_text_itself() {
 }
 
 #[test]
-fn the_frame() {
+fn faults_of_top_level_keys_are_reported() {
     let table: &[(&str, &[&str])] = &[
         (
             "nam: n\nversion: [1]\ndescription: ~",
@@ -196,7 +196,7 @@ fn the_frame() {
 }
 
 #[test]
-fn states_of_every_type() {
+fn faults_of_every_type_of_state_are_reported() {
     let table = [
         ("command: x", "WORKFLOW.MISSING_KEY 4:6 states.s: 'type' is missing"),
         (
@@ -347,7 +347,7 @@ fn states_of_every_type() {
 }
 
 #[test]
-fn agents_and_their_proxy() {
+fn faults_of_agents_and_their_proxy_are_reported() {
     let table = [
         (
             "type: step, agent: §{prompt: p}",
@@ -479,7 +479,7 @@ fn agents_and_their_proxy() {
 }
 
 #[test]
-fn a_provider_that_keeps_its_tools_is_told_of() {
+fn a_provider_that_keeps_its_own_tools_causes_a_warning() {
     let text = "mcp_proxy on provider=codex runs in coexistence mode. Built-in tools cannot be \
                 disabled and may bypass the proxy. Use 'claude' or 'openai_compatible' for \
                 guaranteed MCP-only isolation.";
@@ -571,7 +571,7 @@ fn templates_are_checked_where_they_stand() {
 }
 
 #[test]
-fn ways_through_the_plan() {
+fn unreachable_states_and_missing_ends_are_reported() {
     let loops = with_states(
         "  initial: a\n  a: {type: step, command: x, on_success: b}\n  b: {type: step, command: x, on_success: a, on_failure: a}",
     );
@@ -616,7 +616,7 @@ fn ways_through_the_plan() {
 }
 
 #[test]
-fn parallel_states_neither_ring_nor_share() {
+fn parallel_states_may_not_form_a_cycle_or_share_branches() {
     let text = |states: &str| with_states(&format!("  initial: p\n{states}"));
     let step = "  a: {type: step, command: x}\n";
     let ring = "  p: {type: parallel, parallel: [q], on_success: done}\n  q: {type: parallel, parallel: [p]}";
@@ -642,7 +642,7 @@ fn parallel_states_neither_ring_nor_share() {
 }
 
 #[test]
-fn declared_inputs() {
+fn faults_of_declared_inputs_are_reported() {
     let table = [
         ("x: 1", "WORKFLOW.WRONG_TYPE 2:9 inputs: expected a list of inputs, found a mapping"),
         ("- §{type: string}", "WORKFLOW.MISSING_KEY @ inputs[0]: 'name' is missing"),

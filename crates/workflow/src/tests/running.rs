@@ -283,7 +283,7 @@ fn a_loop_that_does_not_end_is_ended() {
 }
 
 #[test]
-fn last_words_have_values_in_them() {
+fn values_are_inserted_into_terminal_messages() {
     let text = "name: n\nstates:\n  initial: a\n  a: {type: step, command: x, on_success: failed, on_failure: odd}\n  \
                 b: {type: step, command: x, on_success: a}\n  \
                 failed: {type: terminal, status: failure, message: \"tests failed: {{.states.a.Output}}\"}\n  \

@@ -25,7 +25,7 @@ fn the_table_names_every_tool_with_its_source() {
 }
 
 #[test]
-fn names_that_meet_are_faults() {
+fn colliding_tool_names_are_faults() {
     let table = [
         (
             "plugin_tools: [{plugin: kubernetes, expose: [kubectl_get]}, {plugin: kubernetes_kubectl, expose: [§get]}]",
@@ -55,7 +55,7 @@ fn names_that_meet_are_faults() {
 }
 
 #[test]
-fn a_table_against_other_facts_tells_what_is_gone() {
+fn a_table_reports_a_server_missing_from_the_inventory() {
     let flow = workflow(&step("mcp_servers: [github]"));
     let fault = table(flow.state("s").unwrap(), &Inventory::default()).unwrap_err();
     assert_eq!(fault.code.as_str(), "USER.MCP_PROXY.UNKNOWN_SERVER");

@@ -223,7 +223,7 @@ mod tests {
     }
 
     #[test]
-    fn one_record_is_shown_whole_and_nothing_of_it_is_obeyed() {
+    fn a_record_is_shown_in_full_with_control_characters_escaped() {
         let shown = show(&record());
         for part in [
             "id        0197\n",

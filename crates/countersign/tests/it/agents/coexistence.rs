@@ -30,7 +30,7 @@ async fn validate(stage: &Stage, flow: &std::path::Path, format: &str) -> (Optio
 }
 
 #[tokio::test]
-async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
+async fn an_old_program_runs_in_coexistence_with_a_warning() {
     if !foreign::are_here_or_skipped() {
         return;
     }
@@ -75,7 +75,7 @@ async fn an_old_program_runs_in_coexistence_and_everybody_is_told() {
 
 /// The programs as installed cause no such report; `required` changes nothing.
 #[tokio::test]
-async fn nothing_is_said_where_isolation_holds() {
+async fn full_isolation_causes_no_warning() {
     if !foreign::are_here_or_skipped() {
         return;
     }

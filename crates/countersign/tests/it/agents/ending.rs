@@ -302,7 +302,7 @@ async fn a_second_ctrl_c_does_not_wait() {
 
 /// Before anything runs, the program is queried for its abilities; that can be ended too.
 #[tokio::test]
-async fn no_question_outlives_who_asked_it() {
+async fn a_version_query_ends_with_the_process_that_made_it() {
     for (word, signal, code) in [
         ("run", Signal::INT, Some(130)),
         ("run", Signal::KILL, None),

@@ -80,7 +80,7 @@ async fn a_model_that_talks_rubbish_fails_or_loops_ends_the_step() {
 }
 
 #[tokio::test]
-async fn prompts_of_any_size_are_taken_or_refused_in_words() {
+async fn prompts_of_any_size_are_accepted_or_rejected_with_a_reason() {
     if !foreign::are_here_or_skipped() {
         return;
     }

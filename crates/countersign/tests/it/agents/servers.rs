@@ -93,7 +93,7 @@ fn built_in_and(more: &[&str]) -> BTreeSet<String> {
 }
 
 #[tokio::test]
-async fn agents_at_once_have_each_their_own_tools_and_folder() {
+async fn concurrent_agents_each_have_their_own_tools_and_folder() {
     if !foreign::are_here_or_skipped() {
         return;
     }

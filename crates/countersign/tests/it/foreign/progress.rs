@@ -81,7 +81,7 @@ async fn progress_of_a_real_server_reaches_rmcp_under_its_token() {
 }
 
 #[tokio::test]
-async fn what_rmcp_cancels_is_cancelled_at_the_server() {
+async fn a_call_cancelled_by_rmcp_is_cancelled_at_the_server() {
     for door in ["http", "stdio"] {
         let marker = tempfile::tempdir().unwrap();
         let file = marker.path().join("cancelled");
@@ -101,7 +101,7 @@ async fn what_rmcp_cancels_is_cancelled_at_the_server() {
 }
 
 #[tokio::test]
-async fn what_takes_the_python_client_too_long_is_cancelled_at_the_server() {
+async fn a_call_that_times_out_in_python_is_cancelled_at_the_server() {
     if !foreign::are_here_or_skipped() {
         return;
     }

@@ -58,7 +58,7 @@ fn status(status: u16, message: &str) -> ModelAnswer {
 }
 
 #[tokio::test]
-async fn refusals_are_told_and_what_may_pass_is_asked_again() {
+async fn refusals_are_reported_and_transient_errors_are_retried() {
     let raw = Turn::Raw;
     let quota = json!({"error": {"message": "buy more", "code": "insufficient_quota"}}).to_string();
     check(vec![
@@ -112,7 +112,7 @@ async fn refusals_are_told_and_what_may_pass_is_asked_again() {
 }
 
 #[tokio::test]
-async fn broken_answers_are_asked_for_again_and_nothing_is_done_twice() {
+async fn broken_answers_are_retried_and_no_call_is_made_twice() {
     let half = || {
         let call = json!({"tool_calls": [{"index": 0, "id": "a", "function": {"name": "Bash",
             "arguments": "{\"command\": \"echo x >> times.txt\"}"}}]});
@@ -178,7 +178,7 @@ async fn silence_and_slowness_end_with_the_steps_time() {
 
 /// The step does not wait for anything after a complete response.
 #[tokio::test]
-async fn a_server_that_does_not_hang_up_is_left() {
+async fn a_complete_answer_does_not_wait_for_the_connection_to_close() {
     let answer = ModelAnswer::events([&chunk(json!({"content": "said"}), Some("stop"))]);
     let done = ModelAnswer { body: format!("{}data: [DONE]\n\n", answer.body), ..answer.clone() };
     check(vec![
@@ -190,7 +190,7 @@ async fn a_server_that_does_not_hang_up_is_left() {
 }
 
 #[tokio::test]
-async fn what_has_no_end_is_cut_off() {
+async fn endless_answers_are_cut_off() {
     let endless =
         |body: String| Turn::Raw(ModelAnswer::status(200, &body).then(Then::Again(Duration::ZERO)));
     let data = format!("data: {}", "x".repeat(1024 * 1024));
@@ -246,7 +246,7 @@ async fn a_model_may_refuse_and_a_filter_may_end_its_words() {
 /// A few servers refuse to report a stream's usage: the request is repeated without it, and later
 /// ones omit it.
 #[tokio::test]
-async fn a_server_that_knows_no_stream_options_is_asked_without() {
+async fn stream_options_are_dropped_when_a_server_rejects_them() {
     let refused = status(400, "Unrecognized request argument supplied: stream_options");
     let read = json!({"id": "a", "name": "Read", "arguments": "{\"path\": \"a.txt\"}"});
     let turns = [Turn::Raw(refused), calls(&[read], "tool_calls"), say("done")];
@@ -259,7 +259,7 @@ async fn a_server_that_knows_no_stream_options_is_asked_without() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_told() {
+async fn an_unreachable_or_invalid_base_url_is_reported() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let closed = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);

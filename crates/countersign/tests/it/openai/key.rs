@@ -39,7 +39,7 @@ fn searched(folder: &Path) -> usize {
 
 /// A server that repeats the key wherever it can.
 #[tokio::test]
-async fn a_key_that_the_server_says_back_is_in_nothing() {
+async fn a_key_echoed_by_the_server_appears_nowhere() {
     let collector = Collector::grpc().await;
     let error = json!({"error": {"message": "bad key {authorization}"}}).to_string();
     let echo = |finish: &str| chunk(json!({"content": "you said {authorization}"}), Some(finish));

@@ -183,7 +183,7 @@ fn a_new_server_is_quarantined_whatever_it_says() {
 }
 
 #[test]
-fn lists_narrow_and_both_kinds_may_meet() {
+fn lists_only_narrow_and_both_kinds_can_be_combined() {
     for (server, list, expected) in [
         ("all", json!({"enabled_tools": ["x"]}), ToolRules::Only(set(&["x"]))),
         ("all", json!({"disabled_tools": ["x"]}), ToolRules::Except(set(&["x"]))),
@@ -325,7 +325,7 @@ fn lists() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn no_file_lets_through_what_was_kept_back(
+    fn no_found_file_allows_what_was_forbidden(
         own_lists in prop::collection::vec(lists(), 3),
         found_lists in prop::collection::vec(lists(), 4),
         top in prop::sample::subsequence(names(&TOP), 0..6),
@@ -374,7 +374,7 @@ proptest! {
 
     /// Two rules combined allow exactly the tools that both allow.
     #[test]
-    fn narrowed_rules_are_the_meet_of_both(lists in prop::collection::vec(lists(), 2)) {
+    fn narrowed_rules_allow_exactly_what_both_allow(lists in prop::collection::vec(lists(), 2)) {
         let rules = |list: &Value| {
             let mut members = list.clone();
             members["command"] = json!("x");

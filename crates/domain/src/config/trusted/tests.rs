@@ -36,7 +36,7 @@ fn one(config: &Config) -> ServerConfig {
 }
 
 #[test]
-fn what_it_does_not_say_stays() {
+fn settings_missing_from_a_trusted_file_are_kept() {
     assert_eq!(laid(&json!({})), own());
     assert_eq!(laid(&json!({"mcpServers": {"one": {}}, "workspace": {}, "plugins": {}})), own());
 }
@@ -45,7 +45,7 @@ fn what_it_does_not_say_stays() {
 type Change = Box<dyn Fn(&mut Config)>;
 
 #[test]
-fn each_key_takes_the_place_of_ones_own_and_of_no_other() {
+fn each_key_of_a_trusted_file_overrides_only_its_own_setting() {
     for key in TOP.keys {
         let (value, expected): (Value, Change) = match key.name {
             "$schema" => (json!("x"), Box::new(|_| {})),
@@ -94,7 +94,7 @@ fn each_key_takes_the_place_of_ones_own_and_of_no_other() {
 const SEVEN: std::time::Duration = std::time::Duration::from_secs(7);
 
 #[test]
-fn a_new_server_is_as_ones_own() {
+fn a_new_server_of_a_trusted_file_counts_as_the_users_own() {
     let text = json!({"mcpServers": {"new": {"command": "./run", "auto_approve": "all"}}});
     let config = laid(&text);
     let alone = parse(&text.to_string()).unwrap().config;
@@ -104,7 +104,7 @@ fn a_new_server_is_as_ones_own() {
 }
 
 #[test]
-fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_tools() {
+fn an_entry_with_a_connection_replaces_all_but_the_tool_lists() {
     let config = laid(&json!({"mcpServers": {"one": {"command": "/other"}}}));
     let alone = parse(r#"{"mcpServers": {"one": {"command": "/other"}}}"#).unwrap().config;
     let expected = ServerConfig { tools: one(&own()).tools, ..one(&alone) };
@@ -118,7 +118,7 @@ fn an_entry_that_says_how_to_reach_a_server_replaces_all_but_the_lock_of_its_too
 }
 
 #[test]
-fn an_entry_that_does_not_changes_what_it_says() {
+fn an_entry_without_a_connection_changes_only_its_own_keys() {
     for key in SERVER.keys.iter().map(|key| key.name) {
         let value = match key {
             // The connection; tested above.
@@ -172,14 +172,14 @@ fn profiles_and_plugins_are_merged_by_name() {
 }
 
 #[test]
-fn redaction_is_added_to() {
+fn redaction_rules_are_added_and_not_replaced() {
     let config = laid(&json!({"redact": {"keys": ["k", "more"], "patterns": []}}));
     assert_eq!(config.redact.keys, ["k", "more"]);
     assert_eq!(config.redact.patterns, ["p+"]);
 }
 
 #[test]
-fn built_in_tools_go_when_servers_come_unless_somebody_said_so() {
+fn servers_disable_built_in_tools_unless_explicitly_enabled() {
     let server = json!({"mcpServers": {"s": {"command": "x"}}}).to_string();
     let enabled = |own: &str, trusted: &str| {
         let own = parse(own).unwrap().config;
@@ -213,7 +213,7 @@ fn faults_have_their_places_and_change_nothing() {
 
 /// Restrictions in effect before a file is trusted remain in effect afterwards.
 #[test]
-fn to_trust_a_file_opens_no_tool_of_a_list_and_shows_nothing_hidden() {
+fn trusting_a_file_lifts_none_of_its_restrictions() {
     let text = json!({
         "mcpServers": {"one": {"disabled_tools": ["y"]}, "two": {"enabled_tools": ["z"]}},
         "redact": {"keys": ["more"]},

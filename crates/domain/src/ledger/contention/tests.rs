@@ -83,7 +83,7 @@ fn what_agents_did_decides_the_kind_of_edge() {
 }
 
 #[test]
-fn reads_of_the_same_thing_are_shown_to_who_asks() {
+fn only_edges_of_the_requested_kind_are_returned() {
     let graph = history("a r 0, b r 1, b w 2", hour(Some(ContentionKind::ReadRead)));
     assert_eq!(edges(&graph), ["read-read a>b"]);
     let graph = history("a r 0, b w 1, a w 2", hour(Some(ContentionKind::StaleRead)));
@@ -283,7 +283,7 @@ fn gathered(touches: &[Plain]) -> Contention<usize> {
 
 proptest! {
     #[test]
-    fn what_is_gathered_in_two_parts_is_the_whole(touches in touches(), cut in 0usize..40) {
+    fn gathering_in_two_parts_equals_gathering_at_once(touches in touches(), cut in 0usize..40) {
         // Between two resources.
         let near = touches.get(cut.min(touches.len().saturating_sub(1))).map(|touch| &touch.key);
         let cut = touches.iter().position(|touch| Some(&touch.key) == near).unwrap_or(0);

@@ -283,7 +283,7 @@ fn shape(value: &Value) -> String {
 
 proptest! {
     #[test]
-    fn twice_is_once(text in text()) {
+    fn redaction_is_idempotent(text in text()) {
         let once = BUILTIN.text(&text).into_owned();
         prop_assert_eq!(BUILTIN.text(&once), once.clone());
     }

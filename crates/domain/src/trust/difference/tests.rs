@@ -41,7 +41,7 @@ fn one_member_a_line_and_one_line_of_text_a_line() {
 }
 
 #[test]
-fn what_a_tree_would_lose_is_shown() {
+fn duplicate_keys_exact_numbers_and_deep_nesting_are_shown() {
     assert_eq!(
         shown(None, r#"{"a":1,"a":12345678901234567890123}"#),
         ["+{", r#"+  "a": 1"#, r#"+  "a": 12345678901234567890123"#, "+}"]

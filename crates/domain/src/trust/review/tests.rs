@@ -44,7 +44,7 @@ fn new_and_changed_items_wait_unless_the_config_says_otherwise() {
 }
 
 #[test]
-fn spelling_does_not_count_but_in_instructions() {
+fn formatting_and_meta_count_only_in_instructions() {
     let (old, new) = (r#"{"name":"t","_meta":"be kind"}"#, r#"{ "name": "t", "_meta": "obey" }"#);
     for kind in ItemKind::ALL {
         let expected = match kind {
@@ -56,7 +56,7 @@ fn spelling_does_not_count_but_in_instructions() {
 }
 
 #[test]
-fn equal_text_is_the_same_without_a_hash() {
+fn equal_text_counts_as_unchanged_whatever_its_fingerprint() {
     let approved = ApprovedDefinition { fingerprint: Fingerprint::of("another"), definition: "{}" };
     let standing = stand(ItemKind::Tool, "{}", Some(&approved), AutoApprove::None);
     assert_eq!(standing, Standing::Same);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn only_unmistakable_names_of_others_are_mentions() {
+    fn only_unambiguous_names_of_other_tools_are_mentions() {
         for (text, expected) in [
             ("use read_file instead", Some(("read_file", "files"))),
             ("use 'read_file'.", Some(("read_file", "files"))),
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn the_same_name_counts_however_plain_it_is() {
+    fn a_tool_of_the_same_name_is_found_even_if_the_name_is_plain() {
         assert_eq!(
             known().same_name("Search", "own").map(|m| m.server.to_owned()),
             Some("files".into())

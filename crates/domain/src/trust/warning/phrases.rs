@@ -344,7 +344,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_table_is_in_the_form_that_texts_are_made_to() {
+    fn phrases_are_stored_in_normalized_form() {
         for rule in &RULES {
             for phrase in rule.begins.iter().chain(rule.then) {
                 assert_eq!(super::super::Plain::of(phrase).text, **phrase);

@@ -173,7 +173,7 @@ fn the_warnings_are_documented() {
 
 proptest! {
     #[test]
-    fn any_text_gives_short_sentences(
+    fn warnings_about_any_text_are_short_and_have_no_hidden_characters(
         text in "\\PC*|([\u{200b}\u{e0041}\n]|do not |tell the user|read_file ){0,200}",
     ) {
         let known = KnownNames::new([("files", "read_file")]);

@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_is_not_touched() {
+    fn results_that_need_no_cut_are_left_unchanged() {
         for (limit, result) in [
             (0, r#"{"content":[{"type":"text","text":"abcdef"}]}"#),
             (6, r#"{"content":[{"type":"text","text":"abcdef"}],"pad":"xxxxxxxxxxxxxxxx"}"#),

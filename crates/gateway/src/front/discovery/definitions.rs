@@ -202,7 +202,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_list_holds_what_the_names_say() {
+    fn the_definitions_match_the_list_of_names() {
         let names: Vec<String> =
             definitions().iter().map(|tool| tool["name"].as_str().unwrap().to_owned()).collect();
         assert_eq!(names, NAMES);

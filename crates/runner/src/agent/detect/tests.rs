@@ -110,7 +110,7 @@ async fn an_older_program_coexists_and_one_without_events_is_refused() {
 }
 
 #[tokio::test]
-async fn codex_is_the_program_behind_the_script_and_needs_its_catalogue() {
+async fn codex_is_found_behind_its_script_and_needs_its_model_catalog() {
     let dir = tempfile::tempdir().unwrap();
     let modules = dir.path().join("lib/node_modules/@openai");
     let wrapper = script(&modules, "codex/bin/codex.js", "echo wrapper; exit 9");

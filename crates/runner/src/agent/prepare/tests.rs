@@ -213,7 +213,7 @@ fn opencode_gets_its_config_in_a_variable() {
 }
 
 #[test]
-fn codex_gets_its_config_under_ours() {
+fn codex_gets_the_steps_config_before_ours() {
     let mut asked = request(AgentTools::Beside);
     asked.model = Some("gpt".to_owned());
     asked.system_prompt = Some("Be\n\"good\"".to_owned());
@@ -230,7 +230,7 @@ fn codex_gets_its_config_under_ours() {
 }
 
 #[test]
-fn claudes_server_is_loaded_at_once_where_it_could_hide() {
+fn claude_always_loads_our_server_beside_its_own_tools() {
     let entry = json!({"command": "/bin/gate", "args": ["mcp-serve", "--config=/f"]});
     let only = launch(Provider::Claude, &request(AgentTools::Only)).unwrap();
     assert_eq!(file(&only, "/private/mcp.json"), json!({"mcpServers": {"awf-proxy": entry}}));
@@ -306,7 +306,7 @@ fn gemini_keeps_the_login_and_nothing_else_where_it_is_isolated() {
 }
 
 #[test]
-fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
+fn gemini_keeps_the_users_settings_beside_our_tools() {
     let home = gemini_home();
     let launch = gemini(home.path(), AgentTools::Beside);
     let settings = file(&launch, "/private/gemini-home/.gemini/settings.json");
@@ -322,7 +322,7 @@ fn gemini_keeps_all_that_is_the_persons_beside_our_tools() {
 
 /// With a key and another endpoint it would otherwise choose a sign-in method that it rejects.
 #[test]
-fn gemini_is_told_to_use_the_key_unless_the_person_chose() {
+fn gemini_uses_the_api_key_unless_the_user_chose_otherwise() {
     let mut asked = request(AgentTools::Only);
     asked.env = vec![("GEMINI_API_KEY".to_owned(), "k".to_owned())];
     let chosen = |asked: &AgentRequest| {
@@ -381,7 +381,7 @@ fn options_that_loosen_are_refused_together_where_isolation_is_wanted() {
 }
 
 #[test]
-fn bad_requests_are_told_apart() {
+fn each_bad_request_has_its_own_error() {
     let fault = |provider, change: fn(&mut AgentRequest)| {
         let mut asked = request(AgentTools::Beside);
         change(&mut asked);
@@ -425,7 +425,7 @@ fn bad_requests_are_told_apart() {
 }
 
 #[test]
-fn where_isolation_cannot_be_had_the_model_is_told() {
+fn without_isolation_the_model_is_told_to_use_only_mcp_tools() {
     let reason = "old".to_owned();
     for (provider, marker) in [
         (Provider::Claude, "--strict-mcp-config"),
@@ -455,7 +455,7 @@ fn where_isolation_cannot_be_had_the_model_is_told() {
 }
 
 #[test]
-fn an_isolated_prompt_is_words_alone() {
+fn an_isolated_prompt_triggers_no_commands_or_file_references() {
     for (provider, tools, expected) in [
         (Provider::Claude, AgentTools::Only, "to it.\n\n/do @it"),
         (Provider::Gemini, AgentTools::Only, "to it.\n\n/do \\@it"),
@@ -474,7 +474,7 @@ fn an_isolated_prompt_is_words_alone() {
 }
 
 #[test]
-fn long_system_prompts_are_no_arguments() {
+fn long_system_prompts_are_not_passed_as_arguments() {
     for provider in Provider::ALL {
         let mut asked = request(AgentTools::Only);
         asked.system_prompt = Some("x".repeat(200_000));
@@ -496,7 +496,7 @@ fn keys_are_not_shown() {
 }
 
 #[test]
-fn files_are_the_persons_alone_and_never_written_over() {
+fn files_are_private_to_the_user_and_never_overwritten() {
     let dir = tempfile::tempdir().unwrap();
     let home = gemini_home();
     let mut asked = request(AgentTools::Only);

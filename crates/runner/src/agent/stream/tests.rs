@@ -63,7 +63,7 @@ fn cost_is_what_the_program_says() {
 }
 
 #[test]
-fn native_tools_that_ran_are_told_once_each() {
+fn native_tool_calls_are_reported_once_each() {
     let (events, report) = read(Provider::Codex, CODEX_NATIVE);
     let report = report.unwrap();
     let found: Vec<(&str, bool)> =
@@ -74,7 +74,7 @@ fn native_tools_that_ran_are_told_once_each() {
 }
 
 #[test]
-fn a_failure_has_the_programs_words() {
+fn a_failure_quotes_the_programs_message() {
     for (provider, output, words) in [
         (Provider::Claude, CLAUDE_FAILS, "API Error: 500 scripted failure"),
         (Provider::Gemini, GEMINI_FAILS, "scripted failure"),
@@ -174,7 +174,7 @@ fn tools_of_other_servers_and_unknown_items_are_native() {
 }
 
 #[test]
-fn what_is_kept_is_bounded() {
+fn the_report_is_bounded() {
     let mut stream = Stream::new(Provider::Gemini);
     let piece = "é".repeat(1024 * 1024);
     let line = format!(r#"{{"type":"message","role":"assistant","content":"{piece}"}}"#);

@@ -125,7 +125,7 @@ proptest! {
     }
 
     #[test]
-    fn no_bytes_break_it(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
+    fn arbitrary_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..300)) {
         let _ = assembled(&[&bytes]);
         let _ = assembled(&[b"data: {\"choices\":[{\"delta\":", &bytes, b"}]}\n\n"]);
     }
@@ -216,7 +216,7 @@ fn calls_are_told_apart_however_a_server_marks_them() {
 }
 
 #[test]
-fn what_a_server_may_send_else() {
+fn unusual_streams_are_handled() {
     let done = "data: [DONE]\n\n";
     let text = |answer: Result<ModelAnswer, AnswerFault>| answer.map(|answer| answer.text);
     let one = "data: {\"choices\":[{\"delta\":{\"content\":\"hi\"},\"finish_reason\":\"stop\"}]}";
@@ -261,7 +261,7 @@ fn what_a_server_may_send_else() {
 }
 
 #[test]
-fn errors_in_the_place_of_an_answer_are_told() {
+fn errors_sent_instead_of_an_answer_are_reported() {
     for (body, status, message) in [
         (json!({"error": {"message": "no", "code": 503}}), Some(503), "no"),
         (json!({"error": {"message": "no", "code": "rate_limit"}}), None, "no"),

@@ -13,7 +13,7 @@ use crate::record::tests::started;
 use crate::record::{CallEnd, Entry, Payload, ReceiptChoice, RecordStatus};
 
 #[test]
-fn steps_stay_as_they_were_released() {
+fn the_released_first_migration_is_unchanged() {
     let hash = Hash::of(FIRST.as_bytes()).to_string();
     assert_eq!(hash, "sha256:717bcfb7823bb228b0f38c255695989f4f99d0fef6cd098948ebd4b33b3767ad");
 }
@@ -71,7 +71,7 @@ fn assert_kept(reader: &Reader, key: &receipt::PublicKey) {
 }
 
 #[tokio::test]
-async fn a_ledger_of_the_first_step_gets_its_state_and_keeps_its_records() {
+async fn a_version_1_ledger_gains_state_and_keeps_its_records() {
     let folder = tempfile::tempdir().unwrap();
     first(folder.path()).await;
     assert_eq!(version(folder.path()), 1);
@@ -85,7 +85,7 @@ async fn a_ledger_of_the_first_step_gets_its_state_and_keeps_its_records() {
 }
 
 #[tokio::test]
-async fn a_ledger_of_the_second_step_gets_its_runs_and_keeps_what_was_decided() {
+async fn a_version_2_ledger_gains_runs_and_keeps_its_decisions() {
     let folder = tempfile::tempdir().unwrap();
     first(folder.path()).await;
     let db = Connection::open(folder.path().join(crate::database::FILE)).unwrap();
@@ -104,7 +104,7 @@ async fn a_ledger_of_the_second_step_gets_its_runs_and_keeps_what_was_decided() 
 }
 
 #[tokio::test]
-async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
+async fn entries_left_by_an_older_program_get_their_receipts() {
     let folder = tempfile::tempdir().unwrap();
     first(folder.path()).await;
     let db = Connection::open(folder.path().join(crate::database::FILE)).unwrap();
@@ -139,7 +139,7 @@ async fn what_an_older_program_left_in_its_journal_gets_its_receipt() {
 }
 
 #[tokio::test]
-async fn a_look_at_a_ledger_of_the_first_step_writes_nothing() {
+async fn reading_a_version_1_ledger_writes_nothing() {
     let folder = tempfile::tempdir().unwrap();
     first(folder.path()).await;
     let file = folder.path().join(crate::database::FILE);

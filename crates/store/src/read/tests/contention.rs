@@ -44,7 +44,7 @@ fn edges(store: &Store, wanted: &ContentionFilter) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn agents_that_touched_one_thing_are_joined() {
+async fn agents_that_touched_the_same_resource_are_linked() {
     let (_home, store) = history().await;
     let usual = ContentionFilter::default();
     assert_eq!(
@@ -61,7 +61,7 @@ async fn agents_that_touched_one_thing_are_joined() {
 }
 
 #[tokio::test]
-async fn the_window_the_kind_the_system_and_the_time_narrow_it() {
+async fn contention_is_filtered_by_window_kind_system_and_time() {
     let (_home, store) = history().await;
     let usual = ContentionFilter::default;
     let kind = |kind| ContentionFilter { kind: Some(kind), ..usual() };

@@ -46,7 +46,7 @@ fn an_export_goes_over_many_pages_and_leaves_out_what_is_new() {
 }
 
 #[test]
-fn a_cursor_that_nobody_gave_out_is_refused() {
+fn an_invalid_cursor_is_rejected() {
     let rig = Rig::new(&[Row::plain()]);
     for bad in [
         "",
@@ -107,7 +107,7 @@ async fn a_record_tells_all_that_was_appended() {
 }
 
 #[tokio::test]
-async fn changes_come_in_order_and_a_call_again_when_it_ends() {
+async fn changes_are_ordered_and_a_call_reappears_when_it_ends() {
     let (_home, store) = store(Vec::new()).await;
     let reader = store.read();
     assert_eq!(reader.latest_change().unwrap(), 0);

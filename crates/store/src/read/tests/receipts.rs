@@ -134,7 +134,7 @@ async fn a_file_of_another_program_is_read() {
 }
 
 #[test]
-fn what_is_no_ledger_is_said_to_be_none() {
+fn a_file_that_is_not_a_ledger_is_reported_as_such() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     Connection::open(path("empty.db")).unwrap().execute_batch("CREATE TABLE x (y)").unwrap();

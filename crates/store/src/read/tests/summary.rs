@@ -53,7 +53,7 @@ fn a_summary_counts_what_lies_in_its_period() {
 }
 
 #[test]
-fn decisions_are_no_calls() {
+fn a_summary_does_not_count_decisions_as_calls() {
     let rows = RecordKind::ALL.map(|kind| Row { kind, ..Row::plain() });
     let rig = Rig::new(&rows);
     let now = Timestamp::from_microsecond(rows[0].at_us).unwrap();
@@ -61,7 +61,7 @@ fn decisions_are_no_calls() {
 }
 
 #[test]
-fn buckets_lie_beside_each_other_and_end_with_the_present_one() {
+fn buckets_are_contiguous_and_end_with_the_current_one() {
     let now = 600_000 * HOUR_US + 1;
     let rig = Rig::new(&[
         Row { at_us: now, ..Row::plain() },

@@ -333,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_needed_is_carried_over_into_a_new_file() {
+    fn needed_rows_are_carried_over_into_a_new_file() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "c", Durability::Disk).unwrap();
         let mut rows = [start("runs"), start("ends"), start("new"), end("new", Some(3))];
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn what_was_not_committed_is_cut_before_anything_else_is_written() {
+    fn uncommitted_rows_are_truncated_before_the_next_write() {
         let folder = tempfile::tempdir().unwrap();
         let mut journal = Journal::open(folder.path(), "c", Durability::Process).unwrap();
         journal.append(&mut [start("first")]).unwrap();

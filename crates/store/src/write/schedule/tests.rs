@@ -161,7 +161,7 @@ fn a_turn_begins_again_after_the_last() {
 }
 
 #[test]
-fn rows_are_filed_here_until_there_is_room() {
+fn the_writer_files_rows_itself_while_too_many_are_unfiled() {
     let start = Instant::now();
     let by_rows = |rows| unfiled(rows, start);
     let by_bytes = |bytes| UnfiledRows { rows: 1, bytes, oldest: Some(start) };
@@ -181,7 +181,7 @@ fn rows_are_filed_here_until_there_is_room() {
 }
 
 #[test]
-fn rows_are_not_filed_here_while_others_are_under_way() {
+fn the_writer_files_no_rows_while_a_batch_is_outstanding() {
     let start = Instant::now();
     for (case, batches) in [("with the signer", AT_SIGNER), ("not filed", REFUSED)] {
         let at = Situation { unfiled: crowded(start), batches, ..CALM };
@@ -296,7 +296,7 @@ fn the_writer_rests_until_something_is_due() {
 }
 
 #[test]
-fn a_caller_commits_itself_where_nothing_else_is_to_be_done() {
+fn a_caller_commits_its_own_entry_unless_the_writer_must_act() {
     let start = Instant::now();
     for (case, at, expected) in [
         ("nothing to do", CALM, true),
@@ -333,7 +333,7 @@ fn entries_are_committed_beside_filing_while_there_is_room_and_no_fault() {
 }
 
 #[test]
-fn held_starts_are_written_at_once_for_whoever_waits_for_everything() {
+fn held_starts_are_written_at_once_for_a_commit_rotation_or_close() {
     for (case, waiting, expected) in [
         ("nobody", NOBODY, false),
         ("commit", FOR_COMMIT, true),
@@ -385,7 +385,7 @@ fn the_longer_a_journal_is_the_more_may_be_carried_over() {
 }
 
 #[test]
-fn a_journal_begins_anew_while_all_that_it_must_keep_is_known() {
+fn a_journal_is_restarted_only_with_no_rows_outstanding() {
     let long = with_journal(JOURNAL_BYTES_MAX + 1, 0);
     for (case, at, expected) in [
         ("short", CALM, false),
@@ -399,7 +399,7 @@ fn a_journal_begins_anew_while_all_that_it_must_keep_is_known() {
 }
 
 #[test]
-fn whoever_waits_for_filing_hears_of_it_or_that_it_cannot_be_done() {
+fn waiting_for_filing_ends_when_rows_are_filed_or_cannot_be() {
     for (case, at, upto, filed, expected) in [
         ("filed", CALM, 3, 3, true),
         ("filed and more", CALM, 3, 4, true),

@@ -56,7 +56,7 @@ fn assert_kept(writer: &Writer) {
 }
 
 #[test]
-fn a_journal_that_begins_anew_keeps_what_is_with_the_signer() {
+fn a_restarted_journal_keeps_rows_held_by_the_signer() {
     let home = tempfile::tempdir().unwrap();
     let store = Store::open(home.path(), &domain::config::Ledger::default()).unwrap();
     // Without its thread the writer acts only when called.

@@ -78,7 +78,7 @@ fn take(state: &OperatorState, step: &Step) {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
     #[test]
-    fn items_are_what_was_last_said_of_them(steps in prop::collection::vec(step(), 0..20)) {
+    fn items_match_a_simple_model_after_any_steps(steps in prop::collection::vec(step(), 0..20)) {
         let store = Store::nowhere();
         let mut expected = BTreeMap::new();
         for step in steps {

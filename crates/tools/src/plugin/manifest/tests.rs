@@ -35,7 +35,7 @@ fn a_manifest_says_who_it_is_and_what_it_wants() {
 }
 
 #[test]
-fn a_config_that_does_not_fit_is_told() {
+fn a_config_that_violates_the_manifest_is_rejected() {
     let manifest = Manifest::parse(FULL).unwrap();
     for (given, words) in [
         (json!({}), "config 'url' is required"),
@@ -50,7 +50,7 @@ fn a_config_that_does_not_fit_is_told() {
 }
 
 #[test]
-fn a_manifest_that_is_none_says_why() {
+fn an_invalid_manifest_is_rejected_with_a_reason() {
     for (text, words) in [
         ("", "empty"),
         ("name: [", "not valid YAML"),

@@ -70,7 +70,7 @@ fn every_type_has_its_schema_and_its_defaults() {
 }
 
 #[test]
-fn what_cannot_be_mapped_names_plugin_operation_and_input() {
+fn mapping_errors_name_plugin_operation_and_input() {
     for (input, words) in [
         (input("x", "float"), "unknown type 'float'"),
         (input("x", "String"), "unknown type 'String'"),
@@ -97,7 +97,7 @@ fn what_cannot_be_mapped_names_plugin_operation_and_input() {
 }
 
 #[test]
-fn a_definition_is_whole() {
+fn an_operation_maps_to_a_complete_definition() {
     let output = |name: &str| OutputSchema { name: name.to_owned(), ..OutputSchema::default() };
     let described = InputSchema { description: "Where".to_owned(), ..input("url", "string") };
     let schema = OperationSchema {
@@ -124,7 +124,7 @@ fn a_definition_is_whole() {
 }
 
 #[test]
-fn an_operation_that_says_nothing_takes_anything() {
+fn an_operation_without_a_schema_accepts_anything() {
     let bare = OperationSchema { name: "op".to_owned(), ..OperationSchema::default() };
     let definition = mapped(&bare).unwrap();
     assert_eq!(definition["inputSchema"], json!({"type": "object"}));
@@ -134,7 +134,7 @@ fn an_operation_that_says_nothing_takes_anything() {
 }
 
 #[test]
-fn names_that_no_agent_takes_are_refused() {
+fn names_that_agents_do_not_accept_are_rejected() {
     for name in ["", "a.b", "größe", "a b", &"x".repeat(60)] {
         let odd = OperationSchema { name: name.to_owned(), ..operation(Vec::new()) };
         let refused = mapped(&odd).unwrap_err();
@@ -143,7 +143,7 @@ fn names_that_no_agent_takes_are_refused() {
 }
 
 #[test]
-fn only_what_is_wanted_is_mapped_and_what_is_missing_has_near_names() {
+fn only_wanted_operations_are_mapped_and_missing_ones_get_suggestions() {
     let named = |name: &str| OperationSchema { name: name.to_owned(), ..operation(Vec::new()) };
     let bad = OperationSchema { name: "bad".to_owned(), ..operation(vec![input("x", "blob")]) };
     let all = [named("get"), named("apply"), bad];
