@@ -26,7 +26,7 @@ pub(crate) use token::{Create, SecretFormat, Token};
 pub(crate) use tools::Tools;
 pub(crate) use upstream::{Add, Upstream};
 
-/// What every command knows stands after what is its own.
+/// The position of the options that every command has: after the command's own.
 const LAST: usize = 900;
 
 #[derive(Parser)]
@@ -53,7 +53,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// Where things are.
+/// The locations of the config and the home.
 #[derive(Args, Clone)]
 pub(crate) struct Locations {
     /// Config file [default: $XDG_CONFIG_HOME/countersign/config.json]

@@ -111,7 +111,7 @@ pub(crate) struct Span {
     pub(crate) until: Option<Timestamp>,
 }
 
-/// How much of a list.
+/// One page of a list.
 #[derive(Args, Clone)]
 pub(crate) struct Rows {
     /// Maximum number of rows

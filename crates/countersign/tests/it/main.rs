@@ -10,6 +10,7 @@ mod cli;
 mod contention;
 mod crash;
 mod discovery;
+mod documents;
 mod event_stream;
 mod events;
 mod export;

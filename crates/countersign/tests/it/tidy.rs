@@ -1,6 +1,7 @@
 //! Project rules that neither the compiler nor a lint checks: the dependencies between crates, the
-//! limits of the pure crates, the beginnings of files, size limits, and the agreement of documents
-//! and code. Each rule is a function from text to complaints, and is shown to complain.
+//! limits of the pure crates, the beginnings of files and comments, size limits, and the agreement
+//! of documents and code. Each rule is a function from text to complaints, and a test shows that it
+//! complains.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -88,6 +89,12 @@ const EMPTY_NAMES: [&str; 13] = [
     "misc", "base", "data", "info",
 ];
 
+/// Openings of a clause that lacks its main clause. Sentences may begin with "if" or "when".
+const HEADLESS: [&str; 13] = [
+    "What", "Whatever", "Whether", "Where", "Who", "Whoever", "Whom", "Whose", "Which", "Why",
+    "How", "Of a", "Of what",
+];
+
 const TABLE_START: &str = "<!-- codes: made from crates/domain/src/code.rs -->\n";
 const TABLE_END: &str = "<!-- end of codes -->\n";
 
@@ -170,6 +177,16 @@ fn a_clock_in_domain_is_noticed_and_a_test_is_left_alone() {
 fn every_file_starts_with_a_module_comment() {
     let silent = rust_files().into_iter().filter(|file| !file.text.starts_with("//! "));
     assert_none(silent.map(|file| format!("{}: does not start with `//! `", file.shown())));
+}
+
+#[test]
+fn comments_open_with_a_sentence_that_stands_alone() {
+    assert_none(rust_files().iter().flat_map(comment_faults));
+    let text = "//! What is asked.\n//! Which is fine.\n\n/// Whole numbers.\nfn f() {\n    /// Of \
+                a tool.\n    /// Whose?\n}\n\n/// Returns it.\n///\n/// How it works.\n";
+    let faults = comment_faults(&Source { path: "x.rs".into(), text: text.to_owned() });
+    let places: Vec<&str> = faults.iter().map(|fault| &fault[..6]).collect();
+    assert_eq!(places, ["x.rs:1", "x.rs:6"], "{faults:?}");
 }
 
 #[test]
@@ -309,6 +326,22 @@ fn purity_faults(file: &Source) -> Vec<String> {
     places
         .map(|(line, word)| format!("{}:{line}: `{word}` in a pure crate", file.shown()))
         .collect()
+}
+
+fn comment_faults(file: &Source) -> Vec<String> {
+    let mark = |line: &str| ["///", "//!"].into_iter().find(|mark| line.starts_with(mark));
+    let (mut faults, mut before) = (Vec::new(), None);
+    for (index, line) in file.text.lines().map(str::trim_start).enumerate() {
+        let opened = mark(line).filter(|_| mark(line) != before);
+        before = mark(line);
+        let Some(sentence) = opened.and_then(|mark| line.strip_prefix(mark)) else { continue };
+        let starts = |words: &&str| sentence.starts_with(&format!(" {words} "));
+        if let Some(words) = HEADLESS.into_iter().find(starts) {
+            let place = format!("{}:{}", file.shown(), index + 1);
+            faults.push(format!("{place}: opens with '{words}': say who does what, or name it"));
+        }
+    }
+    faults
 }
 
 fn name_faults(file: &Source) -> Vec<String> {
