@@ -450,7 +450,9 @@ fn root() -> PathBuf {
 
 fn rust_files() -> Vec<Source> {
     let is_ours = |path: &Path| {
-        path.starts_with("crates") && path.extension().is_some_and(|extension| extension == "rs")
+        path.starts_with("crates")
+            && path.extension().is_some_and(|extension| extension == "rs")
+            && path.iter().all(|part| part != "generated")
     };
     let files: Vec<Source> =
         files().into_iter().filter(|path| is_ours(path)).filter_map(read).collect();

@@ -79,7 +79,10 @@ async fn only_what_is_exposed_becomes_tools() {
     some.connected.close().await;
 
     let Err(all) = rig.connect("faulty", rig.start()).await else { panic!("it was mapped") };
-    assert!(all.contains("plugin 'faulty', operation 'odd', input 'at': unknown type 'date'"), "{all}");
+    assert!(
+        all.contains("plugin 'faulty', operation 'odd', input 'at': unknown type 'date'"),
+        "{all}"
+    );
     let Err(missing) = rig.connect("faulty", rig.exposing(&["hung"])).await else { panic!() };
     assert!(missing.contains("no operation 'hung'; did you mean 'hang'"), "{missing}");
     rig.assert_empty();
