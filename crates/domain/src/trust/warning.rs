@@ -1,26 +1,44 @@
 //! Warnings for a reviewer: deterministic, offline, table-driven. They assist a person and do not
 //! decide: text without a warning can still be malicious, and text with one harmless.
 
+mod encoded;
+mod fold;
 mod kind;
+mod model;
 mod names;
 mod passage;
-mod phrases;
 mod plain;
+mod rules;
+mod vocabulary;
 
 pub use kind::WarningKind;
 pub use names::KnownNames;
 
+use std::ops::Range;
+
 use super::fingerprint::UNSEEN;
 use super::visible::{hidden_characters, hidden_places, is_hidden, visible};
+use encoded::{decoded, is_sentence};
 use passage::{Passage, passages};
-use phrases::{ENCODED_CHARS_MIN, RULES, phrases_in};
 use plain::Plain;
+use rules::{RULES, rules_in};
 
 /// The longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;
 
 /// The longest place name, as shown.
 const PLACE_CHARS_MAX: usize = 100;
+
+/// The length of an unbroken run that counts as encoded: above keys and hashes, which examples
+/// contain.
+const ENCODED_CHARS_MIN: usize = 200;
+
+/// Quotation marks, opening and closing.
+const QUOTES: [(char, char); 7] =
+    [('"', '"'), ('`', '`'), ('“', '”'), ('„', '“'), ('«', '»'), ('「', '」'), ('『', '』')];
+
+/// The longest citation around a match.
+const CITED_BYTES_MAX: usize = 100;
 
 /// Names of other servers reported for one definition.
 const BORROWED_MAX: usize = 5;
@@ -39,6 +57,9 @@ pub fn warnings(definition: &str, own_server: &str, known: &KnownNames) -> Vec<W
     let mut found: Vec<Warning> = hidden(&passages).into_iter().collect();
     found.extend(phrases(&passages));
     found.extend(encoded(&passages));
+    if found.is_empty() {
+        found.extend(odd(&passages));
+    }
     found.extend(borrowed(&passages, own_server, known));
     found
 }
@@ -61,8 +82,12 @@ fn phrases(passages: &[Passage]) -> Vec<Warning> {
     let mut found: Vec<Option<Warning>> = vec![None; RULES.len()];
     for passage in passages {
         for plain in Plain::readings(&passage.text) {
-            for (rule, span) in phrases_in(&plain.text) {
-                let quote = &passage.text[plain.original(span)];
+            for (rule, span) in rules_in(&plain.text) {
+                let span = plain.original(span);
+                if is_cited(&passage.text, span.clone()) {
+                    continue;
+                }
+                let quote = &passage.text[span];
                 found[rule].get_or_insert_with(|| {
                     warning(RULES[rule].kind, passage, RULES[rule].what, quote)
                 });
@@ -72,18 +97,55 @@ fn phrases(passages: &[Passage]) -> Vec<Warning> {
     found.into_iter().flatten().collect()
 }
 
+/// Reports a definition that reads like one written to steer a model, without the words of a rule.
+fn odd(passages: &[Passage]) -> Option<Warning> {
+    let texts: Vec<&str> = seen(passages).map(|passage| passage.text.as_str()).collect();
+    let sentence = model::suspicious(&texts)?;
+    let passage = seen(passages).find(|passage| passage.text.contains(sentence))?;
+    let what = "reads like text written to steer a model, above all here";
+    Some(warning(WarningKind::InstructsModel, passage, what, sentence))
+}
+
+/// Returns the passages that a model gets to see.
+fn seen(passages: &[Passage]) -> impl Iterator<Item = &Passage> {
+    passages.iter().filter(|passage| !UNSEEN.contains(&passage.member.as_str()))
+}
+
+/// Reports whether the span stands in quotation marks. Scanners cite what they look for; the model
+/// judges such texts.
+fn is_cited(text: &str, span: Range<usize>) -> bool {
+    let from = text.floor_char_boundary(span.start.saturating_sub(CITED_BYTES_MAX));
+    let to = text.ceil_char_boundary((span.end + CITED_BYTES_MAX).min(text.len()));
+    let (before, after) = (&text[from..span.start], &text[span.end..to]);
+    QUOTES.iter().any(|(open, close)| {
+        let opened = before.rfind(*open).map(|at| &before[at + open.len_utf8()..]);
+        opened.is_some_and(|inside| !inside.contains(['\n', *close])) && after.contains(*close)
+    })
+}
+
+/// Reports text that only a model can read: sentences and orders in an encoding, and long runs.
 fn encoded(passages: &[Passage]) -> Option<Warning> {
+    // Pictures and signatures, outside of it, are routinely encoded.
+    let hidden = seen(passages).find_map(|passage| {
+        let mut texts = decoded(&passage.text).into_iter();
+        let text = texts.find(|decoded| is_order(&decoded.text) || is_sentence(&decoded.text))?;
+        let what = format!("contains text in {}", text.encoding);
+        Some(warning(WarningKind::EncodedText, passage, &what, &text.text))
+    });
+    hidden.or_else(|| seen(passages).find_map(long_run))
+}
+
+fn is_order(text: &str) -> bool {
+    !rules_in(&Plain::of(text).text).is_empty()
+}
+
+fn long_run(passage: &Passage) -> Option<Warning> {
     let is_encoded = |c: char| c.is_ascii_alphanumeric() || "+/=_-".contains(c);
     let letters = |run: &str| run.chars().filter(char::is_ascii_alphanumeric).count();
-    let blob = |passage: &Passage| {
-        let mut runs = passage.text.split(|c| !is_encoded(c) && !is_hidden(c));
-        runs.find(|run| letters(run) > ENCODED_CHARS_MIN).map(str::to_owned)
-    };
-    // Pictures and signatures are routinely encoded.
-    let mut seen = passages.iter().filter(|passage| !UNSEEN.contains(&passage.member.as_str()));
-    let (passage, blob) = seen.find_map(|passage| Some((passage, blob(passage)?)))?;
-    let what = format!("contains {} characters of encoded text", blob.chars().count());
-    Some(warning(WarningKind::EncodedText, passage, &what, &blob))
+    let mut runs = passage.text.split(|c| !is_encoded(c) && !is_hidden(c));
+    let run = runs.find(|run| letters(run) > ENCODED_CHARS_MIN)?;
+    let what = format!("contains {} characters of encoded text", run.chars().count());
+    Some(warning(WarningKind::EncodedText, passage, &what, run))
 }
 
 fn borrowed(passages: &[Passage], own_server: &str, known: &KnownNames) -> Vec<Warning> {
@@ -131,7 +193,7 @@ fn cut(text: &str, characters: usize) -> String {
 
 /// Returns the table in `docs/trust.md`.
 pub fn reference() -> String {
-    let mut text = String::from("| warning | looks for | because |\n|---|---|---|\n");
+    let mut text = String::from("| warning | looks for | why |\n|---|---|---|\n");
     let mut row = |kind: WarningKind, shown: &str, why: &str| {
         text.push_str(&format!(
             "| `{}` | {} | {why} |\n",
@@ -145,14 +207,17 @@ pub fn reference() -> String {
          endings, emoji, joiners in Arabic and Indic scripts",
         "a person cannot see them, but a model reads them",
     );
-    for rule in &RULES {
-        row(rule.kind, &rule.shown(), rule.why);
+    for rules in RULES.chunk_by(|one, next| one.what == next.what) {
+        let examples: Vec<String> =
+            rules.iter().map(|rule| format!("`{}`", rule.example)).collect();
+        let why = format!("it {}", rules[0].what);
+        row(rules[0].kind, &examples.join(", "), &why);
     }
     row(
         WarningKind::EncodedText,
         &format!(
-            "more than {ENCODED_CHARS_MIN} consecutive letters and digits of base64 or a similar \
-             encoding, outside `_meta` and `icons`"
+            "a sentence or an order in base64, hexadecimal digits or escapes, and over \
+             {ENCODED_CHARS_MIN} letters and digits in a row, outside `_meta` and `icons`"
         ),
         "a person cannot review it, but a model can decode it",
     );
@@ -168,6 +233,11 @@ pub fn reference() -> String {
         "a server has no reason to mention another server's tools",
     );
     text
+}
+
+#[cfg(test)]
+fn seen_texts(definition: &str) -> Vec<String> {
+    seen(&passages(definition)).map(|passage| passage.text.clone()).collect()
 }
 
 #[cfg(test)]

@@ -1,0 +1,126 @@
+//! Characters that read like a Latin letter: the same letter in another style, and letters of other
+//! scripts that look alike.
+
+/// Returns the plain letter for a letter in another style: with an accent, full-width, circled, or
+/// mathematical. Lowercase letters stay lowercase.
+pub(super) fn plain_letter(character: char) -> char {
+    match character {
+        ..'\u{80}' | '\u{2e80}'..'\u{ff01}' => character,
+        '\u{ff01}'..='\u{ff5e}' => offset(character, 0xff01, '!'),
+        '\u{24b6}'..='\u{24cf}' => offset(character, 0x24b6, 'a'),
+        '\u{24d0}'..='\u{24e9}' => offset(character, 0x24d0, 'a'),
+        '\u{1f130}'..='\u{1f149}' => offset(character, 0x1f130, 'a'),
+        '\u{1f150}'..='\u{1f169}' => offset(character, 0x1f150, 'a'),
+        '\u{1f170}'..='\u{1f189}' => offset(character, 0x1f170, 'a'),
+        '\u{1d400}'..='\u{1d6a3}' => {
+            let letter = (u32::from(character) - 0x1d400) % 26;
+            offset_by(letter, 'a')
+        }
+        '\u{1d7ce}'..='\u{1d7ff}' => offset_by((u32::from(character) - 0x1d7ce) % 10, '0'),
+        _ => ACCENTED
+            .iter()
+            .find(|(_, accented)| accented.contains(character))
+            .map_or(character, |(plain, _)| *plain),
+    }
+}
+
+/// Returns the Latin letter that a letter of another script, a small capital or a digit inside a
+/// word looks like.
+pub(super) fn lookalike(character: char) -> char {
+    if character.is_ascii() && !"013457@!$".contains(character) {
+        return character;
+    }
+    let found = LOOKALIKES.iter().find(|(_, alike)| alike.contains(character));
+    found.map_or(character, |(letter, _)| *letter)
+}
+
+/// Reports whether a character is a combining accent.
+pub(super) fn is_accent(character: char) -> bool {
+    matches!(character, '\u{300}'..='\u{36f}' | '\u{20d0}'..='\u{20ff}')
+}
+
+fn offset(character: char, first: u32, plain: char) -> char {
+    offset_by(u32::from(character) - first, plain)
+}
+
+fn offset_by(distance: u32, plain: char) -> char {
+    char::from_u32(u32::from(plain) + distance).unwrap_or(plain)
+}
+
+const ACCENTED: [(char, &str); 22] = [
+    ('a', "àáâãäåāăąǎȧạảấầẩẫậắằẳẵặÀÁÂÃÄÅĀĂĄ"),
+    ('c', "çćĉċčÇĆĈĊČ"),
+    ('d', "ďđÐĎĐ"),
+    ('e', "èéêëēĕėęěẹẻẽếềểễệÈÉÊËĒĔĖĘĚ"),
+    ('g', "ĝğġģĜĞĠĢ"),
+    ('h', "ĥħĤĦ"),
+    ('i', "ìíîïĩīĭįıịỉÌÍÎÏĨĪĬĮİ"),
+    ('j', "ĵĴ"),
+    ('k', "ķĶ"),
+    ('l', "ĺļľŀłĹĻĽĿŁ"),
+    ('n', "ñńņňŉÑŃŅŇ"),
+    ('o', "òóôõöøōŏőọỏốồổỗộơớờÒÓÔÕÖØŌŎŐ"),
+    ('r', "ŕŗřŔŖŘ"),
+    ('s', "śŝşšſßŚŜŞŠ"),
+    ('t', "ţťŧŢŤŦ"),
+    ('u', "ùúûüũūŭůűųụủưÙÚÛÜŨŪŬŮŰŲ"),
+    ('w', "ŵŴ"),
+    ('y', "ýÿŷỳỹÝŶŸ"),
+    ('z', "źżžŹŻŽ"),
+    ('е', "ёЁ"),
+    ('\'', "’‘ʼ´"),
+    ('-', "‐‑‒–—―−"),
+];
+
+const LOOKALIKES: [(char, &str); 27] = [
+    ('a', "аαɑᴀ4@"),
+    ('b', "вЬьʙβ"),
+    ('c', "сϲᴄ"),
+    ('d', "ԁᴅɗ"),
+    ('e', "еєεᴇ3"),
+    ('f', "ꜰғ"),
+    ('g', "ɡɢԍ"),
+    ('h', "һнʜ"),
+    ('i', "іιɪ1!"),
+    ('j', "јᴊ"),
+    ('k', "кκᴋ"),
+    ('l', "ӏʟⅼ"),
+    ('m', "мᴍⅿ"),
+    ('n', "пηɴ"),
+    ('o', "оοσᴏ0"),
+    ('p', "рρᴘ"),
+    ('q', "ԛ"),
+    ('r', "гʀ"),
+    ('s', "ѕꜱ5$"),
+    ('t', "тτᴛ7"),
+    ('u', "υᴜ"),
+    ('v', "ѵνᴠ"),
+    ('w', "ѡωᴡԝ"),
+    ('x', "хχ"),
+    ('y', "уγʏ"),
+    ('z', "ᴢ"),
+    ('-', "·"),
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn letters_in_other_styles_read_the_same() {
+        let plain = |text: &str| text.chars().map(plain_letter).collect::<String>();
+        assert_eq!(plain("ïgnôrè"), "ignore");
+        assert_eq!(plain("ｉｇｎｏｒｅ"), "ignore");
+        assert_eq!(plain("𝐢𝐠𝐧𝐨𝐫𝐞 𝒾𝓰𝓷𝓸𝓻𝓮"), "ignore ignore");
+        assert_eq!(plain("ⓘⓖⓝⓞⓡⓔ 🅘🅖🅝"), "ignore ign");
+        assert_eq!(plain("日本語 игнор"), "日本語 игнор");
+    }
+
+    #[test]
+    fn other_scripts_look_alike() {
+        let alike = |text: &str| text.chars().map(lookalike).collect::<String>();
+        assert_eq!(alike("іgnоrе"), "ignore");
+        assert_eq!(alike("1gn0r3"), "ignore");
+        assert_eq!(alike("ɪɢɴᴏʀᴇ"), "ignore");
+    }
+}
