@@ -14,6 +14,8 @@ const REAL: [&str; 3] = [
     include_str!("../../../../testdata/retrieval/dev-metatool.json"),
 ];
 
+/// A prime, so that steps of it visit each of fewer rows once, in a mixed order.
+const STEP: usize = 7_919;
 const EPOCHS: u16 = 60;
 const RATE: f32 = 2.0;
 const DECAY: f32 = 1e-5;
@@ -54,10 +56,8 @@ fn train(rows: &[&Row]) -> Weights {
     let mut weights = Weights { of: vec![0.0; BUCKETS], bias: 0.0 };
     for epoch in 0..EPOCHS {
         let rate = RATE / (1.0 + f32::from(epoch) * 0.2);
-        // A step that shares no factor with the number of rows visits each once.
-        let step = (7_919..).find(|step| rows.len() % step != 0).unwrap_or(1);
         for at in 0..rows.len() {
-            let row = rows[at * step % rows.len()];
+            let row = rows[at * STEP % rows.len()];
             let probability = 1.0 / (1.0 + (-weights.score(&row.features)).exp());
             let (target, weight) =
                 if row.is_poisoned { (1.0, POISONED_WEIGHT) } else { (0.0, 1.0) };
