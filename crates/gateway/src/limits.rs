@@ -6,6 +6,13 @@ use std::time::Duration;
 /// one supersedes them.
 pub(crate) const PROGRESS_WAITING_MAX: usize = 64;
 
+/// Bytes of one progress notification; larger ones are dropped too.
+pub(crate) const PROGRESS_BYTES_MAX: usize = 16 * 1024;
+
+/// A server's `serverInfo` as pass-through clients see it, and each of its names where it is cut.
+pub(crate) const SERVER_INFO_BYTES_MAX: usize = 1024;
+pub(crate) const SERVER_NAME_BYTES_MAX: usize = 256;
+
 /// Maximum wait of a search for servers that have not finished their first connection attempt: an
 /// agent that searches in the first second should not conclude that there are no tools.
 pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);

@@ -159,14 +159,22 @@ impl Server {
         }
     }
 
-    /// Returns the reason that calls would fail now, if they would.
+    /// Returns the reason that calls would fail now, if they would. It holds no words of the server.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             UpstreamState::Ready => None,
             UpstreamState::Idle => Some("it is idle and was not started yet"),
             UpstreamState::Connecting => Some("it is still connecting"),
-            UpstreamState::Waiting(reason) => Some(reason),
+            UpstreamState::Waiting(failure) => Some(&failure.reason),
             UpstreamState::Stopped => Some("it was stopped"),
+        }
+    }
+
+    /// Returns the same reason for operators, with what the server said of it.
+    pub fn unavailable_in_full(&self) -> Option<String> {
+        match &self.state {
+            UpstreamState::Waiting(failure) => Some(failure.to_string()),
+            _ => self.unavailable().map(str::to_owned),
         }
     }
 }

@@ -98,8 +98,13 @@ impl Session {
 /// Returns a sink for progress, and the queue of it with the client's token.
 fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
     let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
-    // A full queue drops the notification; the next one supersedes it.
-    (Arc::new(move |params| drop(progress.try_send(params))), (token, waiting))
+    let sink = move |params: Raw| {
+        if params.get().len() <= limits::PROGRESS_BYTES_MAX {
+            // A full queue drops the notification; the next one supersedes it.
+            let _ = progress.try_send(params);
+        }
+    };
+    (Arc::new(sink), (token, waiting))
 }
 
 /// Forwards progress while the call runs, and the rest of it before the response.
