@@ -55,9 +55,17 @@ pub(crate) const OWN_CONNECTION_IDLE: Duration = Duration::from_secs(10 * 60);
 /// twice, for the check against its list and for the call itself.
 pub(crate) const OWN_CONNECTION_RETRY: Duration = Duration::from_secs(1);
 
-/// Time a client has to answer a server's question between two calls; servers built with the
+/// Time a client has to answer a request for its roots between two calls; servers built with the
 /// official SDKs wait as long.
 pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);
+
+/// Sampling and elicitation within one call; a dialogue needs a few, a flood wears its user down.
+pub(crate) const CALL_QUESTIONS_MAX: usize = 8;
+
+/// Concurrent requests of one connection for the client's roots, and the params of each, which are
+/// normally empty.
+pub(crate) const ROOTS_REQUESTS_MAX: usize = 8;
+pub(crate) const ROOTS_PARAMS_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes in flight to a server in this process, each way.
 pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;

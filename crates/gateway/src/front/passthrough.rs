@@ -19,6 +19,7 @@ use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
 use crate::front::passthrough::shown::ShownVersion;
+use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::session::Session;
@@ -180,6 +181,10 @@ impl Passthrough {
             tool,
             arguments,
             declared: Declared::Nothing,
+            questions: match self.scope {
+                ServerScope::All => QuestionForm::NamesServer,
+                ServerScope::Server(_) => QuestionForm::Unchanged,
+            },
         };
         match self.session.relay(asked, request, incoming, trace).await {
             CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),

@@ -24,7 +24,7 @@ use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
-use crate::upstream::server_side::{CLIENT_QUESTIONS, ClientQuestion, ClientSide};
+use crate::upstream::server_side::{CLIENT_CAPABILITIES, ClientSide};
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
@@ -235,7 +235,7 @@ impl OwnConnection {
 /// Returns the client's declared capabilities that a server may use.
 fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
     let mut declared = ObjectMembers::default();
-    for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
+    for name in CLIENT_CAPABILITIES {
         let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
         if let Some(json) = capability {
             declared.set(name, json);
