@@ -174,7 +174,10 @@ impl Server {
     pub fn unavailable_in_full(&self) -> Option<String> {
         match &self.state {
             UpstreamState::Waiting(failure) => Some(failure.to_string()),
-            _ => self.unavailable().map(str::to_owned),
+            UpstreamState::Ready
+            | UpstreamState::Idle
+            | UpstreamState::Connecting
+            | UpstreamState::Stopped => self.unavailable().map(str::to_owned),
         }
     }
 }

@@ -121,7 +121,7 @@ impl Passthrough {
         {
             let welcome = self.session.gateway.welcome(name);
             let info = welcome.as_ref().and_then(|welcome| welcome.info());
-            if let Some(info) = info.and_then(|info| bounded_info(info)) {
+            if let Some(info) = info.and_then(bounded_info) {
                 hello.info = info;
             }
             hello.instructions = server.instructions.as_deref().map(str::to_owned);

@@ -79,7 +79,7 @@ impl CallQuestions {
         answer: &Result<Raw, RequestError>,
         duration: Duration,
     ) -> Result<(), RequestError> {
-        let asked = question::Question { call: &self.call, method, params, answer, duration };
+        let asked = question::AskedQuestion { call: &self.call, method, params, answer, duration };
         asked.record(&self.gateway).await.map_err(|error| {
             let message = format!("the client's answer is withheld: {error}");
             RequestError::Refused(ErrorObject::internal(message))

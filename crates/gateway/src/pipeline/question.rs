@@ -14,7 +14,7 @@ use store::{
 use super::{payload, statement};
 use crate::Gateway;
 
-pub(crate) struct Question<'a> {
+pub(crate) struct AskedQuestion<'a> {
     /// The call within which the server asked.
     pub(crate) call: &'a Call,
     pub(crate) method: &'a str,
@@ -23,7 +23,7 @@ pub(crate) struct Question<'a> {
     pub(crate) duration: Duration,
 }
 
-impl Question<'_> {
+impl AskedQuestion<'_> {
     /// Records the question and its answer; returns once both are committed.
     pub(crate) async fn record(&self, gateway: &Gateway) -> Result<(), StoreError> {
         let settings = gateway.settings();
@@ -53,7 +53,7 @@ impl Question<'_> {
     }
 
     fn started(&self, arguments: Payload) -> CallStart {
-        let Question { call, method, .. } = self;
+        let AskedQuestion { call, method, .. } = self;
         let action = taxonomy::classify_event(None, Some(&call.tool.server), method);
         CallStart {
             id: uuid::Uuid::now_v7().to_string(),

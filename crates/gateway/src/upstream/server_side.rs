@@ -146,7 +146,9 @@ impl ClientSide {
             state.asked += 1;
             state.ctx.clone()
         };
-        let Some(client) = &ctx.ask_client else {
+        let capability = if method == SAMPLING { "sampling" } else { "elicitation" };
+        let client = ctx.ask_client.as_ref();
+        let Some(client) = client.filter(|client| client.capability(capability).is_some()) else {
             return Err(ErrorObject::method_not_found(method));
         };
         client.ask(method, request.params, &ctx).await.map_err(unanswered)
