@@ -183,9 +183,11 @@ async fn what_a_server_says_of_itself_is_bounded() {
     let welcome = json!({"protocolVersion": "2025-11-25", "capabilities": {"tools": {}},
         "serverInfo": {"name": prose, "version": "1", "description": prose}});
     let text = welcome.to_string();
-    let gate =
-        Gate::start(|dir| json!({"s": written(dir, "s", "", &[("welcome", &text)])}), json!({}))
-            .await;
+    let servers = |dir: &Path| {
+        let stays = "exec cat > /dev/null";
+        json!({"s": written(dir, "s", stays, &[("welcome", &text)])})
+    };
+    let gate = Gate::start(servers, json!({})).await;
     gate.ready("s").await;
     let info = gate.http_at("/mcp/s/s").await.welcome["serverInfo"].clone();
     assert_eq!(info, json!({"name": &prose[..256], "version": "1"}));
