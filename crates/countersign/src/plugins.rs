@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{AutoApprove, Config, ServerOrigin};
+use domain::upstream::UpstreamFailure;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
@@ -166,7 +167,7 @@ impl Connector for Broken {
     fn connect<'a>(
         &'a self,
         _said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
-        async { Err(self.0.clone()) }.boxed()
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, UpstreamFailure>> {
+        async { Err(self.0.clone().into()) }.boxed()
     }
 }

@@ -259,7 +259,7 @@ async fn all_plugged(gateway: &Gateway, plugins: &[PluginGrant]) -> Result<(), R
             catalog.server(plugin).ok_or_else(|| unavailable("it is not in the catalog"))?;
         match &server.state {
             UpstreamState::Ready => {}
-            UpstreamState::Waiting(reason) => return Err(unavailable(reason)),
+            UpstreamState::Waiting(failure) => return Err(unavailable(&failure.to_string())),
             UpstreamState::Stopped if server.rules.quarantined => {
                 return Err(plugins::not_approved(plugin));
             }

@@ -232,7 +232,11 @@ impl Catalog {
     pub fn near(&self, caller: &Caller, name: &ToolName) -> Vec<String> {
         let visible = || self.servers.iter().filter(|server| caller.sees(&server.name));
         let in_server = |server: &Server| {
-            let names = server.listing.tools().iter().map(|tool| tool.name.as_str());
+            // The name of an unapproved tool is text that nobody reviewed.
+            let shown = server.tools().filter(|(tool, lock)| {
+                *lock == Lock::Callable || tool.safe_name() == tool.name.as_str()
+            });
+            let names = shown.map(|(tool, _)| tool.name.as_str());
             let names = names.filter(|tool| caller.sees_tool(&server.name, tool));
             near::names(&name.tool, names, NEAR_MAX)
                 .into_iter()
@@ -497,6 +501,18 @@ mod tests {
     }
 
     #[test]
+    fn unapproved_names_are_suggested_only_if_they_can_carry_no_message() {
+        let rules = ServerRules { quarantined: true, ..ServerRules::default() };
+        let tools = [r#"{"name":"obey_us"}"#, r#"{"name":"obey us"}"#];
+        let near = |rules| {
+            let catalog = Catalog::default().with(server("s", rules, &tools));
+            catalog.near(&Caller::admin(), &ToolName::parse("s:obey.us").unwrap())
+        };
+        assert_eq!(near(rules), ["s:obey_us"]);
+        assert_eq!(near(ServerRules::default()).len(), 2);
+    }
+
+    #[test]
     fn a_state_change_keeps_the_index() {
         let catalog = catalog();
         let server = catalog.server("db").unwrap();
@@ -504,7 +520,7 @@ mod tests {
             server.name.clone(),
             server.transport,
             server.rules.clone(),
-            UpstreamState::Waiting("gone".to_owned()),
+            UpstreamState::Waiting("gone".to_owned().into()),
             server.listing.clone(),
         );
         let next = catalog.with(waiting);

@@ -89,14 +89,19 @@ fn exposed_name(server: &str, tool: &str) -> String {
 }
 
 fn hashed_name(server: &str, tool: &str) -> String {
-    let digest = Sha256::digest(format!("{server}:{tool}").as_bytes());
-    let hash: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = short_hash(&format!("{server}:{tool}"));
     let plain: String = format!("{server}__{tool}")
         .chars()
         .map(|character| if is_plain(character) { character } else { '_' })
         .take(NAME_CHARS_MAX - HASH_DIGITS - 1)
         .collect();
-    format!("{plain}_{}", &hash[..HASH_DIGITS])
+    format!("{plain}_{hash}")
+}
+
+/// Returns digits that distinguish texts well enough for a name.
+pub(crate) fn short_hash(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    digest.iter().take(HASH_DIGITS / 2).map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn is_plain(character: char) -> bool {

@@ -10,7 +10,7 @@ mod visible;
 mod warning;
 
 pub use difference::{DifferenceLine, LineChange, difference};
-pub use fingerprint::Fingerprint;
+pub use fingerprint::{Fingerprint, UNSEEN};
 pub use identity::identity;
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
 pub use visible::{hidden_characters, visible};

@@ -1,7 +1,14 @@
 //! The life cycle of a connection to a server, as a state machine: events in, effects out. The
 //! driver that connects, waits and restarts is elsewhere and has no rules of its own.
 
+use std::fmt;
 use std::time::Duration;
+
+/// The longest reason; ours are one sentence, which may quote a parser's message.
+const REASON_BYTES_MAX: usize = 1024;
+
+/// The longest part of a server's own words that is kept beside the reason.
+const SAID_BYTES_MAX: usize = 4 * 1024;
 
 /// The delay after the first failure; it doubles each time.
 const BACKOFF_FIRST: Duration = Duration::from_millis(500);
@@ -17,8 +24,39 @@ pub enum UpstreamState {
     Connecting,
     Ready,
     /// Failed for this reason. It is retried periodically, and callers do not wait for it.
-    Waiting(String),
+    Waiting(UpstreamFailure),
     Stopped,
+}
+
+/// The reason that a server cannot be used. Callers are told the reason; what the server said of it
+/// was reviewed by nobody, so only operators see that.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UpstreamFailure {
+    pub reason: String,
+    pub said: Option<String>,
+}
+
+impl UpstreamFailure {
+    pub fn new(reason: &str, said: Option<&str>) -> UpstreamFailure {
+        let cut = |text: &str, bytes_max| text[..text.floor_char_boundary(bytes_max)].to_owned();
+        UpstreamFailure {
+            reason: cut(reason, REASON_BYTES_MAX),
+            said: said.map(|said| cut(said, SAID_BYTES_MAX)),
+        }
+    }
+}
+
+impl From<String> for UpstreamFailure {
+    fn from(reason: String) -> UpstreamFailure {
+        UpstreamFailure::new(&reason, None)
+    }
+}
+
+impl fmt::Display for UpstreamFailure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.reason)?;
+        self.said.iter().try_for_each(|said| write!(f, "; it said: {said}"))
+    }
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -27,7 +65,7 @@ pub enum UpstreamEvent {
     Connected,
     /// The attempt failed, or the connection was lost. `jitter` is drawn from 0.0 to 1.0.
     Failed {
-        reason: String,
+        failure: UpstreamFailure,
         jitter: f64,
     },
     RetryDue,
@@ -84,12 +122,12 @@ impl UpstreamMachine {
             }
             (
                 UpstreamState::Connecting | UpstreamState::Ready | UpstreamState::Waiting(_),
-                UpstreamEvent::Failed { reason, jitter },
+                UpstreamEvent::Failed { failure, jitter },
             ) => {
                 let wait = backoff(self.failures, jitter);
                 self.failures = self.failures.saturating_add(1);
                 self.go(
-                    UpstreamState::Waiting(reason),
+                    UpstreamState::Waiting(failure),
                     &[Effect::Disconnect, Effect::RetryAfter(wait)],
                 )
             }
@@ -125,8 +163,12 @@ fn backoff(failures: u32, jitter: f64) -> Duration {
 mod tests {
     use super::*;
 
+    fn gone() -> UpstreamFailure {
+        UpstreamFailure::new("gone", Some("bye"))
+    }
+
     fn failed(jitter: f64) -> UpstreamEvent {
-        UpstreamEvent::Failed { reason: "gone".to_owned(), jitter }
+        UpstreamEvent::Failed { failure: gone(), jitter }
     }
 
     fn retry(effects: &[Effect]) -> Option<Duration> {
@@ -159,9 +201,9 @@ mod tests {
         machine.on(UpstreamEvent::Connected);
         let effects = machine.on(failed(1.0));
         assert_eq!(effects[..2], [Effect::Publish, Effect::Disconnect]);
-        assert_eq!(machine.state(), &UpstreamState::Waiting("gone".to_owned()));
+        assert_eq!(machine.state(), &UpstreamState::Waiting(gone()));
         assert_eq!(machine.on(UpstreamEvent::RetryDue), [Effect::Connect]);
-        assert_eq!(machine.state(), &UpstreamState::Waiting("gone".to_owned()), "the reason stays");
+        assert_eq!(machine.state(), &UpstreamState::Waiting(gone()), "the reason stays");
         assert_eq!(machine.on(UpstreamEvent::Connected), [Effect::Publish]);
         assert_eq!(machine.state(), &UpstreamState::Ready);
     }
@@ -196,5 +238,14 @@ mod tests {
             assert_eq!(machine.on(event), []);
         }
         assert_eq!(machine.state(), &UpstreamState::Stopped);
+    }
+
+    #[test]
+    fn a_reason_and_what_the_server_said_are_bounded_and_apart() {
+        assert_eq!(gone().to_string(), "gone; it said: bye");
+        let long = "ä".repeat(100_000);
+        let failure = UpstreamFailure::new(&long, Some(&long));
+        assert_eq!(failure.reason.len(), REASON_BYTES_MAX);
+        assert_eq!(failure.said.unwrap().len(), SAID_BYTES_MAX);
     }
 }

@@ -6,6 +6,7 @@ pub mod answer;
 pub mod discovery;
 pub mod http;
 mod passthrough;
+mod question;
 mod relay;
 mod reply;
 mod session;

@@ -6,6 +6,13 @@ use std::time::Duration;
 /// one supersedes them.
 pub(crate) const PROGRESS_WAITING_MAX: usize = 64;
 
+/// Bytes of one progress notification; larger ones are dropped too.
+pub(crate) const PROGRESS_BYTES_MAX: usize = 16 * 1024;
+
+/// A server's `serverInfo` as pass-through clients see it, and each of its names where it is cut.
+pub(crate) const SERVER_INFO_BYTES_MAX: usize = 1024;
+pub(crate) const SERVER_NAME_BYTES_MAX: usize = 256;
+
 /// Maximum wait of a search for servers that have not finished their first connection attempt: an
 /// agent that searches in the first second should not conclude that there are no tools.
 pub(crate) const FIRST_CONNECT_WAIT: Duration = Duration::from_secs(5);
@@ -48,9 +55,17 @@ pub(crate) const OWN_CONNECTION_IDLE: Duration = Duration::from_secs(10 * 60);
 /// twice, for the check against its list and for the call itself.
 pub(crate) const OWN_CONNECTION_RETRY: Duration = Duration::from_secs(1);
 
-/// Time a client has to answer a server's question between two calls; servers built with the
+/// Time a client has to answer a request for its roots between two calls; servers built with the
 /// official SDKs wait as long.
 pub(crate) const QUESTION_WAIT: Duration = Duration::from_secs(60);
+
+/// Sampling and elicitation within one call; a dialogue needs a few, a flood wears its user down.
+pub(crate) const CALL_QUESTIONS_MAX: usize = 8;
+
+/// Concurrent requests of one connection for the client's roots, and the params of each, which are
+/// normally empty.
+pub(crate) const ROOTS_REQUESTS_MAX: usize = 8;
+pub(crate) const ROOTS_PARAMS_BYTES_MAX: usize = 4 * 1024;
 
 /// Bytes in flight to a server in this process, each way.
 pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;

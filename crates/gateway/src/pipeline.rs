@@ -5,6 +5,7 @@ mod facts;
 mod forward;
 pub mod intake;
 pub(crate) mod payload;
+pub(crate) mod question;
 mod record;
 mod statement;
 

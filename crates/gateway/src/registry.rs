@@ -104,7 +104,7 @@ impl Registry {
     pub(crate) async fn add_fixed(&self, name: &str, provider: Arc<dyn ToolProvider>) {
         let (state, definitions) = match provider.tools().await {
             Ok(definitions) => (UpstreamState::Ready, definitions),
-            Err(error) => (UpstreamState::Waiting(error.to_string()), Vec::new()),
+            Err(error) => (UpstreamState::Waiting(error.to_string().into()), Vec::new()),
         };
         let listing = Arc::new(Listing::new(&Source::Builtin, definitions));
         let server = Server::new(name.into(), "embedded", Arc::default(), state, listing);

@@ -11,7 +11,7 @@ use arc_swap::ArcSwap;
 use domain::catalog::Listing;
 use domain::config::AutoApprove;
 use domain::policy::ApprovalState;
-use domain::tool::{Source, Tool};
+use domain::tool::{DEFINITION_BYTES_MAX, DefinitionExcess, Source, Tool};
 use domain::trust::{
     AcceptanceReason, ApprovedDefinition, Fingerprint, ItemKind, ReviewChange, Standing, stand,
 };
@@ -304,6 +304,36 @@ fn name(kind: ItemKind, item: &Raw) -> Option<String> {
 }
 
 impl Extras {
+    /// Leaves out the items that exceed the bounds of a definition, and logs why.
+    pub(crate) fn bounded(mut self, server: &str) -> Extras {
+        let size = self.instructions.as_ref().map_or(0, String::len);
+        if size > DEFINITION_BYTES_MAX {
+            let excess = DefinitionExcess::Size(size);
+            tracing::warn!(server, kind = "instructions", "an item is left out: {excess}");
+            self.instructions = None;
+        }
+        for ItemList { kind, items } in &mut self.lists {
+            let mut left_out = Vec::new();
+            items.retain(|item| match DefinitionExcess::check(item.get()) {
+                Ok(()) => true,
+                Err(excess) => {
+                    left_out.push(excess);
+                    false
+                }
+            });
+            if let Some(first) = left_out.first() {
+                let (kind, count) = (kind.as_str(), left_out.len());
+                tracing::warn!(
+                    server,
+                    kind,
+                    count,
+                    "items are left out, the first because {first}"
+                );
+            }
+        }
+        self
+    }
+
     /// Reports whether the server answered a request for items of this kind.
     fn has(&self, kind: ItemKind) -> bool {
         kind == ItemKind::Instructions || self.lists.iter().any(|list| list.kind == kind)

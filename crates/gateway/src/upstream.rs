@@ -206,7 +206,7 @@ impl Upstream {
     fn link(&self) -> Result<Arc<LinkHandle>, ProviderError> {
         self.link.load_full().ok_or_else(|| {
             ProviderError::Unavailable(match &*self.state.borrow() {
-                UpstreamState::Waiting(reason) => reason.clone(),
+                UpstreamState::Waiting(failure) => failure.reason.clone(),
                 UpstreamState::Stopped => "it was stopped".to_owned(),
                 UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Ready => {
                     "it is still connecting".to_owned()
@@ -284,7 +284,9 @@ impl ToolProvider for Upstream {
         async {
             let link = self.link()?;
             let listed = link.list(self.settings.load().connect_timeout).await;
-            listed.map(|lists| lists.tools).map_err(ProviderError::Unavailable)
+            listed
+                .map(|lists| lists.tools)
+                .map_err(|failure| ProviderError::Unavailable(failure.reason))
         }
         .boxed()
     }

@@ -53,11 +53,15 @@ pub enum ListError {
     Answer(List, serde_json::Error),
     #[error("{list}: the server repeats the cursor '{cursor}'", list = .0.method(), cursor = .1)]
     CursorLoop(List, String),
+    #[error("{}: a cursor of {} bytes, over {}", .0.method(), .1, limits::CURSOR_BYTES_MAX)]
+    LongCursor(List, usize),
     #[error(
         "{}: more than {} pages or {} {}",
         .0.method(), limits::LIST_PAGES_MAX, limits::LIST_ITEMS_MAX, .0.items()
     )]
     TooMany(List),
+    #[error("{}: more than {} MiB", .0.method(), limits::LIST_BYTES_MAX / (1024 * 1024))]
+    TooLarge(List),
     #[error("{}: not finished after {} s", .0.method(), limits::LIST_TIME_MAX.as_secs())]
     TooSlow(List),
 }
@@ -70,7 +74,8 @@ pub async fn list(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>
 }
 
 async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Raw>, ListError> {
-    let mut items = Vec::new();
+    let mut items: Vec<Raw> = Vec::new();
+    let mut bytes = 0;
     let mut cursors = HashSet::new();
     let mut params = None;
     for _ in 0..limits::LIST_PAGES_MAX {
@@ -78,13 +83,20 @@ async fn list_pages(peer: &Peer, list: List, timeout: Duration) -> Result<Vec<Ra
         let answer = asked.map_err(|error| ListError::Request(list, error))?;
         let page: Page =
             serde_json::from_str(answer.get()).map_err(|error| ListError::Answer(list, error))?;
+        bytes += page.items.iter().map(|item| item.get().len()).sum::<usize>();
         items.extend(page.items);
+        if bytes > limits::LIST_BYTES_MAX {
+            return Err(ListError::TooLarge(list));
+        }
         if items.len() > limits::LIST_ITEMS_MAX {
             return Err(ListError::TooMany(list));
         }
         let Some(cursor) = page.next_cursor else {
             return Ok(items);
         };
+        if cursor.len() > limits::CURSOR_BYTES_MAX {
+            return Err(ListError::LongCursor(list, cursor.len()));
+        }
         params = Some(to_raw(&json!({"cursor": cursor})));
         if !cursors.insert(cursor.clone()) {
             return Err(ListError::CursorLoop(list, cursor));

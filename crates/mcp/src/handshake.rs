@@ -7,6 +7,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::error::ErrorObject;
+use crate::limits::{CLIENT_CAPABILITIES_BYTES_MAX, CLIENT_NAME_BYTES_MAX, WELCOME_BYTES_MAX};
 use crate::message::{Raw, Request, raw, to_raw};
 use crate::object::{ObjectMembers, quote};
 use crate::peer::{Ask, Peer, RequestError};
@@ -68,16 +69,26 @@ pub fn accept(
         version: String,
     }
     let params: Params<'_> = request.params()?;
+    if params.capabilities.is_some_and(|json| json.get().len() > CLIENT_CAPABILITIES_BYTES_MAX) {
+        let message =
+            format!("initialize: capabilities over {CLIENT_CAPABILITIES_BYTES_MAX} bytes");
+        return Err(ErrorObject::invalid_params(message));
+    }
     let version = Version::negotiate(&params.protocol_version);
     peer.agree_on(version);
     let hello = ClientHello {
         version: peer.version().unwrap_or(version),
-        client_name: params.client_info.name,
-        client_version: params.client_info.version,
+        client_name: short(params.client_info.name),
+        client_version: short(params.client_info.version),
         capabilities: params.capabilities.map_or_else(|| raw("{}".to_owned()), ToOwned::to_owned),
     };
     let answer = answer(hello.version, server);
     Ok((hello, answer))
+}
+
+/// Cuts a name or version that is too long, and frees the rest.
+fn short(text: String) -> String {
+    text[..text.floor_char_boundary(CLIENT_NAME_BYTES_MAX)].to_owned()
 }
 
 fn answer(version: Version, server: &ServerHello) -> Raw {
@@ -114,6 +125,8 @@ pub enum HandshakeError {
     Request(#[from] RequestError),
     #[error("initialize: invalid response: {0}")]
     Answer(#[from] serde_json::Error),
+    #[error("initialize: the answer has {0} bytes, more than {WELCOME_BYTES_MAX}")]
+    TooLarge(usize),
     #[error("initialize: the server uses protocol {0}, which is not supported")]
     Version(String),
 }
@@ -137,6 +150,9 @@ pub async fn initialize(
     params.set("capabilities", capabilities.get());
     params.set("clientInfo", client_info.to_string());
     let result = peer.request(Ask::new("initialize", Some(params.write()), timeout)).await?;
+    if result.get().len() > WELCOME_BYTES_MAX {
+        return Err(HandshakeError::TooLarge(result.get().len()));
+    }
     let answer: Answer = serde_json::from_str(result.get())?;
     let version = Version::parse(&answer.protocol_version)
         .ok_or(HandshakeError::Version(answer.protocol_version))?;

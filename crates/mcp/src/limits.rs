@@ -5,14 +5,35 @@ use std::time::Duration;
 /// One JSON-RPC message. The official SDKs stop at 16 MiB too; larger payloads belong in resources.
 pub const FRAME_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Messages waiting to be written to one connection; past this the producer waits.
+/// The id of a request. Ids are kept until the response is sent; the longest in use are UUIDs.
+pub const ID_BYTES_MAX: usize = 4 * 1024;
+
+/// Messages waiting to be written to one connection, and their total size; past either the producer
+/// waits. A single message may be as large as a frame.
 pub const OUTBOX_MESSAGES_MAX: usize = 256;
+pub const OUTBOX_BYTES_MAX: usize = FRAME_BYTES_MAX;
+
+/// Total size of the responses that wait for room in the outbox. While it is reached, nothing is
+/// read from the other side, which would only cause more responses.
+pub const UNSENT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Memory of an unsent response besides its text: a task and, over HTTP, a connection.
+pub const UNSENT_RESPONSE_BYTES: usize = 16 * 1024;
 
 /// Concurrent requests of the other side on one connection; past this they are rejected.
 pub const INCOMING_REQUESTS_MAX: usize = 1024;
 
 /// Messages in one batch array (2025-03-26 only).
 pub const BATCH_MESSAGES_MAX: usize = 128;
+
+/// Name and version of a client; they are kept as long as its session, and recorded with its calls.
+pub const CLIENT_NAME_BYTES_MAX: usize = 256;
+
+/// The capabilities of a client, which are kept as long as its session.
+pub const CLIENT_CAPABILITIES_BYTES_MAX: usize = 64 * 1024;
+
+/// A server's answer to `initialize`, which is kept as long as the connection.
+pub const WELCOME_BYTES_MAX: usize = 1024 * 1024;
 
 /// Time for requests in flight to finish after the other side closed its end.
 pub const DRAIN: Duration = Duration::from_secs(10);
@@ -100,3 +121,9 @@ pub const LIST_TIME_MAX: Duration = Duration::from_secs(120);
 
 /// Items of one list, over all pages.
 pub const LIST_ITEMS_MAX: usize = 100_000;
+
+/// Total size of the items of one list, over all pages.
+pub const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// The cursor of one page; all cursors of a list are kept to detect a loop.
+pub const CURSOR_BYTES_MAX: usize = 4 * 1024;

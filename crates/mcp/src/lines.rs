@@ -9,7 +9,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use tokio::sync::mpsc;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use crate::error::INVALID_REQUEST;
 use crate::limits;
@@ -51,21 +51,36 @@ pub fn connect(
     peer
 }
 
-fn open(service: Arc<dyn Service>) -> (Peer, mpsc::Receiver<Bytes>) {
+fn open(service: Arc<dyn Service>) -> (Peer, mpsc::Receiver<OutgoingLine>) {
     let (sender, outgoing) = mpsc::channel(limits::OUTBOX_MESSAGES_MAX);
-    (Peer::new(Arc::new(LineOutbox { sender }), service), outgoing)
+    let room = Arc::new(Semaphore::new(limits::OUTBOX_BYTES_MAX));
+    (Peer::new(Arc::new(LineOutbox { sender, room }), service), outgoing)
 }
 
 struct LineOutbox {
-    sender: mpsc::Sender<Bytes>,
+    sender: mpsc::Sender<OutgoingLine>,
+    /// The bytes that may still wait to be written.
+    room: Arc<Semaphore>,
+}
+
+/// A line that waits to be written, and the room it takes until then.
+struct OutgoingLine {
+    text: Bytes,
+    _room: OwnedSemaphorePermit,
 }
 
 impl LineOutbox {
     async fn write(&self, line: Vec<u8>) -> Result<(), ConnectionClosed> {
-        self.sender
-            .send(Bytes::from(line))
-            .await
-            .map_err(|_| ConnectionClosed("the other side no longer reads".to_owned()))
+        let closed = || ConnectionClosed("the other side no longer reads".to_owned());
+        let size = u32::try_from(line.len().min(limits::OUTBOX_BYTES_MAX)).unwrap_or(u32::MAX);
+        let waiting = self.room.clone().acquire_many_owned(size);
+        let room = tokio::select! {
+            biased;
+            room = waiting => room.map_err(|_| closed())?,
+            () = self.sender.closed() => return Err(closed()),
+        };
+        let line = OutgoingLine { text: Bytes::from(line), _room: room };
+        self.sender.send(line).await.map_err(|_| closed())
     }
 }
 
@@ -92,7 +107,7 @@ pub(crate) fn batch_line(responses: Vec<Response>) -> Vec<u8> {
 
 async fn write_lines(
     mut writer: impl AsyncWrite + Unpin,
-    mut outgoing: mpsc::Receiver<Bytes>,
+    mut outgoing: mpsc::Receiver<OutgoingLine>,
     peer: Peer,
 ) {
     loop {
@@ -112,12 +127,12 @@ async fn write_lines(
 /// Writes a line and all others that are ready, then flushes once.
 async fn write_line(
     writer: &mut (impl AsyncWrite + Unpin),
-    outgoing: &mut mpsc::Receiver<Bytes>,
-    first: Bytes,
+    outgoing: &mut mpsc::Receiver<OutgoingLine>,
+    first: OutgoingLine,
 ) -> io::Result<()> {
     let mut next = Some(first);
     while let Some(line) = next {
-        writer.write_all(&line).await?;
+        writer.write_all(&line.text).await?;
         writer.write_all(b"\n").await?;
         next = outgoing.try_recv().ok();
     }
@@ -147,6 +162,7 @@ async fn read_lines(
     bad_frames: BadFrames,
 ) {
     loop {
+        peer.has_room().await;
         let line = tokio::select! {
             line = reader.next() => line,
             _ = peer.closed() => return,
@@ -240,7 +256,13 @@ impl<R: AsyncRead + Unpin> LineReader<R> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
     use super::*;
+    use crate::error::ErrorObject;
+    use crate::message::{Notification, Raw, Request, raw};
+    use crate::peer::RequestContext;
 
     async fn lines(chunks: &[&[u8]]) -> Vec<Option<usize>> {
         let (mut writer, reader) = tokio::io::duplex(1024);
@@ -266,6 +288,50 @@ mod tests {
     async fn frames_are_lines_however_they_are_cut() {
         assert_eq!(lines(&[b"ab\ncd\n"]).await, [Some(3), Some(3)]);
         assert_eq!(lines(&[b"a", b"b\nc", b"d\nhalf"]).await, [Some(3), Some(3)]);
+    }
+
+    /// Answers every request.
+    struct Pong;
+
+    impl Service for Pong {
+        fn request(
+            &self,
+            _request: Request,
+            _incoming: RequestContext,
+        ) -> BoxFuture<'_, Result<Raw, ErrorObject>> {
+            async { Ok(raw("{}".to_owned())) }.boxed()
+        }
+
+        fn notification(&self, _notification: Notification, _peer: Peer) {}
+    }
+
+    /// The paused clock moves only when nothing else can run.
+    #[tokio::test(start_paused = true)]
+    async fn nothing_is_read_from_a_side_that_reads_no_responses() {
+        const PINGS: usize = 3000;
+        let (ours, theirs) = tokio::io::duplex(16 * 1024);
+        let (reader, writer) = tokio::io::split(ours);
+        let peer = connect(reader, writer, Arc::new(Pong));
+        let (reader, mut writer) = tokio::io::split(theirs);
+        let taken = Arc::new(AtomicUsize::new(0));
+        let counted = taken.clone();
+        let sending = tokio::spawn(async move {
+            for n in 0..PINGS {
+                let id = format!("{n}{}", "x".repeat(4000));
+                let ping = format!("{{\"jsonrpc\":\"2.0\",\"id\":\"{id}\",\"method\":\"ping\"}}\n");
+                writer.write_all(ping.as_bytes()).await.unwrap();
+                counted.fetch_add(1, Ordering::Relaxed);
+            }
+        });
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let read = taken.load(Ordering::Relaxed);
+        assert!(read < 2 * limits::OUTBOX_MESSAGES_MAX, "{read} pings were read");
+        let mut reader = LineReader::new(reader);
+        for _ in 0..PINGS {
+            assert!(matches!(reader.next().await, Ok(Some(Line::Whole(_)))));
+        }
+        sending.await.unwrap();
+        peer.close("done");
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::error::{ErrorObject, INVALID_REQUEST, PARSE_ERROR};
 use crate::id::Id;
+use crate::limits::ID_BYTES_MAX;
 use crate::object::{Name, quote};
 
 pub use crate::raw::{Raw, raw, to_raw};
@@ -120,19 +121,32 @@ impl Message {
     }
 
     fn size_about(&self) -> usize {
-        let envelope = 96;
-        let call = |method: &str, params: Option<&RawValue>| {
-            method.len() + params.map_or(0, |params| params.get().len())
-        };
-        envelope
-            + match self {
-                Message::Request(Request { method, params, .. })
-                | Message::Notification(Notification { method, params }) => {
-                    call(method, params.as_deref())
-                }
-                Message::Response(Response { outcome: Ok(result), .. }) => result.get().len(),
-                Message::Response(Response { outcome: Err(error), .. }) => error.text().get().len(),
+        match self {
+            Message::Request(Request { method, params, .. })
+            | Message::Notification(Notification { method, params }) => {
+                ENVELOPE_BYTES
+                    + method.len()
+                    + params.as_ref().map_or(0, |params| params.get().len())
             }
+            Message::Response(response) => response.size_about(),
+        }
+    }
+}
+
+/// The usual size of a message without its method, params, result or error.
+const ENVELOPE_BYTES: usize = 96;
+
+impl Response {
+    pub(crate) fn size_about(&self) -> usize {
+        let id = match &self.id {
+            Some(Id::Text(id)) => id.len(),
+            Some(Id::Number(_)) | None => 0,
+        };
+        let outcome = match &self.outcome {
+            Ok(result) => result.get().len(),
+            Err(error) => error.text().get().len(),
+        };
+        ENVELOPE_BYTES + id + outcome
     }
 }
 
@@ -223,6 +237,10 @@ impl MessageEnvelope<'_> {
         let id = match self.id.map(RawValue::get) {
             None => None,
             Some("null") if self.error.is_some() => None,
+            Some(text) if text.len() > ID_BYTES_MAX => {
+                let message = format!("invalid request: id over {ID_BYTES_MAX} bytes");
+                return Err(BadFrame::new(INVALID_REQUEST, message));
+            }
             Some(text) => Some(serde_json::from_str::<Id>(text).map_err(|_| {
                 BadFrame::new(INVALID_REQUEST, "invalid request: id must be a string or an integer")
             })?),

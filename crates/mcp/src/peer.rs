@@ -17,7 +17,7 @@ use serde::Deserialize;
 use serde_json::json;
 use serde_json::value::RawValue;
 use tokio::runtime::Handle;
-use tokio::sync::oneshot;
+use tokio::sync::{oneshot, watch};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tokio_util::task::task_tracker::TaskTrackerToken;
@@ -145,6 +145,8 @@ struct Core {
     /// A small map: a tree finds entries faster than a hash.
     asked: Mutex<BTreeMap<i64, PendingRequest>>,
     running: Mutex<BTreeMap<Id, CancellationToken>>,
+    /// The size of the responses that wait for the outbox.
+    unsent: watch::Sender<usize>,
     tasks: TaskTracker,
     closed: CancellationToken,
     closed_reason: OnceLock<String>,
@@ -164,6 +166,7 @@ impl Peer {
             next_id: AtomicI64::new(1),
             asked: Mutex::default(),
             running: Mutex::default(),
+            unsent: watch::Sender::new(0),
             tasks: TaskTracker::new(),
             closed: CancellationToken::new(),
             closed_reason: OnceLock::new(),
@@ -265,13 +268,27 @@ impl Peer {
                 Err(bad) => answers.push(future::ready(Some(bad.into_response())).boxed()),
             }
         }
-        let outbox = self.core.outbox.clone();
+        let core = self.core.clone();
         self.core.tasks.spawn(async move {
             let responses: Vec<Response> = join_all(answers).await.into_iter().flatten().collect();
             if !responses.is_empty() {
-                let _ = outbox.send_batch(responses).await;
+                let _unsent = core.count_unsent(responses.iter().map(Response::size_about).sum());
+                let _ = core.outbox.send_batch(responses).await;
             }
         });
+    }
+
+    /// Waits while too many responses wait to be sent, or until the peer is closed. A transport
+    /// calls this before it reads on: the other side must read responses to get more of them.
+    pub(crate) async fn has_room(&self) {
+        if *self.core.unsent.borrow() < limits::UNSENT_BYTES_MAX {
+            return;
+        }
+        let mut unsent = self.core.unsent.subscribe();
+        tokio::select! {
+            _ = unsent.wait_for(|bytes| *bytes < limits::UNSENT_BYTES_MAX) => {}
+            () = self.core.closed.cancelled() => {}
+        }
     }
 
     /// Responds to a frame that is not a message.
@@ -407,9 +424,30 @@ impl Peer {
     }
 }
 
+impl Core {
+    /// Counts a response as unsent until the guard is dropped.
+    fn count_unsent(&self, response_bytes: usize) -> UnsentResponse<'_> {
+        let bytes = response_bytes + limits::UNSENT_RESPONSE_BYTES;
+        self.unsent.send_modify(|unsent| *unsent += bytes);
+        UnsentResponse { core: self, bytes }
+    }
+}
+
 impl Drop for Core {
     fn drop(&mut self) {
         self.closed.cancel();
+    }
+}
+
+/// A response that waits for the outbox.
+struct UnsentResponse<'a> {
+    core: &'a Core,
+    bytes: usize,
+}
+
+impl Drop for UnsentResponse<'_> {
+    fn drop(&mut self) {
+        self.core.unsent.send_modify(|unsent| *unsent -= self.bytes);
     }
 }
 
@@ -439,14 +477,14 @@ impl Drop for RunningRequest {
         let (Some(answer), Ok(runtime)) = (self.answer.take(), Handle::try_current()) else {
             return;
         };
-        let (outbox, id, counted) =
-            (self.core.outbox.clone(), self.id.clone(), self.counted.take());
+        let (core, id, counted) = (self.core.clone(), self.id.clone(), self.counted.take());
         runtime.spawn(async move {
             match answer.await {
                 Some(response) => {
-                    let _ = outbox.send(response.into(), MessageRoute::Within(id)).await;
+                    let _unsent = core.count_unsent(response.size_about());
+                    let _ = core.outbox.send(response.into(), MessageRoute::Within(id)).await;
                 }
-                None => outbox.withheld(id).await,
+                None => core.outbox.withheld(id).await,
             }
             drop(counted);
         });

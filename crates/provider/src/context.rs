@@ -41,8 +41,8 @@ pub trait AskClient: Send + Sync {
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>>;
 
-    /// Returns a handle to the same client for requests that arrive after the call has ended. The
-    /// handle does not keep the client's session alive.
+    /// Returns a handle to the same client for `roots/list` after the call has ended. The handle does
+    /// not keep the client's session alive.
     fn between_calls(&self) -> Arc<dyn AskClient>;
 }
 

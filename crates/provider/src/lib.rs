@@ -7,6 +7,7 @@ mod span;
 
 use std::sync::Arc;
 
+use domain::upstream::UpstreamFailure;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
@@ -38,13 +39,13 @@ pub trait Connector: Send + Sync {
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>>;
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, UpstreamFailure>>;
 }
 
 /// A connection to a provider that can be lost. Closing it stops what was started for it.
 pub trait ProviderConnection: ToolProvider {
     /// Waits until the connection is lost and returns the reason.
-    fn lost(&self) -> BoxFuture<'_, String>;
+    fn lost(&self) -> BoxFuture<'_, UpstreamFailure>;
 }
 
 /// The result object of `tools/call`, unchanged from the provider.

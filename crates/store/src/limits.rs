@@ -2,6 +2,13 @@
 
 use std::time::Duration;
 
+/// One text of a record, such as a client's name, an id or an error message; payloads have their
+/// own bound. Longer ones would push others' records out of the ledger.
+pub(crate) const TEXT_BYTES_MAX: usize = 4 * 1024;
+
+/// Warnings of one record; the gate's own are a handful.
+pub(crate) const WARNINGS_MAX: usize = 64;
+
 /// Entries that wait for the writer. A caller has one or two in flight, so this is thousands of
 /// callers; beyond it the machine is overloaded, and only the ends of calls are accepted.
 pub(crate) const INBOX_MAX: usize = 8_192;

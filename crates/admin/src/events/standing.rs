@@ -63,7 +63,7 @@ impl Standing {
 impl Stand {
     fn of(server: &Server) -> Stand {
         let state = server.state_word();
-        let error = server.unavailable().filter(|_| state == "error").map(str::to_owned);
+        let error = server.unavailable_in_full().filter(|_| state == "error");
         let tools = server.tools().map(|(tool, lock)| (tool.name.clone(), lock));
         Stand { state, error, tools: tools.collect() }
     }

@@ -106,7 +106,7 @@ async fn inspect(admin: &Admin, by: DecisionSource, name: String) -> Result<Serv
     carry_out(async move { gateway.inspect_server(&by, &owned).await }).await?;
     let catalog = admin.gateway.catalog();
     let entry = entry(admin, &name).await?;
-    let reason = catalog.server(&name).and_then(|server| server.unavailable().map(str::to_owned));
+    let reason = catalog.server(&name).and_then(|server| server.unavailable_in_full());
     let items = Some(listed(admin, &name, |_| true).await?);
     Ok(ServerEntry { error: reason.or(entry.error), items, ..entry })
 }

@@ -15,6 +15,7 @@ use crate::view::{ServerEntry, ServerWarning};
 pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutline) -> ServerEntry {
     let mut entry = outlined(outline);
     let Some(server) = catalog.server(&entry.name) else { return entry };
+    entry.error = entry.error.and_then(|_| server.unavailable_in_full());
     entry.quarantined = server.rules.quarantined;
     entry.disabled = server.rules.disabled;
     // A store that cannot be read must not hide the servers.

@@ -190,7 +190,7 @@ async fn hostile_schemas_end_no_call_and_fetch_nothing() {
         .map(|n| (n.to_string(), if n == 0 { json!({"type": "string"}) } else { link(n - 1) }))
         .collect();
     let chain = json!({"$defs": links, "$ref": "#/$defs/39"}).to_string();
-    let deep = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(60), "}}".repeat(60));
+    let deep = format!("{}{{}}{}", r#"{"properties":{"a":"#.repeat(31), "}}".repeat(31));
     let (remote_ref, remote_dialect) =
         (json!({"$ref": remote}).to_string(), json!({"$schema": remote}).to_string());
     let (long, wide) = (format!(r#"{{"a":"{}!"}}"#, "a".repeat(10_000)), nested(100));

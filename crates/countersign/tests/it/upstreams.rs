@@ -68,9 +68,15 @@ async fn one_bad_server_never_spoils_the_rest() {
             .unwrap()
             .clone()
     };
-    assert!(entry("missing")["error"].as_str().unwrap().contains("cannot start '/does/not/exist'"));
-    let quits = entry("quits")["error"].as_str().unwrap().to_owned();
-    assert!(quits.contains("exit status: 3") && quits.contains("no config"), "{quits}");
+    for (name, status, said) in [
+        ("missing", "exit status: 127", "cannot start '/does/not/exist'"),
+        ("quits", "exit status: 3", "no config"),
+    ] {
+        let shown = entry(name)["error"].as_str().unwrap().to_owned();
+        assert!(shown.contains(status) && !shown.contains(said), "{shown}");
+        let full = gate.server_when(name, |entry| entry["state"] == "error").await;
+        assert!(full["error"].as_str().unwrap().contains(said), "operators see it all: {full}");
+    }
     assert!(entry("variable")["error"].as_str().unwrap().contains("COUNTERSIGN_TEST_IS_NOT_SET"));
     assert_eq!(entry("partly")["tools"], json!({"callable": 1, "disabled_by_config": 1}));
     assert_eq!(entry("good").get("tools"), None, "a fully callable server gains no member");
@@ -109,13 +115,8 @@ async fn a_child_gets_the_environment_but_not_the_gates_own() {
         "echo \"own=$OWN path=${PATH:+yes} gate=$(env | grep -c ^COUNTERSIGN_)\" >&2; exit 1";
     let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", show], "env": {"OWN": "set"}}});
     let gate = Gate::start(servers, json!({})).await;
-    let client = gate.http().await;
-    let error = eventually(|| async {
-        let list =
-            client.document("upstream_servers", json!({"operation": "get", "name": "s"})).await;
-        list["servers"][0]["error"].as_str().map(str::to_owned)
-    })
-    .await;
+    let entry = gate.server_when("s", |entry| entry["state"] == "error").await;
+    let error = entry["error"].as_str().unwrap();
     assert!(error.contains("own=set path=yes gate=0"), "{error}");
 }
 

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::value::RawValue;
 
+use crate::document::Shortlist;
 use crate::policy::ApprovalState;
 use crate::search::{Document, Segment};
 use crate::tool::{Source, Tool};
@@ -50,7 +51,7 @@ impl Listing {
     ) -> Listing {
         let told = fingerprint(&definitions);
         let mut tools: Vec<Arc<Tool>> = Vec::with_capacity(definitions.len());
-        let mut faults = Vec::new();
+        let mut faults = Shortlist::default();
         let mut by_name = HashMap::with_capacity(definitions.len());
         for definition in definitions {
             match Tool::parse(source.clone(), definition) {
@@ -61,17 +62,21 @@ impl Listing {
                     ));
                 }
                 Ok(tool) => {
-                    faults.extend(tool.schema_excess().map(|excess| {
-                        format!(
+                    if let Some(excess) = tool.schema_excess() {
+                        faults.push(format!(
                             "tool '{}' is locked; its input schema cannot be checked: {excess}",
                             tool.name
-                        )
-                    }));
+                        ));
+                    }
                     by_name.insert(tool.name.clone(), tools.len());
                     tools.push(Arc::new(tool));
                 }
                 Err(fault) => faults.push(fault.to_string()),
             }
+        }
+        let Shortlist { list: mut faults, left_out } = faults;
+        if left_out > 0 {
+            faults.push(format!("{left_out} more faults are not shown"));
         }
         Listing::of(tools, faults, by_name, told, review)
     }

@@ -159,14 +159,25 @@ impl Server {
         }
     }
 
-    /// Returns the reason that calls would fail now, if they would.
+    /// Returns the reason that calls would fail now, if they would. It holds no words of the server.
     pub fn unavailable(&self) -> Option<&str> {
         match &self.state {
             UpstreamState::Ready => None,
             UpstreamState::Idle => Some("it is idle and has not been started"),
             UpstreamState::Connecting => Some("it is still connecting"),
-            UpstreamState::Waiting(reason) => Some(reason),
+            UpstreamState::Waiting(failure) => Some(&failure.reason),
             UpstreamState::Stopped => Some("it has been stopped"),
+        }
+    }
+
+    /// Returns the same reason for operators, with what the server said of it.
+    pub fn unavailable_in_full(&self) -> Option<String> {
+        match &self.state {
+            UpstreamState::Waiting(failure) => Some(failure.to_string()),
+            UpstreamState::Ready
+            | UpstreamState::Idle
+            | UpstreamState::Connecting
+            | UpstreamState::Stopped => self.unavailable().map(str::to_owned),
         }
     }
 }

@@ -172,7 +172,7 @@ mod tests {
         assert!(Arc::ptr_eq(&seen.server("s").unwrap().listing, &own));
         assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "a"), &seen), "it is kept");
         assert!(Arc::ptr_eq(&lists.catalog(before.clone(), "b"), &before), "for one session alone");
-        let after = shared(UpstreamState::Waiting("gone".to_owned()), &for_all);
+        let after = shared(UpstreamState::Waiting("gone".to_owned().into()), &for_all);
         let seen = lists.catalog(after, "a");
         let seen = seen.server("s").unwrap();
         assert!(Arc::ptr_eq(&seen.listing, &own) && seen.unavailable() == Some("gone"));

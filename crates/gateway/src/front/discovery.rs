@@ -21,6 +21,7 @@ use serde_json::json;
 use serde_json::value::RawValue;
 
 use crate::front::discovery::parameters::parameters;
+use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::session::Session;
@@ -81,6 +82,7 @@ impl Discovery {
             tool: parsed.tool,
             arguments: parsed.arguments,
             declared: Declared::Variant(class, Box::new(parsed.declaration)),
+            questions: QuestionForm::NamesServer,
         };
         Ok(self.session.relay(asked, request, incoming, trace).await)
     }

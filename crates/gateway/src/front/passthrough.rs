@@ -14,14 +14,17 @@ use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
 use mcp::handshake::ServerHello;
 use mcp::message::{Notification, Raw, Request, raw};
+use mcp::object::{ObjectMembers, quote};
 use mcp::peer::{Peer, RequestContext, Service};
 use provider::{CallOutcome, Declared, ProviderError, Surface, TraceContext};
 
 use crate::front::passthrough::shown::ShownVersion;
+use crate::front::question::QuestionForm;
 use crate::front::relay::RequestedCall;
 use crate::front::reply;
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
+use crate::limits;
 use crate::span::RequestSpan;
 
 pub(super) struct Passthrough {
@@ -117,7 +120,8 @@ impl Passthrough {
             && let Some(server) = self.session.catalog().server(name).filter(|s| !s.is_locked())
         {
             let welcome = self.session.gateway.welcome(name);
-            if let Some(info) = welcome.as_ref().and_then(|welcome| welcome.info()) {
+            let info = welcome.as_ref().and_then(|welcome| welcome.info());
+            if let Some(info) = info.and_then(bounded_info) {
                 hello.info = info;
             }
             hello.instructions = server.instructions.as_deref().map(str::to_owned);
@@ -177,6 +181,10 @@ impl Passthrough {
             tool,
             arguments,
             declared: Declared::Nothing,
+            questions: match self.scope {
+                ServerScope::All => QuestionForm::NamesServer,
+                ServerScope::Server(_) => QuestionForm::Unchanged,
+            },
         };
         match self.session.relay(asked, request, incoming, trace).await {
             CallOutcome::Failed { error: ProviderError::Protocol(error), .. } => Err(error),
@@ -213,6 +221,24 @@ impl Passthrough {
             }
         });
     }
+}
+
+/// Limits what a server says of itself, which nobody reviews: beyond its bound only the beginnings
+/// of its names are left.
+fn bounded_info(info: Raw) -> Option<Raw> {
+    if info.get().len() <= limits::SERVER_INFO_BYTES_MAX {
+        return Some(info);
+    }
+    let members = ObjectMembers::parse(&info).ok()?;
+    let mut names = ObjectMembers::default();
+    for name in ["name", "title", "version"] {
+        let text = members.get(name).and_then(|json| serde_json::from_str::<String>(json).ok());
+        if let Some(text) = text {
+            let end = text.floor_char_boundary(limits::SERVER_NAME_BYTES_MAX);
+            names.set(name, quote(&text[..end]));
+        }
+    }
+    Some(names.write())
 }
 
 impl Service for Passthrough {

@@ -18,6 +18,7 @@ use serde_json::value::RawValue;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
+use crate::front::question::{CallQuestions, QuestionForm};
 use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
@@ -29,6 +30,8 @@ pub(super) struct RequestedCall {
     pub(super) tool: ToolName,
     pub(super) arguments: Object,
     pub(super) declared: Declared,
+    /// The form in which the client gets the server's questions.
+    pub(super) questions: QuestionForm,
 }
 
 impl Session {
@@ -58,7 +61,7 @@ impl Session {
             cancel: incoming.cancel.clone(),
             progress: sink,
             log: None,
-            ask_client: self.client(&incoming.peer),
+            ask_client: self.client(&incoming.peer, Some((&call, asked.questions))),
             trace: trace.clone(),
         };
         let running = self.gateway.call(call, &ctx);
@@ -83,23 +86,34 @@ impl Session {
     pub(super) async fn open_own(&self, server: &str, incoming: &RequestContext) {
         let ctx = CallContext {
             cancel: incoming.cancel.clone(),
-            ask_client: self.client(&incoming.peer),
+            ask_client: self.client(&incoming.peer, None),
             ..CallContext::within(self.gateway.settings().connect_timeout)
         };
         self.gateway.open_own(&self.id, server, &ctx).await;
     }
 
-    fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
+    /// Returns the client, which can be asked more within a call than outside of one.
+    fn client(
+        &self,
+        peer: &Peer,
+        call: Option<(&Call, QuestionForm)>,
+    ) -> Option<Arc<dyn AskClient>> {
         let hello = self.hello.get()?.clone();
-        Some(Arc::new(Client { way: ClientRoute::Call(peer.clone()), hello }))
+        let questions = call.map(|(call, form)| CallQuestions::of(&self.gateway, call, form));
+        Some(Arc::new(Client { way: ClientRoute::Call(peer.clone()), hello, questions }))
     }
 }
 
 /// Returns a sink for progress, and the queue of it with the client's token.
 fn progress_queue(token: String) -> (Sink, (String, mpsc::Receiver<Raw>)) {
     let (progress, waiting) = mpsc::channel(limits::PROGRESS_WAITING_MAX);
-    // A full queue drops the notification; the next one supersedes it.
-    (Arc::new(move |params| drop(progress.try_send(params))), (token, waiting))
+    let sink = move |params: Raw| {
+        if params.get().len() <= limits::PROGRESS_BYTES_MAX {
+            // A full queue drops the notification; the next one supersedes it.
+            let _ = progress.try_send(params);
+        }
+    };
+    (Arc::new(sink), (token, waiting))
 }
 
 /// Forwards progress while the call runs, and the rest of it before the response.
@@ -135,6 +149,8 @@ async fn notify_progress(peer: &Peer, params: &RawValue, token: &str) {
 struct Client {
     way: ClientRoute,
     hello: Arc<ClientHello>,
+    /// Asks for sampling and elicitation; `None` outside a call, when only roots are requested.
+    questions: Option<CallQuestions>,
 }
 
 /// The route by which a question reaches the client.
@@ -156,15 +172,22 @@ impl AskClient for Client {
         params: Option<Raw>,
         ctx: &'a CallContext,
     ) -> BoxFuture<'a, Result<Raw, RequestError>> {
-        let ask = Ask { cancel: ctx.cancel.clone(), ..Ask::new(method, params, ctx.remaining()) };
         let peer = match &self.way {
             ClientRoute::Call(peer) => Some(peer.clone()),
             ClientRoute::Session(peer) => peer.upgrade(),
         };
         async move {
-            match peer {
-                Some(peer) => peer.request(ask).await,
-                None => Err(ConnectionClosed("the client has disconnected".to_owned()).into()),
+            let Some(peer) = peer else {
+                return Err(ConnectionClosed("the client has disconnected".to_owned()).into());
+            };
+            match &self.questions {
+                Some(questions) if method != "roots/list" => {
+                    questions.ask(&peer, method, params, ctx).await
+                }
+                Some(_) | None => {
+                    let cancel = ctx.cancel.clone();
+                    peer.request(Ask { cancel, ..Ask::new(method, params, ctx.remaining()) }).await
+                }
             }
         }
         .boxed()
@@ -175,6 +198,7 @@ impl AskClient for Client {
             ClientRoute::Call(peer) => peer.downgrade(),
             ClientRoute::Session(peer) => peer.clone(),
         };
-        Arc::new(Client { way: ClientRoute::Session(peer), hello: self.hello.clone() })
+        let (way, hello) = (ClientRoute::Session(peer), self.hello.clone());
+        Arc::new(Client { way, hello, questions: None })
     }
 }

@@ -1,5 +1,6 @@
 //! `tools/call` split into its parts, each still the text the client sent.
 
+use domain::tool::FULL_NAME_BYTES_MAX;
 use mcp::ErrorObject;
 use mcp::message::{Raw, Request, raw};
 use mcp::object::ObjectMembers;
@@ -25,6 +26,12 @@ impl ToolRequest {
         let name = members.get("name").and_then(|name| serde_json::from_str(name).ok());
         let name: String =
             name.ok_or_else(|| ErrorObject::invalid_params("tools/call: name must be a string"))?;
+        if name.len() > FULL_NAME_BYTES_MAX {
+            return Err(ErrorObject::invalid_params(format!(
+                "tools/call: name of {} bytes; names have at most {FULL_NAME_BYTES_MAX}",
+                name.len()
+            )));
+        }
         let arguments = members.get("arguments").filter(|text| *text != "null").unwrap_or("{}");
         if !arguments.starts_with('{') {
             return Err(ErrorObject::invalid_params("tools/call: arguments must be an object"));

@@ -3,7 +3,6 @@
 use domain::config::Payloads;
 use domain::json::Object;
 use domain::ledger::redaction::Redactor;
-use mcp::message::Raw;
 use receipt::Hash;
 use receipt::canonical::{CANONICAL_BYTES_MAX, Digest};
 use serde_json::value::RawValue;
@@ -60,7 +59,7 @@ impl<'a> CallArguments<'a> {
 
 /// Builds the recorded result; its hash is that of the result without its secrets. Large results
 /// are processed off the async threads.
-pub(super) async fn response(settings: &GateSettings, result: &Raw) -> RecordedResult {
+pub(super) async fn response(settings: &GateSettings, result: &RawValue) -> RecordedResult {
     let (redactor, payloads) = (settings.redactor.clone(), settings.payloads);
     if result.get().len() <= INLINE_BYTES_MAX {
         return read(&redactor, payloads, result.get());

@@ -75,7 +75,7 @@ pub(super) fn started(
 }
 
 /// Two sessions of one program are two agents: both may work on the same thing.
-fn agent(call: &Call) -> RecordAgent {
+pub(super) fn agent(call: &Call) -> RecordAgent {
     let token = call.caller.token.to_string();
     let client = call.client.as_deref().unwrap_or_default().to_owned();
     // In a run the token says more than the program: workflow, step and provider.

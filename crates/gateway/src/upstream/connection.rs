@@ -7,15 +7,17 @@ use std::time::Duration;
 use axum::http::{HeaderName, HeaderValue};
 use domain::config::ConfigTemplate;
 use domain::trust::ItemKind;
+use domain::upstream::UpstreamFailure;
+use mcp::ErrorObject;
 use mcp::child::{self, Process, StderrTail};
-use mcp::client::{self, List};
-use mcp::handshake::{self, Welcome};
+use mcp::client::{self, List, ListError};
+use mcp::handshake::{self, HandshakeError, Welcome};
 use mcp::http::client::Endpoint as HttpEndpoint;
 use mcp::limits::LAST_WORDS;
 use mcp::lines;
 use mcp::message::Raw;
 use mcp::object::ObjectMembers;
-use mcp::peer::{Peer, Service};
+use mcp::peer::{Peer, RequestError, Service};
 use serde_json::json;
 use tokio::task::JoinHandle;
 
@@ -59,32 +61,52 @@ pub(super) struct Opening<'a> {
 
 impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
-    async fn open(self) -> Result<Connection, String> {
+    async fn open(self) -> Result<Connection, UpstreamFailure> {
         let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => Ok(Connection { peer, welcome: Arc::new(welcome), attached }),
             Err(error) => {
-                let reason = attached.reason(error.to_string()).await;
+                let failure = attached.explain(handshake_failure(&error)).await;
                 attached.close(&peer).await;
-                Err(reason)
+                Err(failure)
             }
         }
     }
 
     /// Opens the connection and lists the server's tools on it.
-    pub(super) async fn open_and_list(self) -> Result<(Connection, Vec<Raw>), String> {
+    pub(super) async fn open_and_list(self) -> Result<(Connection, Vec<Raw>), UpstreamFailure> {
         let timeout = self.timeout;
         let mut connection = self.open().await?;
         match connection.lister().tools(timeout).await {
             Ok(tools) => Ok((connection, tools)),
-            Err(reason) => {
-                let reason = connection.reason(reason).await;
+            Err(failure) => {
+                let failure = connection.explain(failure).await;
                 connection.close().await;
-                Err(reason)
+                Err(failure)
             }
         }
     }
+}
+
+/// Separates an error that the server worded from our own words.
+fn handshake_failure(error: &HandshakeError) -> UpstreamFailure {
+    match error {
+        HandshakeError::Request(RequestError::Refused(refused)) => refusal("initialize", refused),
+        _ => error.to_string().into(),
+    }
+}
+
+fn list_failure(error: &ListError) -> UpstreamFailure {
+    match error {
+        ListError::Request(list, RequestError::Refused(refused)) => refusal(list.method(), refused),
+        _ => error.to_string().into(),
+    }
+}
+
+fn refusal(method: &str, refused: &ErrorObject) -> UpstreamFailure {
+    let reason = format!("{method}: the server answered with error {}", refused.code);
+    UpstreamFailure::new(&reason, Some(&refused.message))
 }
 
 fn connect(
@@ -135,7 +157,7 @@ fn http_endpoint(
 
 impl Lister {
     /// Returns all tools of the server; none if it offers none.
-    pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, String> {
+    pub(super) async fn tools(&self, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {
         self.list(List::Tools, timeout).await
     }
 
@@ -146,17 +168,17 @@ impl Lister {
         for (kind, list) in OTHERS {
             match self.list(list, timeout).await {
                 Ok(items) => others.push(ItemList { kind, items }),
-                Err(reason) => tracing::warn!(reason, "cannot fetch a list"),
+                Err(failure) => tracing::warn!(reason = %failure, "cannot fetch a list"),
             }
         }
         others
     }
 
-    async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, String> {
+    async fn list(&self, list: List, timeout: Duration) -> Result<Vec<Raw>, UpstreamFailure> {
         if !offers(&self.welcome.result, list) {
             return Ok(Vec::new());
         }
-        client::list(&self.peer, list, timeout).await.map_err(|error| error.to_string())
+        client::list(&self.peer, list, timeout).await.map_err(|error| list_failure(&error))
     }
 }
 
@@ -166,7 +188,7 @@ impl Connection {
     }
 
     /// Waits until the connection is lost, and returns the reason.
-    pub(super) async fn lost(&mut self) -> String {
+    pub(super) async fn lost(&mut self) -> UpstreamFailure {
         tokio::select! {
             _ = self.peer.closed() => {}
             // A grandchild may hold the pipes open; the child's last output is still read.
@@ -176,11 +198,11 @@ impl Connection {
             }
         }
         let closed = self.peer.closed().await;
-        self.attached.reason(closed.to_string()).await
+        self.attached.explain(closed.to_string().into()).await
     }
 
-    pub(super) async fn reason(&mut self, reason: String) -> String {
-        self.attached.reason(reason).await
+    pub(super) async fn explain(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
+        self.attached.explain(failure).await
     }
 
     pub(super) async fn close(self) {
@@ -196,18 +218,19 @@ impl Attachment {
         }
     }
 
-    /// Returns why the connection was lost; a child's exit status and last output say more than an
+    /// Adds why the connection was lost; a child's exit status and last output say more than an
     /// EOF.
-    async fn reason(&mut self, reason: String) -> String {
+    async fn explain(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
         let Attachment::Process(process, stderr) = self else {
-            return reason;
+            return failure;
         };
         let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
-        let last_words = stderr.last().map(|line| format!("; it said: {line}")).unwrap_or_default();
-        match exited {
-            Ok(Some(status)) => format!("the process ended ({status}){last_words}"),
-            Ok(None) | Err(_) => format!("{reason}{last_words}"),
-        }
+        let last_words = stderr.last().or(failure.said);
+        let reason = match exited {
+            Ok(Some(status)) => format!("the process ended ({status})"),
+            Ok(None) | Err(_) => failure.reason,
+        };
+        UpstreamFailure::new(&reason, last_words.as_deref())
     }
 
     async fn close(self, peer: &Peer) {

@@ -7,7 +7,7 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use domain::catalog::{Listing, Server, UnknownToolName};
 use domain::config::Start;
 use domain::policy::ServerRules;
-use domain::upstream::{Effect, UpstreamEvent, UpstreamMachine, UpstreamState};
+use domain::upstream::{Effect, UpstreamEvent, UpstreamFailure, UpstreamMachine, UpstreamState};
 use mcp::child::StderrTail;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::task::JoinHandle;
@@ -60,22 +60,22 @@ pub(super) struct Driver {
     link: Option<ServerLink>,
     attempt: Option<JoinHandle<ConnectResult>>,
     /// The list request under way, which may take a while.
-    relisting: Option<JoinHandle<Result<ServerLists, String>>>,
+    relisting: Option<JoinHandle<Result<ServerLists, UpstreamFailure>>>,
     retry_at: Option<Instant>,
     relist_at: Option<Instant>,
     sweep_at: Instant,
 }
 
 /// A link with the server's lists, or the reason there is none.
-type ConnectResult = Result<(ServerLink, ServerLists), String>;
+type ConnectResult = Result<(ServerLink, ServerLists), UpstreamFailure>;
 
 /// The events the driver waits for.
 enum Wakeup {
     Command(Option<DriverCommand>),
     ListChanged,
     Attempt(Box<ConnectResult>),
-    Relisted(Result<ServerLists, String>),
-    Lost(String),
+    Relisted(Result<ServerLists, UpstreamFailure>),
+    Lost(UpstreamFailure),
     RetryDue,
     RelistDue,
     SweepDue,
@@ -144,9 +144,9 @@ impl Driver {
             }
             Wakeup::Attempt(attempt) => Some(match *attempt {
                 Ok((link, lists)) => self.adopt(link, lists).await,
-                Err(reason) => failed(reason),
+                Err(failure) => failed(failure),
             }),
-            Wakeup::Lost(reason) => Some(failed(reason)),
+            Wakeup::Lost(failure) => Some(failed(failure)),
             Wakeup::RetryDue => Some(UpstreamEvent::RetryDue),
         }
     }
@@ -186,7 +186,7 @@ impl Driver {
                 self.relisting = None;
                 Wakeup::Relisted(listed)
             }
-            reason = lost(&mut self.link) => Wakeup::Lost(reason),
+            failure = lost(&mut self.link) => Wakeup::Lost(failure),
             () = due(retry_at) => {
                 self.retry_at = None;
                 Wakeup::RetryDue
@@ -236,11 +236,14 @@ impl Driver {
         });
     }
 
-    async fn relisted(&mut self, listed: Result<ServerLists, String>) -> Option<UpstreamEvent> {
+    async fn relisted(
+        &mut self,
+        listed: Result<ServerLists, UpstreamFailure>,
+    ) -> Option<UpstreamEvent> {
         let link = self.link.as_mut()?;
         let lists = match listed {
             Ok(lists) => lists,
-            Err(reason) => return Some(failed(link.reason(reason).await)),
+            Err(failure) => return Some(failed(link.explain(failure).await)),
         };
         let instructions = link.instructions();
         self.take(lists, instructions).await;
@@ -254,7 +257,7 @@ impl Driver {
     /// Reviews the server's current offer.
     async fn take(&mut self, lists: ServerLists, instructions: Option<String>) {
         let ServerLists { tools, others } = lists;
-        let extras = Extras { instructions, lists: others };
+        let extras = Extras { instructions, lists: others }.bounded(&self.spec.name);
         let is_known = self.review.listing.is_of(&tools);
         // It was reviewed on arrival, and again after each decision.
         if is_known && self.review.is_kept && self.extras.as_ref() == Some(&extras) {
@@ -362,25 +365,29 @@ impl Driver {
             UpstreamState::Ready => {
                 tracing::info!(%server, tools = self.review.listing.tools().len(), "connected")
             }
-            UpstreamState::Waiting(reason) => tracing::warn!(%server, reason, "unavailable"),
+            UpstreamState::Waiting(failure) => {
+                tracing::warn!(%server, reason = %failure, "unavailable");
+            }
             UpstreamState::Idle | UpstreamState::Connecting | UpstreamState::Stopped => {}
         }
     }
 }
 
-fn failed(reason: String) -> UpstreamEvent {
+fn failed(failure: UpstreamFailure) -> UpstreamEvent {
     let random = getrandom::u32().unwrap_or(u32::MAX / 2);
-    UpstreamEvent::Failed { reason, jitter: f64::from(random) / f64::from(u32::MAX) }
+    UpstreamEvent::Failed { failure, jitter: f64::from(random) / f64::from(u32::MAX) }
 }
 
-async fn finished<T>(task: &mut Option<JoinHandle<Result<T, String>>>) -> Result<T, String> {
+async fn finished<T>(
+    task: &mut Option<JoinHandle<Result<T, UpstreamFailure>>>,
+) -> Result<T, UpstreamFailure> {
     match task {
-        Some(task) => task.await.unwrap_or_else(|error| Err(error.to_string())),
+        Some(task) => task.await.unwrap_or_else(|error| Err(error.to_string().into())),
         None => std::future::pending().await,
     }
 }
 
-async fn lost(link: &mut Option<ServerLink>) -> String {
+async fn lost(link: &mut Option<ServerLink>) -> UpstreamFailure {
     match link {
         Some(link) => link.lost().await,
         None => std::future::pending().await,

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use domain::upstream::UpstreamFailure;
 use mcp::child::StderrTail;
 use mcp::handshake::Welcome;
 use mcp::message::{Raw, raw};
@@ -40,7 +41,7 @@ impl ServerLink {
         service: Arc<dyn Service>,
         stderr: &StderrTail,
         timeout: Duration,
-    ) -> Result<(ServerLink, ServerLists), String> {
+    ) -> Result<(ServerLink, ServerLists), UpstreamFailure> {
         if let ServerEndpoint::Plugin(plugin) = endpoint {
             return open_plugin(plugin, stderr, timeout).await;
         }
@@ -69,17 +70,18 @@ impl ServerLink {
     }
 
     /// Waits until the link is lost, and returns the reason.
-    pub(super) async fn lost(&mut self) -> String {
+    pub(super) async fn lost(&mut self) -> UpstreamFailure {
         match self {
             ServerLink::Server(connection) => connection.lost().await,
             ServerLink::Plugin(plugin) => plugin.lost().await,
         }
     }
 
-    pub(super) async fn reason(&mut self, reason: String) -> String {
+    /// Adds what is known about the end of the server's process.
+    pub(super) async fn explain(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
         match self {
-            ServerLink::Server(connection) => connection.reason(reason).await,
-            ServerLink::Plugin(_) => reason,
+            ServerLink::Server(connection) => connection.explain(failure).await,
+            ServerLink::Plugin(_) => failure,
         }
     }
 
@@ -93,7 +95,7 @@ impl ServerLink {
 
 impl LinkHandle {
     /// Requests the lists again.
-    pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, String> {
+    pub(super) async fn list(&self, timeout: Duration) -> Result<ServerLists, UpstreamFailure> {
         match self {
             LinkHandle::Server { peer, welcome } => {
                 let lister = Lister { peer: peer.clone(), welcome: welcome.clone() };
@@ -112,7 +114,7 @@ async fn open_plugin(
     plugin: &PluginSpec,
     stderr: &StderrTail,
     timeout: Duration,
-) -> Result<(ServerLink, ServerLists), String> {
+) -> Result<(ServerLink, ServerLists), UpstreamFailure> {
     let opening = async {
         let plugin = plugin.connector.connect(stderr).await?;
         match plugin.tools().await {
@@ -122,7 +124,7 @@ async fn open_plugin(
             }
             Err(error) => {
                 plugin.close().await;
-                Err(error.to_string())
+                Err(error.to_string().into())
             }
         }
     };
@@ -131,13 +133,16 @@ async fn open_plugin(
     opened.unwrap_or_else(|_| Err(late(timeout)))
 }
 
-async fn tools_of(plugin: &dyn ProviderConnection, timeout: Duration) -> Result<Vec<Raw>, String> {
+async fn tools_of(
+    plugin: &dyn ProviderConnection,
+    timeout: Duration,
+) -> Result<Vec<Raw>, UpstreamFailure> {
     match tokio::time::timeout(timeout, plugin.tools()).await {
-        Ok(listed) => listed.map_err(|error| error.to_string()),
+        Ok(listed) => listed.map_err(|error| error.to_string().into()),
         Err(_) => Err(late(timeout)),
     }
 }
 
-fn late(timeout: Duration) -> String {
-    format!("it was not ready within {timeout:?}")
+fn late(timeout: Duration) -> UpstreamFailure {
+    format!("it was not ready within {timeout:?}").into()
 }

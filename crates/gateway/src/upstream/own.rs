@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use domain::config::Sharing;
+use domain::upstream::UpstreamFailure;
 use mcp::child::StderrTail;
 use mcp::message::Raw;
 use mcp::object::ObjectMembers;
@@ -23,7 +24,7 @@ use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
-use crate::upstream::server_side::{CLIENT_QUESTIONS, ClientQuestion, ClientSide};
+use crate::upstream::server_side::{CLIENT_CAPABILITIES, ClientSide};
 use crate::{GateSettings, limits};
 
 pub(super) struct OwnConnections {
@@ -41,7 +42,7 @@ pub(super) struct OwnConnection {
     pub(super) side: Arc<ClientSide>,
     opened: OnceCell<OpenConnection>,
     /// The time and reason of a failure to open.
-    failed: OnceLock<(Instant, String)>,
+    failed: OnceLock<(Instant, UpstreamFailure)>,
     last_used: Mutex<Instant>,
 }
 
@@ -91,7 +92,7 @@ impl OwnConnections {
         match opened.await {
             Ok(opened) if !opened.connection.peer.is_closed() => Ok(Some(own.clone())),
             Ok(_) => Err("the client's own connection was lost".to_owned()),
-            Err(reason) => Err(reason),
+            Err(failure) => Err(failure.reason),
         }
         .map_err(ProviderError::Unavailable)
     }
@@ -103,14 +104,15 @@ impl OwnConnections {
         own: &OwnConnection,
         capabilities: Raw,
         ctx: &CallContext,
-    ) -> Result<OpenConnection, String> {
-        if let Some((_, reason)) = own.failed.get() {
-            return Err(reason.clone());
+    ) -> Result<OpenConnection, UpstreamFailure> {
+        if let Some((_, failure)) = own.failed.get() {
+            return Err(failure.clone());
         }
         let timeout = self.settings.load().connect_timeout.min(ctx.remaining());
         let opened = self.open(session, own.side.clone(), capabilities, timeout).await;
-        if let Err(reason) = &opened {
-            let _ = own.failed.set((Instant::now(), reason.clone()));
+        if let Err(failure) = &opened {
+            tracing::warn!(server = %self.server, reason = %failure, "a client's own connection");
+            let _ = own.failed.set((Instant::now(), failure.clone()));
         }
         opened
     }
@@ -121,7 +123,7 @@ impl OwnConnections {
         side: Arc<ClientSide>,
         capabilities: Raw,
         timeout: Duration,
-    ) -> Result<OpenConnection, String> {
+    ) -> Result<OpenConnection, UpstreamFailure> {
         let opening = Opening {
             endpoint: &self.endpoint,
             service: side.clone(),
@@ -218,7 +220,8 @@ impl OwnConnection {
 
     /// Reports whether the connection is lost, or failed to open and is due for another attempt.
     fn is_spent(&self) -> bool {
-        let is_due = |(at, _): &(Instant, String)| at.elapsed() > limits::OWN_CONNECTION_RETRY;
+        let is_due =
+            |(at, _): &(Instant, UpstreamFailure)| at.elapsed() > limits::OWN_CONNECTION_RETRY;
         self.peer().is_ok_and(|peer| peer.is_closed()) || self.failed.get().is_some_and(is_due)
     }
 
@@ -232,7 +235,7 @@ impl OwnConnection {
 /// Returns the client's declared capabilities that a server may use.
 fn declared(ctx: &CallContext) -> ObjectMembers<'static> {
     let mut declared = ObjectMembers::default();
-    for ClientQuestion { capability: name, .. } in CLIENT_QUESTIONS {
+    for name in CLIENT_CAPABILITIES {
         let capability = ctx.ask_client.as_ref().and_then(|client| client.capability(name));
         if let Some(json) = capability {
             declared.set(name, json);

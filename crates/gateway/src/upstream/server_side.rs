@@ -1,31 +1,28 @@
 //! A server's requests to the gate. On the connection that all clients share, almost none are
 //! allowed, since they could not be attributed to one client. On a client's own connection, the
-//! server may ask what that client declared: within the running call, or outside of one if none is
-//! running.
+//! server may ask what that client declared: for sampling and elicitation a few times within a
+//! running call, for roots at any time.
 
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::ErrorObject;
+use mcp::error::{INVALID_REQUEST, OVERLOADED};
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, RequestError, Service};
 use provider::{AskClient, CallContext};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 
 use crate::limits;
 
-/// A request that servers make to clients with the capability for it.
-pub(super) struct ClientQuestion {
-    pub(super) capability: &'static str,
-    method: &'static str,
-}
+/// The capabilities of a client that let a server ask it something.
+pub(super) const CLIENT_CAPABILITIES: [&str; 3] = ["sampling", "elicitation", "roots"];
 
-pub(super) const CLIENT_QUESTIONS: [ClientQuestion; 3] = [
-    ClientQuestion { capability: "sampling", method: "sampling/createMessage" },
-    ClientQuestion { capability: "elicitation", method: "elicitation/create" },
-    ClientQuestion { capability: "roots", method: "roots/list" },
-];
+const SAMPLING: &str = "sampling/createMessage";
+const ELICITATION: &str = "elicitation/create";
+const ROOTS: &str = "roots/list";
 
 const LIST_CHANGED: &str = "notifications/tools/list_changed";
 
@@ -65,19 +62,38 @@ fn own_answer(request: &Request) -> Result<Raw, ErrorObject> {
 }
 
 /// The gate's end of a client's own connection.
-#[derive(Default)]
 pub(super) struct ClientSide {
     known: Mutex<ClientState>,
+    /// Limits concurrent requests for roots.
+    roots: Semaphore,
     /// Signalled when the server announces that its tools have changed.
     pub(super) list_changed: Notify,
 }
 
 #[derive(Default)]
 struct ClientState {
-    /// The client's running calls, the latest last.
-    running: Vec<CallContext>,
-    /// The client itself: a server may ask as soon as it is initialized, and after the last call.
+    /// The client's running calls by number, the latest last.
+    running: BTreeMap<u64, RunningState>,
+    entered: u64,
+    /// The client itself: a server may request roots at any time.
     client: Option<Arc<dyn AskClient>>,
+}
+
+struct RunningState {
+    /// The call's context; cancelled when the call ends.
+    ctx: CallContext,
+    /// Questions asked within the call.
+    asked: usize,
+}
+
+impl Default for ClientSide {
+    fn default() -> ClientSide {
+        ClientSide {
+            known: Mutex::default(),
+            roots: Semaphore::new(limits::ROOTS_REQUESTS_MAX),
+            list_changed: Notify::new(),
+        }
+    }
 }
 
 impl ClientSide {
@@ -91,8 +107,13 @@ impl ClientSide {
 
     /// Routes questions through this call until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>, ctx: &CallContext) -> RunningCall {
-        self.lock().running.push(ctx.clone());
-        RunningCall { side: self.clone(), ctx: ctx.clone() }
+        let cancel = ctx.cancel.child_token();
+        let state = RunningState { ctx: CallContext { cancel, ..ctx.clone() }, asked: 0 };
+        let mut known = self.lock();
+        known.entered += 1;
+        let number = known.entered;
+        known.running.insert(number, state);
+        RunningCall { side: self.clone(), number }
     }
 
     fn lock(&self) -> MutexGuard<'_, ClientState> {
@@ -100,52 +121,87 @@ impl ClientSide {
     }
 
     async fn ask(&self, request: Request) -> Result<Raw, ErrorObject> {
-        if CLIENT_QUESTIONS.iter().all(|question| question.method != request.method) {
-            return own_answer(&request);
+        match request.method.as_str() {
+            ROOTS => self.ask_roots(request).await,
+            SAMPLING | ELICITATION => self.ask_within_call(request).await,
+            _ => own_answer(&request),
+        }
+    }
+
+    /// Asks within the client's latest call: only then does the client expect it.
+    async fn ask_within_call(&self, request: Request) -> Result<Raw, ErrorObject> {
+        let method = request.method.as_str();
+        let ctx = {
+            let mut known = self.lock();
+            let Some(mut latest) = known.running.last_entry() else {
+                let message = format!("{method} is possible only while a call of the client runs");
+                return Err(ErrorObject::new(INVALID_REQUEST, message));
+            };
+            let state = latest.get_mut();
+            if state.asked >= limits::CALL_QUESTIONS_MAX {
+                let most = limits::CALL_QUESTIONS_MAX;
+                let message = format!("{method}: a call may ask its client {most} times at most");
+                return Err(ErrorObject::new(OVERLOADED, message));
+            }
+            state.asked += 1;
+            state.ctx.clone()
+        };
+        let capability = if method == SAMPLING { "sampling" } else { "elicitation" };
+        let client = ctx.ask_client.as_ref();
+        let Some(client) = client.filter(|client| client.capability(capability).is_some()) else {
+            return Err(ErrorObject::method_not_found(method));
+        };
+        client.ask(method, request.params, &ctx).await.map_err(unanswered)
+    }
+
+    /// Asks within the client's latest call, or outside of any.
+    async fn ask_roots(&self, request: Request) -> Result<Raw, ErrorObject> {
+        let Ok(_one_of_few) = self.roots.try_acquire() else {
+            return Err(ErrorObject::new(OVERLOADED, "too many requests for roots, try again"));
+        };
+        if request.params.as_ref().is_some_and(|p| p.get().len() > limits::ROOTS_PARAMS_BYTES_MAX) {
+            let most = limits::ROOTS_PARAMS_BYTES_MAX;
+            return Err(ErrorObject::invalid_params(format!("{ROOTS}: params over {most} bytes")));
         }
         let (latest, client) = {
             let known = self.lock();
-            (known.running.last().cloned(), known.client.clone())
+            let latest = known.running.last_key_value();
+            (latest.map(|(_, state)| state.ctx.clone()), known.client.clone())
         };
         if let Some(ctx) = latest
             && let Some(client) = &ctx.ask_client
         {
-            match client.ask(&request.method, request.params.clone(), &ctx).await {
+            match client.ask(ROOTS, request.params.clone(), &ctx).await {
                 // The call has ended meanwhile; the client may still be connected.
-                Err(RequestError::Closed(_)) => {}
+                Err(RequestError::Closed(_) | RequestError::Cancelled) => {}
                 answer => return answer.map_err(unanswered),
             }
         }
         let Some(client) = client else {
-            return Err(ErrorObject::method_not_found(&request.method));
+            return Err(ErrorObject::method_not_found(ROOTS));
         };
         let ctx = CallContext::within(limits::QUESTION_WAIT);
-        client.ask(&request.method, request.params, &ctx).await.map_err(unanswered)
+        client.ask(ROOTS, request.params, &ctx).await.map_err(unanswered)
     }
 }
 
 fn unanswered(error: RequestError) -> ErrorObject {
     match error {
         RequestError::Refused(error) => error,
+        RequestError::Cancelled => ErrorObject::internal("the call has ended"),
         other => ErrorObject::internal(format!("the client did not answer: {other}")),
     }
 }
 
 pub(super) struct RunningCall {
     side: Arc<ClientSide>,
-    ctx: CallContext,
+    number: u64,
 }
 
 impl Drop for RunningCall {
     fn drop(&mut self) {
-        let running = &mut self.side.lock().running;
-        let ours = running.iter().rposition(|ctx| match (&ctx.ask_client, &self.ctx.ask_client) {
-            (Some(a), Some(b)) => Arc::ptr_eq(a, b),
-            (None, None) => true,
-            (Some(_), None) | (None, Some(_)) => false,
-        });
-        if let Some(position) = ours {
-            running.remove(position);
+        if let Some(ended) = self.side.lock().running.remove(&self.number) {
+            ended.ctx.cancel.cancel();
         }
     }
 }

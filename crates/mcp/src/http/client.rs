@@ -297,6 +297,7 @@ async fn take_events(
         let Some(peer) = peer.upgrade() else {
             return Ok(StreamEnd::ByServer);
         };
+        peer.has_room().await;
         match Frame::parse(event.data.as_bytes()) {
             Ok(frame) => {
                 if receive(&peer, frame, waiting) {

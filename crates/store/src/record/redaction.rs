@@ -1,17 +1,19 @@
-//! Removes secrets from a record before it is written, from every text that is signed or indexed.
+//! Removes secrets from a record before it is written, from every text that is signed or indexed,
+//! and cuts texts that are too long: callers and servers choose them.
 
 use std::borrow::Cow;
 
 use domain::ledger::redaction::Redactor;
 
 use super::{CallEnd, CallStart, Entry, OutsideSource, ReceiptAction, RecordAgent, Word};
+use crate::limits::{TEXT_BYTES_MAX, WARNINGS_MAX};
 
 /// The note in a record whose target was omitted.
 pub const TARGET_OMITTED: &str = "target omitted: it appears to contain a secret";
 
 impl Entry {
     /// Returns the entry as it may be written: receipts are signed for good, so nothing can be
-    /// removed from them later. Arguments and results are redacted where they are read.
+    /// removed from them later. Arguments and results are redacted and cut where they are read.
     #[must_use]
     pub fn redacted(mut self, redactor: &Redactor) -> Entry {
         match &mut self {
@@ -67,8 +69,9 @@ impl CallStart {
         } = self;
         let texts = [server, tool, name, client, token].into_iter();
         let texts = texts.chain(session).chain(request_id).chain(reason).chain(correlation_id);
+        warnings.truncate(WARNINGS_MAX);
         for text in texts.chain(warnings) {
-            redactor.line(text);
+            tidy(text, redactor);
         }
         redact_word(kind, redactor);
         if let Some(outside) = outside {
@@ -92,11 +95,15 @@ impl OutsideSource {
             capture_method,
             usage,
         } = self;
+        // It is JSON, so part of it would be none.
+        if usage.as_ref().is_some_and(|usage| usage.len() > TEXT_BYTES_MAX) {
+            *usage = None;
+        }
         let texts = [issuer_name, model, agent_id, agent_type, capture_method, usage];
         let operator =
             operator.iter_mut().flat_map(|operator| [&mut operator.id, &mut operator.name]);
         for text in texts.into_iter().flatten().chain(operator) {
-            redactor.line(text);
+            tidy(text, redactor);
         }
     }
 }
@@ -116,14 +123,28 @@ impl CallEnd {
             redact_word(word, redactor);
         }
         if let Some(text) = error_message {
-            redactor.line(text);
+            tidy(text, redactor);
         }
+    }
+}
+
+/// Removes secrets, then the end of a long text.
+fn tidy(text: &mut String, redactor: &Redactor) {
+    // A secret is recognised only as a whole, so some of the end stays until it is removed.
+    cut(text, 2 * TEXT_BYTES_MAX);
+    redactor.line(text);
+    cut(text, TEXT_BYTES_MAX);
+}
+
+fn cut(text: &mut String, bytes_max: usize) {
+    if text.len() > bytes_max {
+        *text = text[..text.floor_char_boundary(bytes_max)].to_owned();
     }
 }
 
 fn redact_word(word: &mut Word, redactor: &Redactor) {
     if let Cow::Owned(text) = word {
-        redactor.line(text);
+        tidy(text, redactor);
     }
 }
 
@@ -137,16 +158,13 @@ mod tests {
 
     const SECRET: &str = "ghp_0123456789abcdefghijklmnopqrstuvwxyz";
 
-    fn some() -> Option<String> {
-        Some(SECRET.to_owned())
-    }
-
-    #[test]
-    fn no_text_of_a_record_keeps_a_secret() {
+    /// Returns a record with this text in every place for one, as it may be written.
+    fn written(text: &str) -> (Box<CallStart>, Box<CallEnd>) {
+        let (owned, some) = (|| text.to_owned(), || Some(text.to_owned()));
         let outside = OutsideSource {
             issuer_name: some(),
             model: some(),
-            operator: Some(EventOperator { id: SECRET.to_owned(), name: SECRET.to_owned() }),
+            operator: Some(EventOperator { id: owned(), name: owned() }),
             agent_id: some(),
             agent_type: some(),
             capture_method: some(),
@@ -154,20 +172,16 @@ mod tests {
             ..OutsideSource::default()
         };
         let started = CallStart {
-            server: SECRET.to_owned(),
-            tool: SECRET.to_owned(),
-            agent: RecordAgent {
-                name: SECRET.to_owned(),
-                client: SECRET.to_owned(),
-                token: SECRET.to_owned(),
-            },
+            server: owned(),
+            tool: owned(),
+            agent: RecordAgent { name: owned(), client: owned(), token: owned() },
             session: some(),
             request_id: some(),
             reason: some(),
-            warnings: vec![SECRET.to_owned()],
-            target: Target::new("s", SECRET.to_owned()),
+            warnings: vec![owned()],
+            target: Target::new("s", owned()),
             action: ReceiptAction {
-                kind: SECRET.to_owned().into(),
+                kind: owned().into(),
                 correlation_id: some(),
                 ..started().action
             },
@@ -175,17 +189,33 @@ mod tests {
             ..started()
         };
         let ended = CallEnd {
-            error_code: Some(SECRET.to_owned().into()),
+            error_code: Some(owned().into()),
             error_message: some(),
             ..CallEnd::at_once(String::new())
         };
         let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let Entry::Whole(started, ended) = entry.redacted(&Redactor::builtin()) else { panic!() };
+        (started, ended)
+    }
+
+    #[test]
+    fn no_text_of_a_record_keeps_a_secret() {
+        let (started, ended) = written(SECRET);
         let text = serde_json::to_string(&(&started, &ended)).unwrap();
         assert!(!text.contains("ghp_"), "{text}");
         assert_eq!(text.matches("[redacted:github]").count(), 21, "{text}");
         assert_eq!(started.target, None);
         assert_eq!(started.warnings.last().map(String::as_str), Some(TARGET_OMITTED));
+    }
+
+    #[test]
+    fn no_text_of_a_record_is_long_and_none_is_cut_within_a_secret() {
+        let (started, ended) = written(&"ä".repeat(1024 * 1024));
+        let text = serde_json::to_string(&(&started, &ended)).unwrap();
+        assert_eq!(text.matches('ä').count(), 20 * TEXT_BYTES_MAX / 2);
+        let blank = " ".repeat(TEXT_BYTES_MAX - 10);
+        let (started, _) = written(&format!("{blank}{SECRET}"));
+        assert_eq!(started.tool, format!("{blank}[redacted:"));
     }
 
     #[test]

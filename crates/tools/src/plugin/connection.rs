@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::error::Error as _;
 use std::sync::Arc;
 
+use domain::upstream::UpstreamFailure;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::child::StderrTail;
@@ -49,24 +50,23 @@ impl Plugin {
     async fn open(
         &self,
         said: &StderrTail,
-    ) -> Result<(PluginSession, Vec<OperationSchema>), String> {
+    ) -> Result<(PluginSession, Vec<OperationSchema>), UpstreamFailure> {
         let name: Arc<str> = self.found.name.as_str().into();
-        let fault = |reason: String| format!("plugin '{name}': {reason}");
         if let Some(reason) = &self.found.fault {
-            return Err(fault(reason.clone()));
+            return Err(named(&name, reason.clone().into()));
         }
         let heard = heard(&name, said);
         let started = PluginProcess::start(&self.found, &self.start, heard).await;
-        let mut running = started.map_err(fault)?;
+        let mut running = started.map_err(|reason| named(&name, reason.into()))?;
         let greeted = tokio::time::timeout(self.start.timeout, self.greet(&mut running)).await;
         let greeted = greeted
             .unwrap_or_else(|_| Err(format!("not ready after {}", seconds(self.start.timeout))));
         match greeted {
             Ok((host, operations)) => Ok((PluginSession::keep(name, running, host), operations)),
             Err(reason) => {
-                let reason = running.explained(reason).await;
+                let failure = running.explained(reason).await;
                 running.end().await;
-                Err(fault(reason))
+                Err(named(&name, failure))
             }
         }
     }
@@ -89,6 +89,12 @@ impl Plugin {
     }
 }
 
+/// Puts the plugin's name before the reason.
+fn named(name: &str, failure: UpstreamFailure) -> UpstreamFailure {
+    let reason = format!("plugin '{name}': {}", failure.reason);
+    UpstreamFailure { reason, ..failure }
+}
+
 /// Returns a tail of this start's output; each line is also logged and passed on to `said`.
 fn heard(name: &Arc<str>, said: &StderrTail) -> StderrTail {
     let (name, said) = (name.clone(), said.clone());
@@ -102,7 +108,7 @@ impl Connector for Plugin {
     fn connect<'a>(
         &'a self,
         said: &'a StderrTail,
-    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, String>> {
+    ) -> BoxFuture<'a, Result<Arc<dyn ProviderConnection>, UpstreamFailure>> {
         async move {
             let (session, operations) = self.open(said).await?;
             let expose = self.start.expose.as_ref();
@@ -112,7 +118,7 @@ impl Connector for Plugin {
                 }
                 Err(reason) => {
                     session.close().await;
-                    Err(reason)
+                    Err(reason.into())
                 }
             }
         }
@@ -123,7 +129,8 @@ impl Connector for Plugin {
 /// Returns the names of a plugin's operations, whether or not they can be tools: starts it, queries
 /// it, ends it.
 pub async fn operations(plugin: &Plugin) -> Result<BTreeSet<String>, String> {
-    let (session, operations) = plugin.open(&StderrTail::default()).await?;
+    let opened = plugin.open(&StderrTail::default()).await;
+    let (session, operations) = opened.map_err(|failure| failure.to_string())?;
     session.close().await;
     Ok(operations.into_iter().map(|operation| operation.name).collect())
 }
@@ -133,7 +140,7 @@ struct PluginSession {
     name: Arc<str>,
     host: Host,
     /// The reason it is gone.
-    gone: watch::Receiver<Option<String>>,
+    gone: watch::Receiver<Option<UpstreamFailure>>,
     /// Takes the reason for giving it up.
     give_up: mpsc::Sender<String>,
     /// Ends it, also when dropped.
@@ -154,11 +161,10 @@ impl PluginSession {
         PluginSession { name, host, gone, give_up, end, _ended_by_drop, keeper }
     }
 
-    async fn gone(&self) -> String {
+    async fn gone(&self) -> UpstreamFailure {
         let mut gone = self.gone.clone();
-        let reason = gone.wait_for(Option::is_some).await.ok().and_then(|reason| reason.clone());
-        let reason = reason.unwrap_or_else(|| "closed".to_owned());
-        format!("plugin '{}': {reason}", self.name)
+        let failure = gone.wait_for(Option::is_some).await.ok().and_then(|failure| failure.clone());
+        named(&self.name, failure.unwrap_or_else(|| "closed".to_owned().into()))
     }
 
     async fn close(&self) {
@@ -188,7 +194,7 @@ async fn keep(
     host: Host,
     end: CancellationToken,
     mut given_up: mpsc::Receiver<String>,
-    tell: watch::Sender<Option<String>>,
+    tell: watch::Sender<Option<UpstreamFailure>>,
 ) {
     let PluginProcess { mut process, stdout, stdin, folder, heard } = running;
     let mut listening = JoinSet::new();
@@ -197,13 +203,13 @@ async fn keep(
     listening.spawn(host.clone().listen(heard.clone()));
     tokio::select! {
         () = process.ended() => {
-            let reason = explained(&mut process, &heard, "the process exited".to_owned()).await;
-            tell.send_replace(Some(reason));
+            let failure = explained(&mut process, &heard, "the process exited".to_owned()).await;
+            tell.send_replace(Some(failure));
         }
         Some(reason) = given_up.recv() => {
             // A plugin that has just died fails the health check before its exit is noticed.
-            let reason = explained(&mut process, &heard, reason).await;
-            tell.send_replace(Some(reason));
+            let failure = explained(&mut process, &heard, reason).await;
+            tell.send_replace(Some(failure));
         }
         () = end.cancelled() => host.goodbye().await,
     }
@@ -236,7 +242,7 @@ impl PluginProvider {
                 Ok(answer) => Ok(reply::of(&place, &answer)),
                 Err(status) => self.failed(&place, &status).await,
             },
-            reason = self.session.gone() => Err(ProviderError::Unavailable(reason)),
+            failure = self.session.gone() => Err(ProviderError::Unavailable(failure.reason)),
             () = tokio::time::sleep_until(ctx.deadline) => {
                 self.session.doubt();
                 Err(ProviderError::Timeout)
@@ -250,8 +256,10 @@ impl PluginProvider {
             let until = Instant::now() + limits::EXIT_STATUS_WAIT + limits::GOODBYE;
             self.session.doubt();
             let gone = tokio::time::timeout_at(until, self.session.gone()).await;
-            let reason = gone.unwrap_or_else(|_| format!("{place}: {}", status.message()));
-            return Err(ProviderError::Unavailable(reason));
+            return Err(ProviderError::Unavailable(match gone {
+                Ok(failure) => failure.reason,
+                Err(_) => format!("{place}: {}", status.message()),
+            }));
         }
         let message = match status.code() {
             Code::OutOfRange if status.message().contains("too large") => too_large("the response"),
@@ -294,7 +302,7 @@ impl ToolProvider for PluginProvider {
 }
 
 impl ProviderConnection for PluginProvider {
-    fn lost(&self) -> BoxFuture<'_, String> {
+    fn lost(&self) -> BoxFuture<'_, UpstreamFailure> {
         self.session.gone().boxed()
     }
 }

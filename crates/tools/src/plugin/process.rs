@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use domain::config::is_withheld;
+use domain::upstream::UpstreamFailure;
 use mcp::child::{self, Process, Spec, StderrTail, next_line};
 use plugin_sdk::handshake::{
     CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HandshakeLine, PROTOCOL_VERSION,
@@ -106,7 +107,7 @@ impl PluginProcess {
     }
 
     /// Returns the exit status if the process has exited, or else the reason, with its last output.
-    pub(super) async fn explained(&mut self, reason: String) -> String {
+    pub(super) async fn explained(&mut self, reason: String) -> UpstreamFailure {
         explained(&mut self.process, &self.heard, reason).await
     }
 
@@ -118,15 +119,19 @@ impl PluginProcess {
 }
 
 /// Explains the failure of a process alone.
-pub(super) async fn explained(process: &mut Process, heard: &StderrTail, reason: String) -> String {
+pub(super) async fn explained(
+    process: &mut Process,
+    heard: &StderrTail,
+    reason: String,
+) -> UpstreamFailure {
     let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
     let lines = heard.lines();
     let last = lines[lines.len().saturating_sub(LAST_LINES)..].join(" / ");
-    let words = if last.is_empty() { String::new() } else { format!("; last output: {last}") };
-    match exited {
-        Ok(Some(status)) => format!("the process exited ({status}){words}"),
-        Ok(None) | Err(_) => format!("{reason}{words}"),
-    }
+    let reason = match exited {
+        Ok(Some(status)) => format!("the process exited ({status})"),
+        Ok(None) | Err(_) => reason,
+    };
+    UpstreamFailure::new(&reason, (!last.is_empty()).then_some(&last))
 }
 
 /// Creates its folder, and returns the program to start.

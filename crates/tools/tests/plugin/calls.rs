@@ -34,7 +34,7 @@ async fn the_echo_plugin_gives_back_what_it_is_given() {
     assert!(unknown.is_error && unknown.text.contains("has no tool 'echo_other'"));
 
     echo.connected.close().await;
-    assert!(echo.connected.lost().await.contains("closed"));
+    assert!(echo.connected.lost().await.reason.contains("closed"));
     rig.assert_empty();
 }
 
@@ -139,7 +139,7 @@ async fn the_approved_program_is_the_one_that_is_started() {
     std::fs::remove_file(&program).unwrap();
     crate::rig::executable(&program, &format!("touch {}", mark.display()));
     let Err(refused) = approved.connect(&said).await else { panic!("it was started") };
-    assert!(refused.contains("has changed since it was approved"), "{refused}");
+    assert!(refused.reason.contains("has changed since it was approved"), "{refused}");
     assert!(!mark.exists());
     assert_ne!(rig.found("echo").identity(), found.identity());
     rig.assert_empty();
@@ -153,5 +153,5 @@ async fn the_approved_program_is_the_one_that_is_started() {
     let pinned = rig.found("echo");
     assert!(pinned.fault.as_deref().unwrap().contains("SHA-256 is"), "{:?}", pinned.fault);
     let Err(refused) = Plugin::new(pinned, rig.start()).connect(&said).await else { panic!() };
-    assert!(refused.contains("SHA-256") && !mark.exists(), "{refused}");
+    assert!(refused.reason.contains("SHA-256") && !mark.exists(), "{refused}");
 }

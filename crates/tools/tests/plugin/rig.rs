@@ -115,7 +115,8 @@ impl Rig {
 
     pub(crate) async fn connect(&self, name: &str, start: StartOptions) -> Result<Started, String> {
         let said = StderrTail::default();
-        let connected = self.plugin(name, start).connect(&said).await?;
+        let connected = self.plugin(name, start).connect(&said).await;
+        let connected = connected.map_err(|failure| failure.to_string())?;
         Ok(Started { connected, said })
     }
 

@@ -1,10 +1,12 @@
 //! `retrieve_tools` and `describe_tool`: find the callable tools and show their parameters.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use domain::catalog::{Catalog, Hit, LockedHit, ToolFilter};
 use domain::policy::{self, Lock, LockStatus};
 use domain::tool::{Tool, ToolName};
+use domain::trust::UNSEEN;
 use domain::{Caller, Code, Refusal, signature};
 use mcp::message::Raw;
 use mcp::object::{ObjectMembers, quote};
@@ -101,7 +103,8 @@ fn show_locked(answer: &mut ObjectMembers<'_>, locked: &[LockedHit<'_>]) {
 /// Omits the schema and any text that nobody has approved.
 fn locked_entry(hit: &LockedHit<'_>) -> String {
     let mut entry = ObjectMembers::default();
-    entry.set("name", full_name(&hit.server.name, hit.tool));
+    let name = if hit.shows_text { Cow::Borrowed(&*hit.tool.name) } else { hit.tool.safe_name() };
+    entry.set("name", quote(&format!("{}:{name}", hit.server.name)));
     entry.set("server", quote(&hit.server.name));
     if hit.shows_text {
         let description = signature::first_sentence(&hit.tool.description());
@@ -215,7 +218,8 @@ fn describe_one(catalog: &Catalog, caller: &Caller, id: &str) -> Result<String, 
     described.set("name", name);
     described.set("server", quote(&server.name));
     for (member, value) in definition.iter().flat_map(ObjectMembers::iter) {
-        if !matches!(member, "name" | "server" | "call_with") {
+        // Members outside the fingerprint were approved by nobody.
+        if !matches!(member, "name" | "server" | "call_with") && !UNSEEN.contains(&member) {
             described.set(member, value);
         }
     }

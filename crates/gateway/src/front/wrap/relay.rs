@@ -7,6 +7,7 @@ use bytes::Bytes;
 use domain::Caller;
 use domain::policy::ServerRules;
 use mcp::error::INVALID_REQUEST;
+use mcp::limits::CLIENT_NAME_BYTES_MAX;
 use mcp::lines::{Line, LineReader};
 use mcp::message::{BadFrame, Frame, Message, Request, Response};
 use serde::Deserialize;
@@ -185,8 +186,8 @@ impl Relay {
         }
         let params = request.params.as_deref();
         let params = params.and_then(|params| serde_json::from_str::<Params>(params.get()).ok());
-        if let Some(params) = params {
-            let _ = self.client.set(params.client_info.name.into());
+        if let Some(Params { client_info: ClientInfo { name } }) = params {
+            let _ = self.client.set(name[..name.floor_char_boundary(CLIENT_NAME_BYTES_MAX)].into());
         }
     }
 

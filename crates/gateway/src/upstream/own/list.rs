@@ -49,8 +49,8 @@ impl Keeper {
                     let listing = self.read(tools).await;
                     self.publisher.update_own(&self.session, listing);
                 }
-                Err(reason) => {
-                    tracing::warn!(server = %self.server, reason, "cannot refresh a client's own list");
+                Err(failure) => {
+                    tracing::warn!(server = %self.server, reason = %failure, "cannot refresh a client's own list");
                 }
             }
         }
