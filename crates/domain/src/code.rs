@@ -97,7 +97,9 @@ codes! {
     NotFound "NOT_FOUND" Caller false
         "there is no such route, server or tool"
     Conflict "CONFLICT" Operator false
-        "the request cannot hold beside what is there: the config forbids it, the name is taken, or what was reviewed has changed"
+        "the request cannot hold beside what is there: the config forbids it, the name is taken, or nothing waits for approval"
+    ReviewChanged "REVIEW_CHANGED" Operator false
+        "what was to be approved is not what was shown; nothing was approved, and `details` holds what is there now"
     InvalidRequest "INVALID_REQUEST" Caller false
         "the HTTP request is malformed; `details` names the field and what is valid"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false

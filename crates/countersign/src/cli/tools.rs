@@ -43,11 +43,12 @@ pub(crate) enum Tools {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Approve new or changed tools as they are now
+    /// Show new or changed tools and approve them as shown
     #[command(after_help = "Examples:\n  \
-        countersign tools show github:create_issue --diff    look before you approve\n  \
-        countersign tools approve github:create_issue\n  \
-        countersign tools approve --server github --all      its instructions too")]
+        countersign tools approve github:create_issue        shows what changed, then asks\n  \
+        countersign tools approve --server github --all      its instructions too\n  \
+        countersign upstream review github                   one by one\n\n\
+        If a tool changes after it was shown, nothing is approved.")]
     Approve {
         /// The tools, each as server:tool
         #[arg(value_name = "SERVER:TOOL", required_unless_present = "all")]
@@ -58,6 +59,9 @@ pub(crate) enum Tools {
         /// Everything of the server that waits
         #[arg(long, requires = "server", conflicts_with = "names")]
         all: bool,
+        /// Approve without showing or asking
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Switch a tool on again that was switched off with `disable`
     Enable {

@@ -31,9 +31,23 @@ pub(crate) enum Upstream {
     Enable { name: String },
     /// Switch a server off: it is ended, and nothing of it can be called
     Disable { name: String },
-    /// Approve a server as it is now, with everything that it was seen to list
+    /// Walk through what of a server waits for approval, item by item
+    #[command(
+        after_help = "Each item is shown with its warnings and its changes. Answer a to approve it, s to skip\n\
+        it (it stays locked) or q to stop. Answers can be piped in, one per line."
+    )]
+    Review {
+        name: String,
+        /// With json or yaml: only print what waits
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show a server with everything that it was seen to list, and approve it as shown
     Approve {
         name: String,
+        /// Approve without showing or asking
+        #[arg(short, long, conflicts_with = "inspect")]
+        yes: bool,
         /// Only start it and show what it lists; nothing is approved
         #[arg(long)]
         inspect: bool,
@@ -70,6 +84,10 @@ pub(crate) struct Add {
     /// Where the server is, if it is no command
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     pub(crate) url: Option<String>,
+
+    /// Quarantine the server when the file that its command starts changes
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) pin: bool,
 
     /// The server's command line, after --
     #[arg(last = true, value_name = "COMMAND")]

@@ -255,6 +255,11 @@ pub(super) static SERVER: Table = Table {
             "Calls at a time.",
         ),
         reconnect("oauth", Kind::Section(&OAUTH), "For servers that ask for a sign-in."),
+        reconnect(
+            "pin",
+            Kind::Flag,
+            "On: the server is quarantined when the file that `command` starts changes.",
+        ),
     ],
 };
 

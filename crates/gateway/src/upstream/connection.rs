@@ -60,6 +60,7 @@ pub(super) struct Opening<'a> {
 impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(self) -> Result<Connection, String> {
+        self.endpoint.check_pinned().await?;
         let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {

@@ -126,7 +126,7 @@ fn an_entry_that_does_not_changes_what_it_says() {
                 continue;
             }
             "enabled" => json!(false),
-            "quarantined" => json!(true),
+            "quarantined" | "pin" => json!(true),
             "enabled_tools" => json!(["x", "y"]),
             "disabled_tools" => json!(["y"]),
             "auto_approve" => json!("all"),
