@@ -138,11 +138,9 @@ impl Gateway {
     /// Returns a server as its reviewer is to see it.
     pub async fn review_server(&self, name: &str) -> Result<ServerReview, Refusal> {
         let server = self.known_server(name)?;
-        let trust = match self.server_spec(name) {
-            Some(spec) => spec.trust,
-            None => Trust::own(String::new()),
-        };
-        let command = self.server_spec(name).and_then(|spec| spec.command().cloned());
+        let spec = self.server_spec(name);
+        let command = spec.as_ref().and_then(ServerSpec::command).cloned();
+        let trust = spec.map_or_else(|| Trust::own(String::new()), |spec| spec.trust);
         let owned = name.to_owned();
         let read = self.with_store(move |store| {
             let program = command.as_ref().and_then(ProgramFile::of);
