@@ -93,11 +93,11 @@ pub(crate) async fn approve(
     let fingerprint = body.text("fingerprint")?;
     let items = body.list("items")?.unwrap_or_default();
     body.finish()?;
+    let items = items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>()?;
     if inspects {
         return Ok(Json(inspect(&admin, by, name).await?));
     }
     let fingerprint = fingerprint.ok_or_else(|| required("fingerprint"))?;
-    let items = items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>()?;
     let (deciding, owned) = (admin.clone(), name.clone());
     let approved = carry_out(async move {
         let gateway = &deciding.gateway;

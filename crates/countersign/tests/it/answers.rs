@@ -187,10 +187,7 @@ fn questions([record, receipt, chain]: &[String; 3]) -> Vec<Question> {
         tell("/api/v1/tools/notes/list_notes/disable"),
         tell("/api/v1/tools/notes/list_notes/enable"),
         tell("/api/v1/tools/notes/gone/disable"),
-        post(
-            "/api/v1/tools/grown/look/approve",
-            json!({"kind": "tool", "fingerprint": "sha256:0"}),
-        ),
+        post("/api/v1/tools/grown/look/approve", json!({"kind": "tool"})),
         post("/api/v1/tools/grown/look/approve", json!({"kidn": "tool"})),
         post("/api/v1/servers/grown/approve-items", json!({"items": []})),
         post("/api/v1/servers/grown/approve-items", json!({"items": [{"kind": "odd"}]})),
