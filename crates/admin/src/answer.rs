@@ -89,7 +89,7 @@ pub(crate) fn status(code: Code) -> StatusCode {
         Code::ToolBlocked | Code::NotPermitted | Code::Forbidden => StatusCode::FORBIDDEN,
         Code::ToolNotFound | Code::NotFound | Code::CacheMiss => StatusCode::NOT_FOUND,
         Code::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
-        Code::Cancelled | Code::Conflict => StatusCode::CONFLICT,
+        Code::Cancelled | Code::Conflict | Code::ReviewChanged => StatusCode::CONFLICT,
         Code::PayloadTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
         Code::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
         Code::UpstreamError

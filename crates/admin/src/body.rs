@@ -16,6 +16,9 @@ const TIMEOUT: Duration = mcp::limits::HTTP_BODY_TIMEOUT;
 /// long command.
 const DECISION_BYTES_MAX: usize = 256 * 1024;
 
+/// The size limit for an approval, which may name ten thousand items with their fingerprints.
+const APPROVAL_BYTES_MAX: usize = 4 * 1024 * 1024;
+
 /// The number of suggestions for an unknown member.
 const NEAR_MAX: usize = 1;
 
@@ -63,10 +66,10 @@ impl BodyMembers {
         BodyMembers::parse(&read(request, DECISION_BYTES_MAX).await?)
     }
 
-    /// Reads an optional body; an absent one has no members.
-    pub(crate) async fn read_optional(request: Request) -> Result<BodyMembers, Refusal> {
+    /// Reads the body of an approval; an absent one has no members.
+    pub(crate) async fn read_approval(request: Request) -> Result<BodyMembers, Refusal> {
         let kind = check_kind(request.headers());
-        let body = whole(request, DECISION_BYTES_MAX).await?;
+        let body = whole(request, APPROVAL_BYTES_MAX).await?;
         if body.is_empty() {
             return Ok(BodyMembers::of(Map::new()));
         }

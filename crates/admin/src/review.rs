@@ -46,8 +46,7 @@ impl<'a> Review<'a> {
 
     /// Returns the whole text, laid out with hidden characters visible.
     pub(crate) fn visible(&self) -> String {
-        let lines = difference(Some(self.text), self.text);
-        lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
+        laid_out(self.text)
     }
 
     /// Returns the difference between the approved and the pending text.
@@ -65,6 +64,12 @@ impl<'a> Review<'a> {
         };
         warnings.map(entry).collect()
     }
+}
+
+/// Lays out a whole text, with hidden characters visible.
+pub(crate) fn laid_out(text: &str) -> String {
+    let lines = difference(Some(text), text);
+    lines.into_iter().map(|line| line.text).collect::<Vec<_>>().join("\n")
 }
 
 /// Returns one item for review, with its name checked too, since a name can also mislead.

@@ -62,6 +62,15 @@ const ADDITION: &[Code] = &[Code::Conflict, Code::LedgerUnavailable, Code::Shutt
 const DECISION: &[Code] =
     &[Code::NotFound, Code::Conflict, Code::LedgerUnavailable, Code::ShuttingDown];
 
+/// Refusals of an approval.
+const APPROVAL: &[Code] = &[
+    Code::NotFound,
+    Code::Conflict,
+    Code::ReviewChanged,
+    Code::LedgerUnavailable,
+    Code::ShuttingDown,
+];
+
 /// Refusals of a call.
 const CALL: &[Code] = &[
     Code::MissingIntent,
@@ -160,21 +169,25 @@ routes! {
                 .gives::<view::ServerEntry>("The server")
                 .refuses(DECISION),
         POST "/api/v1/servers/{name}/approve" server::change::approve =>
-            of_server("Approves a server and every item it has listed")
+            of_server("Approves a server as it was reviewed, with the named ones of its items")
                 .queries::<server::change::ApproveQuery>()
-                .optional_body::<view::InspectRequest>()
+                .optional_body::<view::ServerApproval>()
                 .gives::<view::ServerEntry>("The server, with the approved or inspected items")
-                .refuses(DECISION),
+                .refuses(APPROVAL),
+        GET "/api/v1/servers/{name}/review" server::review::show =>
+            of_server("Shows what of a server waits for approval: itself, and its items")
+                .gives::<view::ServerReviewEntry>("The server and its pending items")
+                .refuses(LEDGER_LOOKUP),
         GET "/api/v1/servers/{name}/items" server::items =>
             of_server("Lists the items of a server for review")
                 .queries::<server::ItemsQuery>()
                 .gives::<view::ServerItems>("The items")
                 .refuses(LEDGER_LOOKUP),
         POST "/api/v1/servers/{name}/approve-items" server::change::approve_items =>
-            of_server("Approves pending items of a server: all, or the named ones")
-                .optional_body::<view::ApprovalRequest>()
+            of_server("Approves pending items of a server as they were reviewed")
+                .body::<view::ApprovalRequest>()
                 .gives::<view::ApprovedItems>("The approved items")
-                .refuses(DECISION),
+                .refuses(APPROVAL),
         GET "/api/v1/servers/{name}/logs" server::logs =>
             of_server("Returns the last lines of a server's stderr, oldest first")
                 .queries::<server::LogsQuery>()
@@ -200,10 +213,10 @@ routes! {
                 .gives::<view::ToolReview>("The tool or the item")
                 .refuses(LEDGER_LOOKUP),
         POST "/api/v1/tools/{server}/{tool}/approve" tool::change::approve =>
-            of_tool("Approves the pending version of a tool")
-                .optional_body::<view::ToolApproval>()
+            of_tool("Approves the pending version of a tool, as it was reviewed")
+                .body::<view::ToolApproval>()
                 .gives::<view::ApprovedTool>("The approved items")
-                .refuses(DECISION),
+                .refuses(APPROVAL),
         POST "/api/v1/tools/{server}/{tool}/enable" tool::change::enable =>
             of_tool("Enables a tool for all callers")
                 .gives::<view::SwitchedTool>("The tool")

@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod entry;
+pub(crate) mod review;
 
 use axum::Json;
 use axum::extract::State;
@@ -12,13 +13,14 @@ use serde::Deserialize;
 use store::state::ServerItem;
 use utoipa::IntoParams;
 
+use crate::Admin;
 use crate::answer::{Path, Query, Refused};
 use crate::form::form;
 use crate::ledger::limit;
+use crate::review::{entry as review_entry, known_names};
 use crate::view::{
     RestartingServer, ReviewItem, ServerEntry, ServerItems, ServerList, ServerLog, words,
 };
-use crate::{Admin, review};
 
 pub(crate) async fn list(State(admin): State<Admin>) -> Json<ServerList> {
     let catalog = admin.gateway.catalog();
@@ -68,9 +70,9 @@ async fn listed(
     fits: impl Fn(&ServerItem) -> bool,
 ) -> Result<Vec<ReviewItem>, Refusal> {
     let items = admin.gateway.items(server).await?;
-    let known = review::known_names(&admin.gateway.catalog());
+    let known = known_names(&admin.gateway.catalog());
     let listed = items.iter().filter(|item| item.listed && fits(item));
-    Ok(listed.filter_map(|item| review::entry(server, item, &known)).collect())
+    Ok(listed.filter_map(|item| review_entry(server, item, &known)).collect())
 }
 
 /// The default and maximum number of lines; no more are kept.

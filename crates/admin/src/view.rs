@@ -36,9 +36,10 @@ pub use receipt::{
 };
 pub use run::{RunEntry, RunPage, StepCall, StepEntry};
 pub use server::{
-    ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InspectRequest, InstructionsItem,
-    ItemChoice, NamedItem, NewServer, NewServerOAuth, RemovedServer, RestartingServer, ReviewItem,
-    ServerEntry, ServerItems, ServerList, ServerLog, ServerWarning, TextWarning,
+    ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, InstructionsItem, ItemChoice,
+    NamedItem, NewServer, NewServerOAuth, RemovedServer, RestartingServer, ReviewItem,
+    ServerApproval, ServerEntry, ServerItems, ServerList, ServerLog, ServerReviewEntry,
+    ServerWarning, TextWarning,
 };
 pub use status::{ConfigState, GateStatus, LedgerState, Liveness, Readiness};
 pub use summary::{

@@ -134,12 +134,7 @@ impl Control {
         path: &str,
         body: Option<String>,
     ) -> Result<Value, Failure> {
-        let answer = self.request(method, path, body).await?;
-        if !answer.status.is_success() {
-            return Err(refused(&answer));
-        }
-        serde_json::from_str(&answer.text)
-            .map_err(|error| Failure::system(format!("cannot parse the gate's response: {error}")))
+        successful(&self.request(method, path, body).await?)
     }
 
     /// Sends a GET and returns the body unchanged.
@@ -207,6 +202,15 @@ where
     let status = response.status();
     let bytes = response.into_body().collect().await.map_err(lost)?.to_bytes();
     Ok(Answer { status, text: String::from_utf8_lossy(&bytes).into_owned() })
+}
+
+/// Parses a response that must be a success.
+pub(crate) fn successful(answer: &Answer) -> Result<Value, Failure> {
+    if !answer.status.is_success() {
+        return Err(refused(answer));
+    }
+    serde_json::from_str(&answer.text)
+        .map_err(|error| Failure::system(format!("the gate's answer makes no sense: {error}")))
 }
 
 /// Returns the failure for a refusal: a fault of the gate is not the user's, any other is.

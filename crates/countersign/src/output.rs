@@ -102,6 +102,19 @@ pub(crate) fn note(text: &str) {
     let _ = writeln!(std::io::stderr(), "{text}");
 }
 
+/// Asks a question on stderr and reads one line of the answer from stdin; `None` at its end.
+pub(crate) async fn ask(question: &str) -> Result<Option<String>, Failure> {
+    let mut stderr = std::io::stderr();
+    let _ = write!(stderr, "{question} ").and_then(|()| stderr.flush());
+    let reading = tokio::task::spawn_blocking(|| {
+        let mut line = String::new();
+        std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))
+    });
+    let read = reading.await.map_err(std::io::Error::other).flatten();
+    let line = read.map_err(|error| Failure::system(format!("cannot read from stdin: {error}")))?;
+    Ok(line.map(|line| line.trim().to_owned()))
+}
+
 /// Formats a table with columns as wide as their widest cell; the last one is not padded.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let rows: Vec<Vec<String>> =

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use domain::config::{AutoApprove, Config, ServerOrigin};
+use domain::config::{Config, ServerOrigin};
+use domain::trust::ServerText;
 use domain::upstream::UpstreamFailure;
 use domain::{Code, Refusal};
 use futures_util::FutureExt;
@@ -126,7 +127,8 @@ fn trust(found: &FoundPlugin) -> Trust {
     } else {
         (ServerOrigin::Own, Vec::new())
     };
-    Trust { origin, identity: found.identity(), files, auto_approve: AutoApprove::None }
+    let text = ServerText::of_files(files.iter().map(|file| (&*file.path, &*file.sha256)));
+    Trust { origin, files, text, ..Trust::own(found.identity()) }
 }
 
 /// Returns the file digests that an approval is bound to, in the form that the store keeps.
@@ -154,13 +156,7 @@ fn broken(name: &str, reason: String) -> ServerSpec {
         program: PathBuf::new(),
         connector: Arc::new(Broken(reason)),
     };
-    let trust = Trust {
-        origin: ServerOrigin::Own,
-        identity: String::new(),
-        files: Vec::new(),
-        auto_approve: AutoApprove::None,
-    };
-    ServerSpec::plugin(name, endpoint, trust)
+    ServerSpec::plugin(name, endpoint, Trust::own(String::new()))
 }
 
 impl Connector for Broken {

@@ -97,7 +97,9 @@ codes! {
     NotFound "NOT_FOUND" Caller false
         "the route, server or tool does not exist"
     Conflict "CONFLICT" Operator false
-        "the request conflicts with the current state: the config forbids it, the name is taken, or the reviewed version has changed"
+        "the request conflicts with the current state: the config forbids it, the name is taken, or nothing waits for approval"
+    ReviewChanged "REVIEW_CHANGED" Operator false
+        "the version to approve is not the one that was shown; nothing was approved, and `details` holds the current one"
     InvalidRequest "INVALID_REQUEST" Caller false
         "the HTTP request is malformed; `details` names the field and its valid values"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false

@@ -9,7 +9,7 @@ mod keys;
 mod read;
 mod reference;
 mod render;
-mod secret;
+pub(crate) mod secret;
 mod section;
 mod server;
 mod source;

@@ -5,13 +5,15 @@ mod difference;
 mod fingerprint;
 mod identity;
 mod review;
+mod server_text;
 mod tokens;
 mod visible;
 mod warning;
 
 pub use difference::{DifferenceLine, LineChange, difference};
 pub use fingerprint::{Fingerprint, UNSEEN};
-pub use identity::identity;
+pub use identity::{ServerChange, identity, reviewed};
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
+pub use server_text::ServerText;
 pub use visible::{hidden_characters, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

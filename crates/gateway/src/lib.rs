@@ -12,6 +12,7 @@ pub mod metrics;
 pub mod operator;
 mod pipeline;
 pub mod plan;
+pub mod program;
 mod registry;
 pub mod settings;
 pub mod span;
@@ -43,9 +44,10 @@ use crate::catalogs::Catalogs;
 use crate::metrics::Metrics;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
+use crate::program::ProgramVersion;
 use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
-use crate::spec::ServerSpec;
+use crate::spec::{ChildCommand, ServerSpec};
 use crate::upstream::Upstream;
 
 /// A handle to the gate; clones refer to the same gate.
@@ -154,7 +156,8 @@ impl Gateway {
         self.put_into_effect(&planned).await;
     }
 
-    /// Checks periodically whether another process has changed the operator's decisions.
+    /// Checks periodically whether another process has changed the operator's decisions, and whether
+    /// a pinned program has changed.
     pub async fn watch_decisions(self) {
         let mut seen = self.decisions_version().await;
         loop {
@@ -170,8 +173,16 @@ impl Gateway {
         }
     }
 
-    async fn decisions_version(&self) -> Option<i64> {
-        self.with_store(|store| store.state().version()).await.ok()
+    async fn decisions_version(&self) -> Option<(i64, Vec<Option<ProgramVersion>>)> {
+        let upstreams = self.shared.registry.upstreams();
+        let specs = upstreams.iter().map(|upstream| upstream.spec());
+        let pinned = specs.filter(|spec| spec.trust.pin).filter_map(ServerSpec::command);
+        let pinned: Vec<ChildCommand> = pinned.cloned().collect();
+        let read = self.with_store(move |store| {
+            let programs = pinned.iter().map(ProgramVersion::of).collect();
+            Ok((store.state().version()?, programs))
+        });
+        read.await.ok()
     }
 
     /// Keeps the earlier decisions if the store cannot be read.

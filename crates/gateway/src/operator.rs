@@ -5,10 +5,12 @@ mod decision;
 mod file;
 mod plugin;
 mod refusal;
+mod review;
 mod server;
 mod token;
 mod tool;
 
 pub use decision::DecisionSource;
+pub use review::ServerReview;
 pub use token::{IssuedToken, TokenRequest};
 pub use tool::{ApprovedItem, ReviewedItem};

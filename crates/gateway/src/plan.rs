@@ -102,7 +102,12 @@ impl Plan {
             let state = states.iter().find(|state| *state.name == *spec.name);
             let switched_off = switched_off.get(&*spec.name);
             let trusts_files = spec.trust.trusts_files(store.state())?;
-            Ok(spec.decided(state, switched_off, trusts_files))
+            let kept = state.and_then(|state| state.program.as_deref());
+            let mut spec = spec.decided(state, switched_off, trusts_files);
+            if let Some(program) = spec.check_pin(kept) {
+                store.state().keep_program(&spec.name, &program)?;
+            }
+            Ok(spec)
         });
         Ok(PlannedServers { specs: decided.collect::<Result<_, StoreError>>()?, builtin })
     }

@@ -13,12 +13,14 @@ use domain::config::{
 use domain::exposed::Names;
 use domain::policy::ServerRules;
 use domain::tool::Source;
-use domain::trust;
+use domain::trust::{self, ServerText};
 use mcp::child;
 use mcp::server::Server;
 use provider::Connector;
 use store::StoreError;
 use store::state::{OperatorState, ServerState};
+
+use crate::program::ProgramFile;
 
 /// Creates a new server for each connection.
 pub type MakeServer = Arc<dyn Fn() -> Server + Send + Sync>;
@@ -39,6 +41,12 @@ pub struct Trust {
     pub origin: ServerOrigin,
     /// The text that an approval of the server is bound to.
     pub identity: String,
+    /// The definition for a reviewer.
+    pub text: ServerText,
+    /// A change of the program file quarantines the server.
+    pub pin: bool,
+    /// The pinned program is not the kept file: nothing but an inspection starts it.
+    pub is_altered: bool,
     /// Trusting the current content of all these files also approves the server.
     pub files: Vec<FileDigest>,
     pub auto_approve: AutoApprove,
@@ -79,6 +87,8 @@ pub struct ChildCommand {
     pub cwd: Option<PathBuf>,
     /// The program that runs the command as `supervise -- …`, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
+    /// The only program file that may be started.
+    pub pinned: Option<ProgramFile>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,9 +123,11 @@ impl ServerSpec {
             },
             trust: Trust {
                 origin: server.origin,
-                identity: trust::identity(&server.transport).to_string(),
-                files: Vec::new(),
+                identity: trust::identity(server).to_string(),
+                text: ServerText::of(server),
+                pin: server.pin,
                 auto_approve: server.auto_approve,
+                ..Trust::own(String::new())
             },
         }
     }
@@ -127,12 +139,7 @@ impl ServerSpec {
             rules: ServerRules::default(),
             endpoint: ServerEndpoint::Embedded(make),
             connection: ConnectionOptions::default(),
-            trust: Trust {
-                origin: ServerOrigin::Own,
-                identity: String::new(),
-                files: Vec::new(),
-                auto_approve: AutoApprove::None,
-            },
+            trust: Trust::own(String::new()),
         }
     }
 
@@ -176,6 +183,45 @@ impl ServerSpec {
         self
     }
 
+    /// Compares a pinned program with the kept one; returns a program that is to be kept. Blocks.
+    pub(crate) fn check_pin(&mut self, kept: Option<&str>) -> Option<String> {
+        let ServerEndpoint::Stdio(command) = &mut self.endpoint else { return None };
+        if !self.trust.pin {
+            return None;
+        }
+        let program = ProgramFile::of(command);
+        let found = program.as_ref().map(|program| self.trust.kept_program(program));
+        // A program that was kept for another definition of the server says nothing about this one.
+        match kept.filter(|kept| kept.starts_with(&self.trust.identity)) {
+            Some(kept) if found.as_deref() != Some(kept) => {
+                self.trust.is_altered = true;
+                self.rules.quarantined = true;
+                None
+            }
+            Some(_) => {
+                command.pinned = program;
+                None
+            }
+            // What nobody has approved yet may still change.
+            None if self.rules.quarantined => None,
+            None => {
+                command.pinned = program;
+                found
+            }
+        }
+    }
+
+    /// Returns the command of a server that is a child process.
+    pub(crate) fn command(&self) -> Option<&ChildCommand> {
+        match &self.endpoint {
+            ServerEndpoint::Stdio(command) => Some(command),
+            ServerEndpoint::Http { .. }
+            | ServerEndpoint::Sse
+            | ServerEndpoint::Embedded(_)
+            | ServerEndpoint::Plugin(_) => None,
+        }
+    }
+
     /// Returns the origin of its tools.
     pub(crate) fn source(&self) -> Source {
         match self.endpoint {
@@ -188,9 +234,9 @@ impl ServerSpec {
     }
 
     /// Reports whether the server may be started: not if it is switched off, nor if somebody else
-    /// added it and nobody has approved it yet.
+    /// added it or changed its pinned program and nobody has approved that yet.
     pub(crate) fn may_start(&self) -> bool {
-        let is_own = self.trust.origin == ServerOrigin::Own;
+        let is_own = self.trust.origin == ServerOrigin::Own && !self.trust.is_altered;
         !self.rules.disabled && (is_own || !self.rules.quarantined)
     }
 
@@ -199,12 +245,31 @@ impl ServerSpec {
         // A server that is not started has no connection to keep.
         self.endpoint == other.endpoint
             && self.trust.origin == other.trust.origin
+            && self.trust.identity == other.trust.identity
             && self.connection == other.connection
             && self.may_start() == other.may_start()
     }
 }
 
 impl Trust {
+    /// Trusts a server of the user's own, with the text that an approval of it would be bound to.
+    pub fn own(identity: String) -> Trust {
+        Trust {
+            origin: ServerOrigin::Own,
+            identity,
+            text: ServerText::default(),
+            pin: false,
+            is_altered: false,
+            files: Vec::new(),
+            auto_approve: AutoApprove::None,
+        }
+    }
+
+    /// Returns a program in the form that the store keeps, which names the server's identity too.
+    pub(crate) fn kept_program(&self, program: &ProgramFile) -> String {
+        format!("{} {program}", self.identity)
+    }
+
     /// Reports whether a person trusts the current content of all the files; false if there are
     /// none.
     pub fn trusts_files(&self, state: &OperatorState) -> Result<bool, StoreError> {
@@ -249,6 +314,7 @@ impl ServerEndpoint {
                 env: env.clone(),
                 cwd: cwd.as_ref().map(PathBuf::from),
                 supervisor: supervisor.map(Path::to_owned),
+                pinned: None,
             }),
             Transport::Http { url, headers } => {
                 ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
@@ -264,6 +330,20 @@ impl ServerEndpoint {
             ServerEndpoint::Sse => "sse",
             ServerEndpoint::Embedded(_) => "embedded",
             ServerEndpoint::Plugin(_) => "plugin",
+        }
+    }
+
+    /// Refuses to start a pinned program that is not the approved file any more.
+    pub(crate) async fn check_pinned(&self) -> Result<(), String> {
+        let ServerEndpoint::Stdio(command) = self else { return Ok(()) };
+        let Some(pinned) = command.pinned.clone() else { return Ok(()) };
+        let (shown, command) = (command.command.clone(), command.clone());
+        let finding = tokio::task::spawn_blocking(move || ProgramFile::of(&command));
+        match finding.await {
+            Ok(Some(found)) if found == pinned => Ok(()),
+            Ok(_) | Err(_) => Err(format!(
+                "'{shown}' is pinned, and is not the file that was approved; nothing was started"
+            )),
         }
     }
 

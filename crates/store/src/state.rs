@@ -20,7 +20,7 @@ use rusqlite::Connection;
 
 pub use items::{ApprovalResult, Definition, ItemChange, ItemVersion, ServerItem};
 pub(crate) use runs::end_lost_runs;
-pub use servers::ServerState;
+pub use servers::{ApprovedServer, ServerState};
 pub use tokens::TokenRecord;
 
 use crate::database::connection::{self, ReadOnlyFile};

@@ -33,18 +33,19 @@ export function useEscape(onClose) {
   }, []);
 }
 
-// A decision that is asked for once more before it is carried out.
+// A decision that is asked for once more before it is carried out. What is carried out is what was
+// there when the question was asked: news that arrive meanwhile do not change it.
 export function Decision({ label, question, confirm = label, tone = '', work, disabled, children }) {
-  const [isAsked, setAsked] = useState(false);
+  const [asked, setAsked] = useState(null);
   const { isBusy, error, act } = useAction();
   const dialog = useRef(null);
-  useEffect(() => { if (isAsked) dialog.current?.showModal(); }, [isAsked]);
-  const close = () => setAsked(false);
-  const decide = async () => { if (await act(work)) close(); };
+  useEffect(() => { if (asked) dialog.current?.showModal(); }, [asked]);
+  const close = () => setAsked(null);
+  const decide = async () => { if (await act(asked.work)) close(); };
   return html`
-    <button class=${tone} disabled=${disabled || isBusy} onClick=${() => setAsked(true)}>${label}</button>
-    ${isAsked && html`<dialog ref=${dialog} onClose=${close} aria-label=${label}>
-      <p class="question">${question}</p>
+    <button class=${tone} disabled=${disabled || isBusy} onClick=${() => setAsked({ work, question })}>${label}</button>
+    ${asked && html`<dialog ref=${dialog} onClose=${close} aria-label=${label}>
+      <p class="question">${asked.question}</p>
       ${children}
       <${Fault} error=${error} />
       <div class="buttons">

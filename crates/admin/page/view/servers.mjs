@@ -1,12 +1,12 @@
 // Servers and their tools: how they stand, and what people decide about them.
-import { Ago, Empty, Fault, html, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
+import { Ago, Block, Empty, Fault, html, Shown, State, useAnswer, useTitle, words } from '../part/shown.mjs';
 import { Action, Decision } from '../part/dialog.mjs';
 import { Choice, Search } from '../part/filters.mjs';
 import { List } from '../part/list.mjs';
 import { count, plural } from '../format.mjs';
 import { path, post, query, remove } from '../api.mjs';
 import { change, go, link, place } from '../place.mjs';
-import { Review } from './tool.mjs';
+import { Review, SideBySide } from './tool.mjs';
 
 const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
   'disabled_unknown', 'schema_too_costly', 'server_disabled', 'server_quarantined'];
@@ -54,13 +54,12 @@ const locked = (server) => Object.entries(server.tools ?? {})
   .filter(([status]) => status !== 'callable' && status !== 'pending_approval')
   .map(([status, number]) => `${number} ${words(status)}`).join(', ');
 
-// What can be decided about a server as it stands.
+// What can be decided about a server as it stands. It is approved where it is shown: see Held.
 function Decide({ server, look }) {
   const to = (verb) => async () => { await post('/servers' + path(server.name, verb)); look(); };
   if (server.state === 'quarantined' || server.quarantined) {
     return html`<${Action} label="Inspect" work=${async () => { await post('/servers' + path(server.name, 'approve') + '?inspect=true'); look(); go('servers', { server: server.name }); }} />
-      <${Decision} label="Approve server" tone="primary" work=${to('approve')}
-        question=${`Approve '${server.name}' as it is now, with everything it has listed? Agents can then call its tools.`} />`;
+      <a href=${link('servers', { server: server.name })}>Review</a>`;
   }
   if (server.disabled) return html`<${Action} label="Enable" work=${to('enable')} />`;
   return html`<${Decision} label="Quarantine" tone="warn" work=${to('quarantine')}
@@ -70,11 +69,12 @@ function Decide({ server, look }) {
 
 function One({ server, look }) {
   const restart = async () => { await post('/servers' + path(server.name, 'restart')); look(); };
-  const approveAll = async () => { await post('/servers' + path(server.name, 'approve-items'), {}); look(); };
+  const { answer: review, error: fault } = useAnswer(server.pending || server.quarantined ? '/servers' + path(server.name, 'review') : null, ['tool', 'server']);
+  const approveAll = async () => { await post('/servers' + path(server.name, 'approve-items'), { items: versions(review) }); look(); };
   return html`<section class="card server">
     <div class="card-head"><p><${State} word=${server.state} /> <span class="faint">${plural(server.tool_count, 'tool')}</span></p>
       <div class="buttons">
-        ${server.pending > 0 && !server.quarantined && html`<${Decision} label=${server.pending === 1 ? 'Approve pending item' : `Approve all ${count(server.pending)} pending`} work=${approveAll}
+        ${review?.items.length > 0 && !server.quarantined && html`<${Decision} label=${review.items.length === 1 ? 'Approve pending item' : `Approve all ${count(review.items.length)} pending`} work=${approveAll}
           question=${`Approve all pending items of '${server.name}' without reading them? Their text can then reach models.`} />`}
         <${Decide} server=${server} look=${look} />
         ${!server.disabled && html`<${Action} label="Restart" work=${restart} />`}
@@ -91,15 +91,33 @@ function One({ server, look }) {
       <dt>Origin</dt><dd>${{ own: 'your config', found: 'a config file in the folder', added: 'added at run time' }[server.origin] ?? server.origin}</dd>
       ${server.approved?.at && html`<dt>Approved</dt><dd><${Ago} time=${server.approved.at} /></dd>`}
     </dl>
-    <${Waiting} server=${server} />
+    <${Fault} error=${fault} />
+    ${review?.quarantined && html`<${Held} review=${review} look=${look} />`}
+    <${Waiting} review=${review} />
     <${Log} server=${server} />
   </section>`;
 }
 
+// The items of a review in the versions that it shows.
+const versions = (review) => review.items.map(({ kind, name, fingerprint }) => ({ kind, name, fingerprint }));
+
+// A server in quarantine as it would be approved. The approval is bound to what is shown here.
+function Held({ review, look }) {
+  const approve = async () => {
+    await post('/servers' + path(review.name, 'approve'), { fingerprint: review.fingerprint, items: versions(review) });
+    look();
+  };
+  const listed = review.listed ? `and ${plural(review.items.length, 'item')} that wait` : 'whose first list then counts as approved';
+  return html`<h3>To be approved</h3>
+    ${review.reason && html`<p class="notice warn"><${Shown} text=${review.reason} max=${1000} /></p>`}
+    ${review.diff ? html`<${SideBySide} lines=${review.diff} />` : html`<${Block} text=${review.visible} label="Definition" />`}
+    <div class="buttons"><${Decision} label="Approve server" tone="primary" work=${approve}
+      question=${`Approve '${review.name}' as it is shown, ${listed}? Agents can call its tools then.`} /></div>`;
+}
+
 // Things that wait beside tools: instructions, prompts, templates.
-function Waiting({ server }) {
-  const { answer } = useAnswer(server.pending ? '/servers' + path(server.name, 'items') + '?pending=true' : null, ['tool', 'server']);
-  const others = (answer?.items ?? []).filter((item) => item.kind !== 'tool');
+function Waiting({ review }) {
+  const others = (review?.items ?? []).filter((item) => item.kind !== 'tool');
   if (!others.length) return null;
   return html`<p class="notice warn">Also pending: ${others.map((item) => html` <button
     onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}</p>`;

@@ -81,7 +81,7 @@ export function pairs(lines) {
   return rows;
 }
 
-function SideBySide({ lines, isNew }) {
+export function SideBySide({ lines, isNew }) {
   if (isNew) {
     return html`<pre class="block" tabindex="0" role="region" aria-label="Text">${lines.map((line) => html`<${Named} text=${line.text ?? ''} />${'\n'}`)}</pre>`;
   }

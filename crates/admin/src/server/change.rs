@@ -3,15 +3,14 @@
 use axum::Json;
 use axum::extract::{Request, State};
 use axum::http::StatusCode;
+use domain::Refusal;
 use domain::trust::ItemKind;
-use domain::{Caller, Code, Refusal};
-use gateway::Gateway;
-use gateway::front::discovery;
 use gateway::operator::{DecisionSource, ReviewedItem};
 use serde::Deserialize;
 use serde_json::Value;
 use utoipa::IntoParams;
 
+use super::review::explained;
 use super::{entry, listed};
 use crate::Admin;
 use crate::answer::{Path, Query, Refused};
@@ -80,8 +79,8 @@ pub(crate) struct ApproveQuery {
     inspect: Option<bool>,
 }
 
-/// Approves a server. With `inspect`, in the query or in the body, starts it and reports what it
-/// lists, but approves nothing.
+/// Approves a server as it was reviewed. With `inspect`, in the query or in the body, starts it and
+/// reports what it lists, but approves nothing.
 pub(crate) async fn approve(
     State(admin): State<Admin>,
     Path(name): Path<String>,
@@ -89,15 +88,23 @@ pub(crate) async fn approve(
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ServerEntry>, Refused> {
-    let mut body = BodyMembers::read_optional(request).await?;
+    let mut body = BodyMembers::read_approval(request).await?;
     let inspects = body.flag("inspect")?.or(query.inspect).unwrap_or(false);
+    let fingerprint = body.text("fingerprint")?;
+    let items = body.list("items")?.unwrap_or_default();
     body.finish()?;
+    let items = items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>()?;
     if inspects {
         return Ok(Json(inspect(&admin, by, name).await?));
     }
-    let (gateway, owned) = (admin.gateway.clone(), name.clone());
-    let approved = carry_out(async move { gateway.approve_server(&by, &owned).await }).await?;
-    let approved = Some(approved.into_iter().map(ApprovedEntry::from).collect());
+    let fingerprint = fingerprint.ok_or_else(|| required("fingerprint"))?;
+    let (deciding, owned) = (admin.clone(), name.clone());
+    let approved = carry_out(async move {
+        let gateway = &deciding.gateway;
+        let approved = gateway.approve_server(&by, &owned, &fingerprint, &items).await;
+        explained(&deciding, &owned, &items, approved).await
+    });
+    let approved = Some(approved.await?.into_iter().map(ApprovedEntry::from).collect());
     Ok(Json(ServerEntry { approved, ..entry(&admin, &name).await? }))
 }
 
@@ -111,29 +118,22 @@ async fn inspect(admin: &Admin, by: DecisionSource, name: String) -> Result<Serv
     Ok(ServerEntry { error: reason.or(entry.error), items, ..entry })
 }
 
-/// Approves the items that the body names, or all pending items of the server.
+/// Approves the items that the body names, as they were reviewed.
 pub(crate) async fn approve_items(
     State(admin): State<Admin>,
     Path(name): Path<String>,
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ApprovedItems>, Refused> {
-    let mut body = BodyMembers::read_optional(request).await?;
-    let named = body.list("items")?;
+    let mut body = BodyMembers::read_approval(request).await?;
+    let items = body.list("items")?;
     body.finish()?;
-    let named = named.map(|items| items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>());
-    let named = named.transpose()?;
-    let (gateway, owned) = (admin.gateway, name.clone());
+    let items = items.ok_or_else(|| required("items"))?;
+    let items = items.into_iter().map(reviewed).collect::<Result<Vec<_>, _>>()?;
+    let owned = name.clone();
     let approved = carry_out(async move {
-        let reviewed = match named {
-            Some(named) => named,
-            None => waiting(&gateway, &owned).await?,
-        };
-        if reviewed.is_empty() {
-            Err(nothing_waits(&owned))
-        } else {
-            gateway.approve_items(&by, &owned, &reviewed).await
-        }
+        let approved = admin.gateway.approve_items(&by, &owned, &items).await;
+        explained(&admin, &owned, &items, approved).await
     });
     let approved = approved.await?.into_iter().map(ApprovedEntry::from).collect();
     Ok(Json(ApprovedItems { name, approved }))
@@ -152,24 +152,11 @@ fn reviewed(item: Value) -> Result<ReviewedItem, Refusal> {
             name.ok_or_else(|| required("name"))?
         }
     };
+    let fingerprint = fingerprint.ok_or_else(|| required("fingerprint"))?;
     Ok(ReviewedItem { kind, name, fingerprint })
 }
 
 /// Parses a kind of item; the default is a tool.
 pub(crate) fn kind(word: Option<&str>) -> Result<ItemKind, Refusal> {
     Ok(one_of("kind", word, &ItemKind::ALL, ItemKind::as_str)?.unwrap_or(ItemKind::Tool))
-}
-
-async fn waiting(gateway: &Gateway, server: &str) -> Result<Vec<ReviewedItem>, Refusal> {
-    discovery::server(&gateway.catalog(), &Caller::admin(), server)?;
-    let items = gateway.items(server).await?;
-    let waiting = items.into_iter().filter(|item| item.listed).filter_map(|item| {
-        let fingerprint = Some(item.pending?.fingerprint);
-        Some(ReviewedItem { kind: ItemKind::parse(&item.kind)?, name: item.name, fingerprint })
-    });
-    Ok(waiting.collect())
-}
-
-fn nothing_waits(server: &str) -> Refusal {
-    Refusal::new(Code::Conflict, format!("server '{server}' has no pending items"))
 }

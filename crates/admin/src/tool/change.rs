@@ -8,9 +8,10 @@ use gateway::operator::ReviewedItem;
 use super::switched;
 use crate::Admin;
 use crate::answer::{Path, Refused};
-use crate::body::BodyMembers;
+use crate::body::{BodyMembers, required};
 use crate::decision::{Decider, carry_out};
 use crate::server::change::kind;
+use crate::server::review::explained;
 use crate::view::{ApprovedEntry, ApprovedTool, SwitchedTool};
 
 /// Approves the pending text of one item, if it is the reviewed one.
@@ -20,14 +21,17 @@ pub(crate) async fn approve(
     Decider(by): Decider,
     request: Request,
 ) -> Result<Json<ApprovedTool>, Refused> {
-    let mut body = BodyMembers::read_optional(request).await?;
+    let mut body = BodyMembers::read_approval(request).await?;
     let kind = kind(body.text("kind")?.as_deref())?;
     let fingerprint = body.text("fingerprint")?;
     body.finish()?;
+    let fingerprint = fingerprint.ok_or_else(|| required("fingerprint"))?;
     let reviewed = [ReviewedItem { kind, name, fingerprint }];
     let owned = server.clone();
-    let approving =
-        carry_out(async move { admin.gateway.approve_items(&by, &owned, &reviewed).await });
+    let approving = carry_out(async move {
+        let approved = admin.gateway.approve_items(&by, &owned, &reviewed).await;
+        explained(&admin, &owned, &reviewed, approved).await
+    });
     let approved = approving.await?.into_iter().next().map(ApprovedEntry::from);
     Ok(Json(ApprovedTool::new(server, approved.unwrap_or_default())))
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use domain::trust::{DifferenceLine, LineChange};
+use domain::trust::{DifferenceLine, ItemKind, LineChange};
 use gateway::operator::ApprovedItem;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -135,6 +135,9 @@ pub struct NewServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub oauth: Option<NewServerOAuth>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub pin: Option<bool>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
@@ -218,19 +221,54 @@ pub struct DiffLine {
     pub lines: Option<usize>,
 }
 
+/// A server as a reviewer sees it, with its pending items.
 #[derive(Serialize, Deserialize, ToSchema)]
+pub struct ServerReviewEntry {
+    pub name: String,
+    /// The server itself waits for approval.
+    pub quarantined: bool,
+    /// The fingerprint that an approval of the server must name.
+    #[schema(schema_with = words::digest)]
+    pub fingerprint: String,
+    /// The definition laid out, with the program that it starts. Likely secrets are hidden.
+    pub visible: String,
+    /// The reason the server waits, other than a person's decision.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::server_change)]
+    pub change: Option<String>,
+    /// The same in words.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+    /// The difference from the approved definition.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub diff: Option<Vec<DiffLine>>,
+    /// Items of the server are known. Otherwise its first list after the approval counts as
+    /// approved.
+    pub listed: bool,
+    /// The pending items.
+    pub items: Vec<ReviewItem>,
+}
+
+/// The decision about a server: an inspection, or an approval of the reviewed version.
+#[derive(Default, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
-pub struct InspectRequest {
+pub struct ServerApproval {
     /// Only starts the server and reports what it lists.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub inspect: Option<bool>,
+    /// The fingerprint of the reviewed server; required unless it is inspected.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
+    /// Pending items to approve with it; others stay locked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub items: Option<Vec<ItemChoice>>,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub struct ApprovalRequest {
-    /// The items to approve; all pending ones if absent.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub items: Option<Vec<ItemChoice>>,
+    /// The items to approve.
+    pub items: Vec<ItemChoice>,
 }
 
 /// An item to approve.
@@ -248,9 +286,8 @@ pub struct NamedItem {
     #[schema(schema_with = words::named_item_kind_or_null)]
     pub kind: Option<String>,
     pub name: String,
-    /// Approves only if the pending text has this fingerprint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fingerprint: Option<String>,
+    /// The fingerprint of the reviewed text.
+    pub fingerprint: String,
 }
 
 /// The instructions of a server, which are one text.
@@ -261,9 +298,18 @@ pub struct InstructionsItem {
     pub kind: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
-    /// Approves only if the pending text has this fingerprint.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub fingerprint: Option<String>,
+    /// The fingerprint of the reviewed text.
+    pub fingerprint: String,
+}
+
+impl From<&ReviewItem> for ItemChoice {
+    fn from(item: &ReviewItem) -> ItemChoice {
+        let (kind, fingerprint) = (item.kind.clone(), item.fingerprint.clone());
+        if kind == ItemKind::Instructions.as_str() {
+            return ItemChoice::Instructions(InstructionsItem { kind, name: None, fingerprint });
+        }
+        ItemChoice::Named(NamedItem { kind: Some(kind), name: item.name.clone(), fingerprint })
+    }
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

@@ -84,8 +84,8 @@ pub enum SwitchedTool {
 pub struct ToolApproval {
     #[schema(schema_with = words::item_kind_or_null)]
     pub kind: Option<String>,
-    /// Approves only if the pending text has this fingerprint.
-    pub fingerprint: Option<String>,
+    /// The fingerprint of the reviewed text.
+    pub fingerprint: String,
 }
 
 #[derive(Serialize, Deserialize, ToSchema)]

@@ -8,7 +8,7 @@ use domain::intent::Sensitivity;
 use domain::ledger::contention;
 use domain::policy::Lock;
 use domain::tool::Class;
-use domain::trust::{ItemKind, ReviewChange, WarningKind};
+use domain::trust::{ItemKind, ReviewChange, ServerChange, WarningKind};
 use receipt::RiskLevel;
 use serde_json::Value;
 use store::read::Period;
@@ -246,6 +246,10 @@ pub(crate) fn item_status() -> ObjectBuilder {
 
 pub(crate) fn change() -> ObjectBuilder {
     one_of(ReviewChange::ALL.map(ReviewChange::as_str))
+}
+
+pub(crate) fn server_change() -> ObjectBuilder {
+    one_of(ServerChange::ALL.map(ServerChange::as_str))
 }
 
 pub(crate) fn mark() -> ObjectBuilder {

@@ -43,11 +43,12 @@ pub(crate) enum Tools {
         #[arg(short, long, value_enum, default_value_t = Format::Table)]
         output: Format,
     },
-    /// Approve new or changed tools in their current form
+    /// Show new or changed tools and approve them as shown
     #[command(after_help = "Examples:\n  \
-        countersign tools show github:create_issue --diff    review the changes first\n  \
-        countersign tools approve github:create_issue\n  \
-        countersign tools approve --server github --all      its instructions as well")]
+        countersign tools approve github:create_issue        show what changed, then ask\n  \
+        countersign tools approve --server github --all      its instructions as well\n  \
+        countersign upstream review github                   one item after the other\n\n\
+        If a tool changes after it was shown, nothing is approved.")]
     Approve {
         /// Tools to approve, each as server:tool
         #[arg(value_name = "SERVER:TOOL", required_unless_present = "all")]
@@ -58,6 +59,9 @@ pub(crate) enum Tools {
         /// Approve every pending item of the server
         #[arg(long, requires = "server", conflicts_with = "names")]
         all: bool,
+        /// Approve without showing or asking
+        #[arg(short, long)]
+        yes: bool,
     },
     /// Enable a tool that was disabled with `disable`
     Enable {

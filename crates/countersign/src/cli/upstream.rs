@@ -31,9 +31,23 @@ pub(crate) enum Upstream {
     Enable { name: String },
     /// Disable a server: stop it and lock its tools
     Disable { name: String },
-    /// Approve a server in its current form, with everything it has listed
+    /// Review the pending items of a server one by one
+    #[command(
+        after_help = "Each item is shown with its warnings and its changes. Answer a to approve it, s to skip\n\
+        it (it stays locked) or q to stop. Answers can be piped in, one per line."
+    )]
+    Review {
+        name: String,
+        /// Output format; json and yaml only print the pending items
+        #[arg(short, long, value_enum, default_value_t = Format::Table)]
+        output: Format,
+    },
+    /// Show a server with everything it has listed, and approve it as shown
     Approve {
         name: String,
+        /// Approve without showing or asking
+        #[arg(short, long, conflicts_with = "inspect")]
+        yes: bool,
         /// Start the server and show what it lists, without approving anything
         #[arg(long)]
         inspect: bool,
@@ -70,6 +84,10 @@ pub(crate) struct Add {
     /// URL of the server, instead of a command
     #[arg(long, conflicts_with = "command", required_unless_present = "command")]
     pub(crate) url: Option<String>,
+
+    /// Quarantine the server if the file that its command starts changes
+    #[arg(long, conflicts_with = "url")]
+    pub(crate) pin: bool,
 
     /// Command line of the server, after --
     #[arg(last = true, value_name = "COMMAND")]

@@ -1,12 +1,19 @@
-//! Review output: warnings first, then the changes. The gate has made hidden characters visible; a
-//! terminal also gets colours.
+//! Reviews and approvals: warnings first, then the changes; an approval names the fingerprints of
+//! what was read. The gate has made hidden characters visible; a terminal also gets colours.
 
 use std::io::IsTerminal;
 
-use admin::view::{ApprovedEntry, DiffLine, TextWarning, ToolEntry};
-use serde::Serialize;
+use admin::view::{
+    ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, ErrorAnswer, ItemChoice, ReviewItem,
+    ServerReviewEntry, TextWarning, ToolEntry,
+};
+use axum::http::Method;
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
-use crate::output::plain;
+use crate::control::{Control, encode, successful, words};
+use crate::exit::Failure;
+use crate::output::{self, plain, plain_lines};
 
 const RED: &str = "\u{1b}[31m";
 const GREEN: &str = "\u{1b}[32m";
@@ -49,15 +56,96 @@ impl ToolChange<'_> {
     }
 
     pub(super) fn text(&self) -> String {
-        let warnings = text_warnings(self.warnings);
-        let head = match self.change {
-            Some("new") => "new: never approved before",
-            Some(_) => "changed since approval",
-            None => return format!("{warnings}unchanged since approval"),
-        };
-        let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        let difference = difference(self.diff.unwrap_or_default(), is_coloured);
-        format!("{warnings}{head}\n\n{difference}")
+        changed(self.change, self.warnings, self.diff)
+    }
+}
+
+fn changed(change: Option<&str>, warnings: &[TextWarning], diff: Option<&[DiffLine]>) -> String {
+    let warnings = text_warnings(warnings);
+    let head = match change {
+        Some("new") => "new: never approved before",
+        Some(_) => "changed since approval",
+        None => return format!("{warnings}unchanged since approval"),
+    };
+    format!("{warnings}{head}\n\n{}", difference(diff.unwrap_or_default(), is_coloured()))
+}
+
+fn is_coloured() -> bool {
+    std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none()
+}
+
+/// Formats a pending item for its reviewer.
+pub(super) fn item(server: &str, item: &ReviewItem) -> String {
+    let diff = changed(item.change.as_deref(), &item.warnings, item.diff.as_deref());
+    format!("{}\n{diff}\n", plain(&item_name(server, &item.kind, &item.name)))
+}
+
+/// Formats a server for its reviewer, without its items.
+pub(super) fn server(review: &ServerReviewEntry) -> String {
+    let mut text = format!("server '{}'", plain(&review.name));
+    if let Some(reason) = &review.reason {
+        text += &format!(": {reason}");
+    }
+    let definition = match &review.diff {
+        Some(diff) => difference(diff, is_coloured()),
+        None => plain_lines(&review.visible),
+    };
+    text += &format!("\n\n{definition}\n");
+    if !review.listed {
+        text += "\nit has listed nothing yet: its first list after approval counts as approved\n";
+    }
+    text
+}
+
+/// Formats a server and its pending items for their reviewer.
+pub(super) fn whole(review: &ServerReviewEntry) -> String {
+    let own = review.quarantined.then(|| server(review));
+    let items = review.items.iter().map(|pending| item(&review.name, pending));
+    own.into_iter().chain(items).collect::<Vec<_>>().join("\n")
+}
+
+/// Reads what of a server waits.
+pub(super) async fn read(control: &Control, server: &str) -> Result<ServerReviewEntry, Failure> {
+    output::read(&control.get(&format!("/api/v1/servers/{}/review", encode(server))).await?)
+}
+
+/// Sends an approval. If it names something else than what is there now, the failure shows that.
+pub(super) async fn send(
+    control: &Control,
+    path: &str,
+    body: &impl Serialize,
+) -> Result<Value, Failure> {
+    let body = serde_json::to_string(body)
+        .map_err(|error| Failure::system(format!("cannot ask the gate: {error}")))?;
+    let answer = control.request(Method::POST, path, Some(body)).await?;
+    let refusal: Option<ErrorAnswer> = serde_json::from_str(&answer.text).ok();
+    let now = refusal
+        .and_then(|refusal| ServerReviewEntry::deserialize(&refusal.error.details["review"]).ok());
+    match now {
+        Some(now) => Err(Failure::input(format!("{}\n\n{}", words(&answer), whole(&now)))),
+        None => successful(&answer),
+    }
+}
+
+/// Approves these items as they were read, and lists them.
+pub(super) async fn approve_items(
+    control: &Control,
+    server: &str,
+    items: Vec<ItemChoice>,
+) -> Result<(), Failure> {
+    let path = format!("/api/v1/servers/{}/approve-items", encode(server));
+    let answer = send(control, &path, &ApprovalRequest { items }).await?;
+    let answer: ApprovedItems = output::read(&answer)?;
+    output::line(&approved(server, &answer.approved))
+}
+
+/// Asks whether to approve what was shown.
+pub(super) async fn confirm(what: &str) -> Result<(), Failure> {
+    let answer = output::ask(&format!("approve {what} as shown? [y/N]")).await?;
+    match answer.as_deref() {
+        Some("y" | "Y" | "yes") => Ok(()),
+        Some(_) => Err(Failure::input("nothing was approved")),
+        None => Err(Failure::input("nothing was approved: answer y, or pass --yes")),
     }
 }
 
@@ -78,13 +166,17 @@ fn difference(lines: &[DiffLine], is_coloured: bool) -> String {
 /// Formats a line for each approved item.
 pub(super) fn approved(server: &str, items: &[ApprovedEntry]) -> String {
     let line = |item: &ApprovedEntry| {
-        let what = match item.kind.as_str() {
-            "instructions" => format!("the instructions of '{server}'"),
-            kind => format!("{kind} '{server}:{}'", item.name),
-        };
-        plain(&format!("approved {what} {}", item.fingerprint))
+        let name = item_name(server, &item.kind, &item.name);
+        plain(&format!("approved {name} {}", item.fingerprint))
     };
     items.iter().map(line).collect::<Vec<_>>().join("\n")
+}
+
+fn item_name(server: &str, kind: &str, name: &str) -> String {
+    match kind {
+        "instructions" => format!("the instructions of '{server}'"),
+        kind => format!("{kind} '{server}:{name}'"),
+    }
 }
 
 #[cfg(test)]

@@ -2,9 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use admin::view::{
-    ApprovalRequest, ApprovedItems, ItemChoice, NamedItem, SwitchedTool, ToolEntry, ToolList,
-};
+use admin::view::{ItemChoice, NamedItem, SwitchedTool, ToolEntry, ToolList};
 use domain::signature::first_sentence;
 use domain::tool::ToolName;
 use domain::trust::ItemKind;
@@ -17,6 +15,7 @@ use crate::exit::Failure;
 use crate::output::{self, fields, table};
 
 const PATH: &str = "/api/v1/tools";
+const TOOL: &str = ItemKind::Tool.as_str();
 
 pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
     match verb {
@@ -39,8 +38,10 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
             output::answer(output, &answer, found).map(|_| ())
         }
         Tools::Show { name, diff, output } => show(place, &name, diff, output).await,
-        Tools::Approve { server: Some(server), .. } => approve(place, &server, None).await,
-        Tools::Approve { names, server: None, .. } => approve_named(place, &names).await,
+        Tools::Approve { server: Some(server), yes, .. } => {
+            approve(place, &server, None, yes).await
+        }
+        Tools::Approve { names, server: None, yes, .. } => approve_named(place, &names, yes).await,
         Tools::Enable { name } => switch(place, &name, "enable").await,
         Tools::Disable { name } => switch(place, &name, "disable").await,
     }
@@ -57,32 +58,55 @@ async fn show(place: &Locations, name: &str, diff: bool, output: Format) -> Resu
     }
 }
 
-async fn approve_named(place: &Locations, names: &[String]) -> Result<(), Failure> {
-    let mut by_server: BTreeMap<String, Vec<ItemChoice>> = BTreeMap::new();
+async fn approve_named(place: &Locations, names: &[String], yes: bool) -> Result<(), Failure> {
+    let mut by_server: BTreeMap<String, Vec<String>> = BTreeMap::new();
     for name in names {
         let ToolName { server, tool } = parse(name)?;
-        let kind = Some(ItemKind::Tool.as_str().to_owned());
-        let item = NamedItem { kind, name: tool, fingerprint: None };
-        by_server.entry(server).or_default().push(ItemChoice::Named(item));
+        by_server.entry(server).or_default().push(tool);
     }
-    for (server, items) in by_server {
-        approve(place, &server, Some(items)).await?;
+    for (server, tools) in by_server {
+        approve(place, &server, Some(tools), yes).await?;
     }
     Ok(())
 }
 
-/// Approves some items of a server, or all pending ones, and lists them.
+/// Shows and approves pending tools of a server, or everything of it that waits.
 async fn approve(
     place: &Locations,
     server: &str,
-    items: Option<Vec<ItemChoice>>,
+    tools: Option<Vec<String>>,
+    yes: bool,
 ) -> Result<(), Failure> {
-    let path = format!("/api/v1/servers/{}/approve-items", encode(server));
-    let body = ApprovalRequest { items };
-    let approve = async |control: &Control| control.send_json(&path, &body).await;
-    let answer = Control::with(place, Reach::Only(server.to_owned()), approve).await?;
-    let answer: ApprovedItems = output::read(&answer)?;
-    output::line(&review::approved(server, &answer.approved))
+    let approve = async |control: &Control| {
+        let mut review = review::read(control, server).await?;
+        if let Some(tools) = tools {
+            review.items.retain(|item| item.kind == TOOL && tools.contains(&item.name));
+            let waits = |tool: &String| review.items.iter().any(|item| item.name == *tool);
+            if let Some(other) = tools.into_iter().find(|tool| !waits(tool)) {
+                return refuse_other(control, server, other).await;
+            }
+        } else if review.items.is_empty() {
+            return Err(Failure::input(format!("nothing of server '{server}' waits for approval")));
+        }
+        if !yes {
+            review.quarantined = false;
+            output::line(&review::whole(&review))?;
+            let count = review.items.len();
+            let what = if count == 1 { "it".to_owned() } else { format!("all {count}") };
+            review::confirm(&what).await?;
+        }
+        let items = review.items.iter().map(ItemChoice::from).collect();
+        review::approve_items(control, server, items).await
+    };
+    Control::with(place, Reach::Only(server.to_owned()), approve).await
+}
+
+/// Lets the gate say why a tool that does not wait cannot be approved: no text was shown, so no
+/// fingerprint fits.
+async fn refuse_other(control: &Control, server: &str, name: String) -> Result<(), Failure> {
+    let kind = Some(TOOL.to_owned());
+    let item = NamedItem { kind, name, fingerprint: String::new() };
+    review::approve_items(control, server, vec![ItemChoice::Named(item)]).await
 }
 
 async fn switch(place: &Locations, name: &str, verb: &str) -> Result<(), Failure> {

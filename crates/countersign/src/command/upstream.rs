@@ -1,9 +1,13 @@
-//! `countersign upstream list|get|add|remove|enable|disable|approve|quarantine|restart|logs`.
+//! `countersign upstream list|get|add|remove|enable|disable|review|approve|quarantine|restart|logs`.
 
 use std::collections::BTreeMap;
 
-use admin::view::{InspectRequest, NewServer, ReviewItem, ServerEntry, ServerList, ServerLog};
+use admin::view::{
+    ItemChoice, NewServer, ReviewItem, ServerApproval, ServerEntry, ServerList, ServerLog,
+    ServerReviewEntry,
+};
 use gateway::plan::Reach;
+use serde_json::Value;
 
 use super::review;
 use crate::cli::{Add, Format, Locations, Upstream};
@@ -32,8 +36,11 @@ pub(crate) async fn run(place: &Locations, verb: Upstream) -> Result<(), Failure
         Upstream::Enable { name } => switch(place, name, "enable").await,
         Upstream::Disable { name } => switch(place, name, "disable").await,
         Upstream::Quarantine { name } => switch(place, name, "quarantine").await,
-        Upstream::Approve { name, inspect: true, output } => inspect(place, name, output).await,
-        Upstream::Approve { name, inspect: false, output } => approve(place, name, output).await,
+        Upstream::Review { name, output } => review(place, name, output).await,
+        Upstream::Approve { name, inspect: true, output, .. } => inspect(place, name, output).await,
+        Upstream::Approve { name, inspect: false, yes, output } => {
+            approve(place, name, yes, output).await
+        }
         Upstream::Restart { name } => restart(place, name).await,
         Upstream::Logs { name, lines, output } => {
             // A larger number gets all lines that are kept.
@@ -65,6 +72,7 @@ fn entry(args: Add) -> NewServer {
             command: command.next(),
             args: Some(command.collect()),
             env: Some(map(args.env)),
+            pin: args.pin.then_some(true),
             ..new
         },
     }
@@ -89,9 +97,25 @@ async fn switch(place: &Locations, name: String, verb: &str) -> Result<(), Failu
     output::line(&format!("{verb}d server '{name}': {}", server.state))
 }
 
-async fn approve(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
-    let path = format!("{PATH}/{}/approve", encode(&name));
-    let approve = async |control: &Control| control.post(&path).await;
+async fn approve(
+    place: &Locations,
+    name: String,
+    yes: bool,
+    output: Format,
+) -> Result<(), Failure> {
+    let approve = async |control: &Control| {
+        let review = review::read(control, &name).await?;
+        if review.quarantined && !yes {
+            // The only text on stdout of a program's reader is the answer.
+            match output {
+                Format::Table => output::line(&review::whole(&review))?,
+                Format::Json | Format::Yaml => output::note(&review::whole(&review)),
+            }
+            review::confirm(&format!("server '{name}'")).await?;
+        }
+        let items = review.items.iter().map(ItemChoice::from).collect();
+        approve_as_read(control, &review, items).await
+    };
     let answer = Control::with(place, Reach::Only(name.clone()), approve).await?;
     let told = |server: &ServerEntry| {
         let approved = server.approved.as_deref().unwrap_or_default();
@@ -100,9 +124,75 @@ async fn approve(place: &Locations, name: String, output: Format) -> Result<(), 
     output::answer(output, &answer, told).map(|_| ())
 }
 
+async fn approve_as_read(
+    control: &Control,
+    review: &ServerReviewEntry,
+    items: Vec<ItemChoice>,
+) -> Result<Value, Failure> {
+    let path = format!("{PATH}/{}/approve", encode(&review.name));
+    let fingerprint = Some(review.fingerprint.clone());
+    let body = ServerApproval { fingerprint, items: Some(items), inspect: None };
+    review::send(control, &path, &body).await
+}
+
+/// Walks through the pending items of a server, and at last the server itself.
+async fn review(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
+    if output != Format::Table {
+        let path = format!("{PATH}/{}/review", encode(&name));
+        let answer = get(place, Reach::Only(name), &path).await?;
+        return output::print(output, &answer, |_| String::new());
+    }
+    let walk = async |control: &Control| {
+        let review = review::read(control, &name).await?;
+        if review.items.is_empty() && !review.quarantined {
+            return output::line(&format!("nothing of server '{name}' waits for approval"));
+        }
+        if review.quarantined {
+            output::line(&review::server(&review))?;
+        }
+        for item in &review.items {
+            output::line(&review::item(&name, item))?;
+            match choose("approve it, skip it or quit?").await? {
+                Answer::Approve => {
+                    review::approve_items(control, &name, vec![ItemChoice::from(item)]).await?;
+                }
+                Answer::Skip => {}
+                Answer::Quit => return Ok(()),
+            }
+        }
+        if !review.quarantined || choose("approve the server itself?").await? != Answer::Approve {
+            return Ok(());
+        }
+        approve_as_read(control, &review, Vec::new()).await?;
+        output::line(&format!("approved server '{name}'"))
+    };
+    Control::with(place, Reach::Only(name.clone()), walk).await
+}
+
+/// The answer of a reviewer.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Answer {
+    Approve,
+    Skip,
+    Quit,
+}
+
+/// Asks until the answer is one of the three; the end of stdin means to quit.
+async fn choose(question: &str) -> Result<Answer, Failure> {
+    loop {
+        let answer = output::ask(&format!("{question} [a/s/q]")).await?;
+        match answer.as_deref() {
+            Some("a") => return Ok(Answer::Approve),
+            Some("s") => return Ok(Answer::Skip),
+            Some("q") | None => return Ok(Answer::Quit),
+            Some(_) => {}
+        }
+    }
+}
+
 async fn inspect(place: &Locations, name: String, output: Format) -> Result<(), Failure> {
     let path = format!("{PATH}/{}/approve", encode(&name));
-    let body = InspectRequest { inspect: Some(true) };
+    let body = ServerApproval { inspect: Some(true), ..ServerApproval::default() };
     let inspect = async |control: &Control| control.send_json(&path, &body).await;
     let answer = Control::with(place, Reach::Only(name), inspect).await?;
     output::answer(output, &answer, inspected)?;

@@ -9,7 +9,7 @@ use mcp::peer::RequestError;
 use receipt::Hash;
 use serde_json::{Value, json};
 use store::Store;
-use store::state::{ItemVersion, TokenRecord};
+use store::state::{ApprovedServer, ItemVersion, TokenRecord};
 use testkit::client::{Client, text};
 use testkit::gate::Gate;
 use testkit::upstream::scripted;
@@ -54,7 +54,13 @@ pub(crate) fn approve(store: &Store, server: &str, tools: &[&str]) {
 pub(crate) fn identity(entry: &Value) -> String {
     let config = json!({"mcpServers": {"x": entry}}).to_string();
     let parsed = domain::config::parse(&config).unwrap_or_else(|faults| panic!("{faults}"));
-    domain::trust::identity(&parsed.config.servers[0].transport).to_string()
+    domain::trust::identity(&parsed.config.servers[0]).to_string()
+}
+
+/// Approves a server in the version with this identity.
+pub(crate) fn approve_server(store: &Store, server: &str, identity: &str) {
+    let approved = ApprovedServer { identity, text: "{}", program: None };
+    store.state().approve_server(server, approved).unwrap();
 }
 
 /// Creates a token with this scope; its secret is its name.

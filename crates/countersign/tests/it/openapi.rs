@@ -117,15 +117,24 @@ async fn document(gate: &Gate) -> Value {
         give_examples(&mut document["paths"][path]["get"], &names);
     }
     let (_, link) = gate.rest(Method::POST, "/api/v1/page/codes", None).await;
+    let fingerprint = async |tool: &str| {
+        let (_, tool) = gate.rest(Method::GET, &format!("/api/v1/tools/{tool}"), None).await;
+        tool["fingerprint"].clone()
+    };
+    let item = json!({"name": "fresh", "fingerprint": fingerprint("heaped/fresh").await});
     let (origin, code) = link["url"].as_str().unwrap().split_once("/#code=").unwrap();
     for (path, names, body) in [
         ("/api/v1/tools/call", json!({}), call_body("call_tool_read", "read", "s:echo")),
         ("/api/v1/servers", json!({}), json!({"name": "example", "url": "http://127.0.0.1:1/mcp"})),
-        ("/api/v1/servers/{name}/approve-items", json!({"name": "heaped"}), json!({})),
+        (
+            "/api/v1/servers/{name}/approve-items",
+            json!({"name": "heaped"}),
+            json!({"items": [item]}),
+        ),
         (
             "/api/v1/tools/{server}/{tool}/approve",
             json!({"server": "grown", "tool": "fresh"}),
-            json!({"kind": "tool"}),
+            json!({"kind": "tool", "fingerprint": fingerprint("grown/fresh").await}),
         ),
         ("/api/v1/page/session", json!({"Origin": origin}), json!({"code": code})),
     ] {

@@ -70,6 +70,14 @@ async fn get(gate: &Gate, path: &str) -> Value {
     answer
 }
 
+/// Returns the body of an approval of the server as it is shown now, with all that waits of it.
+async fn reviewed(gate: &Gate, server: &str) -> Value {
+    let review = get(gate, &format!("/servers/{server}/review")).await;
+    let version = |item: &Value| json!({"kind": item["kind"], "name": item["name"], "fingerprint": item["fingerprint"]});
+    let items: Vec<Value> = review["items"].as_array().unwrap().iter().map(version).collect();
+    json!({"fingerprint": review["fingerprint"], "items": items})
+}
+
 fn assert_refused(answer: &(u16, Value), status: u16, code: &str, words: &str) {
     assert_eq!((answer.0, &answer.1["error"]["code"]), (status, &json!(code)), "{}", answer.1);
     let message = answer.1["error"]["message"].as_str().unwrap();
@@ -134,8 +142,10 @@ async fn a_change_is_shown_to_the_reviewer_and_to_nobody_else() {
 async fn a_tool_is_approved_as_it_was_reviewed() {
     let gate = grown().await;
     let stale = json!({"fingerprint": format!("sha256:{}", "0".repeat(64))});
-    let answer = post(&gate, "/tools/s/say/approve", stale).await;
-    assert_refused(&answer, 409, "CONFLICT", "has changed since it was reviewed");
+    let answer = post(&gate, "/tools/s/say/approve", stale.clone()).await;
+    assert_refused(&answer, 409, "REVIEW_CHANGED", "has changed since it was reviewed");
+    let answer = post(&gate, "/tools/s/say/approve", json!({})).await;
+    assert_refused(&answer, 400, "INVALID_REQUEST", "fingerprint is required");
     assert_eq!(decisions(&gate, "tool_change").await, [], "what was not done is not recorded");
 
     let reviewed = get(&gate, "/tools/s/say").await["fingerprint"].clone();
@@ -145,14 +155,14 @@ async fn a_tool_is_approved_as_it_was_reviewed() {
     assert_eq!(answer.1, expected);
     let said = get(&gate, "/tools/s/say").await;
     assert_eq!((&said["status"], said.get("change")), (&json!("callable"), None));
-    let answer = post(&gate, "/tools/s/say/approve", json!({})).await;
+    let answer = post(&gate, "/tools/s/say/approve", stale.clone()).await;
     assert_refused(&answer, 409, "CONFLICT", "is not waiting for approval");
-    let answer = post(&gate, "/tools/s/fersh/approve", json!({})).await;
+    let answer = post(&gate, "/tools/s/fersh/approve", stale.clone()).await;
     assert_refused(&answer, 404, "NOT_FOUND", "did you mean 'fresh'?");
-    let answer = post(&gate, "/tools/t/fresh/approve", json!({})).await;
+    let answer = post(&gate, "/tools/t/fresh/approve", stale).await;
     assert_refused(&answer, 404, "NOT_FOUND", "server 't' not found");
 
-    let output = gate.cli(&["tools", "approve", "s:fresh"]).await;
+    let output = gate.cli(&["tools", "approve", "s:fresh", "--yes"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).starts_with("approved tool 's:fresh' sha256:"), "{}", stdout(&output));
     let output = gate.cli(&["tools", "approve", "s:fresh"]).await;
@@ -168,7 +178,9 @@ async fn a_tool_is_approved_as_it_was_reviewed() {
 #[tokio::test]
 async fn several_are_approved_together_or_not_at_all() {
     let gate = grown().await;
-    let items = json!({"items": [{"name": "fresh"}, {"kind": "tool", "name": "nothing"}]});
+    let fresh = get(&gate, "/tools/s/fresh").await["fingerprint"].clone();
+    let nothing = json!({"kind": "tool", "name": "nothing", "fingerprint": fresh});
+    let items = json!({"items": [{"name": "fresh", "fingerprint": fresh}, nothing]});
     let answer = post(&gate, "/servers/s/approve-items", items).await;
     assert_refused(&answer, 404, "NOT_FOUND", "tool 's:nothing' not found");
     assert_eq!(get(&gate, "/servers/s").await["pending"], 2);
@@ -178,6 +190,8 @@ async fn several_are_approved_together_or_not_at_all() {
             "kind must be one of tool, instructions",
         ),
         (json!({"items": [{"kind": "tool"}]}), "name is required"),
+        (json!({"items": [{"name": "fresh"}]}), "fingerprint is required"),
+        (json!({}), "items is required"),
         (json!({"items": ["fresh"]}), "items must be an object"),
         (json!({"items": {}}), "items must be a list"),
         (json!({"itmes": []}), "unknown member 'itmes'; did you mean 'items'?"),
@@ -186,12 +200,12 @@ async fn several_are_approved_together_or_not_at_all() {
         let answer = post(&gate, "/servers/s/approve-items", body).await;
         assert_refused(&answer, 400, "INVALID_REQUEST", words);
     }
-    let output = gate.cli(&["tools", "approve", "s:fresh", "s:say"]).await;
+    let output = gate.cli(&["tools", "approve", "s:fresh", "s:say", "--yes"]).await;
     assert_eq!(stdout(&output).lines().count(), 2, "{}", stdout(&output));
     assert_eq!(get(&gate, "/servers/s").await["pending"], 0);
-    let answer = post(&gate, "/servers/s/approve-items", json!({})).await;
-    assert_refused(&answer, 409, "CONFLICT", "server 's' has no pending items");
-    let answer = post(&gate, "/servers/x/approve-items", json!({})).await;
+    let output = gate.cli(&["tools", "approve", "--server", "s", "--all", "--yes"]).await;
+    assert!(stderr(&output).contains("nothing of server 's' waits"), "{}", stderr(&output));
+    let answer = post(&gate, "/servers/x/approve-items", json!({"items": []})).await;
     assert_refused(&answer, 404, "NOT_FOUND", "server 'x' not found");
     for args in [
         &["tools", "approve"][..],
@@ -221,7 +235,7 @@ async fn changed_instructions_are_pending_and_approved_with_the_rest() {
     assert_eq!(said["warnings"][0]["kind"], "instructs_model");
     let shown = stdout(&gate.cli(&["upstream", "get", "s"]).await);
     assert!(shown.contains("pending    2 (including the instructions)"), "{shown}");
-    let output = gate.cli(&["tools", "approve", "--server", "s", "--all"]).await;
+    let output = gate.cli(&["tools", "approve", "--server", "s", "--all", "--yes"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(stdout(&output).contains("approved the instructions of 's' sha256:"));
     assert!(stdout(&output).contains("approved tool 's:b' sha256:"));
@@ -267,14 +281,22 @@ async fn a_server_that_is_added_is_not_started_before_a_person_asks() {
     let output = gate.cli(&["call", "tool-read", "--tool-name=n:look"]).await;
     assert!(stderr(&output).contains("server_quarantined"), "{}", stderr(&output));
 
-    let (status, entry) = gate.rest(Method::POST, "/api/v1/servers/n/approve", None).await;
+    let blind = gate.rest(Method::POST, "/api/v1/servers/n/approve", None).await;
+    assert_refused(&blind, 400, "INVALID_REQUEST", "fingerprint is required");
+    let reviewed = reviewed(&gate, "n").await;
+    let (status, entry) = post(&gate, "/servers/n/approve", reviewed.clone()).await;
     assert_eq!((status, &entry["approved"][0]["name"]), (200, &json!("look")), "{entry}");
     let output = gate.cli(&["call", "tool-read", "--tool-name=n:look"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
-    let again = post(&gate, "/servers/n/approve", json!({})).await;
+    let again = post(&gate, "/servers/n/approve", reviewed.clone()).await;
     assert_refused(&again, 409, "CONFLICT", "is not waiting for approval");
     for (verb, state) in [("quarantine", "quarantined"), ("approve", ""), ("disable", "disabled")] {
-        let (status, entry) = post(&gate, &format!("/servers/n/{verb}"), json!({})).await;
+        let body = if verb == "approve" {
+            json!({"fingerprint": reviewed["fingerprint"]})
+        } else {
+            json!({})
+        };
+        let (status, entry) = post(&gate, &format!("/servers/n/{verb}"), body).await;
         assert_eq!(status, 200, "{entry}");
         assert!(state.is_empty() || entry["state"] == state, "{verb}: {entry}");
     }
@@ -321,7 +343,7 @@ async fn the_command_line_manages_servers_with_or_without_a_gate() {
         let shown = stdout(&output);
         assert!(shown.contains("tool look (new)\nwarning: "), "{shown}");
         assert_eq!(pids(dir, "n").len(), 1);
-        let shown = stdout(&run(dir, ["upstream", "approve", "n"]).await);
+        let shown = stdout(&run(dir, ["upstream", "approve", "n", "--yes"]).await);
         assert!(
             shown.starts_with("approved server 'n'\napproved tool 'n:look' sha256:"),
             "{shown}"

@@ -203,7 +203,11 @@ async fn bodies_that_are_too_large_or_of_another_kind_are_refused() {
         "/tools/s/t/approve",
     ];
     for path in paths {
-        let limit = if path == "/tools/call" { mcp::limits::FRAME_BYTES_MAX } else { 256 * 1024 };
+        let limit = match path {
+            "/tools/call" => mcp::limits::FRAME_BYTES_MAX,
+            "/servers" | "/tokens" => 256 * 1024,
+            _ => 4 * 1024 * 1024,
+        };
         let huge = format!(r#"{{"name":"{}"}}"#, "x".repeat(limit));
         assert_refused(path, &send(path, json, huge.into_bytes()).await, 413, "the body exceeds");
         for kind in [None, Some("text/plain"), Some("application/x-www-form-urlencoded")] {

@@ -14,8 +14,8 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use crate::locks::{
-    approve, bytes, decisions, entry, identity, listed, live, lock_on, pending, replace_script,
-    tool_bytes,
+    approve, approve_server, bytes, decisions, entry, identity, listed, live, lock_on, pending,
+    replace_script, tool_bytes,
 };
 use crate::passthrough::{LIST_CHANGED, heard};
 use crate::sharing::{able, answers};
@@ -628,7 +628,7 @@ async fn an_approved_server_is_quarantined_when_its_command_changes() {
     approve(&store, "r", &names);
     store.state().record_items("r", &[], true).unwrap();
     assert_eq!(lock().await, "server_quarantined", "its tools alone are approved");
-    store.state().approve_server("r", &identity(&config()["mcpServers"]["r"])).unwrap();
+    approve_server(&store, "r", &identity(&config()["mcpServers"]["r"]));
     eventually(|| async { (lock().await == "callable").then_some(()) }).await;
     assert_eq!(calls(&gate, "steady", "locked"), 1);
     assert_eq!(entry(&views.agent, "r").await["state"], "ready");
@@ -648,7 +648,7 @@ async fn an_approved_server_is_quarantined_when_its_command_changes() {
     }
     assert!(listed(&views.one).await.is_empty());
     assert_eq!(gate.http_at("/mcp/s/r").await.welcome.get("instructions"), None);
-    store.state().approve_server("r", &identity(&config()["mcpServers"]["r"])).unwrap();
+    approve_server(&store, "r", &identity(&config()["mcpServers"]["r"]));
     eventually(|| async { (lock().await == "callable").then_some(()) }).await;
 }
 

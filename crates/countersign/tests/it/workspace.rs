@@ -295,29 +295,29 @@ async fn people_switch_the_workspace_and_its_tools() {
     let client = gate.http().await;
     for (off, on, status) in [
         (
-            ["upstream", "disable", "workspace"],
-            ["upstream", "enable", "workspace"],
+            &["upstream", "disable", "workspace"][..],
+            &["upstream", "enable", "workspace"][..],
             "server_disabled",
         ),
         (
-            ["upstream", "quarantine", "workspace"],
-            ["upstream", "approve", "workspace"],
+            &["upstream", "quarantine", "workspace"],
+            &["upstream", "approve", "workspace", "--yes"],
             "server_quarantined",
         ),
         (
-            ["tools", "disable", "workspace:Read"],
-            ["tools", "enable", "workspace:Read"],
+            &["tools", "disable", "workspace:Read"],
+            &["tools", "enable", "workspace:Read"],
             "disabled_by_user",
         ),
     ] {
-        let output = gate.cli(&off).await;
+        let output = gate.cli(off).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let refused =
             client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;
         let error = &refused["structuredContent"]["error"];
         assert_eq!(error["code"], "TOOL_BLOCKED", "{refused}");
         assert!(error.to_string().contains(status), "{refused}");
-        let output = gate.cli(&on).await;
+        let output = gate.cli(on).await;
         assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
         let read =
             client.two_key_call("read", "workspace:Read", json!({"path": "hello.txt"})).await;

@@ -36,9 +36,11 @@ await scenario(async ({ page, faults }) => {
   await page.getByRole('dialog').getByRole('button', { name: 'Quarantine' }).click();
   await page.locator('.servers .state').getByText('quarantined').waitFor();
   same((await outside('call', { operation: 'read', tool: 's:say', args: {} })).code, 'TOOL_BLOCKED');
+  await page.getByRole('link', { name: 'Review' }).click();
+  await page.getByRole('region', { name: 'Definition' }).getByText('"command"').waitFor();
   await page.getByRole('button', { name: 'Approve server' }).click();
   await page.getByRole('dialog').getByRole('button', { name: 'Approve server' }).click();
-  await page.locator('.servers .state').getByText('ready').waitFor();
+  await page.locator('.card.server .state').getByText('ready').waitFor();
   same((await outside('call', { operation: 'read', tool: 's:say', args: {} })).code, null);
 
   // A token is made, works, and is revoked.

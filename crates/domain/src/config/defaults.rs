@@ -110,6 +110,7 @@ impl ServerConfig {
             call_timeout: None,
             max_concurrent: None,
             oauth: None,
+            pin: false,
         }
     }
 }

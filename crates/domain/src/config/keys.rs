@@ -295,6 +295,11 @@ pub(super) static SERVER: Table = Table {
             "The most concurrent calls.",
         ),
         reconnect("oauth", Kind::Section(&OAUTH), "For servers that require sign-in."),
+        reconnect(
+            "pin",
+            Kind::Flag,
+            "Quarantines the server if the file that `command` starts changes.",
+        ),
     ],
 };
 

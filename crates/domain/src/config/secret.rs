@@ -54,7 +54,7 @@ const SECRET_PREFIXES: &[&str] = &[
 const SCHEMES: &[&str] = &["", "basic", "bearer", "token"];
 
 /// Returns the value of an environment variable or header, safe to display.
-pub(super) fn named(name: &str, value: &str) -> String {
+pub(crate) fn named(name: &str, value: &str) -> String {
     if looks_secret(name) && !value.is_empty() && is_literal(value) {
         return HIDDEN.to_owned();
     }
@@ -63,7 +63,7 @@ pub(super) fn named(name: &str, value: &str) -> String {
 
 /// Returns a program's arguments, safe to display: `--token x`, `--token=x` and `Authorization: x`
 /// lose the `x`.
-pub(super) fn args(args: &[ConfigTemplate]) -> Vec<String> {
+pub(crate) fn args(args: &[ConfigTemplate]) -> Vec<String> {
     let mut flag = None;
     let mut shown = Vec::new();
     for arg in args.iter().map(ConfigTemplate::text) {
@@ -78,7 +78,7 @@ pub(super) fn args(args: &[ConfigTemplate]) -> Vec<String> {
 }
 
 /// Returns a URL without the secrets in its user part and query.
-pub(super) fn url(url: &str) -> String {
+pub(crate) fn url(url: &str) -> String {
     let (before_query, query) = match url.split_once('?') {
         Some((before, query)) => (before, Some(query)),
         None => (url, None),
@@ -146,7 +146,7 @@ fn looks_secret(name: &str) -> bool {
 }
 
 /// Reports whether the value has more than variables in it.
-fn is_literal(value: &str) -> bool {
+pub(crate) fn is_literal(value: &str) -> bool {
     let Ok(template) = ConfigTemplate::parse(value) else { return true };
     let rest: String = template.literals().collect();
     !SCHEMES.contains(&rest.trim_matches([' ', ':']).to_ascii_lowercase().as_str())

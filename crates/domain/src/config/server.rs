@@ -25,6 +25,8 @@ pub struct ServerConfig {
     /// `None` sets no limit for this server.
     pub max_concurrent: Option<NonZeroU32>,
     pub oauth: Option<OAuth>,
+    /// A change of the program file quarantines the server.
+    pub pin: bool,
 }
 
 /// The origin of a server or profile. Only the user's own are trusted from the start.

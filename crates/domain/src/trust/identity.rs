@@ -1,29 +1,85 @@
-//! The identity to which a server's approval is bound: how it is started or reached. Values of
-//! environment variables and headers are excluded: a new token does not make a new server.
+//! The identity to which a server's approval is bound: everything that decides what is started or
+//! reached. Values of environment variables and headers count as written, because a variable can
+//! run code and a header can send a secret out.
 
 use serde_json::json;
 
 use super::fingerprint::Fingerprint;
-use crate::config::{ConfigTemplate, Transport};
+use crate::config::{ConfigTemplate, ServerConfig, Transport};
 use receipt::canonical;
 
 const MARK: &str = "countersign: a server\n";
 
+const REVIEWED_MARK: &str = "countersign: a reviewed server\n";
+
+/// The reason a server waits for approval, other than a person's decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerChange {
+    New,
+    Changed,
+    /// The pinned program is not the approved file.
+    Program,
+    /// The approval was given before approvals covered the values of variables and headers.
+    EarlierForm,
+}
+
+impl ServerChange {
+    pub const ALL: [ServerChange; 4] = [
+        ServerChange::New,
+        ServerChange::Changed,
+        ServerChange::Program,
+        ServerChange::EarlierForm,
+    ];
+
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ServerChange::New => "new",
+            ServerChange::Changed => "changed",
+            ServerChange::Program => "program_changed",
+            ServerChange::EarlierForm => "earlier_form",
+        }
+    }
+
+    pub fn meaning(self) -> &'static str {
+        match self {
+            ServerChange::New => "nobody has approved this server yet",
+            ServerChange::Changed => "its definition has changed since it was approved",
+            ServerChange::Program => {
+                "it is pinned, and its program is not the file that was approved"
+            }
+            ServerChange::EarlierForm => {
+                "it was approved by an earlier version of Countersign, whose approvals did not \
+                 cover the values of variables and headers"
+            }
+        }
+    }
+}
+
 /// Returns a server's identity. Templates count as written, so the same config gives the same
-/// identity on a machine with other variables.
-pub fn identity(transport: &Transport) -> Fingerprint {
-    let bound = match transport {
+/// identity on a machine with other variables. Without variables, headers and a pin, the form is
+/// the one of the first release, so that its approvals stay valid.
+pub fn identity(server: &ServerConfig) -> Fingerprint {
+    let mut bound = match &server.transport {
         Transport::Stdio { command, args, env, cwd } => json!({
             "transport": "stdio",
             "command": command,
             "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
             "cwd": cwd,
-            "env": names(env, str::to_owned),
+            "env": pairs(env, str::to_owned),
         }),
         Transport::Http { url, headers } => remote("http", url, headers),
         Transport::Sse { url, headers } => remote("sse", url, headers),
     };
+    if server.pin {
+        bound["pin"] = true.into();
+    }
     Fingerprint::marked(MARK, &canonical::value(&bound))
+}
+
+/// Returns the fingerprint of everything about a server that a reviewer is shown: its identity, and
+/// the file that its command starts.
+pub fn reviewed(identity: &str, program: Option<&str>) -> Fingerprint {
+    Fingerprint::marked(REVIEWED_MARK, &canonical::value(&json!([identity, program])))
 }
 
 fn remote(
@@ -32,15 +88,15 @@ fn remote(
     headers: &[(String, ConfigTemplate)],
 ) -> serde_json::Value {
     // Header names are case-insensitive.
-    let headers = names(headers, str::to_ascii_lowercase);
+    let headers = pairs(headers, str::to_ascii_lowercase);
     json!({"transport": transport, "url": url.text(), "headers": headers})
 }
 
-fn names(pairs: &[(String, ConfigTemplate)], spelt: fn(&str) -> String) -> Vec<String> {
-    let mut names: Vec<String> = pairs.iter().map(|(name, _)| spelt(name)).collect();
-    names.sort_unstable();
-    names.dedup();
-    names
+fn pairs(values: &[(String, ConfigTemplate)], spelt: fn(&str) -> String) -> Vec<(String, &str)> {
+    let mut pairs: Vec<(String, &str)> =
+        values.iter().map(|(name, value)| (spelt(name), value.text())).collect();
+    pairs.sort_unstable();
+    pairs
 }
 
 #[cfg(test)]
@@ -51,26 +107,31 @@ mod tests {
         ConfigTemplate::parse(text).unwrap()
     }
 
-    fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, ConfigTemplate)> {
+    fn values(pairs: &[(&str, &str)]) -> Vec<(String, ConfigTemplate)> {
         pairs.iter().map(|(name, value)| ((*name).to_owned(), template(value))).collect()
     }
 
+    fn of(transport: Transport) -> Fingerprint {
+        identity(&ServerConfig::new("s", transport))
+    }
+
     fn stdio(command: &str, args: &[&str], env: &[(&str, &str)], cwd: Option<&str>) -> Fingerprint {
-        identity(&Transport::Stdio {
+        of(Transport::Stdio {
             command: command.to_owned(),
             args: args.iter().map(|arg| template(arg)).collect(),
-            env: pairs(env),
+            env: values(env),
             cwd: cwd.map(str::to_owned),
         })
     }
 
     fn http(url: &str, headers: &[(&str, &str)]) -> Fingerprint {
-        identity(&Transport::Http { url: template(url), headers: pairs(headers) })
+        of(Transport::Http { url: template(url), headers: values(headers) })
     }
 
     #[test]
     fn each_part_of_how_a_server_is_reached_counts() {
         let sse = Transport::Sse { url: template("https://a/mcp"), headers: Vec::new() };
+        let pinned = ServerConfig { pin: true, ..ServerConfig::new("s", Transport::stdio("npx")) };
         let all = [
             stdio("npx", &["a", "b"], &[], None),
             stdio("npx", &["a b"], &[], None),
@@ -80,13 +141,19 @@ mod tests {
             stdio("npx", &["a", "b"], &[], Some("")),
             stdio("npx", &["a", "b"], &[], Some("/srv")),
             stdio("npx", &["a", "b"], &[("TOKEN", "x")], None),
+            stdio("npx", &["a", "b"], &[("TOKEN", "y")], None),
+            stdio("npx", &["a", "b"], &[("TOKEN", "${env:TOKEN}")], None),
             stdio("npx", &["a", "b"], &[("token", "x")], None),
             stdio("npx", &["a", "b"], &[("TOKEN", "x"), ("MODE", "y")], None),
+            stdio("npx", &["a", "b"], &[("TOKEN", "y"), ("MODE", "x")], None),
+            stdio("npx", &[], &[], None),
+            identity(&pinned),
             http("https://a/mcp", &[]),
             http("https://b/mcp", &[]),
             http("https://${env:HOST}/mcp", &[]),
             http("https://a/mcp", &[("Authorization", "x")]),
-            identity(&sse),
+            http("https://a/mcp", &[("Authorization", "${env:AWS_SECRET_ACCESS_KEY}")]),
+            of(sse),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");
@@ -95,23 +162,34 @@ mod tests {
 
     #[test]
     fn the_hashed_form_of_an_identity_is_stable() {
-        let form = r#"{"args":["-y","${env:P}"],"command":"npx","cwd":null,"env":["A","B"],"transport":"stdio"}"#;
-        let got = stdio("npx", &["-y", "${env:P}"], &[("B", "1"), ("A", "2")], None);
-        assert_eq!(got, Fingerprint::marked("countersign: a server\n", form));
-        let form = r#"{"headers":["x-a"],"transport":"http","url":"https://a"}"#;
-        let got = http("https://a", &[("X-A", "1")]);
-        assert_eq!(got, Fingerprint::marked("countersign: a server\n", form));
+        for (form, got) in [
+            (
+                r#"{"args":["-y","${env:P}"],"command":"npx","cwd":null,"env":[["A","2"],["B","1"]],"transport":"stdio"}"#,
+                stdio("npx", &["-y", "${env:P}"], &[("B", "1"), ("A", "2")], None),
+            ),
+            // As in the first release.
+            (
+                r#"{"args":[],"command":"npx","cwd":null,"env":[],"transport":"stdio"}"#,
+                stdio("npx", &[], &[], None),
+            ),
+            (
+                r#"{"headers":[["x-a","1"]],"transport":"http","url":"https://a"}"#,
+                http("https://a", &[("X-A", "1")]),
+            ),
+        ] {
+            assert_eq!(got, Fingerprint::marked("countersign: a server\n", form), "{form}");
+        }
     }
 
     #[test]
-    fn values_and_their_order_do_not_count() {
+    fn the_order_of_values_does_not_count() {
         assert_eq!(
             stdio("npx", &[], &[("A", "1"), ("B", "2")], None),
-            stdio("npx", &[], &[("B", "${env:C}"), ("A", "3")], None)
+            stdio("npx", &[], &[("B", "2"), ("A", "1")], None)
         );
         assert_eq!(
             http("https://a", &[("Authorization", "Bearer 1"), ("X-Team", "a")]),
-            http("https://a", &[("x-team", "b"), ("authorization", "Bearer 2")])
+            http("https://a", &[("x-team", "a"), ("authorization", "Bearer 1")])
         );
     }
 }

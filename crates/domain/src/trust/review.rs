@@ -18,7 +18,7 @@ impl ItemKind {
     pub const ALL: [ItemKind; 4] =
         [ItemKind::Tool, ItemKind::Instructions, ItemKind::Prompt, ItemKind::Template];
 
-    pub fn as_str(self) -> &'static str {
+    pub const fn as_str(self) -> &'static str {
         match self {
             ItemKind::Tool => "tool",
             ItemKind::Instructions => "instructions",

@@ -7,14 +7,17 @@ use domain::config::{self, ServerOrigin};
 use domain::upstream::UpstreamState;
 use domain::{Caller, Code, Refusal};
 use serde_json::{Value, json};
+use store::state::ApprovedServer;
 
 use crate::Gateway;
 use crate::front::discovery;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
-use crate::operator::refusal::conflict;
-use crate::operator::tool::ApprovedItem;
+use crate::operator::refusal::{changed, conflict, unavailable};
+use crate::operator::review::ServerReview;
+use crate::operator::tool::{ApprovedItem, ReviewedItem};
 use crate::plan::parse_added;
-use crate::spec::ServerSpec;
+use crate::program::ProgramFile;
+use crate::spec::{ServerSpec, Trust};
 
 impl Gateway {
     /// Adds a server that nobody has approved: it is shown but not started.
@@ -132,11 +135,36 @@ impl Gateway {
         Ok(())
     }
 
-    /// Approves a server as it is now, with everything it has listed so far; returns those items.
+    /// Returns a server as its reviewer is to see it.
+    pub async fn review_server(&self, name: &str) -> Result<ServerReview, Refusal> {
+        let server = self.known_server(name)?;
+        let spec = self.server_spec(name);
+        let command = spec.as_ref().and_then(ServerSpec::command).cloned();
+        let trust = spec.map_or_else(|| Trust::own(String::new()), |spec| spec.trust);
+        let owned = name.to_owned();
+        let read = self.with_store(move |store| {
+            let program = command.as_ref().and_then(ProgramFile::of);
+            let has_listed = !store.state().items(&owned)?.is_empty();
+            Ok((program, has_listed, store.state().server(&owned)?.unwrap_or_default()))
+        });
+        let (program, has_listed, state) = read.await.map_err(|error| unavailable(&error))?;
+        Ok(ServerReview {
+            is_quarantined: server.rules.quarantined,
+            trust,
+            program,
+            has_listed,
+            state,
+        })
+    }
+
+    /// Approves a server if it is still as reviewed, with the reviewed ones of its pending items;
+    /// returns those items.
     pub async fn approve_server(
         &self,
         by: &DecisionSource,
         name: &str,
+        fingerprint: &str,
+        reviewed: &[ReviewedItem],
     ) -> Result<Vec<ApprovedItem>, Refusal> {
         if !self.known_server(name)?.rules.quarantined {
             return Err(conflict(format!(
@@ -144,33 +172,31 @@ impl Gateway {
                  `countersign tools approve --server {name} --all`"
             )));
         }
-        let upstream = self.shared.registry.upstream(name);
-        let trust = upstream.map(|upstream| upstream.spec().trust.clone());
-        let (identity, files) =
-            trust.map(|trust| (trust.identity, trust.files)).unwrap_or_default();
-        let details = json!({"decision": "approve", "identity": identity});
-        self.record_decision(by, DecisionSubject::server(name), details).await?;
+        let review = self.review_server(name).await?;
+        if review.fingerprint() != fingerprint {
+            return Err(changed(&format!("server '{name}'")));
+        }
         // The items are approved first: once the server leaves quarantine, nothing approved with it
         // may still appear as pending.
-        let owned = name.to_owned();
-        let approved = self.decide(move |state| {
-            let items = state.items(&owned)?;
-            let pending = items.iter().filter_map(|item| {
-                let fingerprint = item.pending.as_ref()?.fingerprint.clone();
-                Some(ApprovedItem { kind: item.kind.clone(), name: item.name.clone(), fingerprint })
-            });
-            let pending: Vec<ApprovedItem> = pending.collect();
-            let versions = pending.iter().map(ApprovedItem::version);
-            state.approve_items(&owned, &versions.collect::<Vec<_>>())?;
-            // A list that was already seen is the baseline; otherwise the first list becomes it.
-            state.record_items(&owned, &[], !items.is_empty())?;
-            Ok(pending)
+        let approved = match reviewed {
+            [] => Vec::new(),
+            items => self.approve_items(by, name, items).await?,
+        };
+        let details = json!({
+            "decision": "approve", "identity": review.trust.identity, "fingerprint": fingerprint,
+            "program": review.program.as_ref().map(ToString::to_string),
         });
-        let approved = approved.await?;
+        self.record_decision(by, DecisionSubject::server(name), details).await?;
         let owned = name.to_owned();
         let decided = self.decide(move |state| {
-            files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
-            state.approve_server(&owned, &identity)
+            // A list that was already seen is the baseline; otherwise the first list becomes it.
+            state.record_items(&owned, &[], review.has_listed)?;
+            let ServerReview { trust, program, .. } = &review;
+            trust.files.iter().try_for_each(|file| state.trust_file(&file.path, &file.sha256))?;
+            let text = review.text().stored();
+            let program = program.as_ref().map(|program| trust.kept_program(program));
+            let (identity, program) = (&*trust.identity, program.as_deref());
+            state.approve_server(&owned, ApprovedServer { identity, text: &text, program })
         });
         decided.await?;
         Ok(approved)

@@ -12,15 +12,15 @@ use store::state::{ApprovalResult, ItemVersion, ServerItem};
 
 use crate::Gateway;
 use crate::operator::decision::{DecisionSource, DecisionSubject};
-use crate::operator::refusal::{conflict, unavailable};
+use crate::operator::refusal::{changed, conflict, unavailable};
 
 /// An item that a person has reviewed and approves.
 #[derive(Clone, Debug)]
 pub struct ReviewedItem {
     pub kind: ItemKind,
     pub name: String,
-    /// The fingerprint of the reviewed text; `None` approves whatever is pending now.
-    pub fingerprint: Option<String>,
+    /// The fingerprint of the reviewed text.
+    pub fingerprint: String,
 }
 
 /// An item with the fingerprint of the approved text.
@@ -66,8 +66,8 @@ impl Gateway {
                     word(server, item)
                 )));
             };
-            if fingerprint.as_ref().is_some_and(|given| *given != pending.fingerprint) {
-                return Err(changed(server, name));
+            if *fingerprint != pending.fingerprint {
+                return Err(changed(&word(server, item)));
             }
             approved.push(ApprovedItem {
                 kind: item.kind.clone(),
@@ -87,7 +87,7 @@ impl Gateway {
             })
             .await?;
         match answers.iter().position(|answer| matches!(answer, ApprovalResult::Changed)) {
-            Some(place) => Err(changed(server, &reviewed[place].name)),
+            Some(place) => Err(changed(&format!("'{server}:{}'", reviewed[place].name))),
             None if answers.iter().all(|answer| *answer == ApprovalResult::Approved) => {
                 Ok(approved)
             }
@@ -137,10 +137,6 @@ impl Gateway {
         let message = format!("tool '{name}' not found{}", near::hint(&near));
         Err(Refusal::new(Code::NotFound, message).with(json!({"near": near})))
     }
-}
-
-fn changed(server: &str, name: &str) -> Refusal {
-    conflict(format!("'{server}:{name}' has changed since it was reviewed: review it again"))
 }
 
 fn word(server: &str, item: &ServerItem) -> String {

@@ -62,6 +62,7 @@ pub(super) struct Opening<'a> {
 impl Opening<'_> {
     /// Opens and initializes the connection, or returns one sentence saying why it cannot.
     async fn open(self) -> Result<Connection, UpstreamFailure> {
+        self.endpoint.check_pinned().await?;
         let (peer, mut attached) = connect(self.endpoint, self.service, self.stderr)?;
         let info = json!({"name": "countersign", "version": env!("CARGO_PKG_VERSION")});
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {

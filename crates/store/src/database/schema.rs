@@ -8,7 +8,7 @@ use rusqlite::Connection;
 use crate::error::StoreError;
 
 /// The migrations, one per version of the file; the version is SQLite's `user_version`.
-const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH];
+const STEPS: &[&str] = &[FIRST, SECOND, THIRD, FOURTH, FIFTH, SIXTH];
 
 /// Calls are committed to `journal`, which has no index and so costs little; from there they are
 /// filed into the other tables, many at a time. `chains.filed` is the last entry that was filed;
@@ -268,6 +268,13 @@ DROP INDEX activity_target;
 CREATE INDEX activity_target
   ON activity (target, started_us, agent * 2 + (effective_class IS 'read'))
   WHERE target IS NOT NULL;
+";
+
+/// An approval of a server also keeps the text that was approved and the file that its command
+/// started. Approvals of earlier versions have neither.
+const SIXTH: &str = "
+ALTER TABLE servers ADD COLUMN approved_text TEXT;
+ALTER TABLE servers ADD COLUMN program TEXT;
 ";
 
 /// Migrates the file to the newest version. The caller holds the maintenance lock.

@@ -18,11 +18,24 @@ pub struct ServerState {
     /// The identity that a person's approval is bound to. It stays if the server is put in
     /// quarantine again.
     pub approved: Option<String>,
+    /// The definition that was approved; approvals of earlier versions have none.
+    pub approved_text: Option<String>,
+    /// The file that its command started when it was approved, or first seen if it is pinned.
+    pub program: Option<String>,
     /// Its first list was taken as approved.
     pub has_baseline: bool,
 }
 
-const COLUMNS: &str = "name, added, disabled, quarantined, approved, has_baseline";
+const COLUMNS: &str =
+    "name, added, disabled, quarantined, approved, approved_text, program, has_baseline";
+
+/// The version of a server that a person approves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ApprovedServer<'a> {
+    pub identity: &'a str,
+    pub text: &'a str,
+    pub program: Option<&'a str>,
+}
 
 impl OperatorState {
     /// Returns the servers, sorted by name.
@@ -62,7 +75,8 @@ impl OperatorState {
     pub fn begin_server_anew(&self, name: &str) -> Result<(), StoreError> {
         self.decide(|db| {
             db.execute("DELETE FROM items WHERE server = ?1", [name])?;
-            let words = "UPDATE servers SET has_baseline = 0, quarantined = 0, approved = NULL
+            let words = "UPDATE servers SET has_baseline = 0, quarantined = 0, approved = NULL,
+                           approved_text = NULL, program = NULL
                          WHERE name = ?1";
             db.execute(words, [name])?;
             Ok(())
@@ -92,14 +106,36 @@ impl OperatorState {
         })
     }
 
-    /// Binds the approval to the server's present identity, and lifts its quarantine.
-    pub fn approve_server(&self, name: &str, identity: &str) -> Result<(), StoreError> {
+    /// Binds the approval to this version of the server, and lifts its quarantine.
+    pub fn approve_server(
+        &self,
+        name: &str,
+        approved: ApprovedServer<'_>,
+    ) -> Result<(), StoreError> {
+        let ApprovedServer { identity, text, program } = approved;
         self.decide(|db| {
             db.execute(
-                "INSERT INTO servers (name, approved) VALUES (?1, ?2)
-                 ON CONFLICT (name) DO UPDATE SET approved = excluded.approved, quarantined = 0
-                 WHERE quarantined OR approved IS NOT excluded.approved",
-                [name, identity],
+                "INSERT INTO servers (name, approved, approved_text, program)
+                 VALUES (?1, ?2, ?3, ?4)
+                 ON CONFLICT (name) DO UPDATE SET quarantined = 0, approved = excluded.approved,
+                   approved_text = excluded.approved_text, program = excluded.program
+                 WHERE quarantined OR approved IS NOT excluded.approved
+                   OR approved_text IS NOT excluded.approved_text
+                   OR program IS NOT excluded.program",
+                (name, identity, text, program),
+            )?;
+            Ok(())
+        })
+    }
+
+    /// Keeps the file that a server's command starts.
+    pub fn keep_program(&self, name: &str, program: &str) -> Result<(), StoreError> {
+        self.decide(|db| {
+            db.execute(
+                "INSERT INTO servers (name, program) VALUES (?1, ?2)
+                 ON CONFLICT (name) DO UPDATE SET program = excluded.program
+                 WHERE program IS NOT excluded.program",
+                [name, program],
             )?;
             Ok(())
         })
@@ -136,6 +172,8 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ServerState> {
         disabled: row.get(2)?,
         quarantined: row.get(3)?,
         approved: row.get(4)?,
-        has_baseline: row.get(5)?,
+        approved_text: row.get(5)?,
+        program: row.get(6)?,
+        has_baseline: row.get(7)?,
     })
 }

@@ -9,7 +9,8 @@ use std::process::Command;
 use domain::tool::Class;
 use jiff::Timestamp;
 use store::state::{
-    ApprovalResult, ItemChange, ItemVersion, OperatorState, ServerItem, ServerState, TokenRecord,
+    ApprovalResult, ApprovedServer, ItemChange, ItemVersion, OperatorState, ServerItem,
+    ServerState, TokenRecord,
 };
 use store::{Store, StoreError};
 
@@ -18,6 +19,10 @@ use super::support::{Home, call, rules};
 
 fn server(name: &str) -> ServerState {
     ServerState { name: name.to_owned(), ..ServerState::default() }
+}
+
+fn version(identity: &str) -> ApprovedServer<'_> {
+    ApprovedServer { identity, text: "{}", program: None }
 }
 
 fn approved<'a>(name: &'a str, text: &'a str) -> ItemChange<'a> {
@@ -71,19 +76,37 @@ fn a_server_keeps_what_was_decided_about_it() {
     let state = store.state();
     assert_eq!((state.server("git").unwrap(), state.servers().unwrap()), (None, vec![]));
     let mut expected = server("git");
-    let steps: [Step; 6] = [
+    let steps: [Step; 9] = [
+        (
+            |state| state.keep_program("git", "1 /git"),
+            |git| git.program = Some("1 /git".to_owned()),
+        ),
         (|state| state.set_server_disabled("git", true), |git| git.disabled = true),
         (|state| state.quarantine_server("git"), |git| git.quarantined = true),
         (
-            |state| state.approve_server("git", "sha256:1"),
-            |git| (git.approved, git.quarantined) = (Some("sha256:1".to_owned()), false),
+            |state| state.approve_server("git", version("sha256:1")),
+            |git| {
+                (git.approved, git.quarantined) = (Some("sha256:1".to_owned()), false);
+                (git.approved_text, git.program) = (Some("{}".to_owned()), None);
+            },
         ),
         (|state| state.set_server_disabled("git", false), |git| git.disabled = false),
         (
-            |state| state.approve_server("git", "sha256:2"),
+            |state| state.approve_server("git", version("sha256:2")),
             |git| {
                 git.approved = Some("sha256:2".to_owned());
             },
+        ),
+        (
+            |state| state.keep_program("git", "2 /git"),
+            |git| git.program = Some("2 /git".to_owned()),
+        ),
+        (
+            |state| {
+                let program = Some("3 /git");
+                state.approve_server("git", ApprovedServer { program, ..version("sha256:2") })
+            },
+            |git| git.program = Some("3 /git".to_owned()),
         ),
         (|state| state.quarantine_server("git"), |git| git.quarantined = true),
     ];
@@ -108,7 +131,7 @@ fn a_decision_creates_the_row_of_an_unknown_server() {
     let state = store.state();
     state.set_server_disabled("disabled", false).unwrap();
     state.quarantine_server("quarantined").unwrap();
-    state.approve_server("approved", "x").unwrap();
+    state.approve_server("approved", version("x")).unwrap();
     state.record_items("baseline", &[], true).unwrap();
     state.record_items("items", &[approved("a", "1")], false).unwrap();
     let names: Vec<_> = state.servers().unwrap().into_iter().map(|server| server.name).collect();
@@ -120,7 +143,7 @@ fn adding_a_server_resets_it_and_removing_it_leaves_nothing() {
     let store = Store::nowhere();
     let state = store.state();
     let decide = || {
-        state.approve_server("git", "sha256:1").unwrap();
+        state.approve_server("git", version("sha256:1")).unwrap();
         state.set_server_disabled("git", true).unwrap();
         state.record_items("git", &[approved("a", "1")], true).unwrap();
         state.set_switch("git", "a", true).unwrap();
@@ -409,7 +432,7 @@ fn names_may_hold_anything() {
     let state = store.state();
     for name in odd {
         state.add_server(name, name).unwrap();
-        state.approve_server(name, name).unwrap();
+        state.approve_server(name, version(name)).unwrap();
         state.record_items(name, &odd.map(|tool| pending(tool, name)), true).unwrap();
         assert_eq!(
             state.approve_items(name, &[reviewed("tool", name, name)]).unwrap(),
@@ -452,7 +475,7 @@ fn everything(state: &OperatorState) -> String {
 
 fn decide_all(state: &OperatorState) {
     state.add_server("git", "{}").unwrap();
-    state.approve_server("git", "sha256:1").unwrap();
+    state.approve_server("git", version("sha256:1")).unwrap();
     state.record_items("git", &[approved("a", "1"), pending("b", "2")], true).unwrap();
     state.quarantine_server("files").unwrap();
     state.set_server_disabled("files", true).unwrap();

@@ -1,5 +1,7 @@
 //! Attacks by an MCP server that the gate is connected to.
 
+mod approval;
+
 use std::path::Path;
 
 use reqwest::Method;

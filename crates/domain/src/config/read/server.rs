@@ -118,6 +118,7 @@ fn settings(server: &mut ServerConfig, members: &Section<'_>, report: &mut Repor
         scopes: members.texts("scopes", report).unwrap_or_default(),
     });
     give(&mut server.oauth, oauth);
+    set(&mut server.pin, members.flag("pin", report));
 }
 
 /// Applies a trusted file's entry to an existing server: its values replace the existing ones,

@@ -126,7 +126,7 @@ fn an_entry_without_a_connection_changes_only_its_own_keys() {
                 continue;
             }
             "enabled" => json!(false),
-            "quarantined" => json!(true),
+            "quarantined" | "pin" => json!(true),
             "enabled_tools" => json!(["x", "y"]),
             "disabled_tools" => json!(["y"]),
             "auto_approve" => json!("all"),
