@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
 /// Keys that are read and checked but have no effect in this version; each produces a note.
-const NOT_YET: &[&str] = &["rate_limit", "store", "mcpServers.<name>.oauth"];
+const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, not in effect in this version";
 
@@ -140,9 +140,21 @@ pub(super) static TOP: Table = Table {
     foreign: &[],
     keys: &[
         hot("$schema", Kind::Text, "Address of a JSON schema, for editors; not read."),
-        restart("listen", ADDRESS, "Where HTTP is served."),
+        restart(
+            "listen",
+            ADDRESS,
+            "Where HTTP is served. Beyond loopback only with `tls` or `behind_proxy`.",
+        ),
+        restart("tls", Kind::Section(&TLS), "Serves HTTPS instead of plain HTTP."),
+        restart(
+            "behind_proxy",
+            Kind::Flag,
+            "A TLS proxy is in front: plain HTTP may be served beyond loopback, and the last \
+             address in `X-Forwarded-For` is the client's.",
+        ),
         hot("allowed_hosts", HOSTS, "`Host` values that are answered. Replaces the default."),
         hot("allowed_origins", ORIGINS, "`Origin` values that are answered. Replaces the default."),
+        hot("agent_token", Kind::Flag, "Off: the default token in `agent-token` opens nothing."),
         reconnect(
             "mcpServers",
             Kind::Named(&SERVER),
@@ -188,13 +200,22 @@ pub(super) static TOP: Table = Table {
         hot(
             "rate_limit",
             Kind::CountOrZero { min: 1, max: RATE_MAX },
-            "Requests a minute for each caller of `/mcp`; bad tokens are always limited.",
+            "MCP requests a minute for each token; wrong tokens are always slowed down.",
         ),
         restart(
             "store",
             STORE,
             "Where records are kept; empty is SQLite in the home. `${env:NAME}` allowed.",
         ),
+    ],
+};
+
+pub(super) static TLS: Table = Table {
+    path: "tls",
+    foreign: &[],
+    keys: &[
+        restart("cert", Kind::Text, "PEM file with the certificate chain. Required."),
+        restart("key", Kind::Text, "PEM file with the private key. Required."),
     ],
 };
 
@@ -221,6 +242,11 @@ pub(super) static SERVER: Table = Table {
         reconnect("command", Kind::Text, "The program to start; one program, not a command line."),
         reconnect("args", TEMPLATES, "Its arguments."),
         reconnect("env", NAMED_TEMPLATES, "Its environment variables."),
+        reconnect(
+            "inherit_env",
+            Kind::Flag,
+            "On: it inherits the gate's whole environment, not only the usual variables.",
+        ),
         reconnect("cwd", Kind::Text, "The folder it is started in."),
         reconnect("url", URL, "The server's address, instead of `command`."),
         reconnect("headers", NAMED_TEMPLATES, "Sent with every request to `url`."),
@@ -315,6 +341,7 @@ pub(super) static PLUGIN: Table = Table {
             "Absolute: its folder or its program, when it is not in a plugin folder.",
         ),
         reconnect("config", ANYTHING, "Handed to the plugin as it stands."),
+        reconnect("env", NAMED_TEMPLATES, "Its environment variables."),
         reconnect("sha256", SHA256, "Of the executable; naming it approves it."),
     ],
 };

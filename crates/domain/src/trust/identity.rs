@@ -13,13 +13,20 @@ const MARK: &str = "countersign: a server\n";
 /// identity on a machine with other variables.
 pub fn identity(transport: &Transport) -> Fingerprint {
     let bound = match transport {
-        Transport::Stdio { command, args, env, cwd } => json!({
-            "transport": "stdio",
-            "command": command,
-            "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
-            "cwd": cwd,
-            "env": names(env, str::to_owned),
-        }),
+        Transport::Stdio { command, args, env, cwd, inherit_env } => {
+            let mut bound = json!({
+                "transport": "stdio",
+                "command": command,
+                "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
+                "cwd": cwd,
+                "env": names(env, str::to_owned),
+            });
+            // Left out where it is off, so that earlier approvals still hold.
+            if *inherit_env {
+                bound["inherit_env"] = true.into();
+            }
+            bound
+        }
         Transport::Http { url, headers } => remote("http", url, headers),
         Transport::Sse { url, headers } => remote("sse", url, headers),
     };
@@ -61,6 +68,7 @@ mod tests {
             args: args.iter().map(|arg| template(arg)).collect(),
             env: pairs(env),
             cwd: cwd.map(str::to_owned),
+            inherit_env: false,
         })
     }
 
@@ -70,6 +78,13 @@ mod tests {
 
     #[test]
     fn each_part_of_how_a_server_is_reached_counts() {
+        let inheriting = Transport::Stdio {
+            command: "npx".to_owned(),
+            args: vec![template("a"), template("b")],
+            env: Vec::new(),
+            cwd: None,
+            inherit_env: true,
+        };
         let sse = Transport::Sse { url: template("https://a/mcp"), headers: Vec::new() };
         let all = [
             stdio("npx", &["a", "b"], &[], None),
@@ -87,6 +102,7 @@ mod tests {
             http("https://${env:HOST}/mcp", &[]),
             http("https://a/mcp", &[("Authorization", "x")]),
             identity(&sse),
+            identity(&inheriting),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
-use domain::config::ConfigTemplate;
+use domain::config::{ConfigTemplate, Withheld};
 use domain::trust::ItemKind;
 use mcp::child::{self, Process, StderrTail};
 use mcp::client::{self, List};
@@ -41,9 +41,16 @@ const OTHERS: [(ItemKind, List); 2] =
 
 /// A resource that lives as long as the connection.
 enum Attachment {
-    Process(Box<Process>, StderrTail),
+    Process(Box<ChildProcess>),
     Task(JoinHandle<()>),
     Nothing,
+}
+
+/// A child with its output, and the variables it did not inherit.
+struct ChildProcess {
+    process: Process,
+    stderr: StderrTail,
+    withheld: Withheld,
 }
 
 /// The parameters of a new connection.
@@ -65,7 +72,7 @@ impl Opening<'_> {
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => Ok(Connection { peer, welcome: Arc::new(welcome), attached }),
             Err(error) => {
-                let reason = attached.reason(error.to_string()).await;
+                let reason = attached.start_failure(error.to_string()).await;
                 attached.close(&peer).await;
                 Err(reason)
             }
@@ -94,11 +101,12 @@ fn connect(
 ) -> Result<(Peer, Attachment), String> {
     match endpoint {
         ServerEndpoint::Stdio(command) => {
-            let spec = command.child_spec()?;
+            let (spec, withheld) = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
-            Ok((peer, Attachment::Process(Box::new(process), stderr.clone())))
+            let child = ChildProcess { process, stderr: stderr.clone(), withheld };
+            Ok((peer, Attachment::Process(Box::new(child))))
         }
         ServerEndpoint::Http { url, headers } => {
             let peer = mcp::http::client::connect(http_endpoint(url, headers)?, service)
@@ -190,7 +198,7 @@ impl Connection {
 impl Attachment {
     async fn ended(&mut self) {
         match self {
-            Attachment::Process(process, _) => process.ended().await,
+            Attachment::Process(child) => child.process.ended().await,
             Attachment::Task(_) | Attachment::Nothing => std::future::pending().await,
         }
     }
@@ -198,21 +206,37 @@ impl Attachment {
     /// Returns why the connection was lost; a child's exit status and last output say more than an
     /// EOF.
     async fn reason(&mut self, reason: String) -> String {
-        let Attachment::Process(process, stderr) = self else {
+        let Attachment::Process(child) = self else {
             return reason;
         };
-        let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
-        let last_words = stderr.last().map(|line| format!("; it said: {line}")).unwrap_or_default();
+        let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, child.process.exited()).await;
+        let last_words =
+            child.stderr.last().map(|line| format!("; it said: {line}")).unwrap_or_default();
         match exited {
             Ok(Some(status)) => format!("the process ended ({status}){last_words}"),
             Ok(None) | Err(_) => format!("{reason}{last_words}"),
         }
     }
 
+    /// Returns why the connection could not be opened. A variable that the child did not inherit may
+    /// be the cause: the log names all of them, the reason those that the child mentioned.
+    async fn start_failure(&mut self, reason: String) -> String {
+        let reason = self.reason(reason).await;
+        let Attachment::Process(child) = self else {
+            return reason;
+        };
+        if !child.withheld.is_empty() {
+            let withheld = &child.withheld;
+            tracing::warn!(%withheld, reason, "a server did not start; it inherited none of these");
+        }
+        let hint = child.withheld.hint(&child.stderr.lines());
+        format!("{reason}{hint}")
+    }
+
     async fn close(self, peer: &Peer) {
         peer.close("the gate closed the connection");
         match self {
-            Attachment::Process(process, _) => process.end().await,
+            Attachment::Process(child) => child.process.end().await,
             Attachment::Task(task) => task.abort(),
             Attachment::Nothing => {}
         }

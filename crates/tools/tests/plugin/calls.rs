@@ -142,6 +142,7 @@ async fn what_was_approved_is_what_is_started() {
         name: "echo".to_owned(),
         path: None,
         config: Default::default(),
+        env: Vec::new(),
         sha256: Some(found.executable_sha256),
     });
     let pinned = rig.found("echo");
