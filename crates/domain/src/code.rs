@@ -100,6 +100,8 @@ codes! {
         "the request cannot hold beside what is there: the config forbids it, the name is taken, or what was reviewed has changed"
     InvalidRequest "INVALID_REQUEST" Caller false
         "the HTTP request is malformed; `details` names the field and what is valid"
+    TooManyRequests "TOO_MANY_REQUESTS" Caller true
+        "the token uses more than its share of calls, connections or requests a minute"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
         "the request body is over the limit"
     RequestTimeout "REQUEST_TIMEOUT" Caller true

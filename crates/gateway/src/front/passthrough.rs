@@ -82,6 +82,7 @@ impl Passthrough {
     }
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
+        self.session.take_request()?;
         match request.method.as_str() {
             "initialize" => {
                 self.settle().await;

@@ -22,6 +22,7 @@ use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
+use crate::upstream::SessionKey;
 
 /// The call a request asks for, with its parameters parsed.
 pub(super) struct RequestedCall {
@@ -86,7 +87,8 @@ impl Session {
             ask_client: self.client(&incoming.peer),
             ..CallContext::within(self.gateway.settings().connect_timeout)
         };
-        self.gateway.open_own(&self.id, server, &ctx).await;
+        let client = SessionKey { session: &self.id, token: &self.caller().token };
+        self.gateway.open_own(client, server, &ctx).await;
     }
 
     fn client(&self, peer: &Peer) -> Option<Arc<dyn AskClient>> {
