@@ -80,7 +80,7 @@ impl Gateway {
             let message = format!("{failures} wrong tokens or codes from {source}");
             let (about, refusal) =
                 (DecisionSubject::gate(), Refusal::new(Code::Unauthorized, message));
-            let recorded = self.record_event(&by, about, "unknown", Some(refusal), details).await;
+            let recorded = self.record_event(&by, about, Some(refusal), details).await;
             if let Err(refusal) = recorded {
                 tracing::error!(message = refusal.message, "failed entries are not recorded");
             }

@@ -16,6 +16,9 @@ use crate::pipeline::payload;
 /// The name in records of the admin key's holder.
 const ADMIN: &str = "admin";
 
+/// The name in records of somebody without a valid token.
+const UNKNOWN: &str = "unknown";
+
 /// The interface a decision came through, and its request.
 #[derive(Clone, Debug)]
 pub struct DecisionSource {
@@ -64,20 +67,20 @@ impl Gateway {
         about: DecisionSubject<'_>,
         details: Value,
     ) -> Result<(), Refusal> {
-        self.record_event(by, about, ADMIN, None, details).await
+        self.record_event(by, about, None, details).await
     }
 
-    /// Records what somebody did to the gate, or was refused.
+    /// Records what the admin key's holder did to the gate, or what was refused to somebody else.
     pub(crate) async fn record_event(
         &self,
         by: &DecisionSource,
         about: DecisionSubject<'_>,
-        who: &str,
         refused: Option<Refusal>,
         details: Value,
     ) -> Result<(), Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
         let action = taxonomy::classify_decision();
+        let who = if refused.is_some() { UNKNOWN } else { ADMIN };
         let started = CallStart {
             id: id.clone(),
             kind: about.kind,
