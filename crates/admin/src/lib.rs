@@ -39,9 +39,10 @@ use axum::http::HeaderName;
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use domain::caller::Role;
-use domain::{Code, Refusal};
+use domain::{Caller, Code, Refusal};
 use gateway::Gateway;
 use gateway::front::answer::{REQUEST_ID, named, request_id};
+use gateway::front::visitor::Visitor;
 use jiff::Timestamp;
 use tokio::time::Instant;
 
@@ -89,7 +90,9 @@ async fn admit(
     request: Request,
     next: Next,
 ) -> Result<Response, Refused> {
-    match admin.gateway.tokens().bearer(request.headers()).map(|caller| caller.role) {
+    let visitor = Visitor::of(request.extensions());
+    let caller = admin.gateway.entering(&visitor, request.headers()).await?;
+    match caller.map(|caller| caller.role) {
         Some(Role::Admin) => {
             query::check(&request)?;
             Ok(next.run(request).await)
@@ -101,6 +104,7 @@ async fn admit(
         .into()),
         None => match door::admit(&admin.sessions, &request)? {
             Some(opened) => {
+                visitor.admit(&Caller::admin().token)?;
                 query::check(&request)?;
                 Ok(opened.bound(next.run(request).await))
             }

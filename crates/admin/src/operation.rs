@@ -181,7 +181,9 @@ impl Operation {
         let tag = id.split("::").next().unwrap_or_default().to_owned();
         let whole = match access {
             Access::Anyone | Access::Code => self,
-            Access::Admin => self.refuses(&[Code::Unauthorized, Code::InvalidRequest]),
+            Access::Admin => {
+                self.refuses(&[Code::Unauthorized, Code::InvalidRequest, Code::TooManyRequests])
+            }
         };
         let mut builder = whole.builder.operation_id(Some(id.replace("::", "_"))).tag(tag);
         if access == Access::Admin {

@@ -10,13 +10,14 @@ use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::response::{AppendHeaders, IntoResponse, Response};
 use domain::{Code, Refusal};
+use gateway::front::visitor::Visitor;
 use jiff::Timestamp;
 
 pub(crate) use file::{HTML, KINDS as FILE_KINDS};
 pub use session::{PageLink, PageSessions};
 
 use crate::Admin;
-use crate::answer::{Path, Refused};
+use crate::answer::{Path, Refused, RequestId};
 use crate::body::{BodyMembers, required};
 use crate::view::{EndedSessions, PageSession, SignInLink, moment};
 
@@ -59,6 +60,8 @@ pub(crate) async fn enter(
     request: Request,
 ) -> Result<Response, Refused> {
     let headers = request.headers().clone();
+    let address = Visitor::of(request.extensions()).address(&headers);
+    let id = request.extensions().get::<RequestId>().map(|id| id.0.clone());
     if !door::is_own(&headers) {
         return Err(door::foreign().into());
     }
@@ -68,10 +71,12 @@ pub(crate) async fn enter(
     let code = code.ok_or_else(|| required("code"))?;
     let entered = admin.sessions.enter(&code, door::cookie(&headers), Timestamp::now())?;
     let Some(entered) = entered else {
+        admin.gateway.failed_entry(address, "page code").await;
         let message =
             "this link has expired or was already used: 'countersign page' prints a new one";
         return Err(Refusal::new(Code::Unauthorized, message).into());
     };
+    admin.gateway.record_sign_in(address, id).await?;
     let cookie = door::set_cookie(&headers, &entered.cookie);
     let told = AppendHeaders([(header::SET_COOKIE, cookie), no_store()]);
     let answer = PageSession { token: entered.token, expires_at: moment(entered.until) };

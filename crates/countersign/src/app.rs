@@ -19,6 +19,9 @@ use crate::plugins::Plugins;
 use crate::telemetry::Telemetry;
 use crate::workspace::{self, Keeper};
 
+/// The name of the default token.
+pub(crate) const AGENT_TOKEN: &str = "agent-token";
+
 pub(crate) struct App {
     pub(crate) gateway: Gateway,
     pub(crate) servers: Servers,
@@ -85,7 +88,15 @@ pub(crate) fn build(
     let servers = Servers::new(home, &store, purpose);
     let gateway = Gateway::with_tracer(GateSettings::from(config), store, telemetry.tracer());
     gateway.tokens().know(home.api_key()?.expose(), Caller::admin());
-    gateway.tokens().know(home.agent_token()?.expose(), Caller::agent("agent-token"));
+    know_agent(&gateway, home, config)?;
     gateway.start(servers.plan(config, reach)).map_err(Failure::store)?;
     Ok(App { gateway, servers, telemetry })
+}
+
+/// Makes the default token known, unless it is switched off: then it is not even created.
+pub(crate) fn know_agent(gateway: &Gateway, home: &Home, config: &Config) -> Result<(), Failure> {
+    if config.agent_token {
+        gateway.tokens().know(home.agent_token()?.expose(), Caller::agent(AGENT_TOKEN));
+    }
+    Ok(())
 }

@@ -191,7 +191,8 @@ pub(crate) enum Command {
 
 #[derive(Args)]
 pub(crate) struct Serve {
-    /// Address and port to listen on; port 0 picks a free port [default: 127.0.0.1:7420]
+    /// Address and port to listen on; port 0 picks a free port. Beyond loopback the config must set
+    /// 'tls' or 'behind_proxy' [default: 127.0.0.1:7420]
     #[arg(long, value_name = "ADDR", value_parser = address)]
     pub(crate) listen: Option<SocketAddr>,
 

@@ -101,8 +101,10 @@ impl Plugins {
     fn usable(&self, found: &FoundPlugin, cwd: Option<&Path>) -> ServerSpec {
         let config = serde_json::Value::Object(found.config.clone());
         let start = StartOptions { cwd: cwd.map(Path::to_owned), ..self.start.clone() };
+        let env: Vec<String> =
+            found.env.iter().map(|(name, value)| format!("{name}={}", value.text())).collect();
         let endpoint = PluginSpec {
-            made_from: format!("{} {config}", found.identity()),
+            made_from: format!("{} {config} {env:?}", found.identity()),
             program: found.executable.clone(),
             connector: Arc::new(Plugin::new(found.clone(), start)),
         };

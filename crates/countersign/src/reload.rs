@@ -14,8 +14,10 @@ use gateway::{GateSettings, Gateway};
 use mcp::http::guard::Guard;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::Servers;
+use crate::app::{self, Servers};
 use crate::cli::Locations;
+use crate::exit::Failure;
+use crate::home::Home;
 use crate::source::{self, OwnConfig, Source, found};
 
 /// The interval between checks of the files; a change takes effect about a second later.
@@ -43,7 +45,7 @@ pub(crate) struct Version {
 
 /// Metadata that distinguishes versions of a file without reading it.
 #[derive(PartialEq, Eq)]
-struct Fingerprint {
+pub(crate) struct Fingerprint {
     modified: (i64, i64),
     /// The change time, which also shows that a file became readable.
     changed: (i64, i64),
@@ -95,9 +97,16 @@ impl Reload {
         let source = self.own.clone().with_folder(&self.place);
         source.tell_notes();
         self.guard.store(Arc::new(guard(&source.config, self.port)));
+        if let Err(failure) = self.know_agent(&source.config) {
+            tracing::error!("{}; the default token is not known", failure.message());
+        }
         let plan = self.servers.plan(&source.config, Reach::All);
         self.gateway.reconfigure(GateSettings::from(&source.config), plan).await;
         tracing::info!("configuration reloaded");
+    }
+
+    fn know_agent(&self, config: &Config) -> Result<(), Failure> {
+        app::know_agent(&self.gateway, &Home::of(&self.place)?, config)
     }
 
     fn reject(&self, message: String) {
@@ -138,7 +147,7 @@ pub(crate) fn version(place: &Locations) -> Version {
     }
 }
 
-fn fingerprint(path: &Path) -> Option<Fingerprint> {
+pub(crate) fn fingerprint(path: &Path) -> Option<Fingerprint> {
     let metadata = std::fs::metadata(path).ok()?;
     Some(Fingerprint {
         modified: (metadata.mtime(), metadata.mtime_nsec()),

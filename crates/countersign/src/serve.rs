@@ -19,7 +19,8 @@ use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use gateway::Gateway;
 use gateway::events::Events;
-use gateway::front::http::{Front, guarded, refused, unauthorized};
+use gateway::front::http::{Front, enter, guarded, refused};
+use gateway::front::visitor::{Visitor, Visitors};
 use gateway::front::{View, stdio};
 use gateway::plan::Reach;
 use hyper_util::rt::TokioIo;
@@ -29,7 +30,6 @@ use serde::Deserialize;
 use serde_json::json;
 use tokio::net::{TcpListener, UnixListener};
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -38,11 +38,10 @@ use crate::cli::{Locations, Serve, ServeFormat};
 use crate::control::{LINES_PATH, LINES_PROTOCOL};
 use crate::exit::Failure;
 use crate::home::Home;
+use crate::listen::tls::Tls;
+use crate::listen::{Listening, Wire};
 use crate::reload::{self, Reload};
-use crate::{listen, source, spool, workspace};
-
-/// The maximum number of upgraded connections; an agent needs one.
-const LINE_STREAMS_MAX: usize = 1024;
+use crate::{source, spool, workspace};
 
 pub(crate) async fn run(place: &Locations, args: Serve) -> Result<(), Failure> {
     run_with(place, args, Purpose::Work, |_| pending().boxed()).await
@@ -60,10 +59,16 @@ pub(crate) async fn run_with(
     let own = source::own(place)?;
     let source = own.clone().with_folder(place);
     source.tell_notes();
+    let listen = args.listen.unwrap_or(source.config.listen);
+    check_reach(listen, &source.config)?;
+    let wire = match source.config.tls.clone() {
+        Some(files) => Wire::Tls(Arc::new(Tls::load(files).map_err(Failure::config)?)),
+        None => Wire::Plain,
+    };
     let home = Home::of(place)?;
     home.prepare()?;
     let _lock = home.lock()?;
-    let tcp = bind_tcp(args.listen.unwrap_or(source.config.listen)).await?;
+    let tcp = bind_tcp(listen).await?;
     let address = tcp
         .local_addr()
         .map_err(|error| Failure::system(format!("cannot read the listening address: {error}")))?;
@@ -72,7 +77,9 @@ pub(crate) async fn run_with(
     let app = app::build(&home, &source.config, Reach::All, purpose)?;
     let guard = Arc::new(ArcSwap::from_pointee(reload::guard(&source.config, address.port())));
     let sessions = Arc::new(PageSessions::new(page_origin(&source.config, address)));
-    let serving = Serving::spawn(&app, guard.clone(), sessions.clone(), (tcp, socket));
+    let serving = Serving::new(&app, sessions.clone());
+    serving.spawn_public(tcp, wire, guard.clone(), source.config.behind_proxy);
+    serving.spawn_local(socket);
     let reload = Reload {
         place: place.clone(),
         seen,
@@ -99,10 +106,23 @@ pub(crate) async fn run_with(
     let _ = std::fs::remove_file(home.events_socket());
     serving.hear.cancel();
     let _ = hearing.await;
-    serving.drain(&app.gateway).await;
+    serving.drain().await;
     app.telemetry.end().await;
     let _ = std::fs::remove_file(home.control_socket());
     result
+}
+
+/// Refuses an address that other machines can reach without TLS, since anybody on the way could read
+/// the tokens.
+fn check_reach(listen: SocketAddr, config: &Config) -> Result<(), Failure> {
+    if listen.ip().is_loopback() || config.is_protected() {
+        return Ok(());
+    }
+    Err(Failure::config(format!(
+        "{listen} can be reached from other machines, and tokens would cross the network in plain \
+         text: set 'tls' with 'cert' and 'key' in the config, or 'behind_proxy': true if a TLS \
+         proxy is in front, or listen on 127.0.0.1"
+    )))
 }
 
 async fn bind_tcp(address: SocketAddr) -> Result<TcpListener, Failure> {
@@ -133,7 +153,9 @@ pub(crate) fn bind_socket(path: &Path) -> Result<UnixListener, Failure> {
 
 /// The parts that run while the gate serves.
 struct Serving {
+    gateway: Gateway,
     front: Front,
+    routes: Router,
     connections: TaskTracker,
     stop: CancellationToken,
     /// Stops receiving events, before the ledger is closed.
@@ -141,34 +163,53 @@ struct Serving {
 }
 
 impl Serving {
-    fn spawn(
-        app: &App,
-        guard: Arc<ArcSwap<Guard>>,
-        sessions: Arc<PageSessions>,
-        (tcp, socket): (TcpListener, UnixListener),
-    ) -> Serving {
+    fn new(app: &App, sessions: Arc<PageSessions>) -> Serving {
         let front = Front::new(app.gateway.clone());
-        let stop = CancellationToken::new();
-        let connections = TaskTracker::new();
         let routes = front.routes().merge(admin::router(app.gateway.clone(), sessions));
-        let public = guarded(routes.clone(), guard);
-        let lines = Lines {
+        Serving {
             gateway: app.gateway.clone(),
-            connections: connections.clone(),
-            room: Arc::new(Semaphore::new(LINE_STREAMS_MAX)),
-            stop: stop.clone(),
+            front,
+            routes,
+            connections: TaskTracker::new(),
+            stop: CancellationToken::new(),
+            hear: CancellationToken::new(),
+        }
+    }
+
+    fn spawn_public(
+        &self,
+        listener: TcpListener,
+        wire: Wire,
+        guard: Arc<ArcSwap<Guard>>,
+        behind_proxy: bool,
+    ) {
+        if let Wire::Tls(tls) = &wire {
+            self.connections.spawn(tls.clone().watch(self.stop.clone()));
+        }
+        let router = guarded(self.routes.clone(), guard);
+        let visitors = Visitors::new(behind_proxy);
+        let service = Listening { router, visitors, wire, stop: self.stop.clone() };
+        self.connections.spawn(service.serve(listener, self.connections.clone()));
+    }
+
+    fn spawn_local(&self, listener: UnixListener) {
+        let lines = Lines {
+            gateway: self.gateway.clone(),
+            connections: self.connections.clone(),
+            stop: self.stop.clone(),
         };
-        let local = routes.merge(Router::new().route(LINES_PATH, get(upgrade)).with_state(lines));
-        let local = guarded(local, Arc::new(ArcSwap::from_pointee(Guard::local())));
-        connections.spawn(listen::serve(tcp, public, connections.clone(), stop.clone()));
-        connections.spawn(listen::serve(socket, local, connections.clone(), stop.clone()));
-        Serving { front, connections, stop, hear: CancellationToken::new() }
+        let lines = Router::new().route(LINES_PATH, get(upgrade)).with_state(lines);
+        let guard = Arc::new(ArcSwap::from_pointee(Guard::local()));
+        let router = guarded(self.routes.clone().merge(lines), guard);
+        let visitors = Visitors::new(false);
+        let service = Listening { router, visitors, wire: Wire::Local, stop: self.stop.clone() };
+        self.connections.spawn(service.serve(listener, self.connections.clone()));
     }
 
     /// Rejects new calls, gives running ones time to finish, then ends the connections.
-    async fn drain(self, gateway: &Gateway) {
-        let within = gateway.settings().shutdown_timeout;
-        gateway.drain().await;
+    async fn drain(self) {
+        let within = self.gateway.settings().shutdown_timeout;
+        self.gateway.drain().await;
         self.front.close().await;
         self.stop.cancel();
         self.connections.close();
@@ -181,7 +222,6 @@ impl Serving {
 struct Lines {
     gateway: Gateway,
     connections: TaskTracker,
-    room: Arc<Semaphore>,
     stop: CancellationToken,
 }
 
@@ -198,8 +238,10 @@ async fn upgrade(
     Query(query): Query<LinesQuery>,
     mut request: Request,
 ) -> Response {
-    let Some(caller) = lines.gateway.tokens().bearer(request.headers()) else {
-        return unauthorized(request.headers());
+    let visitor = Visitor::of(request.extensions());
+    let caller = match enter(&lines.gateway, &visitor, request.headers()).await {
+        Ok(caller) => caller,
+        Err(refused) => return refused,
     };
     let view = View::named(query.server, query.profile);
     if let Some(refused) = refused(&view, &lines.gateway, &caller, request.headers()) {
@@ -210,12 +252,10 @@ async fn upgrade(
         let upgrade = [(header::UPGRADE, LINES_PROTOCOL)];
         return (StatusCode::UPGRADE_REQUIRED, upgrade).into_response();
     }
-    let Ok(place) = lines.room.clone().try_acquire_owned() else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
-    };
     let upgrading = hyper::upgrade::on(&mut request);
     lines.connections.clone().spawn(async move {
-        let _place = place;
+        // It stays a connection of its token.
+        let _visitor = visitor;
         if let Ok(upgraded) = upgrading.await {
             let (reader, writer) = tokio::io::split(TokioIo::new(upgraded));
             stdio::serve(view.open(&lines.gateway, &caller), reader, writer, lines.stop).await;
@@ -309,7 +349,7 @@ impl Ready<'_> {
             program.push_str(&format!(" --home {}", self.home.path().display()));
         }
         format!(
-            "Countersign {version} is ready on http://{address}\n\n\
+            "Countersign {version} is ready on {scheme}://{address}\n\n\
              \x20 servers  {servers}\n\
              \x20 home     {home}\n\n\
              Watch your agents (this link works once and expires after ten minutes; \
@@ -318,15 +358,27 @@ impl Ready<'_> {
              Connect an agent over stdio:\n\
              \x20 claude mcp add countersign -- {program} mcp\n\
              or any MCP client over streamable HTTP:\n\
-             \x20 url      http://{address}/mcp\n\
-             \x20 header   Authorization: Bearer $(cat {token})\n\n\
+             \x20 url      {scheme}://{address}/mcp\n\
+             \x20 header   Authorization: Bearer {token}\n\n\
              Try it:    {program} {example}\n\
              Stop it:   Ctrl+C",
             version = env!("CARGO_PKG_VERSION"),
+            scheme = self.config.scheme(),
             address = self.address,
             home = self.home.path().display(),
-            token = self.home.agent_token_file().display(),
+            token = self.token(),
         )
+    }
+}
+
+impl Ready<'_> {
+    /// Returns the token for an agent, in the words of a shell.
+    fn token(&self) -> String {
+        if self.config.agent_token {
+            format!("$(cat {})", self.home.agent_token_file().display())
+        } else {
+            "… (a token of 'countersign token create')".to_owned()
+        }
     }
 }
 
@@ -337,7 +389,7 @@ fn page_origin(config: &Config, address: SocketAddr) -> String {
     let is_named = |origin: &&String| {
         origin.split_once("://").is_some_and(|(_, name)| hosts.iter().any(|host| host == name))
     };
-    let own = format!("http://{address}");
+    let own = format!("{}://{address}", config.scheme());
     let usable: Vec<&String> = origins.iter().filter(is_named).collect();
     match usable.first() {
         Some(first) if !usable.contains(&&own) => first.to_string(),

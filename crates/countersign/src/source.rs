@@ -1,5 +1,8 @@
 //! The configuration in effect: found, read, checked and merged.
 
+use std::fs::{File, Metadata};
+use std::io::Read;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use domain::config::{self, Config, Faults, ParsedConfig};
@@ -12,6 +15,9 @@ use crate::cli::Locations;
 use crate::exit::Failure;
 use crate::folders;
 use crate::home::Home;
+
+/// The user whose files everybody trusts already.
+const ROOT: u32 = 0;
 
 /// The user's own configuration.
 #[derive(Clone)]
@@ -92,19 +98,47 @@ pub(crate) fn own(place: &Locations) -> Result<OwnConfig, Failure> {
 }
 
 fn read(path: &Path) -> Result<OwnConfig, Failure> {
-    let text = std::fs::read_to_string(path).map_err(|error| {
+    let unreadable = |error: std::io::Error| {
         Failure::config(format!("cannot read config '{}': {error}", path.display()))
-    })?;
+    };
+    let mut file = File::open(path).map_err(unreadable)?;
+    let shared = check_writers(&file.metadata().map_err(unreadable)?)
+        .map_err(|words| Failure::config(format!("config '{}' {words}", path.display())))?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).map_err(unreadable)?;
     match config::parse(&text) {
         Ok(parsed) => {
-            let notes = parsed.notes.iter().map(|note| format!("{}: {note}", path.display()));
-            let notes = notes.collect();
+            let notes = parsed.notes.iter().map(ToString::to_string);
+            let notes = shared.map(str::to_owned).into_iter().chain(notes);
+            let notes = notes.map(|note| format!("{}: {note}", path.display())).collect();
             Ok(OwnConfig { config: parsed.config, file: Some(path.to_owned()), notes })
         }
         Err(faults) => {
             Err(Failure::config(format!("config '{}' is not valid:\n{faults}", path.display())))
         }
     }
+}
+
+/// Refuses a config that somebody else decides on: it names the programs that the gate runs.
+/// Returns a warning about one that a group shares.
+fn check_writers(file: &Metadata) -> Result<Option<&'static str>, String> {
+    let own = rustix::process::geteuid().as_raw();
+    let (owner, mode) = (file.uid(), file.mode() & 0o777);
+    if owner != own && owner != ROOT {
+        return Err(format!(
+            "belongs to another user (uid {owner}), who could have the gate run anything: run \
+             'chown {own}' on it, or copy it"
+        ));
+    }
+    if mode & 0o002 != 0 {
+        return Err(format!(
+            "can be written by everybody (mode {mode:o}), who could have the gate run anything: \
+             run 'chmod o-w' on it"
+        ));
+    }
+    Ok((mode & 0o020 != 0).then_some(
+        "its group can write it and so have the gate run anything; 'chmod g-w' ends that",
+    ))
 }
 
 impl OwnConfig {

@@ -102,6 +102,8 @@ codes! {
         "the version to approve is not the one that was shown; nothing was approved, and `details` holds the current one"
     InvalidRequest "INVALID_REQUEST" Caller false
         "the HTTP request is malformed; `details` names the field and its valid values"
+    TooManyRequests "TOO_MANY_REQUESTS" Caller true
+        "the token exceeds its share of calls, connections or requests per minute"
     PayloadTooLarge "PAYLOAD_TOO_LARGE" Caller false
         "the request body exceeds the size limit"
     RequestTimeout "REQUEST_TIMEOUT" Caller true

@@ -3,6 +3,7 @@
 //! the code that uses the value expands it.
 
 mod defaults;
+mod environment;
 mod fault;
 mod found;
 mod keys;
@@ -20,16 +21,16 @@ mod tool_rules;
 mod top;
 mod trusted;
 
+pub use environment::{Environment, Withheld, is_withheld};
 pub use fault::{ConfigFault, Faults, Note};
 pub use found::overlay;
 pub use keys::server_keys;
 pub use read::{name_fault, parse};
 pub use reference::reference;
 pub use render::render;
-pub use secret::is_withheld;
 pub use section::{
     Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
-    ProfileConfig, Redact, StoreConfig, Telemetry, WorkspaceConfig,
+    ProfileConfig, Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig,
 };
 pub use server::{AutoApprove, OAuth, ServerConfig, ServerOrigin, Sharing, Start, Transport};
 pub use template::{ConfigTemplate, MissingVariable, TemplateFault};

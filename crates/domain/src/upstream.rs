@@ -44,6 +44,13 @@ impl UpstreamFailure {
             said: said.map(|said| cut(said, SAID_BYTES_MAX)),
         }
     }
+
+    /// Appends a hint for operators.
+    #[must_use]
+    pub fn with_hint(self, hint: &str) -> UpstreamFailure {
+        let said = self.said.unwrap_or_default() + hint;
+        UpstreamFailure { said: (!said.is_empty()).then_some(said), ..self }
+    }
 }
 
 impl From<String> for UpstreamFailure {
@@ -55,7 +62,7 @@ impl From<String> for UpstreamFailure {
 impl fmt::Display for UpstreamFailure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.reason)?;
-        self.said.iter().try_for_each(|said| write!(f, "; it said: {said}"))
+        self.said.iter().try_for_each(|said| write!(f, "; last output: {said}"))
     }
 }
 

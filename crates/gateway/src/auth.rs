@@ -6,7 +6,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use domain::caller::{Profile, Scope};
+use domain::caller::{Profile, Role, Scope};
 use domain::{Caller, Code, Refusal};
 use jiff::Timestamp;
 use sha2::{Digest, Sha256};
@@ -14,6 +14,7 @@ use store::state::TokenRecord;
 use tokio::sync::watch;
 
 use crate::limits::TOKEN_BYTES;
+use crate::settings::GateSettings;
 
 /// All known tokens: those made at the first start, and those issued since.
 #[derive(Default)]
@@ -51,15 +52,27 @@ impl Token {
 }
 
 impl Tokens {
-    /// Adds a token made at the first start, which is never revoked.
+    /// Adds a token made at the first start, in place of an earlier one of this name. It is never
+    /// revoked, but an agent's can be switched off.
     pub fn know(&self, token: &str, caller: Caller) {
         let mut first = self.first.write().unwrap_or_else(PoisonError::into_inner);
+        first.retain(|(_, known)| known.token != caller.token);
         first.push((digest(token), Arc::new(caller)));
     }
 
     /// Replaces all issued tokens. A token whose scope cannot be parsed grants nothing.
-    pub(crate) fn set(&self, records: &[TokenRecord], profiles: &HashMap<String, Arc<Profile>>) {
+    pub(crate) fn set(&self, records: &[TokenRecord], settings: &GateSettings) {
+        let profiles = &settings.profiles;
         let mut made = TokenIndex::default();
+        // Listed with the issued ones, since it can end like them.
+        for (hash, caller) in self.first().iter().filter(|(_, c)| c.role == Role::Agent) {
+            let token = Token { hash: *hash, caller: caller.clone(), expires_at: None };
+            let token = settings.agent_token.then(|| Arc::new(token));
+            if let Some(token) = &token {
+                made.by_hash.insert(*hash, token.clone());
+            }
+            made.by_name.insert(caller.token.to_string(), token);
+        }
         for record in records {
             let name = record.name.clone();
             match token(record, profiles) {
@@ -82,9 +95,12 @@ impl Tokens {
 
     pub fn caller(&self, token: &str) -> Option<Arc<Caller>> {
         let shown = digest(token);
+        let made = self.made.load();
+        let is_off = |caller: &Caller| matches!(made.by_name.get(&*caller.token), Some(None));
         let first = self.first();
-        let first = first.iter().find(|(known, _)| *known == shown).map(|(_, c)| c.clone());
-        first.or_else(|| self.made.load().by_hash.get(&shown)?.valid())
+        let first = first.iter().find(|(known, c)| *known == shown && !is_off(c));
+        let first = first.map(|(_, caller)| caller.clone());
+        first.or_else(|| made.by_hash.get(&shown)?.valid())
     }
 
     /// Returns the caller behind an `Authorization: Bearer …` header.
@@ -103,7 +119,7 @@ impl Tokens {
         }
     }
 
-    /// Reports whether the token can be revoked or expire; those of the first start cannot.
+    /// Reports whether the token can end while the gate runs; the admin key cannot.
     pub(crate) fn may_end(&self, caller: &Caller) -> bool {
         self.made.load().by_name.contains_key(&*caller.token)
     }
@@ -164,6 +180,7 @@ mod tests {
     #![allow(clippy::unwrap_used, reason = "a test that meets the unexpected must fail")]
 
     use axum::http::{HeaderMap, HeaderValue};
+    use domain::config::Config;
     use jiff::SignedDuration;
 
     use super::*;
@@ -208,23 +225,42 @@ mod tests {
         revoked.revoked_at = Some(Timestamp::now());
         let spoiled = TokenRecord { scope: "{}".to_owned(), ..record("spoiled", "d", None) };
         let good = record("good", "a", Some(60));
-        tokens.set(&[good, record("over", "b", Some(-1)), revoked, spoiled], &HashMap::new());
+        tokens.set(
+            &[good, record("over", "b", Some(-1)), revoked, spoiled],
+            &GateSettings::default(),
+        );
         let opens = ["first", "a", "b", "c", "d"].map(|token| tokens.caller(token).is_some());
         assert_eq!(opens, [true, true, false, false, false]);
         let good = tokens.caller("a").unwrap();
         assert!(tokens.now(&good).is_some());
         let hash = tokens.hash(&good).unwrap();
         assert!(tokens.lasts(&hash).unwrap() <= Duration::from_secs(60));
-        assert!(tokens.may_end(&good) && !tokens.may_end(&Caller::agent("agent-token")));
+        assert!(tokens.may_end(&good) && !tokens.may_end(&Caller::admin()));
         let changes = tokens.changes();
         let revoked_at = Some(Timestamp::now());
         let revoked = TokenRecord { revoked_at, ..record("good", "a", None) };
-        tokens.set(std::slice::from_ref(&revoked), &HashMap::new());
+        tokens.set(std::slice::from_ref(&revoked), &GateSettings::default());
         assert!(tokens.now(&good).is_none(), "a session does not outlive its token");
         assert!(tokens.lasts(&hash).is_none() && changes.has_changed().unwrap());
         assert!(tokens.may_end(&good) && tokens.hash(&good).is_none());
-        tokens.set(&[revoked, record("good", "e", None)], &HashMap::new());
+        tokens.set(&[revoked, record("good", "e", None)], &GateSettings::default());
         assert!(tokens.lasts(&hash).is_none(), "another token has its name");
         assert!(tokens.now(&Arc::new(Caller::agent("agent-token"))).is_some());
+    }
+
+    #[test]
+    fn the_default_token_can_be_switched_off_and_on() {
+        let tokens = Tokens::default();
+        tokens.know("key", Caller::admin());
+        tokens.know("first", Caller::agent("agent-token"));
+        for agent_token in [true, false, true] {
+            let config = Config { agent_token, ..Config::default() };
+            tokens.set(&[], &GateSettings::from(&config));
+            assert_eq!(tokens.caller("first").is_some(), agent_token);
+            let agent = Arc::new(Caller::agent("agent-token"));
+            assert_eq!(tokens.now(&agent).is_some(), agent_token, "its sessions end too");
+            assert!(tokens.may_end(&agent));
+            assert!(tokens.caller("key").is_some(), "the admin key stays");
+        }
     }
 }

@@ -13,6 +13,7 @@ mod session;
 pub mod stdio;
 pub mod step;
 mod tool_request;
+pub mod visitor;
 pub mod wrap;
 
 use std::sync::Arc;

@@ -5,7 +5,9 @@
 pub mod auth;
 mod cache;
 mod catalogs;
+mod entrance;
 pub mod events;
+mod fairness;
 pub mod front;
 mod limits;
 pub mod metrics;
@@ -41,6 +43,8 @@ pub use settings::GateSettings;
 use crate::auth::Tokens;
 use crate::cache::ResultCache;
 use crate::catalogs::Catalogs;
+use crate::entrance::FailedEntries;
+use crate::fairness::{CallShares, RequestRates};
 use crate::metrics::Metrics;
 use crate::pipeline::check::Checks;
 use crate::plan::{Plan, PlannedServers};
@@ -48,7 +52,7 @@ use crate::program::ProgramVersion;
 use crate::registry::Registry;
 use crate::span::{RequestOrigin, RequestSpan};
 use crate::spec::{ChildCommand, ServerSpec};
-use crate::upstream::Upstream;
+use crate::upstream::{SessionKey, Upstream};
 
 /// A handle to the gate; clones refer to the same gate.
 #[derive(Clone)]
@@ -72,6 +76,9 @@ struct GatewayState {
     tracer: Option<Arc<dyn Tracer>>,
     cache: ResultCache,
     checks: Checks,
+    failed_entries: FailedEntries,
+    rates: RequestRates,
+    shares: CallShares,
     /// Counts the calls in flight.
     calls: TaskTracker,
     draining: CancellationToken,
@@ -103,6 +110,9 @@ impl Gateway {
             tracer,
             cache: ResultCache::default(),
             checks: Checks::default(),
+            failed_entries: FailedEntries::default(),
+            rates: RequestRates::default(),
+            shares: CallShares::default(),
             calls: TaskTracker::new(),
             draining: CancellationToken::new(),
             retiring: TaskTracker::new(),
@@ -217,7 +227,7 @@ impl Gateway {
     }
 
     fn set_tokens(&self, records: &[TokenRecord]) {
-        self.shared.tokens.set(records, &self.settings().profiles);
+        self.shared.tokens.set(records, &self.settings());
     }
 
     /// Queries the store off the async threads.
@@ -303,12 +313,12 @@ impl Gateway {
 
     /// Opens a session's own connection to a server, if it is to have one: from then on the session
     /// sees the list of that connection.
-    pub(crate) async fn open_own(&self, session: &Arc<str>, server: &str, ctx: &CallContext) {
+    pub(crate) async fn open_own(&self, client: SessionKey<'_>, server: &str, ctx: &CallContext) {
         // No caller sees or calls anything of a locked server.
         let is_locked = self.catalog().server(server).is_none_or(|server| server.is_locked());
         if !is_locked
             && let Some(upstream) = self.shared.registry.upstream(server)
-            && let Err(error) = upstream.open_own(session, ctx).await
+            && let Err(error) = upstream.open_own(client, ctx).await
         {
             tracing::debug!(server, %error, "cannot open the client's own connection");
         }

@@ -45,6 +45,32 @@ pub(crate) const DRIVER_COMMANDS_MAX: usize = 64;
 /// Time a lost child gets to report its exit status before it is described without one.
 pub(crate) const EXIT_STATUS_WAIT: Duration = Duration::from_millis(500);
 
+/// Connections on one listener; a new one waits in the system's queue, or replaces one that showed
+/// no token.
+pub(crate) const CONNECTIONS_MAX: usize = 1024;
+
+/// Connections of one address on which nobody has shown a valid token yet: more than a browser or a
+/// pool of clients opens before its first request.
+pub(crate) const ADDRESS_CONNECTIONS_MAX: usize = 64;
+
+/// Wrong tokens or codes of one address that are answered at once, and within which time.
+pub(crate) const FAILED_ENTRIES_FREE: u32 = 10;
+pub(crate) const FAILED_ENTRY_WINDOW: Duration = Duration::from_secs(10 * 60);
+
+/// Delay of each further answer. With the connections that an address may have, it leaves a few
+/// hundred guesses a second at secrets of 256 bits.
+pub(crate) const FAILED_ENTRY_DELAY: Duration = Duration::from_millis(250);
+
+/// Addresses whose failures are counted; the oldest is forgotten first.
+pub(crate) const FAILED_ENTRY_SOURCES_MAX: usize = 4096;
+
+/// Calls in flight, and the bytes of their arguments, which stay in memory until they are recorded.
+pub(crate) const CALLS_MAX: usize = 4096;
+pub(crate) const CALL_BYTES_MAX: usize = 64 * 1024 * 1024;
+
+/// Interval at which a token's refused overuse is recorded.
+pub(crate) const OVERUSE_RECORD_EVERY: Duration = Duration::from_secs(60);
+
 /// Clients with their own connection to one server, each of which may be a process.
 pub(crate) const OWN_CONNECTIONS_MAX: usize = 32;
 

@@ -1,7 +1,7 @@
 //! Changes a person may make while the gate runs. Each change is recorded first, then stored, then
 //! put into effect; the response arrives once it holds.
 
-mod decision;
+pub(crate) mod decision;
 mod file;
 mod plugin;
 mod refusal;

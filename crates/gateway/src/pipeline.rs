@@ -37,11 +37,21 @@ impl Gateway {
     }
 
     async fn make(&self, call: &Call, ctx: &CallContext, span: &mut CallSpan) -> CallOutcome {
+        let bytes = call.arguments.text().get().len();
+        let share = match self.shared.shares.enter(&call.caller.token, bytes) {
+            Err(overuse) if !overuse.is_recorded => {
+                self.metrics().answered(overuse.refusal.code);
+                return CallOutcome::Refused(overuse.refusal);
+            }
+            share => share,
+        };
         // The call keeps this snapshot to its end, whatever changes meanwhile.
         let snapshot = Snapshot::take(self, call, ctx).await;
         let context = RecordContext { store: &self.shared.store, call, ctx, snapshot: &snapshot };
         let verdict = if self.shared.draining.is_cancelled() {
             Verdict::Refuse(shutting_down())
+        } else if let Err(overuse) = share {
+            Verdict::Refuse(overuse.refusal)
         } else {
             snapshot.decide(&self.shared.checks, call, ctx).await
         };

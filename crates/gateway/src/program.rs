@@ -128,6 +128,7 @@ mod tests {
             command: name.to_owned(),
             args: Vec::new(),
             env: env.clone(),
+            inherit_env: false,
             cwd: Some(root.clone()),
             supervisor: None,
             pinned: None,

@@ -1,6 +1,7 @@
 //! The part of the configuration that the pipeline needs. A call keeps the settings it began with.
 
 use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -18,6 +19,10 @@ pub struct GateSettings {
     pub connect_timeout: Duration,
     pub refresh_interval: Duration,
     pub shutdown_timeout: Duration,
+    /// MCP requests per minute for each token.
+    pub rate_limit: Option<NonZeroU32>,
+    /// The default token is valid.
+    pub agent_token: bool,
     pub payloads: Payloads,
     pub redactor: Arc<Redactor>,
     pub profiles: HashMap<String, Arc<Profile>>,
@@ -41,6 +46,8 @@ impl From<&Config> for GateSettings {
             connect_timeout: config.connect_timeout,
             refresh_interval: config.refresh_interval,
             shutdown_timeout: config.shutdown_timeout,
+            rate_limit: config.rate_limit,
+            agent_token: config.agent_token,
             payloads: config.ledger.payloads,
             redactor: Arc::new(
                 Redactor::new(&config.redact.keys, &config.redact.patterns)

@@ -1,14 +1,13 @@
 //! A server to connect to: its endpoint, its origin, and the settings of its connection.
 
 use std::collections::BTreeSet;
-use std::ffi::OsString;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use domain::config::{
-    self, AutoApprove, ConfigTemplate, MissingVariable, ServerOrigin, Sharing, Start, Transport,
-    is_withheld,
+    self, AutoApprove, ConfigTemplate, Environment, MissingVariable, ServerOrigin, Sharing, Start,
+    Transport, Withheld,
 };
 use domain::exposed::Names;
 use domain::policy::ServerRules;
@@ -85,6 +84,7 @@ pub struct ChildCommand {
     pub args: Vec<ConfigTemplate>,
     pub env: Vec<(String, ConfigTemplate)>,
     pub cwd: Option<PathBuf>,
+    pub inherit_env: bool,
     /// The program that runs the command as `supervise -- …`, so that it ends with the gate.
     pub supervisor: Option<PathBuf>,
     /// The only program file that may be started.
@@ -308,14 +308,17 @@ impl PartialEq for ServerEndpoint {
 impl ServerEndpoint {
     fn configured(transport: &Transport, supervisor: Option<&Path>) -> ServerEndpoint {
         match transport {
-            Transport::Stdio { command, args, env, cwd } => ServerEndpoint::Stdio(ChildCommand {
-                command: command.clone(),
-                args: args.clone(),
-                env: env.clone(),
-                cwd: cwd.as_ref().map(PathBuf::from),
-                supervisor: supervisor.map(Path::to_owned),
-                pinned: None,
-            }),
+            Transport::Stdio { command, args, env, cwd, inherit_env } => {
+                ServerEndpoint::Stdio(ChildCommand {
+                    command: command.clone(),
+                    args: args.clone(),
+                    env: env.clone(),
+                    cwd: cwd.as_ref().map(PathBuf::from),
+                    inherit_env: *inherit_env,
+                    supervisor: supervisor.map(Path::to_owned),
+                    pinned: None,
+                })
+            }
             Transport::Http { url, headers } => {
                 ServerEndpoint::Http { url: url.clone(), headers: headers.clone() }
             }
@@ -361,8 +364,9 @@ impl ServerEndpoint {
 }
 
 impl ChildCommand {
-    /// Returns the child to start, or one sentence saying why it cannot.
-    pub(crate) fn child_spec(&self) -> Result<child::Spec, String> {
+    /// Returns the child to start and the variables it does not inherit, or one sentence saying why
+    /// it cannot start.
+    pub(crate) fn child_spec(&self) -> Result<(child::Spec, Withheld), String> {
         if let Some(cwd) = &self.cwd
             && !cwd.is_dir()
         {
@@ -375,11 +379,12 @@ impl ChildCommand {
         self.expanded().map_err(|error| error.to_string())
     }
 
-    fn expanded(&self) -> Result<child::Spec, MissingVariable> {
-        let mut env = inherited_env();
+    fn expanded(&self) -> Result<(child::Spec, Withheld), MissingVariable> {
+        let all = std::env::vars_os();
+        let mut env =
+            if self.inherit_env { Environment::whole(all) } else { Environment::usual(all) };
         for (name, value) in &self.env {
-            env.retain(|(known, _)| *known != **name);
-            env.push((name.into(), expand(value)?.into()));
+            env.set(name, expand(value)?);
         }
         let args = self.args.iter().map(expand).collect::<Result<Vec<_>, _>>()?;
         let (command, args) = match &self.supervisor {
@@ -390,18 +395,13 @@ impl ChildCommand {
             }
             None => (self.command.clone(), args),
         };
+        let Environment { variables: env, withheld } = env;
         let supervisor = self.supervisor.is_some();
-        Ok(child::Spec { command, args, env, cwd: self.cwd.clone(), supervisor })
+        Ok((child::Spec { command, args, env, cwd: self.cwd.clone(), supervisor }, withheld))
     }
 }
 
 /// Reads `${env:NAME}` from this process's environment when the connection is made.
 pub(crate) fn expand(template: &ConfigTemplate) -> Result<String, MissingVariable> {
     template.expand(&|name| std::env::var(name).ok())
-}
-
-/// The environment a child inherits: everything but the gate's own variables, which may hold its
-/// keys.
-fn inherited_env() -> Vec<(OsString, OsString)> {
-    std::env::vars_os().filter(|(name, _)| !is_withheld(&name.to_string_lossy())).collect()
 }

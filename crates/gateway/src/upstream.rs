@@ -55,6 +55,13 @@ pub(crate) struct Upstream {
     tracer: Option<Arc<dyn Tracer>>,
 }
 
+/// A session, and the token that it belongs to.
+#[derive(Clone, Copy)]
+pub(crate) struct SessionKey<'a> {
+    pub(crate) session: &'a Arc<str>,
+    pub(crate) token: &'a Arc<str>,
+}
+
 /// The surroundings of a connection.
 pub(crate) struct Context {
     pub(crate) publisher: Publisher,
@@ -182,12 +189,12 @@ impl Upstream {
     /// Opens the session's own connection, if it is to have one and the server is up.
     pub(crate) async fn open_own(
         &self,
-        session: &Arc<str>,
+        client: SessionKey<'_>,
         ctx: &CallContext,
     ) -> Result<(), ProviderError> {
-        if !self.own.is_open(session) {
+        if !self.own.is_open(client.session) {
             self.link()?;
-            self.own.of(Some(session), ctx).await?;
+            self.own.of(Some(client), ctx).await?;
         }
         Ok(())
     }
@@ -261,7 +268,9 @@ impl Upstream {
             LinkHandle::Server { peer, .. } => peer,
             LinkHandle::Plugin(plugin) => return plugin.call(call, ctx).await,
         };
-        let own = self.own.of(call.session.as_ref(), ctx).await?;
+        let token = &call.caller.token;
+        let client = call.session.as_ref().map(|session| SessionKey { session, token });
+        let own = self.own.of(client, ctx).await?;
         let (peer, _asked) = match &own {
             Some(own) => (own.peer()?, Some(own.side.enter(ctx))),
             None => (shared.clone(), None),

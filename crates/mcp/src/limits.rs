@@ -56,6 +56,9 @@ pub const STDERR_LINE_BYTES_MAX: usize = 8 * 1024;
 /// Sessions of one HTTP server; past this `initialize` gets a 503.
 pub const HTTP_SESSIONS_MAX: usize = 4096;
 
+/// Sessions of one caller, so that the others can still open some.
+pub const HTTP_SESSIONS_PER_HOLDER_MAX: usize = HTTP_SESSIONS_MAX / 2;
+
 /// Idle time after which a session is closed.
 pub const HTTP_SESSION_IDLE: Duration = Duration::from_secs(60 * 60);
 

@@ -62,7 +62,13 @@ pub(crate) fn cookie(headers: &HeaderMap) -> Option<&str> {
 pub(crate) fn set_cookie(headers: &HeaderMap, value: &str) -> String {
     let name = cookie_name(headers);
     let seconds = SESSION_LIFETIME.as_secs();
-    format!("{name}={value}; Path={COOKIE_PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict")
+    // The guard has checked the origin, so it says how the page was reached.
+    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok());
+    let is_https = origin.is_some_and(|origin| origin.starts_with("https://"));
+    let secure = if is_https { "; Secure" } else { "" };
+    format!(
+        "{name}={value}; Path={COOKIE_PATH}; Max-Age={seconds}; HttpOnly; SameSite=Strict{secure}"
+    )
 }
 
 fn cookie_name(headers: &HeaderMap) -> String {
@@ -112,6 +118,14 @@ mod tests {
         ] {
             let headers = headers(&[(header::HOST, host), (header::COOKIE, cookies)]);
             assert_eq!(cookie(&headers), expected, "{host} {cookies}");
+        }
+    }
+
+    #[test]
+    fn a_cookie_of_an_https_page_is_secure() {
+        for (origin, secure) in [("http://127.0.0.1:7420", false), ("https://gate.example", true)] {
+            let headers = headers(&[(header::ORIGIN, origin)]);
+            assert_eq!(set_cookie(&headers, "a").ends_with("; Secure"), secure, "{origin}");
         }
     }
 

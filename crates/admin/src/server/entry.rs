@@ -59,6 +59,7 @@ fn reach(spec: &ServerSpec, entry: &mut ServerEntry) {
             entry.command = Some(command.command.clone());
             entry.args = Some(command.args.iter().map(|arg| arg.text().to_owned()).collect());
             entry.env = Some(names(&command.env));
+            entry.inherit_env = command.inherit_env.then_some(true);
             entry.cwd = command.cwd.as_ref().map(|cwd| cwd.display().to_string());
         }
         ServerEndpoint::Http { url, headers } => {

@@ -47,6 +47,9 @@ pub struct ServerEntry {
     /// The names of the variables.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub env: Option<Vec<String>>,
+    /// True if it inherits the gate's whole environment.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub inherit_env: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cwd: Option<String>,
     /// The URL without user and query.
@@ -92,6 +95,9 @@ pub struct NewServer {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(nullable = false)]
     pub env: Option<BTreeMap<String, String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(nullable = false)]
+    pub inherit_env: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::filled)]
     pub cwd: Option<String>,

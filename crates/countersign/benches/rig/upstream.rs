@@ -12,7 +12,7 @@ use axum::response::IntoResponse;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::handshake::{self, ServerHello};
-use mcp::http::server::Sessions;
+use mcp::http::server::{SessionOwner, Sessions};
 use mcp::message::{Notification, Raw, Request, raw};
 use mcp::peer::{Peer, RequestContext, Service};
 use mcp::{ErrorObject, server};
@@ -84,7 +84,10 @@ pub(crate) async fn serve(set: Set, tools: usize, servers: usize) {
         async move {
             let path = request.uri().path().to_owned();
             match services.get(&path) {
-                Some(service) => sessions.handle(request, &path, || service.clone()).await,
+                Some(service) => {
+                    let owner = SessionOwner { holder: String::new(), view: path };
+                    sessions.handle(request, &owner, || service.clone()).await
+                }
                 None => StatusCode::NOT_FOUND.into_response(),
             }
         }

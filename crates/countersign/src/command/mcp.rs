@@ -13,7 +13,7 @@ use tokio::io::{AsyncRead, AsyncWrite, AsyncWriteExt};
 use tokio::net::UnixStream;
 use tokio_util::sync::CancellationToken;
 
-use crate::app::{self, Purpose};
+use crate::app::{self, AGENT_TOKEN, Purpose};
 use crate::cli::{Locations, Mcp};
 use crate::control::{self, LINES_PATH, LINES_PROTOCOL, with_query};
 use crate::exit::Failure;
@@ -93,7 +93,14 @@ async fn in_process(place: &Locations, home: &Home, args: Mcp) -> Result<(), Fai
     let reach = args.server.clone().map_or(Reach::All, Reach::Only);
     let app = app::build(home, &source.config, reach, Purpose::Work)?;
     let stop = CancellationToken::new();
-    let caller = Arc::new(Caller::agent("agent-token"));
+    if !source.config.agent_token {
+        return Err(Failure::input(
+            "the default token, which 'countersign mcp' uses, is switched off ('agent_token' in the \
+             config): run 'countersign serve', and connect over HTTP with a token of \
+             'countersign token create'",
+        ));
+    }
+    let caller = Arc::new(Caller::agent(AGENT_TOKEN));
     let what = if args.profile.is_some() { "profile" } else { "server" };
     let named = name(&args);
     let view = View::named(args.server, args.profile);

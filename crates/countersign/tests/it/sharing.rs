@@ -14,8 +14,8 @@ use testkit::wait::eventually;
 
 use crate::foreign::servers;
 
-/// The maximum number of clients with their own connection to one server.
-const OWN_CONNECTIONS_MAX: usize = 32;
+/// The maximum number of clients of one token with their own connection to one server.
+const OWN_CONNECTIONS_MAX: usize = 16;
 
 fn tools() -> Value {
     json!([
@@ -217,8 +217,15 @@ async fn clients_beyond_the_limit_of_own_connections_get_an_error() {
     let late = gate.http_at("/mcp/s/s").await;
     let result = late.call("pid", json!({})).await;
     assert_eq!(result["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{result}");
-    let words = format!("{OWN_CONNECTIONS_MAX} clients already have a connection of their own");
+    let words = format!(
+        "{OWN_CONNECTIONS_MAX} clients of token 'agent-token' already have a connection of their own"
+    );
     assert!(text(&result).contains(&words), "{result}");
+    let other = json!({"name": "other", "operations": ["read", "write", "destructive"],
+        "surfaces": ["passthrough"]});
+    let (_, made) = gate.rest(reqwest::Method::POST, "/api/v1/tokens", Some(other)).await;
+    let other = made["token"].as_str().unwrap();
+    pid(&gate.http_as(other, "/mcp/s/s", json!({}), vec![]).await).await;
     clients.pop().unwrap().peer.close("done");
     eventually(|| async { (late.call("pid", json!({})).await["isError"] != true).then_some(()) })
         .await;

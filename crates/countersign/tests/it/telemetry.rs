@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use axum::Router;
 use axum::extract::Request;
 use axum::routing::any;
-use mcp::http::server::Sessions;
+use mcp::http::server::{SessionOwner, Sessions};
 use mcp::peer::{Ask, Trace};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -294,7 +294,8 @@ async fn http_upstream() -> (String, Arc<Mutex<Vec<BTreeMap<String, String>>>>) 
             let text = |value: &reqwest::header::HeaderValue| value.to_str().unwrap().to_owned();
             let headers = request.headers().iter().map(|(k, v)| (k.to_string(), text(v))).collect();
             noting.lock().unwrap().push(headers);
-            sessions.handle(request, "anyone", || Arc::new(Script::new(tools()))).await
+            let anyone = SessionOwner { holder: String::new(), view: String::new() };
+            sessions.handle(request, &anyone, || Arc::new(Script::new(tools()))).await
         }
     });
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -468,7 +469,8 @@ async fn children_do_not_inherit_the_collectors_key() {
     let dir = tempfile::tempdir().unwrap();
     let file = |name: &str| dir.path().join(name);
     let noting = "env > \"$0.part\" && mv \"$0.part\" \"$0\"";
-    let plain = json!({"command": "sh", "args": ["-c", noting, file("plain")]});
+    let plain =
+        json!({"command": "sh", "args": ["-c", noting, file("plain")], "inherit_env": true});
     let mut handed = json!({"command": "sh", "args": ["-c", noting, file("handed")]});
     handed["env"] = json!({"OTEL_EXPORTER_OTLP_HEADERS": "${env:OTEL_EXPORTER_OTLP_HEADERS}"});
     let config = json!({"mcpServers": {"plain": plain, "handed": handed},

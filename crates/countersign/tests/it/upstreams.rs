@@ -110,7 +110,7 @@ async fn one_bad_server_never_spoils_the_rest() {
 }
 
 #[tokio::test]
-async fn a_child_gets_the_environment_but_not_the_gates_own() {
+async fn a_child_gets_usual_variables_but_not_the_gates_own() {
     let show =
         "echo \"own=$OWN path=${PATH:+yes} gate=$(env | grep -c ^COUNTERSIGN_)\" >&2; exit 1";
     let servers = |_: &std::path::Path| json!({"s": {"command": "sh", "args": ["-c", show], "env": {"OWN": "set"}}});

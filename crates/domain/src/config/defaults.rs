@@ -19,6 +19,9 @@ impl Default for Config {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, PORT)),
             allowed_hosts: None,
             allowed_origins: None,
+            tls: None,
+            behind_proxy: false,
+            agent_token: true,
             servers: Vec::new(),
             profiles: Vec::new(),
             workspace: WorkspaceConfig::default(),
@@ -48,7 +51,14 @@ impl Config {
 
     /// Returns the `Origin` values to accept when listening on `port`.
     pub fn origins(&self, port: u16) -> Vec<String> {
-        self.allowed_origins.clone().unwrap_or_else(|| origins(port))
+        let scheme = self.scheme();
+        let default = || LOOPBACK_NAMES.map(|name| format!("{scheme}://{name}:{port}")).to_vec();
+        self.allowed_origins.clone().unwrap_or_else(default)
+    }
+
+    /// Returns the scheme of the listener's URLs.
+    pub fn scheme(&self) -> &'static str {
+        if self.tls.is_some() { "https" } else { "http" }
     }
 }
 
@@ -118,14 +128,16 @@ impl ServerConfig {
 impl Transport {
     /// Returns a program without arguments, variables or its own folder.
     pub fn stdio(command: impl Into<String>) -> Self {
-        Self::Stdio { command: command.into(), args: Vec::new(), env: Vec::new(), cwd: None }
+        Self::Stdio {
+            command: command.into(),
+            args: Vec::new(),
+            env: Vec::new(),
+            cwd: None,
+            inherit_env: false,
+        }
     }
 }
 
 pub(super) fn hosts(port: u16) -> Vec<String> {
     LOOPBACK_NAMES.map(|name| format!("{name}:{port}")).to_vec()
-}
-
-fn origins(port: u16) -> Vec<String> {
-    LOOPBACK_NAMES.map(|name| format!("http://{name}:{port}")).to_vec()
 }

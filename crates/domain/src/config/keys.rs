@@ -6,7 +6,7 @@ use std::time::Duration;
 use super::{AutoApprove, Durability, OnFailure, OtlpProtocol, Payloads, Sharing, Start};
 
 /// Keys that are read and checked but have no effect in this version; each produces a note.
-const NOT_YET: &[&str] = &["rate_limit", "store", "mcpServers.<name>.oauth"];
+const NOT_YET: &[&str] = &["store", "mcpServers.<name>.oauth"];
 
 pub(super) const NOT_YET_NOTE: &str = "accepted, but has no effect in this version";
 
@@ -140,7 +140,18 @@ pub(super) static TOP: Table = Table {
     foreign: &[],
     keys: &[
         hot("$schema", Kind::Text, "URL of a JSON schema, for editors; the gate does not read it."),
-        restart("listen", ADDRESS, "The address on which the gate serves HTTP."),
+        restart(
+            "listen",
+            ADDRESS,
+            "The address on which the gate serves HTTP. Beyond loopback it needs `tls` or `behind_proxy`.",
+        ),
+        restart("tls", Kind::Section(&TLS), "Serves HTTPS instead of plain HTTP."),
+        restart(
+            "behind_proxy",
+            Kind::Flag,
+            "A TLS proxy is in front: plain HTTP may be served beyond loopback, and the last \
+             address in `X-Forwarded-For` is the client's.",
+        ),
         hot(
             "allowed_hosts",
             HOSTS,
@@ -151,6 +162,7 @@ pub(super) static TOP: Table = Table {
             ORIGINS,
             "Accepted values of the `Origin` header. Replaces the default list.",
         ),
+        hot("agent_token", Kind::Flag, "Accepts the default token in `agent-token`."),
         reconnect(
             "mcpServers",
             Kind::Named(&SERVER),
@@ -212,13 +224,22 @@ pub(super) static TOP: Table = Table {
         hot(
             "rate_limit",
             Kind::CountOrZero { min: 1, max: RATE_MAX },
-            "Requests per minute for each caller of `/mcp`; invalid tokens are always limited.",
+            "MCP requests per minute for each token; invalid tokens are always slowed down.",
         ),
         restart(
             "store",
             STORE,
             "Where records are stored; empty for SQLite in the home. `${env:NAME}` allowed.",
         ),
+    ],
+};
+
+pub(super) static TLS: Table = Table {
+    path: "tls",
+    foreign: &[],
+    keys: &[
+        restart("cert", Kind::Text, "PEM file with the certificate chain. Required."),
+        restart("key", Kind::Text, "PEM file with the private key. Required."),
     ],
 };
 
@@ -253,6 +274,11 @@ pub(super) static SERVER: Table = Table {
         ),
         reconnect("args", TEMPLATES, "Arguments of the program."),
         reconnect("env", NAMED_TEMPLATES, "Environment variables of the program."),
+        reconnect(
+            "inherit_env",
+            Kind::Flag,
+            "Inherits the gate's whole environment, not only the usual variables.",
+        ),
         reconnect("cwd", Kind::Text, "The working directory of the program."),
         reconnect("url", URL, "The server's URL; replaces `command`."),
         reconnect("headers", NAMED_TEMPLATES, "HTTP headers sent with every request to `url`."),
@@ -368,6 +394,7 @@ pub(super) static PLUGIN: Table = Table {
             "Absolute path of its folder or executable, if it is not in a plugin folder.",
         ),
         reconnect("config", ANYTHING, "Passed to the plugin unchanged."),
+        reconnect("env", NAMED_TEMPLATES, "Environment variables of the plugin."),
         reconnect("sha256", SHA256, "SHA-256 of the executable; setting it approves the plugin."),
     ],
 };

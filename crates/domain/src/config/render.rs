@@ -15,10 +15,12 @@ use crate::tool::ToolName;
 /// Renders the whole configuration in the file's format.
 pub fn render(config: &Config) -> Value {
     let port = config.listen.port();
-    json!({
+    let mut members = json!({
         "listen": config.listen.to_string(),
         "allowed_hosts": config.hosts(port),
         "allowed_origins": config.origins(port),
+        "behind_proxy": config.behind_proxy,
+        "agent_token": config.agent_token,
         "mcpServers": by_name(config.servers.iter().map(|it| (it.name.as_str(), server(it)))),
         "profiles": by_name(config.profiles.iter().map(|it| (it.name.as_str(), profile(it)))),
         "workspace": {
@@ -43,7 +45,11 @@ pub fn render(config: &Config) -> Value {
         "telemetry": telemetry(&config.telemetry),
         "rate_limit": config.rate_limit.map_or(0, std::num::NonZeroU32::get),
         "store": store(&config.store),
-    })
+    });
+    if let Some(tls) = &config.tls {
+        members["tls"] = json!({"cert": tls.cert, "key": tls.key});
+    }
+    members
 }
 
 fn by_name<'a>(values: impl Iterator<Item = (&'a str, Value)>) -> Value {
@@ -75,11 +81,12 @@ fn server(server: &ServerConfig) -> Value {
 fn transport(transport: &Transport) -> Map<String, Value> {
     let mut members = Map::new();
     match transport {
-        Transport::Stdio { command, args, env, cwd } => {
+        Transport::Stdio { command, args, env, cwd, inherit_env } => {
             put(&mut members, "transport", Some("stdio"));
             put(&mut members, "command", Some(command));
             put(&mut members, "args", Some(secret::args(args)));
             put(&mut members, "env", Some(named(env)));
+            put(&mut members, "inherit_env", Some(inherit_env));
             put(&mut members, "cwd", cwd.as_ref());
         }
         Transport::Http { url, headers } => remote(&mut members, "http", url, headers),
@@ -130,6 +137,7 @@ fn plugin(plugin: &PluginConfig) -> Value {
     let mut members = Map::new();
     put(&mut members, "path", plugin.path.as_ref());
     put(&mut members, "config", Some(secret::json(&Value::Object(plugin.config.clone()))));
+    put(&mut members, "env", Some(named(&plugin.env)));
     put(&mut members, "sha256", plugin.sha256.as_ref());
     Value::Object(members)
 }

@@ -5,15 +5,6 @@ use serde_json::Value as Json;
 
 use super::template::ConfigTemplate;
 
-/// Reports whether a variable is one of the gate's own that may hold a key: one of its settings, or
-/// the headers of its span exporter. No server or command inherits it; an entry's `env` may pass it
-/// on.
-pub fn is_withheld(variable: &str) -> bool {
-    let is_for_collector =
-        variable.starts_with("OTEL_EXPORTER_OTLP_") && variable.ends_with("HEADERS");
-    variable.starts_with("COUNTERSIGN_") || is_for_collector
-}
-
 const HIDDEN: &str = "…";
 
 /// Parts of names that mark values as secret.
@@ -155,22 +146,6 @@ pub(crate) fn is_literal(value: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn variables_that_may_hold_keys_of_the_gate_are_withheld() {
-        for (variable, expected) in [
-            ("COUNTERSIGN_API_KEY", true),
-            ("COUNTERSIGN_HOME", true),
-            ("OTEL_EXPORTER_OTLP_HEADERS", true),
-            ("OTEL_EXPORTER_OTLP_TRACES_HEADERS", true),
-            ("OTEL_EXPORTER_OTLP_ENDPOINT", false),
-            ("OTEL_SERVICE_NAME", false),
-            ("MY_HEADERS", false),
-            ("PATH", false),
-        ] {
-            assert_eq!(is_withheld(variable), expected, "{variable}");
-        }
-    }
 
     #[test]
     fn values_with_secret_names_are_hidden_unless_they_are_variables() {

@@ -26,11 +26,19 @@ pub struct WorkspaceConfig {
     pub allow_outside: bool,
 }
 
+/// The PEM files of the listener's certificate chain and private key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsFiles {
+    pub cert: String,
+    pub key: String,
+}
+
 #[derive(Clone, PartialEq)]
 pub struct PluginConfig {
     pub name: String,
     pub path: Option<String>,
     pub config: serde_json::Map<String, serde_json::Value>,
+    pub env: Vec<(String, ConfigTemplate)>,
     /// Lowercase hex. Specifying it approves the executable.
     pub sha256: Option<String>,
 }

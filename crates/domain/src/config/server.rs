@@ -49,6 +49,8 @@ pub enum Transport {
         args: Vec<ConfigTemplate>,
         env: Vec<(String, ConfigTemplate)>,
         cwd: Option<String>,
+        /// The child inherits the gate's whole environment, except the gate's own variables.
+        inherit_env: bool,
     },
     /// `http` or `https`, unless the URL starts with a variable: then the code that expands it must
     /// check.

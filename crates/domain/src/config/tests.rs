@@ -187,9 +187,22 @@ fn listen_takes_ip_or_localhost() {
     assert_eq!(parsed(r#"{"listen": "[::1]:80"}"#).0.listen.to_string(), "[::1]:80");
     assert_eq!(
         parsed(r#"{"listen": "0.0.0.0:80"}"#).1,
-        ["line 1, column 2: listen: other machines can reach this address; add the host name \
-             they use to 'allowed_hosts'",]
+        ["line 1, column 2: listen: other machines can reach this address; it is refused without \
+         'tls' or 'behind_proxy'; add the host name they use to 'allowed_hosts'",]
     );
+    let proxied = r#"{"listen": "0.0.0.0:80", "behind_proxy": true, "allowed_hosts": ["g"]}"#;
+    assert_eq!(
+        parsed(proxied).1,
+        ["line 1, column 2: listen: other machines can reach this address"]
+    );
+}
+
+#[test]
+fn tls_needs_both_files_and_makes_the_origins_https() {
+    let fault = "line 1, column 9: tls: needs 'cert' and 'key', both PEM files";
+    check(r#"{"tls": {"cert": "c"}}"#, &[fault]);
+    let config = parsed(r#"{"tls": {"cert": "c", "key": "k"}}"#).0;
+    assert_eq!(config.origins(80)[0], "https://127.0.0.1:80");
 }
 
 #[test]
@@ -372,7 +385,9 @@ fn a_block_of_claude_desktop_can_be_pasted() {
     );
     assert_eq!(notes, ["line 8, column 7: mcpServers.github.type: read as 'transport'"]);
     assert!(!config.workspace.enabled);
-    let Transport::Stdio { command, args, env, cwd } = &config.servers[1].transport else {
+    let Transport::Stdio { command, args, env, cwd, inherit_env: false } =
+        &config.servers[1].transport
+    else {
         panic!("{:?}", config.servers[1]);
     };
     assert_eq!((command.as_str(), args.len(), cwd), ("/usr/bin/docker", 6, &None));
@@ -514,10 +529,11 @@ const FULL: &str = r#"{
   "listen": "127.0.0.2:1",
   "allowed_hosts": ["Gate.example:443"],
   "allowed_origins": ["https://gate.example"],
+  "tls": {"cert": "/c.pem", "key": "/k.pem"}, "behind_proxy": true, "agent_token": false,
   "mcpServers": {
     "a": {
       "command": "/bin/a", "args": ["--token", "t0p", "x"], "env": {"API_KEY": "t0p", "B": "c"},
-      "cwd": "/tmp", "enabled": false, "quarantined": true, "enabled_tools": ["t"],
+      "inherit_env": true, "cwd": "/tmp", "enabled": false, "quarantined": true, "enabled_tools": ["t"],
       "auto_approve": "new", "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
       "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
       "pin": true,
@@ -526,7 +542,7 @@ const FULL: &str = r#"{
   },
   "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
   "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
-  "plugins": {"p": {"path": "/p", "config": {"password": "t0p", "n": [1, 2.5, null]}, "sha256":
+  "plugins": {"p": {"path": "/p", "config": {"password": "t0p", "n": [1, 2.5, null]}, "env": {"TOKEN": "t0p"}, "sha256":
     "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA"}},
   "intent_declaration": {"strict_server_validation": false},
   "tools_limit": 3, "tool_response_limit": 0,
@@ -547,10 +563,11 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
         "listen": "127.0.0.2:1",
         "allowed_hosts": ["gate.example:443"],
         "allowed_origins": ["https://gate.example"],
+        "tls": {"cert": "/c.pem", "key": "/k.pem"}, "behind_proxy": true, "agent_token": false,
         "mcpServers": {
             "a": {
                 "transport": "stdio", "command": "/bin/a", "args": ["--token", hidden, "x"],
-                "env": {"API_KEY": hidden, "B": "c"}, "cwd": "/tmp", "enabled": false,
+                "env": {"API_KEY": hidden, "B": "c"}, "inherit_env": true, "cwd": "/tmp", "enabled": false,
                 "quarantined": true, "enabled_tools": ["t"], "auto_approve": "new",
                 "sharing": "per_client", "start": "lazy", "call_timeout": "1500ms",
                 "max_concurrent": 4, "oauth": {"client_id": "c", "scopes": ["s"]},
@@ -566,7 +583,8 @@ fn every_key_reaches_the_rendering_and_no_secret_does() {
         "profiles": {"p": {"servers": ["a"], "tools": ["a:t"], "exclude": ["a:u"]}},
         "workspace": {"enabled": true, "root": "/w", "write": true, "shell": true, "allow_outside": true},
         "plugins": {"p": {
-            "path": "/p", "config": {"password": hidden, "n": [1, 2.5, null]}, "sha256": "a".repeat(64),
+            "path": "/p", "config": {"password": hidden, "n": [1, 2.5, null]}, "env": {"TOKEN": hidden},
+            "sha256": "a".repeat(64),
         }},
         "intent_declaration": {"strict_server_validation": false},
         "tools_limit": 3, "tool_response_limit": 0,

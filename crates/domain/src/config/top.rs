@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::fault::Note;
 use super::section::{
     IntentDeclaration, Ledger, PluginConfig, ProfileConfig, Redact, StoreConfig, Telemetry,
-    WorkspaceConfig,
+    TlsFiles, WorkspaceConfig,
 };
 use super::server::ServerConfig;
 
@@ -19,6 +19,12 @@ pub struct Config {
     pub allowed_hosts: Option<Vec<String>>,
     /// The file's values; `None` uses [`Config::origins`].
     pub allowed_origins: Option<Vec<String>>,
+    /// `None` serves plain HTTP.
+    pub tls: Option<TlsFiles>,
+    /// A TLS proxy is in front of the listener.
+    pub behind_proxy: bool,
+    /// The default token is valid.
+    pub agent_token: bool,
     /// In file order.
     pub servers: Vec<ServerConfig>,
     pub profiles: Vec<ProfileConfig>,
@@ -35,7 +41,7 @@ pub struct Config {
     pub ledger: Ledger,
     pub redact: Redact,
     pub telemetry: Telemetry,
-    /// Requests per minute for each caller of `/mcp`.
+    /// MCP requests per minute for each token.
     pub rate_limit: Option<NonZeroU32>,
     pub store: StoreConfig,
 }
@@ -56,6 +62,11 @@ impl Config {
 
     pub fn profile(&self, name: &str) -> Option<&ProfileConfig> {
         self.profiles.iter().find(|profile| profile.name == name)
+    }
+
+    /// Reports whether tokens cannot be read on the way to the listener from another machine.
+    pub fn is_protected(&self) -> bool {
+        self.tls.is_some() || self.behind_proxy
     }
 
     /// Reports whether only the built-in tools are configured; they are then enabled by default.

@@ -60,13 +60,20 @@ impl ServerChange {
 /// the one of the first release, so that its approvals stay valid.
 pub fn identity(server: &ServerConfig) -> Fingerprint {
     let mut bound = match &server.transport {
-        Transport::Stdio { command, args, env, cwd } => json!({
-            "transport": "stdio",
-            "command": command,
-            "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
-            "cwd": cwd,
-            "env": pairs(env, str::to_owned),
-        }),
+        Transport::Stdio { command, args, env, cwd, inherit_env } => {
+            let mut bound = json!({
+                "transport": "stdio",
+                "command": command,
+                "args": args.iter().map(ConfigTemplate::text).collect::<Vec<_>>(),
+                "cwd": cwd,
+                "env": pairs(env, str::to_owned),
+            });
+            // Left out if it is off, so that earlier approvals stay valid.
+            if *inherit_env {
+                bound["inherit_env"] = true.into();
+            }
+            bound
+        }
         Transport::Http { url, headers } => remote("http", url, headers),
         Transport::Sse { url, headers } => remote("sse", url, headers),
     };
@@ -121,6 +128,7 @@ mod tests {
             args: args.iter().map(|arg| template(arg)).collect(),
             env: values(env),
             cwd: cwd.map(str::to_owned),
+            inherit_env: false,
         })
     }
 
@@ -130,6 +138,13 @@ mod tests {
 
     #[test]
     fn each_part_of_how_a_server_is_reached_counts() {
+        let inheriting = Transport::Stdio {
+            command: "npx".to_owned(),
+            args: vec![template("a"), template("b")],
+            env: Vec::new(),
+            cwd: None,
+            inherit_env: true,
+        };
         let sse = Transport::Sse { url: template("https://a/mcp"), headers: Vec::new() };
         let pinned = ServerConfig { pin: true, ..ServerConfig::new("s", Transport::stdio("npx")) };
         let all = [
@@ -154,6 +169,7 @@ mod tests {
             http("https://a/mcp", &[("Authorization", "x")]),
             http("https://a/mcp", &[("Authorization", "${env:AWS_SECRET_ACCESS_KEY}")]),
             of(sse),
+            of(inheriting),
         ];
         for (at, one) in all.iter().enumerate() {
             assert!(!all[..at].contains(one), "{at}");

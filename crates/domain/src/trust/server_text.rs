@@ -33,7 +33,7 @@ impl ServerText {
     pub fn of(server: &ServerConfig) -> ServerText {
         let mut text = ServerText::default();
         match &server.transport {
-            Transport::Stdio { command, args, env, cwd } => {
+            Transport::Stdio { command, args, env, cwd, inherit_env } => {
                 text.put("transport", "stdio");
                 text.put("command", command.as_str());
                 text.put("args", arguments(args));
@@ -41,6 +41,9 @@ impl ServerText {
                     text.put("cwd", cwd.as_str());
                 }
                 text.put_values("env", env);
+                if *inherit_env {
+                    text.put("inherit_env", true);
+                }
             }
             Transport::Http { url, headers } => text.put_remote("http", url, headers),
             Transport::Sse { url, headers } => text.put_remote("sse", url, headers),

@@ -51,6 +51,7 @@ impl Discovery {
     }
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
+        self.session.take_request()?;
         match request.method.as_str() {
             "initialize" => self.session.initialize(&request, &incoming, &server_hello()),
             "ping" => Ok(raw("{}".to_owned())),

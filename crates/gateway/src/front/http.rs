@@ -12,12 +12,13 @@ use axum::response::Response;
 use axum::routing::any;
 use domain::caller::Role;
 use domain::{Caller, Code, Refusal};
-use mcp::http::guard::Guard;
-use mcp::http::server::Sessions;
+use mcp::http::guard::{Forbidden, Guard};
+use mcp::http::server::{SessionOwner, Sessions};
 
 use crate::Gateway;
 use crate::front::View;
 use crate::front::answer::{self, REQUEST_ID};
+use crate::front::visitor::Visitor;
 
 /// The MCP endpoints of one listener.
 #[derive(Clone)]
@@ -76,15 +77,20 @@ async fn profile(
 
 impl Front {
     async fn serve(&self, view: View, request: Request) -> Response {
-        let Some(caller) = self.gateway.tokens().bearer(request.headers()) else {
-            return unauthorized(request.headers());
+        let visitor = Visitor::of(request.extensions());
+        let caller = match enter(&self.gateway, &visitor, request.headers()).await {
+            Ok(caller) => caller,
+            Err(refused) => return refused,
         };
         if let Some(refused) = refused(&view, &self.gateway, &caller, request.headers()) {
             return refused;
         }
+        if let Err(refusal) = self.gateway.check_rate(&caller) {
+            return too_many(request.headers(), &refusal);
+        }
         let given = request.headers().get(&REQUEST_ID).cloned();
         // A session accepts only the token that opened it, and only under the same view.
-        let owner = owner(&caller, &view);
+        let owner = SessionOwner { holder: holder(&caller), view: format!("{view:?}") };
         let open = || view.open(&self.gateway, &caller);
         let response = self.sessions.handle(request, &owner, open).await;
         if response.status().is_success() {
@@ -96,21 +102,26 @@ impl Front {
     }
 }
 
-/// Builds a text unique to each pair of caller and view: roles and views are fixed words, and a
-/// token's name is preceded by its length.
-fn owner(caller: &Caller, view: &View) -> String {
+/// Returns the caller of a request, or the response to a wrong token.
+pub async fn enter(
+    gateway: &Gateway,
+    visitor: &Visitor,
+    headers: &HeaderMap,
+) -> Result<Arc<Caller>, Response> {
+    match gateway.entering(visitor, headers).await {
+        Ok(Some(caller)) => Ok(caller),
+        Ok(None) => Err(unauthorized(headers)),
+        Err(refusal) => Err(too_many(headers, &refusal)),
+    }
+}
+
+/// Builds a text unique to each caller: the roles are fixed words.
+fn holder(caller: &Caller) -> String {
     let role = match caller.role {
         Role::Admin => "admin ",
         Role::Agent => "agent ",
     };
-    let (kind, name) = match view {
-        View::Discovery => (" discovery", ""),
-        View::All => (" all", ""),
-        View::Server(name) => (" server ", name.as_str()),
-        View::Profile(name) => (" profile ", name.as_str()),
-    };
-    let length = caller.token.len().to_string();
-    [role, &length, " ", &caller.token, kind, name].concat()
+    [role, &caller.token].concat()
 }
 
 /// Builds the response for a view that does not exist for the caller, or that its token is not
@@ -144,10 +155,22 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
     router.layer(middleware::from_fn(move |request: Request, next: Next| {
         let guard = guard.clone();
         async move {
-            match guard.load().check(request.headers()) {
+            match guard.load().check(request.uri(), request.headers()) {
                 Ok(()) => next.run(request).await,
                 Err(forbidden) => {
-                    let refusal = Refusal::new(Code::Forbidden, forbidden.to_string());
+                    let hint = match forbidden {
+                        Forbidden::Host(_) => {
+                            ": if this name leads to the gate, add it to 'allowed_hosts' in the config"
+                        }
+                        Forbidden::Origin(_) => {
+                            ": if this page is yours, add it to 'allowed_origins' in the config"
+                        }
+                        Forbidden::HostMissing
+                        | Forbidden::Repeated(_)
+                        | Forbidden::Malformed(_)
+                        | Forbidden::Target => "",
+                    };
+                    let refusal = Refusal::new(Code::Forbidden, format!("{forbidden}{hint}"));
                     answer::refuse(request.headers(), StatusCode::FORBIDDEN, &refusal)
                 }
             }
@@ -155,8 +178,18 @@ pub fn guarded(router: Router, guard: Arc<ArcSwap<Guard>>) -> Router {
     }))
 }
 
+/// Builds the response to a caller that uses more than its share.
+fn too_many(headers: &HeaderMap, refusal: &Refusal) -> Response {
+    let mut response = answer::refuse(headers, StatusCode::TOO_MANY_REQUESTS, refusal);
+    if let Some(wait) = refusal.details["retry_after_s"].as_f64() {
+        let wait = HeaderValue::from(wait as u64);
+        response.headers_mut().insert(header::RETRY_AFTER, wait);
+    }
+    response
+}
+
 /// Builds the response to a missing or unknown token, the same on every route.
-pub fn unauthorized(headers: &HeaderMap) -> Response {
+fn unauthorized(headers: &HeaderMap) -> Response {
     let refusal = Refusal::new(
         Code::Unauthorized,
         "missing or invalid token: send 'Authorization: Bearer …' with the content of \

@@ -85,6 +85,7 @@ impl Passthrough {
     }
 
     async fn answer(&self, request: Request, incoming: RequestContext) -> Result<Raw, ErrorObject> {
+        self.session.take_request()?;
         match request.method.as_str() {
             "initialize" => {
                 self.settle().await;

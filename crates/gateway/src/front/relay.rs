@@ -23,6 +23,7 @@ use crate::front::session::Session;
 use crate::front::tool_request::ToolRequest;
 use crate::limits;
 use crate::span::{RequestOrigin, RequestSpan};
+use crate::upstream::SessionKey;
 
 /// The call a request asks for, with its parameters parsed.
 pub(super) struct RequestedCall {
@@ -89,7 +90,8 @@ impl Session {
             ask_client: self.client(&incoming.peer, None),
             ..CallContext::within(self.gateway.settings().connect_timeout)
         };
-        self.gateway.open_own(&self.id, server, &ctx).await;
+        let client = SessionKey { session: &self.id, token: &self.caller().token };
+        self.gateway.open_own(client, server, &ctx).await;
     }
 
     /// Returns the client, which can be asked more within a call than outside of one.

@@ -4,6 +4,7 @@ use std::sync::{Arc, OnceLock};
 
 use domain::{Caller, Catalog};
 use mcp::ErrorObject;
+use mcp::error::OVERLOADED;
 use mcp::handshake::{self, ClientHello, ServerHello};
 use mcp::message::{Raw, Request};
 use mcp::peer::{Peer, RequestContext};
@@ -40,6 +41,13 @@ impl Session {
             Some(profile) => Arc::new(caller.narrowed(profile.clone())),
             None => Arc::new(caller.barred()),
         }
+    }
+
+    /// Counts a request of the client against the token's `rate_limit`.
+    pub(super) fn take_request(&self) -> Result<(), ErrorObject> {
+        self.gateway.take_request(&self.caller).map_err(|refusal| {
+            ErrorObject::new(OVERLOADED, refusal.message.clone()).with_data(&refusal.to_json())
+        })
     }
 
     /// Returns the catalog this session's client sees.

@@ -5,11 +5,19 @@ use domain::ledger::taxonomy;
 use mcp::message::to_raw;
 use serde_json::Value;
 use store::state::OperatorState;
-use store::{CallEnd, CallStart, Entry, ReceiptAction, RecordAgent, RecordKind, StoreError};
+use store::{
+    CallEnd, CallStart, Entry, ReceiptAction, RecordAgent, RecordKind, RecordStatus, StoreError,
+};
 
 use crate::Gateway;
 use crate::operator::refusal::unavailable;
 use crate::pipeline::payload;
+
+/// The name in records of the admin key's holder.
+const ADMIN: &str = "admin";
+
+/// The name in records of somebody without a valid token.
+const UNKNOWN: &str = "unknown";
 
 /// The interface a decision came through, and its request.
 #[derive(Clone, Debug)]
@@ -21,7 +29,7 @@ pub struct DecisionSource {
 
 /// The subject of a decision.
 #[derive(Clone, Copy)]
-pub(super) struct DecisionSubject<'a> {
+pub(crate) struct DecisionSubject<'a> {
     pub(super) kind: RecordKind,
     pub(super) server: &'a str,
     pub(super) tool: &'a str,
@@ -44,18 +52,35 @@ impl<'a> DecisionSubject<'a> {
     pub(super) fn token() -> DecisionSubject<'static> {
         DecisionSubject { kind: RecordKind::TokenChange, server: "", tool: "" }
     }
+
+    /// The gate itself.
+    pub(crate) fn gate() -> DecisionSubject<'static> {
+        DecisionSubject { kind: RecordKind::System, server: "", tool: "" }
+    }
 }
 
 impl Gateway {
     /// Records a decision before it is made: without a record, there is no decision.
-    pub(super) async fn record_decision(
+    pub(crate) async fn record_decision(
         &self,
         by: &DecisionSource,
         about: DecisionSubject<'_>,
         details: Value,
     ) -> Result<(), Refusal> {
+        self.record_event(by, about, None, details).await
+    }
+
+    /// Records what the admin key's holder did to the gate, or what was refused to somebody else.
+    pub(crate) async fn record_event(
+        &self,
+        by: &DecisionSource,
+        about: DecisionSubject<'_>,
+        refused: Option<Refusal>,
+        details: Value,
+    ) -> Result<(), Refusal> {
         let id = uuid::Uuid::now_v7().to_string();
         let action = taxonomy::classify_decision();
+        let who = if refused.is_some() { UNKNOWN } else { ADMIN };
         let started = CallStart {
             id: id.clone(),
             kind: about.kind,
@@ -64,9 +89,9 @@ impl Gateway {
             server: about.server.to_owned(),
             tool: about.tool.to_owned(),
             agent: RecordAgent {
-                name: "admin".to_owned(),
+                name: who.to_owned(),
                 client: String::new(),
-                token: "admin".to_owned(),
+                token: who.to_owned(),
             },
             session: None,
             request_id: by.request_id.clone(),
@@ -88,7 +113,13 @@ impl Gateway {
             },
             outside: None,
         };
-        let entry = Entry::Whole(Box::new(started), Box::new(CallEnd::at_once(id)));
+        let mut ended = CallEnd::at_once(id);
+        if let Some(Refusal { code, message, .. }) = refused {
+            ended.status = RecordStatus::Blocked;
+            ended.error_code = Some(code.as_str().into());
+            ended.error_message = Some(message);
+        }
+        let entry = Entry::Whole(Box::new(started), Box::new(ended));
         let entry = entry.redacted(&self.settings().redactor);
         self.shared.store.append(entry).await.map_err(|error| unavailable(&error))?;
         Ok(())

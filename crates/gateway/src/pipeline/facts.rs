@@ -14,6 +14,7 @@ use provider::{Call, CallContext, Declared};
 
 use super::check::Checks;
 use crate::metrics::Metrics;
+use crate::upstream::SessionKey;
 use crate::{GateSettings, Gateway};
 
 /// The catalog and the settings in effect when a call began.
@@ -126,7 +127,8 @@ async fn wait_for_list(gateway: &Gateway, call: &Call, ctx: &CallContext) {
     if let Some(session) = &call.session
         && call.caller.sees(&call.tool.server)
     {
-        gateway.open_own(session, &call.tool.server, ctx).await;
+        let client = SessionKey { session, token: &call.caller.token };
+        gateway.open_own(client, &call.tool.server, ctx).await;
     }
 }
 

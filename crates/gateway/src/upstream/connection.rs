@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::http::{HeaderName, HeaderValue};
-use domain::config::ConfigTemplate;
+use domain::config::{ConfigTemplate, Withheld};
 use domain::trust::ItemKind;
 use domain::upstream::UpstreamFailure;
 use mcp::ErrorObject;
@@ -43,9 +43,16 @@ const OTHERS: [(ItemKind, List); 2] =
 
 /// A resource that lives as long as the connection.
 enum Attachment {
-    Process(Box<Process>, StderrTail),
+    Process(Box<ChildProcess>),
     Task(JoinHandle<()>),
     Nothing,
+}
+
+/// A child with its output, and the variables it did not inherit.
+struct ChildProcess {
+    process: Process,
+    stderr: StderrTail,
+    withheld: Withheld,
 }
 
 /// The parameters of a new connection.
@@ -68,7 +75,7 @@ impl Opening<'_> {
         match handshake::initialize(&peer, &info, &self.capabilities, self.timeout).await {
             Ok(welcome) => Ok(Connection { peer, welcome: Arc::new(welcome), attached }),
             Err(error) => {
-                let failure = attached.explain(handshake_failure(&error)).await;
+                let failure = attached.start_failure(handshake_failure(&error)).await;
                 attached.close(&peer).await;
                 Err(failure)
             }
@@ -117,11 +124,12 @@ fn connect(
 ) -> Result<(Peer, Attachment), String> {
     match endpoint {
         ServerEndpoint::Stdio(command) => {
-            let spec = command.child_spec()?;
+            let (spec, withheld) = command.child_spec()?;
             let (process, stdout, stdin) =
                 child::spawn(&spec, stderr).map_err(|error| error.to_string())?;
             let peer = lines::connect(stdout, stdin, service);
-            Ok((peer, Attachment::Process(Box::new(process), stderr.clone())))
+            let child = ChildProcess { process, stderr: stderr.clone(), withheld };
+            Ok((peer, Attachment::Process(Box::new(child))))
         }
         ServerEndpoint::Http { url, headers } => {
             let peer = mcp::http::client::connect(http_endpoint(url, headers)?, service)
@@ -214,7 +222,7 @@ impl Connection {
 impl Attachment {
     async fn ended(&mut self) {
         match self {
-            Attachment::Process(process, _) => process.ended().await,
+            Attachment::Process(child) => child.process.ended().await,
             Attachment::Task(_) | Attachment::Nothing => std::future::pending().await,
         }
     }
@@ -222,22 +230,37 @@ impl Attachment {
     /// Adds why the connection was lost; a child's exit status and last output say more than an
     /// EOF.
     async fn explain(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
-        let Attachment::Process(process, stderr) = self else {
+        let Attachment::Process(child) = self else {
             return failure;
         };
-        let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, process.exited()).await;
-        let last_words = stderr.last().or(failure.said);
+        let exited = tokio::time::timeout(limits::EXIT_STATUS_WAIT, child.process.exited()).await;
+        let last_words = child.stderr.last().or(failure.said);
         let reason = match exited {
-            Ok(Some(status)) => format!("the process ended ({status})"),
+            Ok(Some(status)) => format!("the process exited ({status})"),
             Ok(None) | Err(_) => failure.reason,
         };
         UpstreamFailure::new(&reason, last_words.as_deref())
     }
 
+    /// Returns why the connection could not be opened. A variable that the child did not inherit may
+    /// be the cause: the log names all of them, the hint those that the child mentioned.
+    async fn start_failure(&mut self, failure: UpstreamFailure) -> UpstreamFailure {
+        let failure = self.explain(failure).await;
+        let Attachment::Process(child) = self else {
+            return failure;
+        };
+        if !child.withheld.is_empty() {
+            let (withheld, reason) = (&child.withheld, &failure.reason);
+            tracing::warn!(%withheld, reason, "a server did not start; it inherited none of these");
+        }
+        let hint = child.withheld.hint(&child.stderr.lines());
+        failure.with_hint(&hint)
+    }
+
     async fn close(self, peer: &Peer) {
         peer.close("the gate closed the connection");
         match self {
-            Attachment::Process(process, _) => process.end().await,
+            Attachment::Process(child) => child.process.end().await,
             Attachment::Task(task) => task.abort(),
             Attachment::Nothing => {}
         }

@@ -20,8 +20,10 @@ use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
 use crate::catalogs::Publisher;
+use crate::fairness::share;
 use crate::spec::{ServerEndpoint, ServerSpec};
 use crate::trust::Reviewer;
+use crate::upstream::SessionKey;
 use crate::upstream::connection::{Connection, Opening};
 use crate::upstream::own::list::Keeper;
 use crate::upstream::server_side::{CLIENT_CAPABILITIES, ClientSide};
@@ -39,6 +41,7 @@ pub(super) struct OwnConnections {
 }
 
 pub(super) struct OwnConnection {
+    token: Arc<str>,
     pub(super) side: Arc<ClientSide>,
     opened: OnceCell<OpenConnection>,
     /// The time and reason of a failure to open.
@@ -80,15 +83,16 @@ impl OwnConnections {
     /// needed.
     pub(super) async fn of(
         &self,
-        session: Option<&Arc<str>>,
+        client: Option<SessionKey<'_>>,
         ctx: &CallContext,
     ) -> Result<Option<Arc<OwnConnection>>, ProviderError> {
-        let (Some(session), Some(capabilities)) = (session, self.wanted(ctx)) else {
+        let (Some(client), Some(capabilities)) = (client, self.wanted(ctx)) else {
             return Ok(None);
         };
-        let own = self.entry(session)?;
+        let own = self.entry(client)?;
         own.side.meet(ctx);
-        let opened = own.opened.get_or_try_init(|| self.attempt(session, &own, capabilities, ctx));
+        let opening = || self.attempt(client.session, &own, capabilities, ctx);
+        let opened = own.opened.get_or_try_init(opening);
         match opened.await {
             Ok(opened) if !opened.connection.peer.is_closed() => Ok(Some(own.clone())),
             Ok(_) => Err("the client's own connection was lost".to_owned()),
@@ -159,19 +163,30 @@ impl OwnConnections {
         }
     }
 
-    fn entry(&self, session: &Arc<str>) -> Result<Arc<OwnConnection>, ProviderError> {
+    fn entry(&self, client: SessionKey<'_>) -> Result<Arc<OwnConnection>, ProviderError> {
+        let SessionKey { session, token } = client;
         let mut by_session = self.lock();
         // A connection that has ended is opened again, as the shared one would be.
         by_session.retain(|_, own| !own.is_spent());
-        if !by_session.contains_key(session) && by_session.len() >= limits::OWN_CONNECTIONS_MAX {
-            let message = format!(
-                "{} clients already have a connection of their own",
-                limits::OWN_CONNECTIONS_MAX
-            );
-            return Err(ProviderError::Unavailable(message));
+        if !by_session.contains_key(session) {
+            let of_token = by_session.values().filter(|own| own.token == *token).count();
+            if of_token >= share(limits::OWN_CONNECTIONS_MAX) {
+                let message = format!(
+                    "{of_token} clients of token '{token}' already have a connection of their own"
+                );
+                return Err(ProviderError::Unavailable(message));
+            }
+            if by_session.len() >= limits::OWN_CONNECTIONS_MAX {
+                let message = format!(
+                    "{} clients already have a connection of their own",
+                    limits::OWN_CONNECTIONS_MAX
+                );
+                return Err(ProviderError::Unavailable(message));
+            }
         }
         let own = by_session.entry(session.clone()).or_insert_with(|| {
             Arc::new(OwnConnection {
+                token: token.clone(),
                 side: Arc::default(),
                 opened: OnceCell::new(),
                 failed: OnceLock::new(),

@@ -1,8 +1,8 @@
 //! Protection against DNS rebinding and foreign pages: a browser states in `Host` and `Origin`
 //! which server it addresses and for which page. Only listed names pass.
 
-use http::header::{HOST, ORIGIN};
-use http::{HeaderMap, HeaderName};
+use http::header::{AUTHORIZATION, HOST, ORIGIN};
+use http::{HeaderMap, HeaderName, Uri};
 
 /// The names a listener accepts, in lower case.
 #[derive(Clone, Debug)]
@@ -19,6 +19,8 @@ pub enum Forbidden {
     Repeated(&'static str),
     #[error("the {0} header is malformed")]
     Malformed(&'static str),
+    #[error("the target names another host than the Host header")]
+    Target,
     #[error("host {0:?} is not allowed here")]
     Host(String),
     #[error("origin {0:?} is not allowed here")]
@@ -43,8 +45,13 @@ impl Guard {
         Guard { hosts: vec!["localhost".to_owned()], origins: Vec::new() }
     }
 
-    pub fn check(&self, headers: &HeaderMap) -> Result<(), Forbidden> {
+    pub fn check(&self, target: &Uri, headers: &HeaderMap) -> Result<(), Forbidden> {
         let host = single(headers, &HOST, "Host")?.ok_or(Forbidden::HostMissing)?;
+        // One reader of a doubled header may take the first, another the last.
+        single(headers, &AUTHORIZATION, "Authorization")?;
+        if target.authority().is_some_and(|named| !named.as_str().eq_ignore_ascii_case(host)) {
+            return Err(Forbidden::Target);
+        }
         if host.contains(['?', '#', '@', '\\', '/']) || host.contains(char::is_whitespace) {
             return Err(Forbidden::Malformed("Host"));
         }
@@ -92,7 +99,7 @@ mod tests {
             let name = HeaderName::from_bytes(name.as_bytes()).unwrap();
             map.append(name, HeaderValue::from_bytes(value.as_bytes()).unwrap());
         }
-        guard.check(&map)
+        guard.check(&Uri::from_static("/mcp"), &map)
     }
 
     fn guard() -> Guard {
@@ -166,6 +173,26 @@ mod tests {
             ("origin", "http://localhost:7000"),
         ];
         assert_eq!(check(&guard, &twice), Err(Forbidden::Repeated("Origin")));
+    }
+
+    #[test]
+    fn a_target_and_a_token_are_unambiguous() {
+        let guard = guard();
+        let target = |text: &'static str| {
+            let headers =
+                HeaderMap::from_iter([(HOST, HeaderValue::from_static("localhost:7000"))]);
+            guard.check(&Uri::from_static(text), &headers)
+        };
+        assert_eq!(target("http://LocalHost:7000/mcp"), Ok(()));
+        for other in ["http://127.0.0.1:7000/mcp", "http://x@localhost:7000/", "http://evil/"] {
+            assert_eq!(target(other), Err(Forbidden::Target), "{other}");
+        }
+        let twice = [
+            ("host", "localhost:7000"),
+            ("authorization", "Bearer a"),
+            ("authorization", "Bearer a"),
+        ];
+        assert_eq!(check(&guard, &twice), Err(Forbidden::Repeated("Authorization")));
     }
 
     #[test]

@@ -23,6 +23,15 @@ use crate::limits;
 use crate::message::{Frame, Message, Request};
 use crate::peer::{Service, lock};
 
+/// The owner of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionOwner {
+    /// The caller, who may have half of all sessions.
+    pub holder: String,
+    /// The part of the server that the session is for.
+    pub view: String,
+}
+
 /// The sessions of one listener. Clones are handles to the same sessions.
 #[derive(Clone, Default)]
 pub struct Sessions {
@@ -40,13 +49,12 @@ impl Sessions {
         Self::default()
     }
 
-    /// Handles one request to an MCP endpoint. `owner` identifies the caller: a session responds
-    /// only to the owner that opened it, and for anyone else it does not exist. `open` creates the
-    /// service of a new session.
+    /// Handles one request to an MCP endpoint. A session responds only to the owner that opened it,
+    /// and for anyone else it does not exist. `open` creates the service of a new session.
     pub async fn handle(
         &self,
         request: HttpRequest,
-        owner: &str,
+        owner: &SessionOwner,
         open: impl FnOnce() -> Arc<dyn Service> + Send,
     ) -> Response {
         let answer = match *request.method() {
@@ -85,7 +93,7 @@ impl Sessions {
     async fn post(
         &self,
         request: HttpRequest,
-        owner: &str,
+        owner: &SessionOwner,
         open: impl FnOnce() -> Arc<dyn Service> + Send,
     ) -> Result<Response, Refusal> {
         let (parts, body) = request.into_parts();
@@ -137,7 +145,7 @@ impl Sessions {
     async fn post_without_session(
         &self,
         frame: Frame,
-        owner: &str,
+        owner: &SessionOwner,
         open: impl FnOnce() -> Arc<dyn Service> + Send,
     ) -> Result<Response, Refusal> {
         match frame {
@@ -154,7 +162,7 @@ impl Sessions {
     async fn initialize(
         &self,
         request: Request,
-        owner: &str,
+        owner: &SessionOwner,
         open: impl FnOnce() -> Arc<dyn Service> + Send,
     ) -> Result<Response, Refusal> {
         let id = request.id.clone();
@@ -174,16 +182,16 @@ impl Sessions {
 
     fn open(
         &self,
-        owner: &str,
+        owner: &SessionOwner,
         open: impl FnOnce() -> Arc<dyn Service>,
     ) -> Result<SessionOpening<'_>, Refusal> {
         let id = random_id().map_err(|_| Refusal::overloaded("cannot generate a session id"))?;
         self.sweep();
         // Rejected before a service is created if possible; checked again when it counts.
-        self.refuse_more(self.len())?;
-        let session = Arc::new(HttpSession::new(owner, open()));
+        self.refuse_more(&lock(&self.shared.by_id), owner)?;
+        let session = Arc::new(HttpSession::new(owner.clone(), open()));
         let mut by_id = lock(&self.shared.by_id);
-        self.refuse_more(by_id.len())?;
+        self.refuse_more(&by_id, owner)?;
         by_id.insert(id.clone(), session.clone());
         Ok(SessionOpening { sessions: self, id, session, is_kept: false })
     }
@@ -200,7 +208,7 @@ impl Sessions {
         });
     }
 
-    fn get(&self, headers: &HeaderMap, owner: &str) -> Result<Response, Refusal> {
+    fn get(&self, headers: &HeaderMap, owner: &SessionOwner) -> Result<Response, Refusal> {
         let session = self.of_headers(headers, owner)?;
         if !inbound::wants_events(headers) {
             return Err(Refusal::not_acceptable());
@@ -208,7 +216,7 @@ impl Sessions {
         Ok(session.listen())
     }
 
-    fn delete(&self, headers: &HeaderMap, owner: &str) -> Result<Response, Refusal> {
+    fn delete(&self, headers: &HeaderMap, owner: &SessionOwner) -> Result<Response, Refusal> {
         self.of_headers(headers, owner)?;
         if let Some(id) = inbound::session_id(headers)? {
             self.remove(id, "the client ended the session");
@@ -216,13 +224,17 @@ impl Sessions {
         Ok(StatusCode::NO_CONTENT.into_response())
     }
 
-    fn of_headers(&self, headers: &HeaderMap, owner: &str) -> Result<Arc<HttpSession>, Refusal> {
+    fn of_headers(
+        &self,
+        headers: &HeaderMap,
+        owner: &SessionOwner,
+    ) -> Result<Arc<HttpSession>, Refusal> {
         inbound::check_version(headers)?;
         let id = inbound::session_id(headers)?.ok_or_else(Refusal::no_session)?;
         self.find(id, owner)
     }
 
-    fn find(&self, id: &str, owner: &str) -> Result<Arc<HttpSession>, Refusal> {
+    fn find(&self, id: &str, owner: &SessionOwner) -> Result<Arc<HttpSession>, Refusal> {
         let found = lock(&self.shared.by_id).get(id).cloned();
         let session = found
             .filter(|session| session.belongs_to(owner))
@@ -254,13 +266,21 @@ impl Sessions {
         }
     }
 
-    fn refuse_more(&self, sessions: usize) -> Result<(), Refusal> {
+    fn refuse_more(
+        &self,
+        sessions: &HashMap<String, Arc<HttpSession>>,
+        owner: &SessionOwner,
+    ) -> Result<(), Refusal> {
         self.refuse_while_closing()?;
-        if sessions >= limits::HTTP_SESSIONS_MAX {
-            Err(Refusal::overloaded("too many sessions, try again later"))
-        } else {
-            Ok(())
+        if sessions.len() >= limits::HTTP_SESSIONS_MAX {
+            return Err(Refusal::overloaded("too many sessions, try again later"));
         }
+        let of_holder = |session: &&Arc<HttpSession>| session.is_held_by(&owner.holder);
+        if sessions.values().filter(of_holder).count() >= limits::HTTP_SESSIONS_PER_HOLDER_MAX {
+            let message = "you have too many sessions: end some with DELETE";
+            return Err(Refusal::overloaded(message));
+        }
+        Ok(())
     }
 
     fn refuse_while_closing(&self) -> Result<(), Refusal> {

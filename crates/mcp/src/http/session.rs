@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::EVENT_STREAM;
 use super::refusal::{Refusal, json_bytes, json_response};
+use super::server::SessionOwner;
 use super::streams::{self, AnswerForm, Answers, PostRejection, Streams};
 use crate::id::Id;
 use crate::limits;
@@ -24,19 +25,23 @@ use crate::peer::{Peer, Service, Trace};
 use crate::sse;
 
 pub(super) struct HttpSession {
-    owner: String,
+    owner: SessionOwner,
     pub(super) peer: Peer,
     streams: Arc<Streams>,
 }
 
 impl HttpSession {
-    pub(super) fn new(owner: &str, service: Arc<dyn Service>) -> Self {
+    pub(super) fn new(owner: SessionOwner, service: Arc<dyn Service>) -> Self {
         let streams = Arc::new(Streams::new());
-        HttpSession { owner: owner.to_owned(), peer: Peer::new(streams.clone(), service), streams }
+        HttpSession { owner, peer: Peer::new(streams.clone(), service), streams }
     }
 
-    pub(super) fn belongs_to(&self, owner: &str) -> bool {
-        self.owner == owner
+    pub(super) fn belongs_to(&self, owner: &SessionOwner) -> bool {
+        self.owner == *owner
+    }
+
+    pub(super) fn is_held_by(&self, holder: &str) -> bool {
+        self.owner.holder == holder
     }
 
     /// A session with a running request or an open stream is never idle.

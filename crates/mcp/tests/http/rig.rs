@@ -8,7 +8,7 @@ use axum::extract::Request as HttpRequest;
 use futures_util::FutureExt;
 use futures_util::future::BoxFuture;
 use mcp::http::client::{Endpoint, connect};
-use mcp::http::server::Sessions;
+use mcp::http::server::{SessionOwner, Sessions};
 use mcp::message::to_raw;
 use mcp::peer::Ask;
 use mcp::server::{Server, ToolCall, text_result};
@@ -54,6 +54,11 @@ impl Service for Fixture {
     }
 }
 
+/// Returns the owner of a session on the only view.
+pub(crate) fn owner(holder: &str) -> SessionOwner {
+    SessionOwner { holder: holder.to_owned(), view: String::new() }
+}
+
 impl Rig {
     pub(crate) async fn start() -> Self {
         let _ = rustls::crypto::aws_lc_rs::default_provider().install_default();
@@ -69,7 +74,7 @@ impl Rig {
             async move {
                 let owner = request.headers().get("x-owner").cloned();
                 let owner = owner.as_ref().map_or("alice", |owner| owner.to_str().unwrap());
-                sessions.handle(request, owner, || service).await
+                sessions.handle(request, &self::owner(owner), || service).await
             }
         }))
         .await;

@@ -10,7 +10,7 @@ use mcp::limits;
 use reqwest::{Method, StatusCode};
 use serde_json::{Value, json};
 
-use crate::rig::{Rig, call, events_of, initialize, json_of, request, soon};
+use crate::rig::{Rig, call, events_of, initialize, json_of, owner, request, soon};
 
 const CANCEL: &str =
     r#"{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":1}}"#;
@@ -262,11 +262,16 @@ async fn bodies_of_the_wrong_type_or_form_are_rejected() {
 
 /// Calls the server without a socket, so that time can stand still and bodies can misbehave.
 async fn direct(rig: &Rig, session: Option<&str>, body: Body) -> HttpResponse {
+    direct_as("alice", rig, session, body).await
+}
+
+async fn direct_as(holder: &str, rig: &Rig, session: Option<&str>, body: Body) -> HttpResponse {
     let mut request = HttpRequest::post("/mcp").header("content-type", "application/json");
     if let Some(id) = session {
         request = request.header("mcp-session-id", id);
     }
-    rig.sessions.handle(request.body(body).unwrap(), "alice", || rig.service.clone()).await
+    let request = request.body(body).unwrap();
+    rig.sessions.handle(request, &owner(holder), || rig.service.clone()).await
 }
 
 async fn open_direct(rig: &Rig) -> String {
@@ -326,10 +331,17 @@ async fn sessions_expire_when_idle_but_not_while_a_call_runs() {
 #[tokio::test]
 async fn sessions_beyond_the_limit_are_rejected() {
     let rig = Rig::start().await;
-    for _ in 0..limits::HTTP_SESSIONS_MAX {
-        open_direct(&rig).await;
+    let hello = || Body::from(initialize(LATEST));
+    for (holder, opened) in [("alice", 1), ("bob", 2)] {
+        for _ in 0..limits::HTTP_SESSIONS_PER_HOLDER_MAX {
+            let response = direct_as(holder, &rig, None, hello()).await;
+            assert_eq!(response.status(), StatusCode::OK, "{holder} has room");
+        }
+        let response = direct_as(holder, &rig, None, hello()).await;
+        assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
+        assert_eq!(rig.sessions.len(), opened * limits::HTTP_SESSIONS_PER_HOLDER_MAX);
     }
-    let response = direct(&rig, None, Body::from(initialize(LATEST))).await;
+    let response = direct_as("carol", &rig, None, hello()).await;
     assert_eq!(response.status(), StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(rig.sessions.len(), limits::HTTP_SESSIONS_MAX);
 }

@@ -196,7 +196,7 @@ async fn keep(
     mut given_up: mpsc::Receiver<String>,
     tell: watch::Sender<Option<UpstreamFailure>>,
 ) {
-    let PluginProcess { mut process, stdout, stdin, folder, heard } = running;
+    let PluginProcess { mut process, stdout, stdin, folder, heard, .. } = running;
     let mut listening = JoinSet::new();
     let printed = heard.clone();
     listening.spawn(async move { printed.keep(stdout).await });

@@ -63,6 +63,8 @@ pub struct FoundPlugin {
     /// The manifest's defaults, overridden by the project's declaration, overridden by the person's
     /// config.
     pub config: Map<String, Value>,
+    /// The environment variables that the person's own config gives it.
+    pub env: Vec<(String, config::ConfigTemplate)>,
     /// The reason it cannot be started.
     pub fault: Option<String>,
     /// The folder of the plugin of the same name that is used instead.
@@ -264,6 +266,7 @@ impl PluginSearch<'_> {
             origin,
             pinned: None,
             config: Map::new(),
+            env: Vec::new(),
             fault: None,
             shadowed_by: None,
         }
@@ -293,6 +296,7 @@ impl PluginSearch<'_> {
         let declared = self.declared.iter().find(|plugin| plugin.name == manifest.name);
         let configured = self.configured.iter().find(|plugin| plugin.name == manifest.name);
         found.pinned = configured.and_then(|plugin| plugin.sha256.clone());
+        found.env = configured.map(|plugin| plugin.env.clone()).unwrap_or_default();
         found.executable = match executable {
             Some(path) => resolve(path)?,
             // The name it was installed under, not the one a link leads to.

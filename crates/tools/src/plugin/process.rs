@@ -5,12 +5,12 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use domain::config::is_withheld;
+use domain::config::{ConfigTemplate, Environment, Withheld};
 use domain::upstream::UpstreamFailure;
 use mcp::child::{self, Process, Spec, StderrTail, next_line};
 use plugin_sdk::handshake::{
-    CLIENT_CERT, COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HandshakeLine, PROTOCOL_VERSION,
-    PROTOCOL_VERSIONS, SOCKET_DIR,
+    COOKIE_KEY, COOKIE_VALUE, CORE_VERSION, HandshakeLine, PROTOCOL_VERSION, PROTOCOL_VERSIONS,
+    SOCKET_DIR,
 };
 use tokio::io::BufReader;
 use tokio::process::{ChildStdin, ChildStdout};
@@ -31,6 +31,7 @@ pub(super) struct PluginProcess {
     pub(super) stdin: ChildStdin,
     pub(super) folder: Private,
     pub(super) heard: StderrTail,
+    withheld: Withheld,
 }
 
 impl PluginProcess {
@@ -42,17 +43,18 @@ impl PluginProcess {
         start: &StartOptions,
         heard: StderrTail,
     ) -> Result<PluginProcess, String> {
-        let (found, within) = (found.clone(), start.folder.clone());
-        let prepared = tokio::task::spawn_blocking(move || prepare(&found, &within)).await;
+        let (copied, within) = (found.clone(), start.folder.clone());
+        let prepared = tokio::task::spawn_blocking(move || prepare(&copied, &within)).await;
         let (folder, program) = prepared.map_err(|error| error.to_string())??;
-        let spec = spec(&program, folder.path(), start);
+        let Environment { variables, withheld } = environment(folder.path(), &found.env)?;
+        let spec = spec(&program, variables, start);
         let mut attempts = 0;
         loop {
             attempts += 1;
             match child::spawn(&spec, &heard) {
                 Ok((process, stdout, stdin)) => {
                     let stdout = BufReader::new(stdout);
-                    return Ok(PluginProcess { process, stdout, stdin, folder, heard });
+                    return Ok(PluginProcess { process, stdout, stdin, folder, heard, withheld });
                 }
                 // A child that another thread was just starting still has the new copy open.
                 Err(error) if error.is_busy() && attempts < limits::BUSY_ATTEMPTS_MAX => {
@@ -106,9 +108,15 @@ impl PluginProcess {
         }
     }
 
-    /// Returns the exit status if the process has exited, or else the reason, with its last output.
+    /// Returns the exit status if the process has exited, or else the reason, with its last output
+    /// and the variables in it that the plugin did not inherit. The log names all of those.
     pub(super) async fn explained(&mut self, reason: String) -> UpstreamFailure {
-        explained(&mut self.process, &self.heard, reason).await
+        let failure = explained(&mut self.process, &self.heard, reason).await;
+        if !self.withheld.is_empty() {
+            let (withheld, reason) = (&self.withheld, &failure.reason);
+            tracing::warn!(%withheld, reason, "a plugin did not start; it inherited none of these");
+        }
+        failure.with_hint(&self.withheld.hint(&self.heard.lines()))
     }
 
     /// Ends it and every process it started.
@@ -151,7 +159,7 @@ fn prepare(found: &FoundPlugin, within: &Path) -> Result<(Private, PathBuf), Str
     Ok((folder, copy))
 }
 
-fn spec(program: &Path, folder: &Path, start: &StartOptions) -> Spec {
+fn spec(program: &Path, env: Vec<(OsString, OsString)>, start: &StartOptions) -> Spec {
     let program = program.to_string_lossy().into_owned();
     let (command, args) = match &start.supervisor {
         Some(supervisor) => {
@@ -161,21 +169,21 @@ fn spec(program: &Path, folder: &Path, start: &StartOptions) -> Spec {
         None => (program, Vec::new()),
     };
     let supervisor = start.supervisor.is_some();
-    Spec { command, args, env: environment(folder), cwd: start.cwd.clone(), supervisor }
+    Spec { command, args, env, cwd: start.cwd.clone(), supervisor }
 }
 
-/// The environment every child inherits, plus the variables that make it a plugin of this host.
-fn environment(folder: &Path) -> Vec<(OsString, OsString)> {
-    let is_inherited = |name: &OsString| {
-        let name = name.to_string_lossy();
-        !is_withheld(&name) && !name.starts_with("PLUGIN_") && name != COOKIE_KEY
-    };
-    let mut env: Vec<_> = std::env::vars_os().filter(|(name, _)| is_inherited(name)).collect();
-    debug_assert!(!env.iter().any(|(name, _)| name == CLIENT_CERT), "no mutual TLS is offered");
-    env.push((COOKIE_KEY.into(), COOKIE_VALUE.into()));
-    env.push((PROTOCOL_VERSIONS.into(), PROTOCOL_VERSION.to_string().into()));
-    env.push((SOCKET_DIR.into(), folder.into()));
-    env
+/// The environment every child inherits, the variables of its `env`, and those that make it a plugin
+/// of this host.
+fn environment(folder: &Path, own: &[(String, ConfigTemplate)]) -> Result<Environment, String> {
+    let mut env = Environment::usual(std::env::vars_os());
+    for (name, value) in own {
+        let value = value.expand(&|name| std::env::var(name).ok());
+        env.set(name, value.map_err(|error| error.to_string())?);
+    }
+    env.set(COOKIE_KEY, COOKIE_VALUE);
+    env.set(PROTOCOL_VERSIONS, PROTOCOL_VERSION.to_string());
+    env.set(SOCKET_DIR, folder);
+    Ok(env)
 }
 
 /// Formats a duration for people.

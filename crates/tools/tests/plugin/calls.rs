@@ -148,6 +148,7 @@ async fn the_approved_program_is_the_one_that_is_started() {
         name: "echo".to_owned(),
         path: None,
         config: Default::default(),
+        env: Vec::new(),
         sha256: Some(found.executable_sha256),
     });
     let pinned = rig.found("echo");

@@ -86,6 +86,7 @@ async fn the_environment_has_the_cookie_and_no_keys_of_ours() {
         env.contains("PLUGIN_PROTOCOL_VERSIONS=1\n") && env.contains("PLUGIN_UNIX_SOCKET_DIR=/")
     );
     assert!(!env.contains("PLUGIN_CLIENT_CERT") && !env.contains("COUNTERSIGN_"), "{env}");
+    assert!(env.contains("PATH=") && !env.contains("CARGO_"), "cargo set some: {env}");
 }
 
 #[tokio::test]

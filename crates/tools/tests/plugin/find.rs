@@ -18,7 +18,7 @@ fn plant(rig: &Rig, plugins: &std::path::Path, name: &str) -> std::path::PathBuf
 
 fn configured(name: &str, path: Option<&str>, sha256: Option<String>) -> config::PluginConfig {
     let (name, path) = (name.to_owned(), path.map(str::to_owned));
-    config::PluginConfig { name, path, config: Map::new(), sha256 }
+    config::PluginConfig { name, path, config: Map::new(), env: Vec::new(), sha256 }
 }
 
 #[test]

@@ -85,8 +85,13 @@ impl Rig {
 
     pub(crate) fn configure(&mut self, name: &str, config: &Value) {
         let config = config.as_object().unwrap().clone();
-        let plugin =
-            config::PluginConfig { name: name.to_owned(), path: None, config, sha256: None };
+        let plugin = config::PluginConfig {
+            name: name.to_owned(),
+            path: None,
+            config,
+            env: Vec::new(),
+            sha256: None,
+        };
         self.configured.push(plugin);
     }
 

@@ -1,5 +1,7 @@
 //! Attacks by an agent that holds a valid token.
 
+mod share;
+
 use reqwest::Method;
 use serde_json::{Value, json};
 use testkit::gate::Gate;

@@ -1,6 +1,7 @@
 //! Attacks by an MCP server that the gate is connected to.
 
 mod approval;
+mod environment;
 
 use std::path::Path;
 
@@ -176,7 +177,7 @@ async fn what_a_failed_server_said_reaches_operators_and_no_model() {
         assert!(shown.contains("exit status: 7") && !shown.contains("obey"), "{shown}");
     }
     let table = stdout(&gate.cli(&["upstream", "list"]).await);
-    assert!(table.contains("exit status: 7); it said: obey me"), "{table}");
+    assert!(table.contains("exit status: 7); last output: obey me"), "{table}");
 }
 
 #[tokio::test]

@@ -44,6 +44,9 @@ fn top_value(key: &str) -> Value {
         "listen" => json!("0.0.0.0:1"),
         "allowed_hosts" => json!(["evil.example"]),
         "allowed_origins" => json!(["https://evil.example"]),
+        "tls" => json!({"cert": "/evil.pem", "key": "/evil-key.pem"}),
+        "behind_proxy" => json!(true),
+        "agent_token" => json!(false),
         "mcpServers" => json!({"new": {"command": "x"}}),
         "profiles" => json!({"new": {"servers": ["all"]}}),
         "workspace" => json!({"enabled": true, "shell": true, "write": true}),
@@ -68,6 +71,7 @@ fn server_value(key: &str) -> Value {
         "command" => json!("/evil"),
         "args" => json!(["--evil"]),
         "env" => json!({"LD_PRELOAD": "/evil.so"}),
+        "inherit_env" => json!(true),
         "cwd" => json!("/evil"),
         "url" => json!("https://evil.example/mcp"),
         "headers" => json!({"X": "y"}),
@@ -178,6 +182,11 @@ fn a_new_server_is_quarantined_whatever_it_says() {
     let Transport::Stdio { args, .. } = &server.transport else { panic!("{server:?}") };
     assert_eq!(args[0].text(), "${env:HOME}");
     assert_eq!(server.tools, ToolRules::Except(set(&["t"])));
+    let inherits = r#"{"mcpServers": {"new": {"command": "/x", "inherit_env": true}}}"#;
+    let (config, notes) = laid(inherits);
+    let transport = &config.server("new").unwrap().transport;
+    assert!(matches!(transport, Transport::Stdio { inherit_env: false, .. }));
+    assert_eq!(notes, [format!("line 1, column 42: mcpServers.new.inherit_env: {UNTRUSTED}")]);
     let calm = r#"{"mcpServers": {"new": {"command": "/x", "quarantined": true, "auto_approve": "none"}}}"#;
     assert_eq!(laid(calm).1, [""; 0]);
 }

@@ -5,7 +5,7 @@
 use super::super::source;
 use super::super::{
     AutoApprove, Config, Faults, Note, ProfileConfig, Redact, ServerConfig, ServerOrigin,
-    ToolRules, keys,
+    ToolRules, Transport, keys,
 };
 use super::report::Report;
 use super::table::Section;
@@ -173,6 +173,12 @@ fn untrusted(mut server: ServerConfig, members: &Section<'_>, report: &mut Repor
     }
     if let Some(entry) = members.get("auto_approve")
         && server.auto_approve != AutoApprove::None
+    {
+        report.ignore(entry, UNTRUSTED);
+    }
+    if let Transport::Stdio { inherit_env, .. } = &mut server.transport
+        && std::mem::take(inherit_env)
+        && let Some(entry) = members.get("inherit_env")
     {
         report.ignore(entry, UNTRUSTED);
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use super::super::template::ConfigTemplate;
 use super::super::{
     Config, Durability, IntentDeclaration, Ledger, OnFailure, OtlpProtocol, Payloads, PluginConfig,
-    Redact, StoreConfig, Telemetry, WorkspaceConfig, keys,
+    Redact, StoreConfig, Telemetry, TlsFiles, WorkspaceConfig, keys,
 };
 use super::report::Report;
 use super::table::{Section, entries, set};
@@ -21,6 +21,14 @@ pub(super) fn plugins(node: &Node<'_>, report: &mut Report) -> Option<Vec<Plugin
     Some(entries.iter().filter_map(|entry| plugin(entry, report)).collect())
 }
 
+pub(super) fn tls(tls: &mut Option<TlsFiles>, top: &Section<'_>, report: &mut Report) {
+    let Some(members) = top.section("tls", report) else { return };
+    match (members.text("cert", report), members.text("key", report)) {
+        (Some(cert), Some(key)) => *tls = Some(TlsFiles { cert, key }),
+        _ => report.fault(&members.location, "needs 'cert' and 'key', both PEM files"),
+    }
+}
+
 fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<PluginConfig> {
     check_name(entry, report);
     let members = Section::open(&entry.node, &keys::PLUGIN, report)?;
@@ -28,6 +36,7 @@ fn plugin(entry: &Member<'_>, report: &mut Report) -> Option<PluginConfig> {
         name: entry.name.to_owned(),
         path: members.text("path", report),
         config: members.read("config", report, json_object).unwrap_or_default(),
+        env: members.read("env", report, transport::env).unwrap_or_default(),
         sha256: members.read("sha256", report, sha256),
     })
 }

@@ -14,8 +14,8 @@ use crate::document::{Content, Location, Node, shown};
 pub(super) const RESERVED_NAME: &str = "workspace";
 
 /// Members that describe the connection to a server; an entry with one of them must be complete.
-const REACHING: [&str; 8] =
-    ["command", "args", "env", "cwd", "url", "headers", "transport", "type"];
+const REACHING: [&str; 9] =
+    ["command", "args", "env", "inherit_env", "cwd", "url", "headers", "transport", "type"];
 
 /// Each server is a process or a connection with its own tasks.
 pub(super) const SERVERS_MAX: usize = 1_000;

@@ -1,7 +1,6 @@
 //! The top-level keys of the file, other than servers, plugins and profiles. Each reader applies
 //! the file's values to the given config.
 
-use std::net::SocketAddr;
 use std::num::NonZeroU32;
 
 use super::super::Config;
@@ -11,7 +10,10 @@ use super::{scalar, section};
 
 pub(super) fn network(config: &mut Config, top: &Section<'_>, report: &mut Report) {
     set(&mut config.listen, top.read("listen", report, scalar::listen));
-    note_reachable(top, config.listen, report);
+    section::tls(&mut config.tls, top, report);
+    set(&mut config.behind_proxy, top.flag("behind_proxy", report));
+    set(&mut config.agent_token, top.flag("agent_token", report));
+    note_reachable(top, config, report);
     give(&mut config.allowed_hosts, top.read("allowed_hosts", report, scalar::hosts));
     give(&mut config.allowed_origins, top.read("allowed_origins", report, scalar::origins));
 }
@@ -37,12 +39,17 @@ pub(super) fn sections(config: &mut Config, top: &Section<'_>, report: &mut Repo
     set(&mut config.store, top.read("store", report, section::store));
 }
 
-fn note_reachable(top: &Section<'_>, listen: SocketAddr, report: &mut Report) {
-    if let Some(entry) = top.get("listen")
-        && !listen.ip().is_loopback()
-    {
-        let own_hosts = top.get("allowed_hosts").is_some();
-        let hint = if own_hosts { "" } else { "; add the host name they use to 'allowed_hosts'" };
-        report.note(&entry.key, format!("other machines can reach this address{hint}"));
+/// Notes the address that other machines can reach; `serve` refuses it without TLS.
+fn note_reachable(top: &Section<'_>, config: &Config, report: &mut Report) {
+    let Some(entry) = top.get("listen").filter(|_| !config.listen.ip().is_loopback()) else {
+        return;
+    };
+    let mut note = "other machines can reach this address".to_owned();
+    if !config.is_protected() {
+        note.push_str("; it is refused without 'tls' or 'behind_proxy'");
     }
+    if top.get("allowed_hosts").is_none() {
+        note.push_str("; add the host name they use to 'allowed_hosts'");
+    }
+    report.note(&entry.key, note);
 }

@@ -110,8 +110,9 @@ fn stdio(
     let args = members.read("args", report, templates).unwrap_or_default();
     let env = members.read("env", report, env).unwrap_or_default();
     let cwd = members.read("cwd", report, filled);
+    let inherit_env = members.flag("inherit_env", report).unwrap_or_default();
     check_command(entry, command?, &args, report);
-    Some(Transport::Stdio { command: command?.to_owned(), args, env, cwd })
+    Some(Transport::Stdio { command: command?.to_owned(), args, env, cwd, inherit_env })
 }
 
 fn remote(
@@ -121,7 +122,7 @@ fn remote(
     listen: SocketAddr,
     report: &mut Report,
 ) -> Option<Transport> {
-    note_idle(members, &["args", "env", "cwd"], "url", report);
+    note_idle(members, &["args", "env", "inherit_env", "cwd"], "url", report);
     let headers = members.read("headers", report, headers).unwrap_or_default();
     let url = template(&entry.node, report)?;
     check_url(entry, &url, listen, report);
@@ -250,7 +251,7 @@ fn note_unreplaced(node: &Node<'_>, template: &ConfigTemplate, report: &mut Repo
     }
 }
 
-fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTemplate)>> {
+pub(super) fn env(node: &Node<'_>, report: &mut Report) -> Option<Vec<(String, ConfigTemplate)>> {
     let mut env = Vec::new();
     for entry in entries(node, report)? {
         let name = entry.name;

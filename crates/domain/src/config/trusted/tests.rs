@@ -4,7 +4,7 @@
 use serde_json::{Map, Value, json};
 
 use super::super::keys::{SERVER, TOP};
-use super::super::{ServerConfig, ServerOrigin, ToolRules, overlay, parse};
+use super::super::{ServerConfig, ServerOrigin, TlsFiles, ToolRules, overlay, parse};
 use super::*;
 
 const OWN: &str = r#"{
@@ -59,6 +59,13 @@ fn each_key_of_a_trusted_file_overrides_only_its_own_setting() {
                 json!(["http://h:2"]),
                 Box::new(|own| own.allowed_origins = Some(vec!["http://h:2".to_owned()])),
             ),
+            "tls" => {
+                let tls = TlsFiles { cert: "c".to_owned(), key: "k".to_owned() };
+                let value = json!({"cert": "c", "key": "k"});
+                (value, Box::new(move |own| own.tls = Some(tls.clone())))
+            }
+            "behind_proxy" => (json!(true), Box::new(|own| own.behind_proxy = true)),
+            "agent_token" => (json!(false), Box::new(|own| own.agent_token = false)),
             // Tested below.
             "mcpServers" | "profiles" | "plugins" | "redact" => continue,
             "workspace" => (json!({"shell": true}), Box::new(|own| own.workspace.shell = true)),
@@ -122,9 +129,8 @@ fn an_entry_without_a_connection_changes_only_its_own_keys() {
     for key in SERVER.keys.iter().map(|key| key.name) {
         let value = match key {
             // The connection; tested above.
-            "name" | "command" | "args" | "env" | "cwd" | "url" | "headers" | "transport" => {
-                continue;
-            }
+            "name" | "command" | "args" | "env" | "inherit_env" | "cwd" | "url" | "headers"
+            | "transport" => continue,
             "enabled" => json!(false),
             "quarantined" | "pin" => json!(true),
             "enabled_tools" => json!(["x", "y"]),

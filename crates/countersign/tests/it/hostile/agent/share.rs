@@ -1,0 +1,100 @@
+//! Agents that try to use more than their share, or a token that was switched off.
+
+use std::future::ready;
+
+use futures_util::{StreamExt, stream};
+use reqwest::{Method, StatusCode};
+use serde_json::{Value, json};
+use testkit::gate::{Gate, http_client};
+use testkit::wait::eventually;
+
+/// The sessions that one token may have: half of all.
+const SHARE: usize = 2048;
+
+/// Issues a token for everything.
+async fn token(gate: &Gate, name: &str) -> String {
+    let wanted = json!({"name": name, "operations": ["read", "write", "destructive"]});
+    let (status, made) = gate.rest(Method::POST, "/api/v1/tokens", Some(wanted)).await;
+    assert_eq!(status, 201, "{made}");
+    made["token"].as_str().unwrap().to_owned()
+}
+
+fn initialize() -> String {
+    json!({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}})
+    .to_string()
+}
+
+async fn post(gate: &Gate, token: &str, body: String) -> reqwest::Response {
+    let request = http_client().post(format!("http://{}/mcp", gate.address)).bearer_auth(token);
+    let request = request.header("content-type", "application/json").body(body);
+    request.header("accept", "application/json, text/event-stream").send().await.unwrap()
+}
+
+#[tokio::test]
+async fn one_token_cannot_hold_all_sessions() {
+    let gate = Gate::start(|_| json!({}), json!({})).await;
+    let (greedy, honest) = (token(&gate, "greedy").await, token(&gate, "honest").await);
+    let opened = stream::iter(0..2 * SHARE)
+        .map(|_| post(&gate, &greedy, initialize()))
+        .buffer_unordered(16)
+        .filter(|response| ready(response.status() == StatusCode::OK));
+    assert_eq!(opened.count().await, SHARE);
+    let refused = post(&gate, &greedy, initialize()).await;
+    assert_eq!(refused.status(), StatusCode::SERVICE_UNAVAILABLE);
+    assert!(refused.text().await.unwrap().contains("you have too many sessions"));
+    assert_eq!(post(&gate, &honest, initialize()).await.status(), StatusCode::OK);
+}
+
+#[tokio::test]
+async fn a_rate_limit_holds_for_each_token() {
+    let config = json!({"rate_limit": 5});
+    let gate = Gate::start(|_| json!({}), config).await;
+    let (fast, other) = (token(&gate, "fast").await, token(&gate, "other").await);
+    for _ in 0..5 {
+        assert_eq!(post(&gate, &fast, initialize()).await.status(), StatusCode::OK);
+    }
+    let refused = post(&gate, &fast, initialize()).await;
+    assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
+    let wait: u64 = refused.headers()["retry-after"].to_str().unwrap().parse().unwrap();
+    assert!((1..=12).contains(&wait), "{wait}");
+    let body: Value = serde_json::from_str(&refused.text().await.unwrap()).unwrap();
+    assert_eq!(body["error"]["code"], "TOO_MANY_REQUESTS");
+    assert_eq!(post(&gate, &other, initialize()).await.status(), StatusCode::OK);
+    // The same holds for lines, where there is no status.
+    let lines = gate.stdio().await;
+    let mut answers = Vec::new();
+    for _ in 0..5 {
+        answers.push(lines.request("ping", json!({})).await.map_err(|error| error.to_string()));
+    }
+    assert!(answers[..3].iter().all(Result::is_ok), "{answers:?}");
+    assert!(answers[4].as_ref().unwrap_err().contains("rate_limit"), "{answers:?}");
+}
+
+#[tokio::test]
+async fn the_default_token_can_be_switched_off_while_it_is_in_use() {
+    let gate = Gate::scripted(json!([{"name": "t", "annotations": {"readOnlyHint": true}}])).await;
+    gate.ready("s").await;
+    let (default, scoped) = (gate.secret("agent-token"), token(&gate, "scoped").await);
+    let client = gate.http().await;
+    assert_eq!(client.code_of("read", "s:t").await, "ok");
+    gate.rewrite(|config| config["agent_token"] = false.into());
+    let status = async |token: &str| post(&gate, token, initialize()).await.status().as_u16();
+    eventually(|| async { (status(&default).await == 401).then_some(()) }).await;
+    assert!(client.request("tools/list", json!({})).await.is_err(), "its session has ended");
+    assert_eq!(status(&scoped).await, 200);
+    let refused = gate.cli(&["--config", "config.json", "mcp"]).await;
+    assert_eq!(refused.status.code(), Some(1), "{refused:?}");
+    gate.rewrite(|config| config["agent_token"] = true.into());
+    eventually(|| async { (status(&default).await == 200).then_some(()) }).await;
+}
+
+#[tokio::test]
+async fn a_switched_off_default_token_is_not_even_made() {
+    let mut gate = Gate::start(|_| json!({}), json!({"agent_token": false})).await;
+    assert!(!gate.home().join("agent-token").exists());
+    gate.end().await;
+    let refused = gate.cli(&["--config", "config.json", "mcp"]).await;
+    let words = testkit::program::stderr(&refused);
+    assert!(words.contains("'agent_token'") && words.contains("token create"), "{words}");
+}
