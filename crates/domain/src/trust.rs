@@ -13,5 +13,5 @@ pub use difference::{DifferenceLine, LineChange, difference};
 pub use fingerprint::Fingerprint;
 pub use identity::identity;
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
-pub use visible::{hidden_characters, visible};
+pub use visible::{hidden_characters, is_hidden, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

@@ -104,7 +104,7 @@ mod tests {
             text: text.to_owned(),
             lines: None,
         });
-        assert_eq!(difference(&lines, false), "- a\n+ b\u{fffd}\n  c\n  … 3 lines unchanged");
+        assert_eq!(difference(&lines, false), "- a\n+ b⟨U+001B⟩\n  c\n  … 3 lines unchanged");
         assert!(difference(&lines, true).starts_with("\u{1b}[31m- a\u{1b}[0m\n\u{1b}[32m+ b"));
     }
 }

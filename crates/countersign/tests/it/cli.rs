@@ -67,7 +67,7 @@ async fn lists_are_tables_for_people_and_json_or_yaml_for_programs() {
             stdout(&output),
             "TOOL      CLASS               STATUS    DESCRIPTION\n\
              s:say     read                callable  Says something.\n\
-             s:drop    destructive         callable  \u{fffd}[31mDrops\u{fffd} it\n\
+             s:drop    destructive         callable  ⟨U+001B⟩[31mDrops⟨U+202E⟩ it\n\
              s:broken  write (unverified)  callable\n"
         );
         let output = run(dir, ["tools", "list", "--server", "s", "-o", "json"]).await;
@@ -164,7 +164,7 @@ async fn a_servers_last_words_are_shown() {
         stdout(&output).contains("last").then(|| stdout(&output))
     })
     .await;
-    assert_eq!(logs, "first\n\u{fffd}[31mred\nlast\n");
+    assert_eq!(logs, "first\n⟨U+001B⟩[31mred\nlast\n");
     let output = gate.cli(&["upstream", "logs", "s", "-n", "1", "-o", "json"]).await;
     let logs: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(logs["lines"], json!(["last"]));
