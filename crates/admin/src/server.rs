@@ -3,6 +3,7 @@
 
 pub(crate) mod change;
 mod entry;
+pub(crate) mod warned;
 
 use axum::Json;
 use axum::extract::State;

@@ -9,7 +9,7 @@ mod tokens;
 mod visible;
 mod warning;
 
-pub use difference::{DifferenceLine, LineChange, difference};
+pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference};
 pub use fingerprint::Fingerprint;
 pub use identity::identity;
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};

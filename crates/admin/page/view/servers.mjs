@@ -11,6 +11,8 @@ import { Review } from './tool.mjs';
 const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
   'disabled_unknown', 'schema_too_costly', 'server_disabled', 'server_quarantined'];
 
+const WARNED_MAX = 30; // named beside their server
+
 export function Servers() {
   const { values } = place.value;
   useTitle(values.server ? `${values.server} · Servers` : 'Servers and tools');
@@ -92,6 +94,7 @@ function One({ server, look }) {
       ${server.approved?.at && html`<dt>Approved</dt><dd><${Ago} time=${server.approved.at} /></dd>`}
     </dl>
     <${Waiting} server=${server} />
+    <${Warned} server=${server} />
     <${Log} server=${server} />
   </section>`;
 }
@@ -103,6 +106,16 @@ function Waiting({ server }) {
   if (!others.length) return null;
   return html`<p class="notice warn">Also waiting: ${others.map((item) => html` <button
     onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}</p>`;
+}
+
+// Things with warnings, also those of the first list, which nobody had to approve.
+function Warned({ server }) {
+  const { answer } = useAnswer(server.warned ? '/servers' + path(server.name, 'items') : null, ['tool', 'server']);
+  const warned = (answer?.items ?? []).filter((item) => item.warnings.length);
+  if (!warned.length) return null;
+  return html`<p class="notice warn">Warnings about: ${warned.slice(0, WARNED_MAX).map((item) => html` <button
+    onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}
+    ${warned.length > WARNED_MAX && html` and ${count(warned.length - WARNED_MAX)} more`}</p>`;
 }
 
 function Log({ server }) {

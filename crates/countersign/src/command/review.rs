@@ -3,7 +3,7 @@
 
 use std::io::IsTerminal;
 
-use admin::view::{ApprovedEntry, DiffLine, TextWarning, ToolEntry};
+use admin::view::{ApprovedEntry, DiffLine, ServerItems, TextWarning, ToolEntry};
 use serde::Serialize;
 
 use crate::output::plain;
@@ -35,11 +35,19 @@ pub(super) struct ToolChange<'a> {
     change: Option<&'a str>,
     warnings: &'a [TextWarning],
     diff: Option<&'a [DiffLine]>,
+    /// Other tools of the server with the same change.
+    same_change: Vec<String>,
 }
 
 impl ToolChange<'_> {
-    pub(super) fn of(tool: &ToolEntry) -> ToolChange<'_> {
+    pub(super) fn of<'a>(tool: &'a ToolEntry, pending: &ServerItems) -> ToolChange<'a> {
+        let hash = tool.change_hash.as_deref();
+        let alike = pending.items.iter().filter(|item| {
+            item.kind == "tool" && hash.is_some() && item.change_hash.as_deref() == hash
+        });
+        let names = alike.map(|item| format!("{}:{}", tool.server, item.name));
         ToolChange {
+            same_change: names.filter(|name| *name != tool.name).collect(),
             name: &tool.name,
             status: &tool.status,
             change: tool.change.as_deref(),
@@ -57,7 +65,21 @@ impl ToolChange<'_> {
         };
         let is_coloured = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
         let difference = difference(self.diff.unwrap_or_default(), is_coloured);
-        format!("{warnings}{head}\n\n{difference}")
+        format!("{warnings}{head}\n\n{difference}{}", self.alike())
+    }
+
+    /// Names the other tools with the same change, in the words that approve all of them.
+    fn alike(&self) -> String {
+        if self.same_change.is_empty() {
+            return String::new();
+        }
+        let names = std::iter::once(self.name).chain(self.same_change.iter().map(|name| &**name));
+        let names: Vec<String> = names.map(|name| plain(&workflow::quoted(name))).collect();
+        let (count, names) = (self.same_change.len(), names.join(" "));
+        format!(
+            "\n\nthe same change waits in {count} more; approve all with\n\
+             countersign tools approve {names}"
+        )
     }
 }
 

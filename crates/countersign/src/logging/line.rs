@@ -217,7 +217,8 @@ mod tests {
             let lines = tracing_subscriber::fmt().with_writer(move || text.clone()).json();
             tracing::Dispatch::new(lines.map_event_format(JsonLine).finish())
         });
-        let hostile = r#""message":"rings \u0007\n0000-00-00 forged","text":"red \u001b[31m\u202e""#;
+        let hostile =
+            r#""message":"rings \u0007\n0000-00-00 forged","text":"red \u001b[31m\u202e""#;
         assert!(json.contains(hostile), "{json}");
     }
 }

@@ -73,14 +73,14 @@ async fn lists_are_tables_for_people_and_json_or_yaml_for_programs() {
         let output = run(dir, ["tools", "list", "--server", "s", "-o", "json"]).await;
         let list: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(list["total"], 3);
-        let output = run(dir, ["tools", "list", "-o", "yaml"]).await;
-        assert!(stdout(&output).starts_with("tools:\n"), "{}", stdout(&output));
+        let output = run(dir, ["upstream", "list", "-o", "yaml"]).await;
+        assert!(stdout(&output).starts_with("servers:\n"), "{}", stdout(&output));
         let output = run(dir, ["tools", "show", "s:say"]).await;
         assert!(stdout(&output).contains("call with    call_tool_read"), "{}", stdout(&output));
         let output = run(dir, ["upstream", "list"]).await;
         assert_eq!(
             stdout(&output),
-            "SERVER  STATE  TRANSPORT  TOOLS  ERROR\ns       ready  stdio      3\n"
+            "SERVER  STATE  TRANSPORT  TOOLS  WARNINGS  ERROR\ns       ready  stdio      3      1\n"
         );
         let output = run(dir, ["upstream", "get", "s", "-o", "json"]).await;
         let server: Value = serde_json::from_str(&stdout(&output)).unwrap();

@@ -8,7 +8,7 @@ use testkit::program::{stderr, stdout};
 const HIDDEN: &str = "\u{9b}31m\u{202e}\u{2800}\u{e041}\u{e0041}";
 
 fn hides_nothing(text: &str) -> bool {
-    !text.contains(|c| HIDDEN.contains(c) && !c.is_ascii())
+    !text.contains(|c: char| HIDDEN.contains(c) && !c.is_ascii())
 }
 
 /// One rule holds for everything that is displayed: the log, tables, JSON, YAML and CSV.
@@ -36,4 +36,24 @@ async fn an_agents_words_forge_no_log_line_and_hide_nothing() {
     }
     let output = gate.cli(&["tools", "show", &format!("s:{HIDDEN}")]).await;
     assert!(stderr(&output).contains("⟨U+202E⟩") && hides_nothing(&stderr(&output)));
+}
+
+#[tokio::test]
+async fn a_glob_of_many_braces_is_refused_and_ends_nothing() {
+    let dir = tempfile::tempdir().unwrap();
+    let config = json!({"mcpServers": {}, "workspace": {"root": dir.path()}});
+    std::fs::write(dir.path().join("config.json"), config.to_string()).unwrap();
+    let gate = Gate::open(dir).await;
+    let client = gate.http().await;
+    let nested = |depth: usize| format!("{}a{}", "{".repeat(depth), "}".repeat(depth));
+    for (pattern, said) in [
+        (nested(500), "too complex"),
+        (nested(100_000), "longer than 4096 bytes"),
+        ("{a,b}".repeat(500), "no file fits"),
+    ] {
+        let arguments = json!({"pattern": pattern});
+        let answer = client.two_key_call("read", "workspace:Glob", arguments).await;
+        assert!(answer.to_string().contains(said), "{said}: {answer}");
+    }
+    assert!(!gate.log().contains("panicked"), "{}", gate.log());
 }
