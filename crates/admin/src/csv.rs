@@ -1,5 +1,6 @@
 //! Records as a table for spreadsheets.
 
+use domain::trust::visible;
 use store::read::Record;
 
 use crate::view::{milliseconds, moment};
@@ -71,12 +72,14 @@ pub(crate) fn line(out: &mut String, record: &Record) {
     out.push_str("\r\n");
 }
 
-/// Writes a cell. One that a spreadsheet would run as a formula is escaped as text.
+/// Writes a cell, with hidden characters visible. One that a spreadsheet would run as a formula is
+/// escaped as text.
 fn push_cell(out: &mut String, text: &str) {
-    let runs = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
-    let plain = !runs && !text.contains(['"', ',', '\n', '\r']);
+    let text = visible(text);
+    let runs = text.starts_with(['=', '+', '-', '@', '\t']);
+    let plain = !runs && !text.contains(['"', ',', '\n']);
     if plain {
-        out.push_str(text);
+        out.push_str(&text);
         return;
     }
     out.push('"');
@@ -101,6 +104,7 @@ mod tests {
         assert_eq!(cell("plain text"), "plain text");
         assert_eq!(cell("a,b"), r#""a,b""#);
         assert_eq!(cell("say \"x\"\nand"), "\"say \"\"x\"\"\nand\"");
+        assert_eq!(cell("\u{202e}=1\r\u{1b}[1m"), "⟨U+202E⟩=1⟨U+000D⟩⟨U+001B⟩[1m");
         for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1"] {
             assert!(cell(formula).starts_with("\"'"), "{formula:?}");
         }

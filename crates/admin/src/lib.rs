@@ -48,6 +48,7 @@ use tokio::time::Instant;
 
 use crate::answer::{Refused, RequestId};
 use crate::page::{PageSessions, door};
+use crate::server::warned::WarnedItems;
 
 /// Set by `countersign call`, so that the record shows the source of the call.
 pub const SOURCE_HEADER: HeaderName = HeaderName::from_static("x-countersign-source");
@@ -59,6 +60,7 @@ struct Admin {
     started_at: Timestamp,
     /// The browsers signed in to the page.
     sessions: Arc<PageSessions>,
+    warned: Arc<WarnedItems>,
     /// The OpenAPI document, written on first use.
     document: &'static LazyLock<String>,
 }
@@ -69,7 +71,8 @@ static DOCUMENT: LazyLock<String> = LazyLock::new(document::text);
 pub fn router(gateway: Gateway, sessions: Arc<PageSessions>) -> Router {
     let started_at = Timestamp::now();
     let started = Instant::now();
-    let admin = Admin { gateway, started, started_at, sessions, document: &DOCUMENT };
+    let (warned, document) = (Arc::default(), &DOCUMENT);
+    let admin = Admin { gateway, started, started_at, sessions, warned, document };
     let closed = routes::closed()
         .route("/api/v1/{*rest}", axum::routing::any(unknown_route))
         .method_not_allowed_fallback(method_not_allowed)

@@ -3,7 +3,8 @@
 
 use domain::Catalog;
 use domain::trust::{
-    Fingerprint, ItemKind, KnownNames, ReviewChange, Warning, difference, visible, warnings,
+    Fingerprint, ItemKind, KnownNames, ReviewChange, Warning, change_fingerprint, difference,
+    visible, warnings,
 };
 use store::state::{Definition, ServerItem};
 
@@ -11,9 +12,7 @@ use crate::view::{DiffLine, ReviewItem, TextWarning};
 
 /// Returns the names of every server's tools, to find texts that borrow one.
 pub(crate) fn known_names(catalog: &Catalog) -> KnownNames {
-    KnownNames::new(catalog.servers().flat_map(|server| {
-        server.listing.tools().iter().map(|tool| (&*server.name, tool.name.as_str()))
-    }))
+    KnownNames::new(catalog.tool_names())
 }
 
 /// One item: the pending text if there is one, otherwise the approved one.
@@ -56,6 +55,12 @@ impl<'a> Review<'a> {
         Some(difference(old, self.text).into_iter().map(DiffLine::from).collect())
     }
 
+    /// Returns a hash of the change, which equal changes of other items share.
+    pub(crate) fn change_hash(&self) -> Option<String> {
+        let approved = self.approved.filter(|_| self.change.is_some())?;
+        Some(change_fingerprint(&approved.text, self.text).to_string())
+    }
+
     pub(crate) fn warnings(&self, server: &str, known: &KnownNames) -> Vec<TextWarning> {
         let warnings = warnings(self.text, server, known).into_iter();
         let entry = |warning: Warning| TextWarning {
@@ -85,6 +90,7 @@ pub(crate) fn entry(server: &str, item: &ServerItem, known: &KnownNames) -> Opti
         warnings: review.warnings(server, known),
         approved_fingerprint: review.approved.map(|approved| approved.fingerprint.clone()),
         change: review.change.map(|change| change.as_str().to_owned()),
+        change_hash: review.change_hash(),
         diff: review.difference(),
         fingerprint: review.fingerprint,
     })

@@ -4,6 +4,7 @@
 pub(crate) mod change;
 mod entry;
 pub(crate) mod review;
+pub(crate) mod warned;
 
 use axum::Json;
 use axum::extract::State;

@@ -103,6 +103,7 @@ pub(crate) async fn show(
         remediation,
         approved_fingerprint: review.approved.map(|approved| approved.fingerprint.clone()),
         change: review.change.map(|change| change.as_str().to_owned()),
+        change_hash: review.change_hash(),
         diff: review.difference(),
         warnings: Some(review.warnings(&server.name, &review::known_names(&catalog))),
         definition: Some(Verbatim::of(review.text)),

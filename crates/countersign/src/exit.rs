@@ -4,6 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue};
+use domain::trust::visible;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Exit {
@@ -70,7 +71,7 @@ impl Failure {
     pub(crate) fn report(self) -> ExitCode {
         if !self.message.is_empty() {
             // stderr may be closed; then the message is lost.
-            let _ = writeln!(std::io::stderr(), "countersign: {}", self.message);
+            let _ = writeln!(std::io::stderr(), "countersign: {}", visible(&self.message));
         }
         ExitCode::from(self.status)
     }

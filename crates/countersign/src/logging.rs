@@ -8,7 +8,7 @@ use std::io::IsTerminal;
 use tracing_subscriber::EnvFilter;
 
 use crate::cli::{Cli, Command, LogFormat};
-use crate::logging::line::PlainLine;
+use crate::logging::line::{JsonLine, TextLine};
 use crate::logging::writer::Writer;
 
 /// Keeps the log running. Lines logged before it is dropped are written by then.
@@ -36,9 +36,8 @@ pub(crate) fn start(cli: &Cli) -> Logging {
         .with_writer(writer.clone())
         .with_target(false);
     match cli.log_format {
-        LogFormat::Text if colour => lines.with_ansi(true).init(),
-        LogFormat::Text => lines.event_format(PlainLine::default()).init(),
-        LogFormat::Json => lines.json().flatten_event(true).init(),
+        LogFormat::Text => lines.with_ansi(colour).event_format(TextLine::default()).init(),
+        LogFormat::Json => lines.json().flatten_event(true).map_event_format(JsonLine).init(),
     }
     let (flushing, before) = (writer.clone(), std::panic::take_hook());
     std::panic::set_hook(Box::new(move |panic| {

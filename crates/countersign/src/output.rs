@@ -1,8 +1,9 @@
-//! Output for people and programs: tables, JSON, YAML. Text from servers is shown without control
-//! characters, which a terminal would obey.
+//! Output for people and programs: tables, JSON, YAML. Hidden characters in text from servers, which
+//! a terminal would obey, are shown by their code point or escaped.
 
 use std::io::Write;
 
+use domain::trust::{is_hidden, visible};
 use jiff::{Timestamp, Zoned};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -24,7 +25,12 @@ pub(crate) fn print<T: Serialize>(
             let text = serde_saphyr::to_string(value);
             let text = text
                 .map_err(|error| Failure::system(format!("cannot format the output: {error}")))?;
-            line(text.trim_end())
+            // YAML escapes only in double quotes. JSON, which is YAML too, has no other strings.
+            if text.contains(is_hidden) {
+                line(&escaped(&indented(value), |c| format!("\\U{:08x}", u32::from(c))))
+            } else {
+                line(text.trim_end())
+            }
         }
     }
 }
@@ -53,21 +59,33 @@ pub(crate) fn read<T: DeserializeOwned>(answer: &Value) -> Result<T, Failure> {
 /// Formats JSON for people and programs; characters that a terminal would obey are escaped, which
 /// keeps the meaning.
 pub(crate) fn pretty(value: &impl Serialize) -> String {
-    escaped(&serde_json::to_string_pretty(value).unwrap_or_default())
+    escaped_json(&indented(value))
+}
+
+fn indented(value: &impl Serialize) -> String {
+    serde_json::to_string_pretty(value).unwrap_or_default()
 }
 
 /// Formats JSON the same way, in one line.
 pub(crate) fn compact(value: &Value) -> String {
-    escaped(&value.to_string())
+    escaped_json(&value.to_string())
 }
 
-/// Escapes control characters. In JSON they occur only within strings, where an escape means the
+/// Escapes hidden characters. In JSON they occur only within strings, where an escape means the
 /// same.
-fn escaped(json: &str) -> String {
+pub(crate) fn escaped_json(json: &str) -> String {
+    escaped(json, |character| {
+        let mut units = [0; 2];
+        let units = character.encode_utf16(&mut units).iter();
+        units.map(|unit| format!("\\u{unit:04x}")).collect()
+    })
+}
+
+fn escaped(json: &str, escape: impl Fn(char) -> String) -> String {
     let mut text = String::with_capacity(json.len());
     for character in json.chars() {
-        if character != '\n' && is_obeyed(character) {
-            text.push_str(&format!("\\u{:04x}", u32::from(character)));
+        if is_hidden(character) {
+            text.push_str(&escape(character));
         } else {
             text.push(character);
         }
@@ -99,7 +117,7 @@ pub(crate) fn write(bytes: &[u8]) -> Result<Audience, Failure> {
 
 /// Prints a remark on stderr.
 pub(crate) fn note(text: &str) {
-    let _ = writeln!(std::io::stderr(), "{text}");
+    let _ = writeln!(std::io::stderr(), "{}", visible(text));
 }
 
 /// Asks a question on stderr and reads one line of the answer from stdin; `None` at its end.
@@ -150,22 +168,9 @@ pub(crate) fn plain_lines(text: &str) -> String {
     text.lines().map(plain).collect::<Vec<_>>().join("\n")
 }
 
-/// Formats text for a terminal: control and bidirectional characters become visible.
+/// Formats text for one line of a terminal, with hidden characters visible.
 pub(crate) fn plain(text: &str) -> String {
-    text.chars()
-        .map(|character| match character {
-            '\n' | '\t' => ' ',
-            obeyed if is_obeyed(obeyed) => '\u{fffd}',
-            other => other,
-        })
-        .collect()
-}
-
-/// Reports whether a terminal would act on the character instead of showing it.
-fn is_obeyed(character: char) -> bool {
-    let is_hidden = matches!(character,
-        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    character.is_control() || is_hidden
+    visible(text).replace(['\n', '\t'], " ")
 }
 
 /// Formats a time briefly, in the local time zone; the date appears only if it is not today.
@@ -228,9 +233,10 @@ mod tests {
 
     #[test]
     fn json_escapes_control_characters_and_keeps_its_value() {
-        let value = serde_json::json!({"a": "\u{9b}1m\u{202e}\u{7f}é\n\u{1b}"});
+        let value = serde_json::json!({"a": "\u{9b}1m\u{202e}\u{7f}é\n\u{1b}\u{e0041}"});
         let text = pretty(&value);
-        assert_eq!(text, "{\n  \"a\": \"\\u009b1m\\u202e\\u007fé\\n\\u001b\"\n}");
+        let expected = r#""\u009b1m\u202e\u007fé\n\u001b\udb40\udc41""#;
+        assert_eq!(text, format!("{{\n  \"a\": {expected}\n}}"));
         assert_eq!(serde_json::from_str::<Value>(&text).unwrap(), value);
     }
 
@@ -257,7 +263,7 @@ mod tests {
     fn tables_line_up_and_hide_escapes() {
         let rows =
             [vec!["a".to_owned(), "x\u{1b}[1m".to_owned()], vec!["bbb".to_owned(), "y".to_owned()]];
-        assert_eq!(table(&["id", "text"], &rows), "ID   TEXT\na    x\u{fffd}[1m\nbbb  y");
+        assert_eq!(table(&["id", "text"], &rows), "ID   TEXT\na    x⟨U+001B⟩[1m\nbbb  y");
         assert_eq!(fields(&[("a", "1".to_owned()), ("long", "2".to_owned())]), "a     1\nlong  2");
     }
 }

@@ -131,6 +131,13 @@ impl Catalog {
         self.servers.iter().map(|server| caller.sees(&server.name)).collect()
     }
 
+    /// Returns every listed tool as a pair of server and tool.
+    pub fn tool_names(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.servers.iter().flat_map(|server| {
+            server.listing.tools().iter().map(|tool| (&*server.name, tool.name.as_str()))
+        })
+    }
+
     pub fn tool(&self, name: &ToolName) -> Option<(&Arc<Server>, &Arc<Tool>)> {
         let server = self.server(&name.server)?;
         Some((server, server.listing.tool(&name.tool)?))

@@ -10,10 +10,10 @@ mod tokens;
 mod visible;
 mod warning;
 
-pub use difference::{DifferenceLine, LineChange, difference};
+pub use difference::{DifferenceLine, LineChange, change_fingerprint, difference};
 pub use fingerprint::{Fingerprint, UNSEEN};
 pub use identity::{ServerChange, identity, reviewed};
 pub use review::{AcceptanceReason, ApprovedDefinition, ItemKind, ReviewChange, Standing, stand};
 pub use server_text::ServerText;
-pub use visible::{hidden_characters, visible};
+pub use visible::{hidden_characters, is_hidden, visible};
 pub use warning::{KnownNames, Warning, WarningKind, reference, warnings};

@@ -151,6 +151,11 @@ impl Publisher {
         });
     }
 
+    /// Returns the published catalog.
+    pub(crate) fn catalog(&self) -> Arc<Catalog> {
+        self.catalogs.shared()
+    }
+
     /// Returns the lists that single sessions have of the server.
     pub(crate) fn own_lists(&self) -> Vec<SessionListing> {
         self.catalogs.own_lists.of_server(&self.server)

@@ -99,6 +99,15 @@ pub(crate) const EMBEDDED_PIPE_BYTES: usize = 64 * 1024;
 /// List changes within this time count as one.
 pub(crate) const RELIST_PAUSE: Duration = Duration::from_millis(50);
 
+/// Log lines about the lists of one server within this time: a list may have thousands of tools and
+/// change many times a second.
+pub(crate) const LIST_LINES_MAX: u32 = 100;
+pub(crate) const LIST_LINES_WINDOW: Duration = Duration::from_secs(60);
+
+/// Approved items of a server that it no longer lists. Beyond this, `auto_approve` accepts no new
+/// ones: each is kept, so that its return can be compared.
+pub(crate) const GONE_ITEMS_MAX: usize = 1_000;
+
 /// Larger results are hashed and searched for secrets off the async threads: from this size on it
 /// takes about half a millisecond.
 pub(crate) const INLINE_BYTES_MAX: usize = 32 * 1024;

@@ -1,6 +1,7 @@
 //! Approval of the items a server lists: a list is compared with the store, new and changed items
 //! wait for a person, and only then is the list published.
 
+mod announcement;
 #[cfg(test)]
 mod tests;
 
@@ -21,7 +22,10 @@ use mcp::object::ObjectMembers;
 use store::state::{Definition, ItemChange, ServerItem};
 use store::{Store, StoreError};
 
+use crate::catalogs::Publisher;
+use crate::limits::GONE_ITEMS_MAX;
 use crate::spec::ServerSpec;
+use crate::trust::announcement::LineBudget;
 
 /// The item name of a server's instructions.
 const INSTRUCTIONS: &str = "";
@@ -101,20 +105,23 @@ pub(crate) enum ListScope {
 #[derive(Clone)]
 pub(crate) struct Reviewer {
     store: Store,
+    publisher: Publisher,
     server: Arc<str>,
     source: Source,
     terms: Arc<ArcSwap<ApprovalTerms>>,
     unsaved_baseline: UnsavedBaseline,
+    lines: Arc<LineBudget>,
 }
 
 /// The baseline, if the store could not save it: the next list must not become one as well.
 type UnsavedBaseline = Arc<Mutex<Option<Vec<ServerItem>>>>;
 
 impl Reviewer {
-    pub(crate) fn new(store: Store, spec: &ServerSpec) -> Reviewer {
+    pub(crate) fn new(store: Store, publisher: Publisher, spec: &ServerSpec) -> Reviewer {
         let terms = Arc::new(ArcSwap::from_pointee(ApprovalTerms::of(spec)));
         let (server, source) = (spec.name.clone(), spec.source());
-        Reviewer { store, server, source, terms, unsaved_baseline: Arc::default() }
+        let (unsaved_baseline, lines) = (Arc::default(), Arc::default());
+        Reviewer { store, publisher, server, source, terms, unsaved_baseline, lines }
     }
 
     pub(crate) fn set_terms(&self, terms: ApprovalTerms) {
@@ -127,7 +134,9 @@ impl Reviewer {
         let reviewing = tokio::task::spawn_blocking(move || reviewer.compare(offer, scope));
         let reviewed = reviewing.await.unwrap_or_default();
         for fault in &reviewed.listing.faults {
-            tracing::warn!(server = %self.server, "{fault}");
+            if self.lines.allows(&self.server) {
+                tracing::warn!(server = %self.server, "{fault}");
+            }
         }
         reviewed
     }
@@ -344,6 +353,8 @@ impl Extras {
 struct Comparison<'a> {
     known: &'a KnownItems,
     auto: AutoApprove,
+    /// So many items have come and gone that new ones wait even if `auto` accepts them.
+    is_flooded: bool,
     takes_baseline: bool,
     /// The list shows which items are gone and which are back. One client's list does not, since
     /// others may see more; nor does one that was reviewed before, since newer lists may have
@@ -381,7 +392,8 @@ impl<'a> Comparison<'a> {
         let auto = if terms.quarantined { AutoApprove::None } else { terms.auto_approve };
         let takes_baseline =
             scope == ListScope::Shared && !terms.quarantined && !known.has_baseline;
-        Comparison { known, auto, takes_baseline, is_whole }
+        let is_flooded = known.items().filter(|item| !item.listed).count() > GONE_ITEMS_MAX;
+        Comparison { known, auto, is_flooded, takes_baseline, is_whole }
     }
 
     fn run(&self, reviewer: &Reviewer, source: &Source, offer: Offer) -> Review {
@@ -401,6 +413,7 @@ impl<'a> Comparison<'a> {
         for OfferedItem { kind, name, text } in &items {
             changed.extend(self.change(*kind, name, text, self.fate(*kind, name, text)));
         }
+        announcement::announce(reviewer, &listing, &changed);
         let is_kept = self.keep(reviewer, &changed, |item| match ItemKind::parse(&item.kind) {
             Some(ItemKind::Tool) => listing.tool(&item.name).is_some(),
             Some(kind) if !offer.extras.has(kind) => true,
@@ -423,6 +436,9 @@ impl<'a> Comparison<'a> {
                 Some(item) if !item.listed || item.pending.is_some() => Fate::Back,
                 Some(_) | None => Fate::Stays,
             },
+            Standing::Accepted(AcceptanceReason::AutoNew) if self.is_flooded => {
+                Fate::Wait(ReviewChange::New)
+            }
             Standing::Accepted(why) => Fate::Accept(why),
             Standing::Pending(change) => Fate::Wait(change),
         }
@@ -479,19 +495,6 @@ impl<'a> Comparison<'a> {
                 let mut unsaved_baseline =
                     reviewer.unsaved_baseline.lock().unwrap_or_else(PoisonError::into_inner);
                 *unsaved_baseline = Some(changed.iter().map(ItemUpdate::approved).collect());
-            }
-        }
-        for ItemUpdate { kind, name, fate, .. } in changed {
-            let kind = kind.as_str();
-            match fate {
-                Fate::Wait(change) => {
-                    let change = change.as_str();
-                    tracing::warn!(server, kind, name, change, "locked until a person approves it");
-                }
-                Fate::Accept(why) => {
-                    tracing::info!(server, kind, name, why = why.as_str(), "accepted a change");
-                }
-                Fate::Stays | Fate::Back | Fate::Begin => {}
             }
         }
         kept.is_ok()

@@ -80,7 +80,7 @@ impl Upstream {
         let (state_sender, state) = watch::channel(UpstreamState::Idle);
         let link = Arc::new(ArcSwapOption::empty());
         let stderr = StderrTail::default();
-        let reviewer = Reviewer::new(store, &spec);
+        let reviewer = Reviewer::new(store, publisher.clone(), &spec);
         let own = Arc::new(OwnConnections::new(
             &spec,
             stderr.clone(),

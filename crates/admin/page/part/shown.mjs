@@ -5,9 +5,21 @@ import htm from '../vendor/htm.mjs';
 import { get } from '../api.mjs';
 import { ago, exact } from '../format.mjs';
 import { hear } from '../live.mjs';
-import { cut, namedPieces, pieces, plain } from '../text.mjs';
+import { cut, named, pieces, plain } from '../text.mjs';
 
-export const html = htm.bind(h);
+// All text of the page passes here, questions and faults too, so that none of it hides anything.
+export const html = htm.bind((type, props, ...children) =>
+  h(type, typeof type === 'string' ? withNamed(props) : props, ...children.map(revealed)));
+
+function revealed(child) {
+  if (Array.isArray(child)) return child.map(revealed);
+  return typeof child === 'string' && named(child) !== child ? marked(pieces(child)) : child;
+}
+
+function withNamed(props) {
+  const hints = ['title', 'aria-label'].filter((name) => typeof props?.[name] === 'string');
+  return { ...props, ...Object.fromEntries(hints.map((name) => [name, named(props[name])])) };
+}
 
 // Text that others wrote. It is isolated, so that its direction stays its own business, and what
 // it hides is shown. Nothing here is ever read as markup: these are text nodes.
@@ -22,7 +34,7 @@ export function Block({ text, label }) {
 }
 
 // Text in which the gate has named what was hidden.
-export const Named = ({ text }) => marked(namedPieces(text));
+export const Named = ({ text }) => marked(pieces(text));
 
 const marked = (parts) => parts.map((part) =>
   part.isHidden ? html`<span class="hidden-char">${part.text}</span>` : part.text);
@@ -124,5 +136,5 @@ export function useAction() {
 
 // A title for the browser's tab, and for those who hear the page.
 export function useTitle(title) {
-  useEffect(() => { document.title = `${title} · Countersign`; }, [title]);
+  useEffect(() => { document.title = `${named(title)} · Countersign`; }, [title]);
 }

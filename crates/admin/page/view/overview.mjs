@@ -82,12 +82,13 @@ function Health({ servers, summary }) {
   return html`<section class="card">
     ${servers.length === 0 && html`<h2>Servers</h2><${Empty} title="No servers yet" command="countersign upstream add NAME -- COMMAND" />`}
     ${servers.length > 0 && html`<table class="plain">
-      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">pending</th>
+      <thead><tr><th scope="col"><h2>Servers</h2></th><th scope="col">state</th><th scope="col" class="right wide">pending</th><th scope="col" class="right">warnings</th>
         <th scope="col" class="right">calls</th><th scope="col" class="right">refused</th><th scope="col" class="right wide">errors</th></tr></thead>
       <tbody>${busiest.slice(0, SERVERS_MAX).map((server) => html`<tr>
         <td class="name"><a href=${link('servers', { server: server.name })}><${Shown} text=${server.name} /></a></td>
         <td><${State} word=${server.state} /></td>
         <td class=${'right wide ' + (server.pending ? 'warn-text' : 'faint')}>${count(server.pending)}</td>
+        <td class=${'right ' + (server.warned ? 'warn-text' : 'faint')}>${count(server.warned)}</td>
         <${Counts} row=${counts.get(server.name)} last="right wide" />
       </tr>`)}</tbody></table>`}
     ${servers.length > SERVERS_MAX && html`<p><a href=${link('servers')}>All ${count(servers.length)} servers</a></p>`}

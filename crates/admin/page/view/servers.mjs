@@ -11,6 +11,8 @@ import { Review, SideBySide } from './tool.mjs';
 const STATUSES = ['callable', 'pending_approval', 'disabled_by_user', 'disabled_by_config',
   'disabled_unknown', 'schema_too_costly', 'server_disabled', 'server_quarantined'];
 
+const WARNED_MAX = 30; // named beside their server
+
 export function Servers() {
   const { values } = place.value;
   useTitle(values.server ? `${values.server} · Servers` : 'Servers and tools');
@@ -94,6 +96,7 @@ function One({ server, look }) {
     <${Fault} error=${fault} />
     ${review?.quarantined && html`<${Held} review=${review} look=${look} />`}
     <${Waiting} review=${review} />
+    <${Warned} server=${server} />
     <${Log} server=${server} />
   </section>`;
 }
@@ -121,6 +124,16 @@ function Waiting({ review }) {
   if (!others.length) return null;
   return html`<p class="notice warn">Also pending: ${others.map((item) => html` <button
     onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}</p>`;
+}
+
+// Things with warnings, also those of the first list, which nobody had to approve.
+function Warned({ server }) {
+  const { answer } = useAnswer(server.warned ? '/servers' + path(server.name, 'items') : null, ['tool', 'server']);
+  const warned = (answer?.items ?? []).filter((item) => item.warnings.length);
+  if (!warned.length) return null;
+  return html`<p class="notice warn">Warnings about: ${warned.slice(0, WARNED_MAX).map((item) => html` <button
+    onClick=${() => change({ tool: item.name, kind: item.kind })}>${item.kind} <${Shown} text=${item.name} max=${60} /></button>`)}
+    ${warned.length > WARNED_MAX && html` and ${count(warned.length - WARNED_MAX)} more`}</p>`;
 }
 
 function Log({ server }) {

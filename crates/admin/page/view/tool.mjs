@@ -4,7 +4,7 @@ import { Block, Class, Empty, Fault, html, Named, Shown, State, useAnswer, words
 import { Action, Beside, Decision } from '../part/dialog.mjs';
 import { path, post } from '../api.mjs';
 import { link } from '../place.mjs';
-import { shortHash } from '../format.mjs';
+import { count, plural, shortHash } from '../format.mjs';
 import { readable } from '../text.mjs';
 
 export function Review({ server, name, kind, onClose, onDecided }) {
@@ -29,6 +29,7 @@ function Whole({ item, server, name, kind, decided }) {
       ${item.change && html`<span class="faint">${item.change === 'new' ? 'new: nobody has approved it yet' : 'changed since it was approved'}</span>`}</p>
     ${(item.warnings ?? []).map((warning) => html`<p class="notice warn"><strong>${words(warning.kind)}</strong> <${Shown} text=${warning.text} max=${2000} /></p>`)}
     <div class="buttons"><${Decide} item=${item} server=${server} name=${name} kind=${kind} waits=${waits} decided=${decided} /></div>
+    ${waits && item.change_hash && html`<${Alike} item=${item} server=${server} name=${name} kind=${kind} decided=${decided} />`}
     ${item.remediation && !waits && html`<p class="faint"><${Shown} text=${item.remediation} max=${1000} /></p>`}
     ${item.diff && html`<h3>${item.change === 'new' ? 'Text' : 'Approved text and current text'}</h3><${SideBySide} lines=${item.diff} isNew=${item.change === 'new'} />`}
     ${!item.diff && html`<h3>Definition</h3><${Block} text=${item.visible ?? readable(item.definition)} label="Definition" />`}
@@ -40,13 +41,26 @@ function Whole({ item, server, name, kind, decided }) {
     </dl>`;
 }
 
+// Bound to what was read here: if it changes meanwhile, the gate refuses.
+const approving = (server, items, decided) => async () => {
+  await post('/servers' + path(server, 'approve-items'), { items });
+  decided();
+};
+
+// Other items of the server in which the same lines changed in the same places: read once, they are
+// decided about once.
+function Alike({ item, server, name, kind, decided }) {
+  const { answer } = useAnswer('/servers' + path(server, 'items') + '?pending=true', ['tool', 'server']);
+  const alike = (answer?.items ?? []).filter((other) => other.change_hash === item.change_hash && !(other.kind === kind && other.name === name));
+  if (!alike.length) return null;
+  const items = [{ kind, name, fingerprint: item.fingerprint }, ...alike.map((other) => ({ kind: other.kind, name: other.name, fingerprint: other.fingerprint }))];
+  return html`<p class="notice">The same change waits in ${plural(alike.length, 'other item')}: <${Shown} text=${alike.map((other) => other.name || other.kind).join(', ')} max=${1000} /></p>
+    <div class="buttons"><${Decision} label=${`Approve this change in all ${count(items.length)}`} work=${approving(server, items, decided)}
+      question=${`Approve the same change in ${items.length} items of '${server}'? Their text reaches models then.`} /></div>`;
+}
+
 function Decide({ item, server, name, kind, waits, decided }) {
-  const approve = async () => {
-    // Bound to what was read here: if it changes meanwhile, the gate refuses.
-    const items = [{ kind, name, fingerprint: item.fingerprint }];
-    await post('/servers' + path(server, 'approve-items'), { items });
-    decided();
-  };
+  const approve = approving(server, [{ kind, name, fingerprint: item.fingerprint }], decided);
   const to = (verb) => async () => { await post('/tools' + path(server, name, verb)); decided(); };
   if (waits) {
     return html`<${Decision} label="Approve" tone="primary" work=${approve}

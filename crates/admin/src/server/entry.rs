@@ -1,6 +1,8 @@
 //! The details of a server that only the operator sees. Values of variables and headers may be
 //! secret, so only their names are shown.
 
+use std::sync::Arc;
+
 use domain::Catalog;
 use domain::catalog::{Server, UnknownToolName};
 use domain::config::{ConfigTemplate, ServerOrigin};
@@ -12,7 +14,11 @@ use crate::Admin;
 use crate::view::{ServerEntry, ServerWarning};
 
 /// Returns the whole entry of a server: the part that agents see, and the operator's part.
-pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutline) -> ServerEntry {
+pub(super) async fn whole(
+    admin: &Admin,
+    catalog: &Arc<Catalog>,
+    outline: ServerOutline,
+) -> ServerEntry {
     let mut entry = outlined(outline);
     let Some(server) = catalog.server(&entry.name) else { return entry };
     entry.error = entry.error.and_then(|_| server.unavailable_in_full());
@@ -24,6 +30,7 @@ pub(super) async fn whole(admin: &Admin, catalog: &Catalog, outline: ServerOutli
         entry.pending = Some(waiting().count());
         let has_instructions = waiting().any(|item| item.kind == ItemKind::Instructions.as_str());
         entry.instructions_pending = has_instructions.then_some(true);
+        entry.warned = Some(admin.warned.count(catalog, &entry.name, items).await);
     }
     if let Some(spec) = admin.gateway.server_spec(&entry.name) {
         reach(&spec, &mut entry);

@@ -37,6 +37,9 @@ pub struct ServerEntry {
     pub pending: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub instructions_pending: Option<bool>,
+    /// The number of listed items with warnings, approved or not; null while unknown.
+    #[schema(required)]
+    pub warned: Option<usize>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::origin)]
     pub origin: Option<String>,
@@ -204,6 +207,10 @@ pub struct ReviewItem {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::change)]
     pub change: Option<String>,
+    /// Equal for items of the server in which the same lines changed in the same places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::digest)]
+    pub change_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Vec<DiffLine>>,
 }

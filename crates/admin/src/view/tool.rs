@@ -46,6 +46,10 @@ pub struct ToolEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(schema_with = words::change)]
     pub change: Option<String>,
+    /// Equal for items of the server in which the same lines changed in the same places.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[schema(schema_with = words::digest)]
+    pub change_hash: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub diff: Option<Vec<DiffLine>>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,10 +1,13 @@
 //! `countersign call tool-read|tool-write|tool-destructive`: a call by a person, with the intent
 //! filled in from the command.
 
+use std::io::IsTerminal;
+
 use admin::view::{CallAnswer, CallIntent, CallRequest};
 use axum::http::Method;
 use domain::json::Object;
 use domain::tool::Class;
+use domain::trust::visible;
 use serde_json::Value;
 
 use super::tools;
@@ -72,14 +75,17 @@ fn show(format: Format, answer: &CallAnswer) -> Result<(), Failure> {
         tracing::warn!("{warning}");
     }
     let result = answer.result.value();
-    output::print(format, &result, text_blocks)?;
+    output::print(format, &result, |result| match std::io::stdout().is_terminal() {
+        true => visible(&text_blocks(result)).into_owned(),
+        false => text_blocks(result),
+    })?;
     if result["isError"] == true {
         return Err(Failure::call("the tool returned an error"));
     }
     Ok(())
 }
 
-/// Returns text blocks unchanged, for a person or a pipe, and other blocks by their type. The
+/// Returns text blocks unchanged, for a pipe, and other blocks by their type. The
 /// result comes from a tool and may have any form.
 fn text_blocks(result: &Value) -> String {
     let block = |block: &Value| match block["text"].as_str() {

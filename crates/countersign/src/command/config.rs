@@ -40,7 +40,7 @@ fn check(source: &Source) -> Result<(), Failure> {
         return Err(Failure::config(format!("{SHOWN} is not valid:\n{faults}")));
     }
     for note in &source.notes {
-        output::line(&format!("note: {note}"))?;
+        output::line(&format!("note: {}", output::plain(&note.to_string())))?;
     }
     let servers = source.config.servers.len();
     let file = match &source.file {

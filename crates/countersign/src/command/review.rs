@@ -5,7 +5,7 @@ use std::io::IsTerminal;
 
 use admin::view::{
     ApprovalRequest, ApprovedEntry, ApprovedItems, DiffLine, ErrorAnswer, ItemChoice, ReviewItem,
-    ServerReviewEntry, TextWarning, ToolEntry,
+    ServerItems, ServerReviewEntry, TextWarning, ToolEntry,
 };
 use axum::http::Method;
 use serde::{Deserialize, Serialize};
@@ -42,11 +42,19 @@ pub(super) struct ToolChange<'a> {
     change: Option<&'a str>,
     warnings: &'a [TextWarning],
     diff: Option<&'a [DiffLine]>,
+    /// Other tools of the server with the same change.
+    same_change: Vec<String>,
 }
 
 impl ToolChange<'_> {
-    pub(super) fn of(tool: &ToolEntry) -> ToolChange<'_> {
+    pub(super) fn of<'a>(tool: &'a ToolEntry, pending: &ServerItems) -> ToolChange<'a> {
+        let hash = tool.change_hash.as_deref();
+        let alike = pending.items.iter().filter(|item| {
+            item.kind == "tool" && hash.is_some() && item.change_hash.as_deref() == hash
+        });
+        let names = alike.map(|item| format!("{}:{}", tool.server, item.name));
         ToolChange {
+            same_change: names.filter(|name| *name != tool.name).collect(),
             name: &tool.name,
             status: &tool.status,
             change: tool.change.as_deref(),
@@ -56,7 +64,21 @@ impl ToolChange<'_> {
     }
 
     pub(super) fn text(&self) -> String {
-        changed(self.change, self.warnings, self.diff)
+        changed(self.change, self.warnings, self.diff) + &self.alike()
+    }
+
+    /// Names the other tools with the same change, with the command that approves all of them.
+    fn alike(&self) -> String {
+        if self.same_change.is_empty() {
+            return String::new();
+        }
+        let names = std::iter::once(self.name).chain(self.same_change.iter().map(|name| &**name));
+        let names: Vec<String> = names.map(|name| plain(&workflow::quoted(name))).collect();
+        let (count, names) = (self.same_change.len(), names.join(" "));
+        format!(
+            "\n\n{count} more tools have the same change; to approve all, run\n\
+             countersign tools approve {names}"
+        )
     }
 }
 
@@ -196,7 +218,7 @@ mod tests {
             text: text.to_owned(),
             lines: None,
         });
-        assert_eq!(difference(&lines, false), "- a\n+ b\u{fffd}\n  c\n  … 3 lines unchanged");
+        assert_eq!(difference(&lines, false), "- a\n+ b⟨U+001B⟩\n  c\n  … 3 lines unchanged");
         assert!(difference(&lines, true).starts_with("\u{1b}[31m- a\u{1b}[0m\n\u{1b}[32m+ b"));
     }
 }

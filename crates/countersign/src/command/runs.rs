@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn a_run_is_listed_with_its_outcome() {
         let shown = list(&[run()], &now());
-        let line = "01a1de05-f636  deploy\u{fffd}   failure  09:08:07  10.0 s  2";
+        let line = "01a1de05-f636  deploy⟨U+001B⟩  failure  09:08:07  10.0 s  2";
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
         assert_eq!(list(&[], &now()), "no matching runs");
     }
@@ -200,7 +200,7 @@ mod tests {
     fn a_run_is_shown_with_its_steps_and_their_calls() {
         let shown = show(&run(), &now());
         for line in [
-            "workflow  deploy\u{fffd} 1.0",
+            "workflow  deploy⟨U+001B⟩ 1.0",
             "status    failure (exit code 3)",
             "cost      $0.0500",
             "1     ask    1        claude    timed_out  9.0 s  1200    150    TIMEOUT: too late",

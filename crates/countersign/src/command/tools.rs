@@ -49,13 +49,18 @@ pub(crate) async fn run(place: &Locations, verb: Tools) -> Result<(), Failure> {
 
 async fn show(place: &Locations, name: &str, diff: bool, output: Format) -> Result<(), Failure> {
     let name = parse(name)?;
-    let tool = get(place, Reach::Only(name.server.clone()), &path(&name)).await?;
-    if diff {
-        let tool = output::read(&tool)?;
-        output::print(output, &ToolChange::of(&tool), ToolChange::text)
-    } else {
-        output::answer(output, &tool, whole).map(|_| ())
+    let reach = Reach::Only(name.server.clone());
+    if !diff {
+        let tool = get(place, reach, &path(&name)).await?;
+        return output::answer(output, &tool, whole).map(|_| ());
     }
+    let items = format!("/api/v1/servers/{}/items?pending=true", encode(&name.server));
+    let (tool, pending) = Control::with(place, reach, async |control| {
+        Ok((control.get(&path(&name)).await?, control.get(&items).await?))
+    })
+    .await?;
+    let (tool, pending) = (output::read(&tool)?, output::read(&pending)?);
+    output::print(output, &ToolChange::of(&tool, &pending), ToolChange::text)
 }
 
 async fn approve_named(place: &Locations, names: &[String], yes: bool) -> Result<(), Failure> {

@@ -227,11 +227,12 @@ fn list(answer: &ServerList) -> String {
             server.state.clone(),
             server.transport.clone(),
             counts(server),
+            server.warned.map_or("-".to_owned(), |warned| warned.to_string()),
             server.error.clone().unwrap_or_default(),
         ]
     };
     let rows: Vec<Vec<String>> = answer.servers.iter().map(row).collect();
-    table(&["server", "state", "transport", "tools", "error"], &rows)
+    table(&["server", "state", "transport", "tools", "warnings", "error"], &rows)
 }
 
 fn show(server: &ServerEntry) -> String {
@@ -252,6 +253,10 @@ fn show(server: &ServerEntry) -> String {
         }
     }
     lines.extend([("tools", counts(server)), ("pending", waiting(server))]);
+    if let Some(warned) = server.warned.filter(|warned| *warned > 0) {
+        let see = format!("'countersign upstream approve {} --inspect'", server.name);
+        lines.push(("warnings", format!("about {warned} of its items; see {see}")));
+    }
     if let Some(error) = &server.error {
         lines.push(("error", error.clone()));
     }

@@ -1,9 +1,11 @@
-//! The format of a log line without colours: time, level, message, members. It looks like the lines
-//! on a terminal but costs a fraction of them, because every call writes one.
+//! The format of a log line: time, level, message, members. It looks like the usual lines of
+//! `tracing` but costs a fraction of them, because every call writes one. An event is one line,
+//! whatever text of clients and servers is in it.
 
 use std::fmt::{self, Debug, Write};
 use std::sync::Mutex;
 
+use domain::trust::visible;
 use jiff::Timestamp;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
@@ -11,13 +13,22 @@ use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
+use crate::output::escaped_json;
+
+const RED: &str = "\u{1b}[31m";
+const GREEN: &str = "\u{1b}[32m";
+const YELLOW: &str = "\u{1b}[33m";
+const BLUE: &str = "\u{1b}[34m";
+const PURPLE: &str = "\u{1b}[35m";
+const PLAIN: &str = "\u{1b}[0m";
+
 #[derive(Default)]
-pub(super) struct PlainLine {
+pub(super) struct TextLine {
     /// The last formatted second, which the next line usually shares.
     second: Mutex<(i64, String)>,
 }
 
-impl<S, N> FormatEvent<S, N> for PlainLine
+impl<S, N> FormatEvent<S, N> for TextLine
 where
     S: Subscriber + for<'a> LookupSpan<'a>,
     N: for<'a> FormatFields<'a> + 'static,
@@ -29,13 +40,17 @@ where
         event: &Event<'_>,
     ) -> fmt::Result {
         self.write_time(&mut writer)?;
-        writer.write_str(match *event.metadata().level() {
-            tracing::Level::TRACE => " TRACE",
-            tracing::Level::DEBUG => " DEBUG",
-            tracing::Level::INFO => "  INFO",
-            tracing::Level::WARN => "  WARN",
-            tracing::Level::ERROR => " ERROR",
-        })?;
+        let (level, colour) = match *event.metadata().level() {
+            tracing::Level::TRACE => ("TRACE", PURPLE),
+            tracing::Level::DEBUG => ("DEBUG", BLUE),
+            tracing::Level::INFO => (" INFO", GREEN),
+            tracing::Level::WARN => (" WARN", YELLOW),
+            tracing::Level::ERROR => ("ERROR", RED),
+        };
+        match writer.has_ansi_escapes() {
+            true => write!(writer, " {colour}{level}{PLAIN}")?,
+            false => write!(writer, " {level}")?,
+        }
         let mut members = MemberWriter { writer: &mut writer, result: Ok(()) };
         event.record(&mut members);
         members.result?;
@@ -43,7 +58,7 @@ where
     }
 }
 
-impl PlainLine {
+impl TextLine {
     fn write_time(&self, writer: &mut Writer<'_>) -> fmt::Result {
         let now = Timestamp::now();
         if let Ok(mut second) = self.second.lock() {
@@ -101,23 +116,38 @@ impl Visit for MemberWriter<'_, '_> {
     }
 }
 
-/// Escapes text that may come from clients and servers, so that none of it controls a terminal.
+/// Escapes text that may come from clients and servers, so that none of it begins a line, controls a
+/// terminal or hides.
 struct Harmless<'a, 'b>(&'a mut Writer<'b>);
 
 impl Write for Harmless<'_, '_> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let acts = |c: char| c.is_control() && !matches!(c, '\n' | '\t');
-        if !text.contains(acts) {
-            return self.0.write_str(text);
+        let mut lines = visible(text);
+        if lines.contains(['\n', '\t']) {
+            lines = lines.replace('\n', "\\n").replace('\t', "\\t").into();
         }
-        for c in text.chars() {
-            if acts(c) {
-                write!(self.0, "{}", c.escape_default())?
-            } else {
-                self.0.write_char(c)?
-            }
-        }
-        Ok(())
+        self.0.write_str(&lines)
+    }
+}
+
+/// A JSON format in which hidden characters are escaped, which keeps the meaning.
+pub(super) struct JsonLine<F>(pub(super) F);
+
+impl<S, N, F> FormatEvent<S, N> for JsonLine<F>
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+    F: FormatEvent<S, N>,
+{
+    fn format_event(
+        &self,
+        ctx: &FmtContext<'_, S, N>,
+        mut writer: Writer<'_>,
+        event: &Event<'_>,
+    ) -> fmt::Result {
+        let mut line = String::new();
+        self.0.format_event(ctx, Writer::new(&mut line), event)?;
+        writer.write_str(&escaped_json(&line))
     }
 }
 
@@ -148,7 +178,7 @@ mod tests {
         tracing::dispatcher::with_default(&subscriber(text.clone()), || {
             tracing::info!(tool = %"a:b", source = "x\"y", duration_ms = 1.5, n = 7, "tool call");
             tracing::warn!(error = ?Some(1), r#type = true, "a {}", "message");
-            tracing::error!(text = %"red \u{1b}[31m", "rings \u{7}");
+            tracing::error!(text = %"red \u{1b}[31m\u{202e}", "rings \u{7}\n{}", "0000-00-00 forged");
         });
         let text = String::from_utf8(text.0.lock().unwrap().clone()).unwrap();
         let digit = |c: char| if c.is_ascii_digit() { '0' } else { c };
@@ -161,10 +191,11 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_those_of_a_terminal_without_the_colours() {
+    fn lines_are_the_usual_ones_and_none_is_forged() {
         let plain = written(|text| {
             let lines = tracing_subscriber::fmt().with_writer(move || text.clone());
-            tracing::Dispatch::new(lines.event_format(PlainLine::default()).finish())
+            let lines = lines.with_ansi(false).event_format(TextLine::default());
+            tracing::Dispatch::new(lines.finish())
         });
         let usual = written(|text| {
             let lines = tracing_subscriber::fmt().with_writer(move || text.clone());
@@ -174,9 +205,20 @@ mod tests {
             plain.starts_with("0000-00-00T00:00:00.000000Z  INFO tool call tool=a:b"),
             "{plain}"
         );
-        // Both escape control characters, each in its own way.
         let first_two = |text: &str| text.lines().take(2).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(first_two(&plain), first_two(&usual));
-        assert!(!plain.contains(['\u{1b}', '\u{7}']), "{plain}");
+        let third = r"ERROR rings ⟨U+0007⟩\n0000-00-00 forged text=red ⟨U+001B⟩[31m⟨U+202E⟩";
+        assert!(plain.ends_with(&format!("{third}\n")) && plain.lines().count() == 3, "{plain}");
+    }
+
+    #[test]
+    fn json_hides_nothing() {
+        let json = written(|text| {
+            let lines = tracing_subscriber::fmt().with_writer(move || text.clone()).json();
+            tracing::Dispatch::new(lines.map_event_format(JsonLine).finish())
+        });
+        let hostile =
+            r#""message":"rings \u0007\n0000-00-00 forged","text":"red \u001b[31m\u202e""#;
+        assert!(json.contains(hostile), "{json}");
     }
 }

@@ -67,20 +67,20 @@ async fn lists_are_tables_for_people_and_json_or_yaml_for_programs() {
             stdout(&output),
             "TOOL      CLASS               STATUS    DESCRIPTION\n\
              s:say     read                callable  Says something.\n\
-             s:drop    destructive         callable  \u{fffd}[31mDrops\u{fffd} it\n\
+             s:drop    destructive         callable  ⟨U+001B⟩[31mDrops⟨U+202E⟩ it\n\
              s:broken  write (unverified)  callable\n"
         );
         let output = run(dir, ["tools", "list", "--server", "s", "-o", "json"]).await;
         let list: Value = serde_json::from_str(&stdout(&output)).unwrap();
         assert_eq!(list["total"], 3);
-        let output = run(dir, ["tools", "list", "-o", "yaml"]).await;
-        assert!(stdout(&output).starts_with("tools:\n"), "{}", stdout(&output));
+        let output = run(dir, ["upstream", "list", "-o", "yaml"]).await;
+        assert!(stdout(&output).starts_with("servers:\n"), "{}", stdout(&output));
         let output = run(dir, ["tools", "show", "s:say"]).await;
         assert!(stdout(&output).contains("call with    call_tool_read"), "{}", stdout(&output));
         let output = run(dir, ["upstream", "list"]).await;
         assert_eq!(
             stdout(&output),
-            "SERVER  STATE  TRANSPORT  TOOLS  ERROR\ns       ready  stdio      3\n"
+            "SERVER  STATE  TRANSPORT  TOOLS  WARNINGS  ERROR\ns       ready  stdio      3      1\n"
         );
         let output = run(dir, ["upstream", "get", "s", "-o", "json"]).await;
         let server: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -164,7 +164,7 @@ async fn the_latest_stderr_lines_of_a_server_are_shown() {
         stdout(&output).contains("last").then(|| stdout(&output))
     })
     .await;
-    assert_eq!(logs, "first\n\u{fffd}[31mred\nlast\n");
+    assert_eq!(logs, "first\n⟨U+001B⟩[31mred\nlast\n");
     let output = gate.cli(&["upstream", "logs", "s", "-n", "1", "-o", "json"]).await;
     let logs: Value = serde_json::from_str(&stdout(&output)).unwrap();
     assert_eq!(logs["lines"], json!(["last"]));

@@ -268,7 +268,7 @@ async fn the_page_verifies_receipts_and_shows_contention_and_runs() {
 
 /// Returns markup, overrides of direction, escapes, tags, and ten thousand characters.
 fn hostile() -> String {
-    let marks = "\u{202e}\u{200b}\u{1b}[31m\u{e0041}";
+    let marks = "\u{202e}\u{200b}\u{2800}\u{e041}\u{1b}[31m\u{e0041}";
     format!("<img src=x onerror=hostile=1>{marks}<script>hostile=1</script>")
 }
 
@@ -312,7 +312,7 @@ async fn untrusted_text_is_shown_as_plain_text() {
     let names = listed["tools"].as_array().unwrap().iter();
     let names: Vec<&str> =
         names.map(|tool| tool["name"].as_str().unwrap().strip_prefix("evil:").unwrap()).collect();
-    let scene = json!({"records": records, "tools": names});
+    let scene = json!({"records": records, "tools": names, "pending": named});
     drive(&gate, "hostile.mjs", scene, nothing).await;
 }
 

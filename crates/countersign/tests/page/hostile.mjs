@@ -9,7 +9,7 @@ async function harmless(page, where) {
   }));
   same(found, { ran: null, images: 0, wide: false }, where);
   // Bidi overrides and escapes are visible instead of obeyed, wherever text is.
-  const hidden = await page.evaluate(() => /[\u202e\u200b\u001b\u{e0041}]/u.test(document.body.innerText));
+  const hidden = await page.evaluate(() => /[\u202e\u200b\u001b\u2800\ue041\u{e0041}]/u.test(document.body.innerText));
   check(!hidden, `${where} hides something`);
 }
 
@@ -43,6 +43,14 @@ await scenario(async ({ page }) => {
     await harmless(page, `tool ${name.slice(0, 30)}`);
   }
   check((await page.locator('.beside').innerText()).includes('⟨U+202E⟩'), 'the review names what hides');
+
+  // A question names it as well.
+  await goTo(page, `#/servers?server=evil&tool=${encodeURIComponent(scene.pending)}`);
+  await page.getByRole('button', { name: 'Approve', exact: true }).click();
+  const question = await page.locator('dialog .question').innerText();
+  check(question.includes('⟨U+202E⟩⟨U+200B⟩⟨U+2800⟩⟨U+E041⟩'), `the question names what hides: ${question}`);
+  await harmless(page, 'a question');
+  await page.getByRole('button', { name: 'Cancel' }).click();
 
   await goTo(page, '#/receipts');
   await page.locator('.entries tr[data-id]').first().waitFor();

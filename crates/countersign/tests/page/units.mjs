@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 
 const page = new URL('../../../admin/page/', import.meta.url);
-const { cut, pieces, plain, namedPieces } = await import(new URL('text.mjs', page));
+const { cut, named, pieces, plain } = await import(new URL('text.mjs', page));
 const { ago, bytes, exact, shortId, took } = await import(new URL('format.mjs', page));
 const { layout, paths, strands, STRANDS_MAX, WIDE } = await import(new URL('part/layout.mjs', page));
 
@@ -14,11 +14,13 @@ for (const [text, expected] of [
   ['\u200b\u2066\ufeff', '⟨U+200B⟩⟨U+2066⟩⟨U+FEFF⟩'],
   ['\u001b[31m\r', '⟨U+001B⟩[31m⟨U+000D⟩'],
   ['\u{e0041}', '⟨U+E0041⟩'],
+  ['\u2800\ue041\u0600\u{100041}', '⟨U+2800⟩⟨U+E041⟩⟨U+0600⟩⟨U+100041⟩'],
   ['é 漢字 🙂', 'é 漢字 🙂'],
   ['', ''],
 ]) assert.equal(shown(text), expected);
 assert.equal(pieces('a\u202eb').filter((part) => part.isHidden).length, 1);
-assert.deepEqual(namedPieces('x⟨U+200B⟩').map((part) => part.isHidden), [false, true]);
+assert.equal(named('\u202ea'), '⟨U+202E⟩a');
+assert.deepEqual(pieces('x⟨U+200B⟩').map((part) => part.isHidden), [false, true]);
 assert.equal(plain('\u202e'.repeat(3), 2), '⟨U+202E⟩⟨U+202E⟩…');
 assert.equal(cut('ab🙂c', 3), 'ab…', 'no half of a character is left');
 assert.equal(cut('abc', 3), 'abc');

@@ -115,6 +115,11 @@ impl Listing {
         self.told == fingerprint(definitions)
     }
 
+    /// Returns a hash that changes with the list.
+    pub fn hash(&self) -> u64 {
+        self.told
+    }
+
     pub fn tools(&self) -> &[Arc<Tool>] {
         &self.tools
     }

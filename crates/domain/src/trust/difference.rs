@@ -5,6 +5,10 @@
 use std::collections::HashMap;
 use std::iter::Peekable;
 
+use receipt::canonical;
+use serde_json::value::RawValue;
+
+use super::fingerprint::{Fingerprint, RawMembers, without};
 use super::tokens::{Token, decode, tokens};
 use super::visible::visible;
 
@@ -50,13 +54,75 @@ pub struct DifferenceLine {
 }
 
 /// Returns the changes from `old` to `new`; without `old`, all of `new` is added. Long unchanged
-/// runs are folded, unless there is no change at all.
+/// runs are folded, unless there is no change at all. Where the order of members does not count for
+/// the fingerprint, it does not count here: both have the order of `new`.
 pub fn difference(old: Option<&str>, new: &str) -> Vec<DifferenceLine> {
-    let new = lay_out(new);
-    match old.map(lay_out) {
-        None => marked(LineChange::Added, new).collect(),
-        Some(old) => fold(compare(old, new)),
+    match old {
+        None => marked(LineChange::Added, lay_out(new)).collect(),
+        Some(old) => fold(compare_texts(old, new)),
     }
+}
+
+/// Returns a hash of the changed lines and of the members that they are in. The same change in
+/// several items has the same hash, whatever else is in them.
+pub fn change_fingerprint(old: &str, new: &str) -> Fingerprint {
+    let mut changed = String::new();
+    let mut within: Vec<&str> = Vec::new();
+    let lines = compare_texts(old, new);
+    for DifferenceLine { mark, text } in &lines {
+        let line = text.trim_start_matches(' ');
+        within.truncate((text.len() - line.len()) / 2);
+        within.push(line);
+        if *mark != LineChange::Same {
+            changed.push_str(&format!("{} {}\n", mark.as_str(), within.join("\n")));
+        }
+    }
+    Fingerprint::of_text(&changed)
+}
+
+fn compare_texts(old: &str, new: &str) -> Vec<DifferenceLine> {
+    let is_unordered = without(old, &[]).is_some() && without(new, &[]).is_some();
+    let old = if is_unordered { lay_out(&ordered(old, new)) } else { lay_out(old) };
+    compare(old, lay_out(new))
+}
+
+/// Returns `old` with its members in the order of `new`. One that `new` lacks stays behind its
+/// predecessor. The recursion is as deep as a canonical form can be.
+fn ordered(old: &str, new: &str) -> String {
+    if let (Some(RawMembers(old)), Some(RawMembers(new))) =
+        (RawMembers::read(old), RawMembers::read(new))
+    {
+        let values = new.iter().enumerate().map(|(at, (name, value))| (&**name, (at, value.get())));
+        return ordered_members(&old, &values.collect());
+    }
+    let items = |text| serde_json::from_str::<Vec<&RawValue>>(text).ok();
+    if let (Some(old), Some(new)) = (items(old), items(new)) {
+        let matched = old.iter().zip(&new).map(|(old, new)| ordered(old.get(), new.get()));
+        let rest = old.iter().skip(new.len()).map(|item| item.get().to_owned());
+        return format!("[{}]", matched.chain(rest).collect::<Vec<_>>().join(","));
+    }
+    old.to_owned()
+}
+
+fn ordered_members(old: &[(String, &RawValue)], new: &HashMap<&str, (usize, &str)>) -> String {
+    let mut last = None;
+    let mut members = Vec::with_capacity(old.len());
+    for (name, value) in old {
+        let mut member = String::new();
+        canonical::write_text(&mut member, name);
+        member.push(':');
+        match new.get(&**name) {
+            Some((at, new)) => {
+                last = Some(*at);
+                member.push_str(&ordered(value.get(), new));
+            }
+            None => member.push_str(value.get()),
+        }
+        members.push((last, member));
+    }
+    members.sort_by_key(|(at, _)| *at);
+    let members: Vec<String> = members.into_iter().map(|(_, member)| member).collect();
+    format!("{{{}}}", members.join(","))
 }
 
 fn marked(mark: LineChange, lines: Vec<String>) -> impl Iterator<Item = DifferenceLine> {

@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
-/// Controls, format characters, line and paragraph separators and everything that Unicode calls
-/// default ignorable, in order, plus the blank Braille pattern. Line feed and tab are not included.
-const HIDDEN: [(char, char); 29] = [
+/// Controls, format characters, line and paragraph separators, private use and everything that
+/// Unicode calls default ignorable, in order, plus the blank Braille pattern. Line feed and tab are
+/// not included.
+const HIDDEN: [(char, char); 32] = [
     ('\0', '\u{8}'),
     ('\u{b}', '\u{1f}'),
     ('\u{7f}', '\u{9f}'),
@@ -25,6 +26,7 @@ const HIDDEN: [(char, char); 29] = [
     ('\u{2060}', '\u{206f}'),
     ('\u{2800}', '\u{2800}'),
     ('\u{3164}', '\u{3164}'),
+    ('\u{e000}', '\u{f8ff}'),
     ('\u{fe00}', '\u{fe0f}'),
     ('\u{feff}', '\u{feff}'),
     ('\u{ffa0}', '\u{ffa0}'),
@@ -35,9 +37,13 @@ const HIDDEN: [(char, char); 29] = [
     ('\u{1bca0}', '\u{1bca3}'),
     ('\u{1d173}', '\u{1d17a}'),
     ('\u{e0000}', '\u{e0fff}'),
+    ('\u{f0000}', '\u{ffffd}'),
+    ('\u{100000}', '\u{10fffd}'),
 ];
 
-pub(super) fn is_hidden(character: char) -> bool {
+/// Reports whether a character is displayed by its code point: a person cannot see it, or it changes
+/// how the text around it is displayed.
+pub fn is_hidden(character: char) -> bool {
     if (' '..='~').contains(&character) {
         return false;
     }
@@ -112,7 +118,8 @@ mod tests {
 
     #[test]
     fn the_ranges_are_what_unicode_says() {
-        let classes = r"[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}--\n\t]";
+        let classes =
+            r"[\p{Cc}\p{Cf}\p{Co}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}\u{2800}--\n\t]";
         let expected = Regex::new(classes).unwrap();
         let mut buffer = [0; 4];
         let wrong: Vec<u32> = (char::MIN..=char::MAX)
@@ -132,6 +139,7 @@ mod tests {
             ("\u{202e}x\u{2066}", "⟨U+202E⟩x⟨U+2066⟩"),
             ("so\u{ad}ft", "so⟨U+00AD⟩ft"),
             ("\u{e0049}\u{e007f}", "⟨U+E0049⟩⟨U+E007F⟩"),
+            ("\u{e041}\u{f0041}", "⟨U+E041⟩⟨U+F0041⟩"),
             ("\u{fe0f}\u{e0100}", "⟨U+FE0F⟩⟨U+E0100⟩"),
             ("a\r\n", "a⟨U+000D⟩\n"),
         ] {

@@ -22,8 +22,10 @@ fn compared(store: &Store, terms: ApprovalTerms, offer: Offer, scope: ListScope)
     let terms = Arc::new(ArcSwap::from_pointee(terms));
     let store = store.clone();
     let source = Source::Mcp("s".into());
-    let reviewer =
-        Reviewer { store, server: "s".into(), source, terms, unsaved_baseline: Arc::default() };
+    let server: Arc<str> = "s".into();
+    let publisher = Arc::<crate::catalogs::Catalogs>::default().publisher(&server);
+    let (unsaved_baseline, lines) = (Arc::default(), Arc::default());
+    let reviewer = Reviewer { store, publisher, server, source, terms, unsaved_baseline, lines };
     reviewer.compare(offer, scope)
 }
 

@@ -99,12 +99,13 @@ pub(super) fn replace(
         Err(Errno::NOENT) => None,
         Err(error) => return Err(Fault::system(&path, error)),
     };
-    let mut temporary = Temporary::make(folder)?;
-    let written = temporary.file.write_all(content).map_err(|error| Fault::io(&path, &error));
-    written?;
+    let mut temporary = Temporary::make(folder, mode.unwrap_or(Mode::from_raw_mode(0o666)))?;
+    // Before the content: nobody may read it there who may not read the target.
     if let Some(mode) = mode {
         fchmod(&temporary.file, mode).map_err(|error| Fault::system(&path, error))?;
     }
+    let written = temporary.file.write_all(content).map_err(|error| Fault::io(&path, &error));
+    written?;
     renameat(&*folder.fd, &temporary.name, &*folder.fd, name)
         .map_err(|error| Fault::system(&path, error))?;
     temporary.is_kept = true;
@@ -120,13 +121,13 @@ struct Temporary {
 }
 
 impl Temporary {
-    fn make(folder: &Folder) -> Result<Temporary> {
+    fn make(folder: &Folder, mode: Mode) -> Result<Temporary> {
         static COUNT: AtomicU64 = AtomicU64::new(0);
         let flags = OFlags::WRONLY | OFlags::CREATE | OFlags::EXCL;
         for _ in 0..limits::ATTEMPTS_MAX {
             let count = COUNT.fetch_add(1, Ordering::Relaxed);
             let name = format!(".countersign-{}-{count}.tmp", std::process::id());
-            match folder.open(name.as_ref(), flags, Mode::from_raw_mode(0o666)) {
+            match folder.open(name.as_ref(), flags, mode) {
                 Ok(fd) => {
                     let (folder, file) = (folder.fd.clone(), File::from(fd));
                     return Ok(Temporary { folder, name, file, is_kept: false });

@@ -1,12 +1,12 @@
 //! Glob: the files below a folder whose path matches a pattern, newest first.
 
-use globset::{GlobBuilder, GlobMatcher};
+use globset::{GlobBuilder, GlobSet};
 use rustix::fs::{AtFlags, statat};
 
 use super::answer::{ToolAnswer, text_block};
 use super::arguments::Arguments;
 use super::fault::{Fault, Result};
-use super::limits::{GLOB_FOUND_MAX, GLOB_PATHS_MAX};
+use super::limits::{GLOB_BYTES_MAX, GLOB_FOUND_MAX, GLOB_PATHS_MAX};
 use super::root::Root;
 use super::stop::Stop;
 use super::tree::{IgnoreFiles, Tree, WalkStep};
@@ -58,13 +58,17 @@ fn below<'a>(root: &Root, pattern: &'a str) -> Result<&'a str> {
     Ok(pattern.strip_prefix("./").unwrap_or(pattern))
 }
 
-pub(super) fn matcher(pattern: &str) -> Result<GlobMatcher> {
+pub(super) fn matcher(pattern: &str) -> Result<GlobSet> {
     if pattern.is_empty() {
         return Err(Fault::said("invalid glob: the pattern is empty"));
     }
-    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
-    match glob {
-        Ok(glob) => Ok(glob.compile_matcher()),
-        Err(error) => Err(Fault::said(format!("invalid glob '{pattern}': {}", error.kind()))),
+    if pattern.len() > GLOB_BYTES_MAX {
+        return Err(Fault::said(format!("invalid glob: longer than {GLOB_BYTES_MAX} bytes")));
     }
+    let glob = GlobBuilder::new(pattern).literal_separator(true).backslash_escape(true).build();
+    let glob = glob.map_err(|e| Fault::said(format!("invalid glob '{pattern}': {}", e.kind())))?;
+    // A set reports a pattern that is too complex; a single matcher would panic.
+    GlobSet::new([glob]).map_err(|_| {
+        Fault::said(format!("invalid glob '{pattern}': too complex; use fewer nested braces"))
+    })
 }

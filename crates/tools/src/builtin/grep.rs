@@ -5,7 +5,7 @@ mod search;
 
 use std::path::Path;
 
-use globset::GlobMatcher;
+use globset::GlobSet;
 
 use super::answer::ToolAnswer;
 use super::arguments::Arguments;
@@ -43,7 +43,7 @@ pub(super) fn run(root: &Root, arguments: &Arguments<'_>, stop: &Stop) -> Result
 }
 
 /// A pattern without a slash matches file names in any folder.
-fn filter(pattern: &str) -> Result<GlobMatcher> {
+fn filter(pattern: &str) -> Result<GlobSet> {
     if pattern.contains('/') {
         glob::matcher(pattern.trim_start_matches("./"))
     } else {

@@ -33,6 +33,9 @@ pub(super) const GREP_WHOLE_BYTES_MAX: usize = 64 * 1024;
 /// Unreadable files that are listed by name.
 pub(super) const NOTED_MAX: usize = 20;
 
+/// Bytes of a glob, as many as a path may have.
+pub(super) const GLOB_BYTES_MAX: usize = 4096;
+
 /// Paths that Glob holds to find the newest.
 pub(super) const GLOB_FOUND_MAX: usize = 200_000;
 

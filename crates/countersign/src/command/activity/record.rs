@@ -209,7 +209,7 @@ mod tests {
 
     #[test]
     fn a_line_says_who_did_what_with_which_intent() {
-        let line = "09:08:07  claude#1  fs:drop\u{fffd}[1m  write (destructive)  error TIMEOUT  \
+        let line = "09:08:07  claude#1  fs:drop⟨U+001B⟩[1m  write (destructive)  error TIMEOUT  \
                     12 ms     fs /a   0197";
         let shown = list(&[record()], &looks(false));
         assert_eq!(shown.lines().nth(1), Some(line), "{shown}");
@@ -234,7 +234,7 @@ mod tests {
             "target\n  system    fs\n  resource  /a\n",
             "verdict\n  code     TIMEOUT\n  message  too late\n  warning  careful\n",
             "arguments (9 bytes)\n  {\n    \"path\": \"\\u202ea\"\n  }\n",
-            "response (5 bytes)\n  cut\u{fffd}\n  off\n  (truncated: the rest was not stored)",
+            "response (5 bytes)\n  cut⟨U+001B⟩\n  off\n  (truncated: the rest was not stored)",
         ] {
             assert!(shown.contains(part), "{part}\n---\n{shown}");
         }

@@ -61,8 +61,10 @@ impl Progress {
 
     fn line(&self, text: &str) {
         if self.under_way.is_some() {
-            let clear = if self.is_terminal { CLEAR } else { "" };
-            output::note(&format!("{clear}{text}"));
+            if self.is_terminal {
+                let _ = write!(std::io::stderr(), "{CLEAR}");
+            }
+            output::note(text);
         }
     }
 

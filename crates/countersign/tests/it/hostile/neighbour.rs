@@ -1,5 +1,7 @@
 //! Attacks by other users of the same machine.
 
+mod files;
+
 use std::fs::Permissions;
 use std::os::unix::fs::PermissionsExt;
 

@@ -2,6 +2,7 @@
 
 mod approval;
 mod environment;
+mod review;
 
 use std::path::Path;
 

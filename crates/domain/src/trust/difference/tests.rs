@@ -41,6 +41,33 @@ fn one_member_a_line_and_one_line_of_text_a_line() {
 }
 
 #[test]
+fn the_order_of_members_is_no_change() {
+    let old = r#"{"name":"t","old":1,"description":"Reads.","inputSchema":{"type":"object","properties":{"a":{"type":"string","description":"A"},"b":{}},"anyOf":[{"x":1,"y":2}]}}"#;
+    let new = r#"{"inputSchema":{"properties":{"b":{},"a":{"description":"B","type":"string"}},"type":"object","anyOf":[{"y":2,"x":1},3]},"description":"Reads.","name":"t"}"#;
+    let changed = |old, new| {
+        let lines = shown(Some(old), new);
+        lines.into_iter().filter(|line| line.starts_with(['-', '+'])).collect::<Vec<_>>()
+    };
+    let lines = [r#"-        "description": "A""#, r#"+        "description": "B""#, "+      3"];
+    assert_eq!(changed(old, new), [&lines[..], &[r#"-  "old": 1"#]].concat());
+    // Where it counts for the fingerprint, it is shown.
+    assert_eq!(changed(r#"{"a":1e400,"b":1}"#, r#"{"b":1,"a":1e400}"#).len(), 2);
+}
+
+#[test]
+fn the_same_change_in_the_same_place_has_the_same_hash() {
+    let tool = |name: &str, param: &str, says: &str| {
+        format!(r#"{{"name":"{name}","inputSchema":{{"{param}":{{"description":"{says}"}}}}}}"#)
+    };
+    let change =
+        |name, param, says| change_fingerprint(&tool(name, param, "old"), &tool(name, param, says));
+    let one = change("a", "path", "new");
+    assert_eq!(change("b", "path", "new"), one);
+    assert_ne!(change("a", "path", "newer"), one);
+    assert_ne!(change("a", "folder", "new"), one, "another place");
+}
+
+#[test]
 fn duplicate_keys_exact_numbers_and_deep_nesting_are_shown() {
     assert_eq!(
         shown(None, r#"{"a":1,"a":12345678901234567890123}"#),

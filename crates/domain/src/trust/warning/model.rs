@@ -108,4 +108,4 @@ fn sentences(text: &str) -> impl Iterator<Item = &str> {
 }
 
 #[cfg(test)]
-mod training;
+mod tests;
