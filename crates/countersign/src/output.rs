@@ -123,7 +123,7 @@ pub(crate) fn note(text: &str) {
 /// Asks a question on stderr and reads one line of the answer from stdin; `None` at its end.
 pub(crate) async fn ask(question: &str) -> Result<Option<String>, Failure> {
     let mut stderr = std::io::stderr();
-    let _ = write!(stderr, "{question} ").and_then(|()| stderr.flush());
+    let _ = write!(stderr, "{} ", plain(question)).and_then(|()| stderr.flush());
     let reading = tokio::task::spawn_blocking(|| {
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).map(|bytes| (bytes > 0).then_some(line))

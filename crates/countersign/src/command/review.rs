@@ -102,6 +102,32 @@ pub(super) fn item(server: &str, item: &ReviewItem) -> String {
     format!("{}\n{diff}\n", plain(&item_name(server, &item.kind, &item.name)))
 }
 
+/// Groups pending items by their change: the same change is read once and decided once.
+pub(super) fn groups(items: &[ReviewItem]) -> Vec<Vec<&ReviewItem>> {
+    let mut groups: Vec<Vec<&ReviewItem>> = Vec::new();
+    for item in items {
+        let is_alike = |group: &&mut Vec<&ReviewItem>| {
+            item.change_hash.is_some() && group[0].change_hash == item.change_hash
+        };
+        match groups.iter_mut().find(is_alike) {
+            Some(group) => group.push(item),
+            None => groups.push(vec![item]),
+        }
+    }
+    groups
+}
+
+/// Formats pending items with the same change for their reviewer.
+pub(super) fn group(server: &str, items: &[&ReviewItem]) -> String {
+    let others = items[1..].iter().map(|item| plain(&item_name(server, &item.kind, &item.name)));
+    let others: Vec<String> = others.collect();
+    let first = item(server, items[0]);
+    match others.as_slice() {
+        [] => first,
+        others => format!("{first}\nthe same change in {}\n", others.join(", ")),
+    }
+}
+
 /// Formats a server for its reviewer, without its items.
 pub(super) fn server(review: &ServerReviewEntry) -> String {
     let mut text = format!("server '{}'", plain(&review.name));

@@ -150,11 +150,12 @@ async fn review(place: &Locations, name: String, output: Format) -> Result<(), F
         if review.quarantined {
             output::line(&review::server(&review))?;
         }
-        for item in &review.items {
-            output::line(&review::item(&name, item))?;
-            match choose("approve it, skip it or quit?").await? {
+        for items in review::groups(&review.items) {
+            output::line(&review::group(&name, &items))?;
+            match choose("approve, skip or quit?").await? {
                 Answer::Approve => {
-                    review::approve_items(control, &name, vec![ItemChoice::from(item)]).await?;
+                    let items = items.into_iter().map(ItemChoice::from).collect();
+                    review::approve_items(control, &name, items).await?;
                 }
                 Answer::Skip => {}
                 Answer::Quit => return Ok(()),

@@ -12,7 +12,8 @@ use tokio::io::AsyncWriteExt;
 use crate::locks::{live, replace_script};
 
 fn tools(says: &str) -> Value {
-    json!([{"name": "say", "description": says}, {"name": "other", "description": says}])
+    let other = format!("other: {says}");
+    json!([{"name": "say", "description": says}, {"name": "other", "description": other}])
 }
 
 /// Starts a server whose two tools have changed since they were approved.
@@ -84,6 +85,19 @@ async fn a_tool_that_changes_after_it_was_shown_is_not_approved() {
     let output = gate.cli(&["tools", "approve", "s:say", "--yes"]).await;
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     assert!(callable(&gate, "say").await && !callable(&gate, "other").await);
+}
+
+#[tokio::test]
+async fn a_reviewer_decides_once_about_the_same_change() {
+    let both = |says: &str| json!([{"name": "say", "description": says}, {"name": "other", "description": says}]);
+    let servers = |dir: &std::path::Path| json!({"s": live(dir, "s", &both("harmless"))});
+    let gate = Gate::start(servers, json!({"refresh_interval": "1s"})).await;
+    gate.ready("s").await;
+    replace_script(&gate, "s", &both("shown"));
+    gate.server_when("s", |entry| entry["pending"] == 2).await;
+    let output = answered(&gate, &["upstream", "review", "s"], "a\n").await;
+    assert!(stdout(&output).contains("the same change in"), "{}", stdout(&output));
+    assert!(callable(&gate, "say").await && callable(&gate, "other").await);
 }
 
 #[tokio::test]
