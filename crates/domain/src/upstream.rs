@@ -249,7 +249,7 @@ mod tests {
 
     #[test]
     fn a_reason_and_what_the_server_said_are_bounded_and_apart() {
-        assert_eq!(gone().to_string(), "gone; it said: bye");
+        assert_eq!(gone().to_string(), "gone; last output: bye");
         let long = "ä".repeat(100_000);
         let failure = UpstreamFailure::new(&long, Some(&long));
         assert_eq!(failure.reason.len(), REASON_BYTES_MAX);

@@ -239,13 +239,13 @@ async fn status_changes_of_servers_and_tools_are_streamed() {
     assert_eq!(told.next_beside("tool").await, tool("pending_approval", "callable"));
     let gone = json!({"name": "s:grow", "server": "s", "status": "removed", "was": "callable"});
     assert_eq!(told.next_beside("tool").await, gone);
-    post("/tools/s/echo/approve", json!({})).await;
+    gate.cli(&["tools", "approve", "s:echo", "--yes"]).await;
     assert_eq!(told.next_beside("tool").await, tool("callable", "pending_approval"));
 
     post("/servers", json!({"name": "n", "command": "nothing-of-that-name"})).await;
     let added = told.next_beside("server").await;
     assert_eq!(added, json!({"name": "n", "state": "quarantined", "was": null}));
-    post("/servers/n/approve", json!({})).await;
+    gate.cli(&["upstream", "approve", "n", "--yes"]).await;
     let states = told.server_until("n", "error").await;
     assert_eq!(states[0]["was"], "quarantined", "{states:?}");
     let error = states.last().unwrap()["error"].as_str().unwrap();

@@ -217,7 +217,7 @@ async fn the_reason_is_shown_to_people_and_to_agents() {
     let gate = Gate::start(servers, json!({"connect_timeout": "8s"})).await;
     let client = gate.http().await;
     assert_eq!(client.code_of("write", "dies:die").await, "UPSTREAM_UNAVAILABLE");
-    let (reason, said) = ("exit status: 7)", "; it said: dies is out of order");
+    let (reason, said) = ("exit status: 7)", "; last output: dies is out of order");
     eventually(|| async {
         let entry = in_state(&client, "dies", "error").await;
         entry["error"].as_str()?.ends_with(reason).then_some(())

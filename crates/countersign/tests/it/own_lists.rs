@@ -217,7 +217,7 @@ async fn a_call_tries_once_to_open_a_connection_and_says_why_it_cannot() {
     let refused = able_at(&gate, "/mcp/s/s").await.call("pid", json!({})).await;
     assert_eq!(refused["structuredContent"]["error"]["code"], "UPSTREAM_UNAVAILABLE", "{refused}");
     assert!(text(&refused).contains("exit status: 3)"), "{refused}");
-    gate.log_line("exit status: 3); it said: busy").await;
+    gate.log_line("exit status: 3); last output: busy").await;
     assert_eq!(pids(gate.dir.path(), "s").len(), 2, "the shared one, and one attempt");
     let listed = names(&able_at(&gate, "/mcp/s/s").await).await;
     assert_eq!(listed, ["pid"], "what is there for all is there for a client without its own");

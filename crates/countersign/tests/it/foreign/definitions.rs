@@ -1,4 +1,5 @@
-//! A tool's definition through the gate and directly at its server: every member is the same.
+//! A tool's definition through the gate and directly at its server: every member is the same, except
+//! those that no model gets to see.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -23,11 +24,13 @@ fn strange() -> Value {
     }])
 }
 
-/// Returns the definitions by name. `tools` must not be empty.
+/// Returns the definitions by name, without the members that no model gets to see. `tools` must not
+/// be empty.
 fn by_name(tools: &[Value]) -> BTreeMap<String, Map<String, Value>> {
     assert!(!tools.is_empty());
     let split = |tool: &Value| {
         let mut members = tool.as_object().unwrap().clone();
+        members.retain(|name, _| !["_meta", "icons"].contains(&name.as_str()));
         let name = members.remove("name").unwrap().as_str().unwrap().to_owned();
         (name, members)
     };
@@ -68,6 +71,7 @@ async fn a_tool_is_described_as_its_server_describes_it() {
         for ids in ids.chunks(5) {
             let described = client.document("describe_tool", json!({"tool_ids": ids})).await;
             assert_eq!(described["tools"].as_array().unwrap().len(), ids.len(), "{described}");
+            assert!(described["tools"][0].get("_meta").is_none(), "{described}");
             for (name, mut members) in by_name(described["tools"].as_array().unwrap()) {
                 without_the_gates_own(server, &mut members);
                 let own = name.strip_prefix(&format!("{server}:")).unwrap();
