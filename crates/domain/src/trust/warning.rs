@@ -21,7 +21,7 @@ use super::visible::{hidden_characters, hidden_places, is_hidden, visible};
 use encoded::{decoded, is_sentence};
 use passage::{Passage, passages};
 use plain::Plain;
-use rules::{RULES, rules_in};
+use rules::{RULES, Rule, rules_in};
 
 /// The longest quotation, in characters of the text.
 const QUOTE_CHARS_MAX: usize = 100;
@@ -77,7 +77,7 @@ fn hidden(passages: &[Passage]) -> Option<Warning> {
     Some(warning(WarningKind::HiddenCharacters, first, &what, &first.text[from..]))
 }
 
-/// Reports each rule once, at the first place where it applies.
+/// Reports each effect once, at the first place where a rule applies.
 fn phrases(passages: &[Passage]) -> Vec<Warning> {
     let mut found: Vec<Option<Warning>> = vec![None; RULES.len()];
     for passage in passages {
@@ -88,9 +88,9 @@ fn phrases(passages: &[Passage]) -> Vec<Warning> {
                     continue;
                 }
                 let quote = &passage.text[span];
-                found[rule].get_or_insert_with(|| {
-                    warning(RULES[rule].kind, passage, RULES[rule].what, quote)
-                });
+                let Rule { kind, what, .. } = &RULES[rule];
+                let first = RULES.iter().position(|other| other.what == *what).unwrap_or(rule);
+                found[first].get_or_insert_with(|| warning(*kind, passage, what, quote));
             }
         }
     }

@@ -226,7 +226,7 @@ pub(super) static WORDS: &[Words] = &[
          all messages;earlier messages;prior messages;user's messages;messages so far;\
          all environment variables;your environment variables;user's environment variables;\
          current environment variables;process environment;output of env;output of printenv;\
-         private key;private keys;ssh key;ssh keys;user's password;user's passwords;\
+         private key;user's password;user's passwords;\
          their password;any passwords;all passwords;any password;all credentials;\
          any credentials;user's credentials;user's api key;user's api keys;any api keys;\
          all api keys;all secrets;any secrets;any tokens;all tokens;user's tokens;user's token;\

@@ -187,6 +187,6 @@ pub(super) static WORDS: &[Words] = &[
     other(
         Role::Secretly,
         "sin que aparezca;ohne dass es auffallt;sans que cela apparaisse;незаметно для;不出现在;\
-         不显示在;表示せず;a l'insu de;a escondidas;hinter dem rucken;за спиной",
+         不显示在;a l'insu de;a escondidas;hinter dem rucken;за спиной",
     ),
 ];
