@@ -66,7 +66,7 @@ async fn a_review_shows_the_change_alone_and_the_same_change_once() {
     assert_eq!(alike.len(), 19);
     let shown = stdout(&gate.cli(&["tools", "show", "s:t0", "--diff"]).await);
     assert!(
-        shown.contains("in 18 more") && shown.contains("tools approve 's:t0' 's:t1'"),
+        shown.contains("18 more tools") && shown.contains("tools approve 's:t0' 's:t1'"),
         "{shown}"
     );
     let body = json!({"items": alike});
