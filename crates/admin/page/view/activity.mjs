@@ -12,6 +12,7 @@ import { Record } from './record.mjs';
 
 const PAGE = 100;
 const PAGES_KEPT = 20;
+const QUIET_MAX = 20; // records among which calls are looked for
 const FRESH_MAX = 500; // new records above the first page, or waiting; then the list begins anew
 
 const TYPES = ['tool_call', 'policy_decision', 'server_change', 'tool_change', 'token_change', 'system'];
@@ -237,14 +238,15 @@ function Records({ filters, open }) {
   const unseen = plural(new Set(waiting.current.map((record) => record.id)).size, 'new record');
   const isMore = isLoaded && !isAtTop.current && (isBehind.current || waiting.current.length > 0);
   const current = rows.current;
+  const isNarrowed = Object.keys(filters).length > 0;
   const close = () => change({ open: '' });
   const toTop = () => { document.querySelector('.list').scrollTop = 0; };
   return html`
     <${Fault} error=${error} />
     <p class="counted" role="status">${isLoaded ? `${current.isExact ? '' : 'at least '}${plural(current.total, 'record')}` : 'Loading…'}
       ${isMore && html`<button class="primary small" onClick=${toTop}>Show ${isBehind.current ? 'newer records' : unseen}</button>`}</p>
+    ${isLoaded && (isNarrowed ? current.length === 0 : isQuiet(current)) && html`<${None} isNarrowed=${isNarrowed} />`}
     <div class="split">
-      ${isLoaded && current.length === 0 && html`<${None} isNarrowed=${Object.keys(filters).length > 0} />`}
       ${current.length > 0 && html`<${List} label="Records, newest first" columns=${COLUMNS} count=${current.length}
         rowAt=${(index) => current.find(index).record} idOf=${(record) => record.id} current=${open}
         onOpen=${(record) => change({ open: record.id })} onSight=${onSight} />`}
@@ -252,9 +254,13 @@ function Records({ filters, open }) {
     </div>`;
 }
 
+// No agent has made a call: there are only a few records of the gate itself, such as sign-ins.
+const isQuiet = (rows) => rows.length < QUIET_MAX
+  && Array.from({ length: rows.length }, (_, index) => rows.find(index).record).every((record) => record?.type === 'system');
+
 const None = ({ isNarrowed }) => isNarrowed
   ? html`<${Empty} title="No matching records"><p><button onClick=${clear}>Clear filters</button></p><//>`
-  : html`<${Empty} title="No activity yet" command="claude mcp add countersign -- countersign mcp">
+  : html`<${Empty} title="No calls yet" command="claude mcp add countersign -- countersign mcp">
       <p>Calls appear here as soon as an agent makes them. Connect an agent:</p><//>`;
 
 function clear() {

@@ -4,7 +4,7 @@ import { check, goTo, outside, same, scenario, signIn } from './browser.mjs';
 await scenario(async ({ page, context, faults }) => {
   await signIn(page);
   await goTo(page, '#/activity');
-  await page.getByText('No activity yet').waitFor();
+  await page.getByText('No calls yet').waitFor();
   await page.locator('.stream.live').waitFor();
 
   // Live: the list was loaded before the call was made.

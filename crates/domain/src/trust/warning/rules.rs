@@ -241,7 +241,8 @@ fn in_order(words: &[Occurrence], at: usize, rule: &Rule) -> Option<Range<usize>
             word.role == *role
                 && word.language != Language::Other
                 && word.sentence == first.sentence
-                && word.start >= last.end
+                // A path may begin with the last character of a verb's phrase: "read ~".
+                && word.start + 1 >= last.end
         });
         last = *fitting.next()?;
     }
