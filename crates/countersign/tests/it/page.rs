@@ -379,7 +379,6 @@ async fn an_empty_gate_says_what_to_do_next() {
         ["empty-overview", "#/overview", ".empty code"],
         ["empty-activity", "#/activity", ".empty code"],
         ["empty-servers", "#/servers", ".empty code"],
-        ["empty-receipts", "#/receipts", ".empty code"],
         ["empty-contention", "#/contention", ".empty code"],
         ["empty-runs", "#/runs", ".empty code"],
         ["empty-tokens", "#/tokens", ".empty code"],

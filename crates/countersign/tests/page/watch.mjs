@@ -39,7 +39,7 @@ await scenario(async ({ page, context, faults }) => {
   await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 2);
   same(await page.getByLabel('Status').inputValue(), 'blocked');
   await page.goBack();
-  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 5);
+  await page.waitForFunction(() => document.querySelectorAll('tr[data-id]').length === 6); // with the sign-in
 
   // By keyboard alone: to the search, to a row, into it and out of it.
   await page.keyboard.press('/');
