@@ -156,7 +156,7 @@ impl Count {
                effective_class
              FROM activity INDEXED BY activity_started WHERE started_us >= ?1 AND started_us < ?2
                AND type NOT IN ({})",
-            decisions()
+            other_than_calls()
         ))?;
         let mut rows = statement.query([self.start_us, self.end_us])?;
         while let Some(row) = rows.next()? {
@@ -260,9 +260,11 @@ impl Bucket {
     }
 }
 
-/// Returns the kinds of records that are not calls, as SQL.
-fn decisions() -> String {
-    let kinds = RecordKind::ALL.into_iter().filter(|kind| kind.is_decision());
+/// Returns the kinds of records that are not calls, as SQL: decisions of people, and what the gate
+/// records of itself, such as sign-ins.
+fn other_than_calls() -> String {
+    let is_other = |kind: &RecordKind| kind.is_decision() || *kind == RecordKind::System;
+    let kinds = RecordKind::ALL.into_iter().filter(is_other);
     let words: Vec<String> = kinds.map(|kind| format!("'{}'", kind.as_str())).collect();
     words.join(", ")
 }
