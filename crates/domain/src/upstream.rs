@@ -28,8 +28,8 @@ pub enum UpstreamState {
     Stopped,
 }
 
-/// The reason that a server cannot be used. Callers are told the reason; what the server said of it
-/// was reviewed by nobody, so only operators see that.
+/// The reason that a server cannot be used. Callers see the reason. The server's own output is not
+/// reviewed, so only operators see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UpstreamFailure {
     pub reason: String,

@@ -33,8 +33,8 @@ export function useEscape(onClose) {
   }, []);
 }
 
-// A decision that is asked for once more before it is carried out. What is carried out is what was
-// there when the question was asked: news that arrive meanwhile do not change it.
+// A decision that asks for confirmation. It applies to what was shown when the question opened;
+// later updates do not change it.
 export function Decision({ label, question, confirm = label, tone = '', work, disabled, children }) {
   const [asked, setAsked] = useState(null);
   const { isBusy, error, act } = useAction();

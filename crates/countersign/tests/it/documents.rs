@@ -91,7 +91,7 @@ async fn examples_are_valid() {
             _ => vec!["validate", path],
         };
         let dir = tempfile::tempdir().unwrap();
-        // No agent of this machine is asked what it supports.
+        // With an empty PATH, no installed agent is probed.
         let mut program = program(dir.path());
         let output = program.args(args).env("PATH", dir.path()).output().await.unwrap();
         let told = format!("{}{}", stdout(&output), stderr(&output));

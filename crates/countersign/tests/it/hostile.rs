@@ -5,5 +5,4 @@ mod agent;
 mod folder;
 mod neighbour;
 mod network;
-mod page;
 mod server;

@@ -14,7 +14,7 @@ struct Signs {
     has_ended: AtomicBool,
 }
 
-/// Looks for temporary files with content until it is told to end; returns their modes.
+/// Watches for temporary files with content until the test ends; returns their modes.
 fn watch(folder: &Path, signs: &Signs) -> Vec<u32> {
     let mut modes = Vec::new();
     while !signs.has_ended.load(Ordering::SeqCst) {
